@@ -1,0 +1,31 @@
+"""Assay: is a GPU kernel right, how fast is it against the limit, why, and does it matter?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import AssayError
+from assay.kernel import kernel
+from assay.op import INF, NAN, Attribute, Axis, Op, Tensor, op
+from assay.record import Record, Status
+
+if TYPE_CHECKING:
+    from assay.check import check, verify
+    from assay.selftest import selftest
+
+__version__ = "0.1.0"
+__all__ = [
+    "INF", "NAN", "AssayError", "Attribute", "Axis", "Op", "Record", "Status", "Tensor",
+    "check", "kernel", "op", "selftest", "verify",
+]  # fmt: skip
+
+_VERBS = {"check": "assay.check", "verify": "assay.check", "selftest": "assay.selftest"}
+
+
+def __getattr__(name: str) -> Any:
+    """Verbs are imported when first used: `import assay` stays instant."""
+    if name in _VERBS:
+        from importlib import import_module
+
+        return getattr(import_module(_VERBS[name]), name)
+    raise AttributeError(f"module 'assay' has no attribute '{name}'")

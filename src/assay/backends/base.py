@@ -1,0 +1,89 @@
+"""What every backend answers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from assay import host
+from assay.artifact import Artifact
+from assay.target import Target
+
+
+class Level(StrEnum):
+    RUN = "run"
+    INTERPRET = "interpret"
+    """Runs, but not as compiled code: in an interpreter or a simulator."""
+    COMPILE = "compile"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Availability:
+    level: Level
+    reason: str
+    """Why not more."""
+    fix: str = ""
+    """The one command or step that would bring it."""
+    mode: str = "native"
+    """How a worker for it is started: native, triton-interpret or numba-sim."""
+    device: str = "cpu"
+    """Where its tensors live."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch seen while tracing: what was built and how it would be started."""
+
+    artifact: Artifact
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared: int
+
+
+class Backend:
+    name = ""
+    title = ""
+    packages: tuple[str, ...] = ()
+    """Distributions whose versions belong into a record's provenance."""
+
+    def availability(self) -> Availability:
+        raise NotImplementedError
+
+    # The rest is called inside a worker.
+
+    def prepare(self, mode: str) -> None:
+        """Mend the toolchain before any kernel file is imported."""
+
+    def invoke(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a kernel on the current stream."""
+        return function(*args, **kwargs)
+
+    def tracing(self, target: Target) -> contextlib.AbstractContextManager[list[Launch]]:
+        """While open, launches are built for `target` and listed instead of started."""
+        raise NotImplementedError(f"{self.name} cannot build without running")
+
+    def note(self) -> dict[str, Any]:
+        """Facts about the last call that belong into the record."""
+        return {}
+
+    def refusal(self, dtype: str) -> str:
+        """The toolchain's own words when handed a dtype it cannot do; empty when it can."""
+        return ""
+
+
+def missing(*modules: tuple[str, str]) -> Availability | None:
+    """The first module that is not installed, as an availability."""
+    for module, fix in modules:
+        if not host.has(module):
+            return Availability(Level.MISSING, f"{module} is not installed", fix)
+    return None
+
+
+def no_gpu() -> str:
+    if host.gpu() is None:
+        return "no GPU here"
+    return "torch here was built without CUDA"

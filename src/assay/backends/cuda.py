@@ -1,0 +1,156 @@
+"""CUDA C++: a plain .cu file, built by NVRTC for one named instance, launched on torch's current stream."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay import host
+from assay.backends import nvrtc
+from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
+from assay.dtype import dtype
+from assay.target import Target
+
+if TYPE_CHECKING:
+    import torch
+
+_INSTALL = "pip install cuda-core cuda-bindings nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85"
+
+
+class Cuda(Backend):
+    name, title, packages = "cuda", "CUDA C++", ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc")
+
+    def availability(self) -> Availability:
+        if gone := missing(("cuda.bindings", _INSTALL), ("torch", "pip install torch")):
+            return gone
+        if host.cuda_include() is None:
+            return Availability(Level.MISSING, "cuda_fp16.h is nowhere", "pip install nvidia-cuda-runtime==13.0.96")
+        if host.runs_on_gpu():
+            if gone := missing(("cuda.core", _INSTALL)):
+                return gone
+            return Availability(Level.RUN, "", device="cuda")
+        return Availability(Level.COMPILE, f"{no_gpu()}: builds PTX and cubin, cannot run", "run it on a machine with an NVIDIA GPU")
+
+    @contextlib.contextmanager
+    def tracing(self, target: Target) -> Iterator[list[Launch]]:
+        global _tracing
+        _tracing = (target, [])
+        try:
+            yield _tracing[1]
+        finally:
+            _tracing = None
+
+    def note(self) -> dict[str, Any]:
+        built, _built[:] = [a.summary() for a in _built], []
+        return {"artifacts": built} if built else {}
+
+
+_tracing: tuple[Target, list[Launch]] | None = None
+_built: list[Any] = []
+
+
+def ctype(tensor: torch.Tensor) -> str:
+    """The C++ type of a tensor's elements: `__nv_bfloat16`."""
+    return dtype(tensor.dtype).ctype
+
+
+def cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def vector_width(*tensors: torch.Tensor) -> int:
+    """Elements per 16-byte access if every tensor starts on a 16-byte boundary, else 1."""
+    width = 16 // tensors[0].element_size()
+    return width if all(t.data_ptr() % 16 == 0 for t in tensors) else 1
+
+
+class Source:
+    """A .cu file beside the Python that launches it: `Source("kernel.cu")["gelu<float, 4>"](grid, block, x, out, n)`."""
+
+    def __init__(self, file: str | Path, *options: str, compiler: str = "nvrtc") -> None:
+        path = Path(file)
+        if not path.is_absolute():
+            path = Path(inspect.stack()[1].filename).parent / path
+        self.file, self.options, self.compiler = path, options, compiler
+        self._functions: dict[str, Function] = {}
+
+    @cached_property
+    def text(self) -> str:
+        return self.file.read_text()
+
+    def __getitem__(self, name: str) -> Function:
+        if name not in self._functions:
+            self._functions[name] = Function(self, name)
+        return self._functions[name]
+
+    def build(self, name: str, target: Target) -> Any:
+        """The artifact of one instance, by this source's compiler."""
+        if self.compiler == "nvcc":
+            from assay.backends import nvcc
+
+            return nvcc.build(self.text, str(self.file), name, target, self.options)
+        return nvrtc.build(self.text, str(self.file), name, target, (f"-I{self.file.parent}", *self.options))
+
+
+class Function:
+    """One instance of a kernel, built when first launched."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        self.source, self.name = source, name
+        self._dynamic_shared = 0
+
+    @cached_property
+    def _loaded(self) -> Any:
+        from cuda.core import Device, ObjectCode
+
+        Device().set_current()
+        gpu = host.gpu()
+        assert gpu is not None
+        name = str(gpu.target)
+        artifact = self.source.build(self.name, Target(name + "a" if name == "sm_90" else name))
+        _built.append(artifact)
+        return ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol)
+
+    def __call__(self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any, shared: int = 0) -> None:
+        """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`."""
+        grid = grid if isinstance(grid, tuple) else (grid,)
+        block = block if isinstance(block, tuple) else (block,)
+        if 0 in grid:
+            return
+        if _tracing is not None:
+            target, launches = _tracing
+            launches.append(Launch(self.source.build(self.name, target), grid, block, shared))
+            return
+        import torch
+        from cuda.core import LaunchConfig, Stream, launch
+
+        kernel = self._loaded
+        if shared > 48 * 1024 and shared > self._dynamic_shared:
+            kernel.attributes.max_dynamic_shared_size_bytes = shared
+            self._dynamic_shared = shared
+        stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
+        launch(stream, LaunchConfig(grid=grid, block=block, shmem_size=shared), kernel, *map(_argument, args))
+
+
+def _argument(value: Any) -> Any:
+    import numpy as np
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.data_ptr()
+    if value is None:
+        return 0
+    if isinstance(value, bool):
+        return np.bool_(value)
+    if isinstance(value, int):
+        return np.int64(value)
+    if isinstance(value, float):
+        return np.float32(value)
+    return value
+
+
+BACKEND = Cuda()

@@ -1,0 +1,55 @@
+"""torch.compile. It falls back to eager quietly; here every such fall is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from assay import host
+from assay.backends.base import Availability, Backend, Level, missing
+from assay.backends.torch import derive as derive_eager
+from assay.op import Op
+
+
+class Inductor(Backend):
+    name, title, packages = "inductor", "torch.compile", ("torch", "triton")
+
+    def availability(self) -> Availability:
+        import shutil
+
+        if gone := missing(("torch", "pip install torch")):
+            return gone
+        if host.runs_on_gpu():
+            return Availability(Level.RUN, "", device="cuda")
+        if not (shutil.which("g++") or shutil.which("c++")):
+            return Availability(Level.MISSING, "inductor needs a C++ compiler on the CPU", "apt-get install g++")
+        return Availability(Level.RUN, "")
+
+    def prepare(self, mode: str) -> None:
+        import torch._dynamo.config as dynamo
+        import torch._inductor.config as inductor
+
+        # After eight shapes dynamo gives up and runs eager with only a warning. Allow many, and make the last one an error.
+        dynamo.recompile_limit = 512
+        dynamo.accumulated_recompile_limit = 4096
+        dynamo.fail_on_recompile_limit_hit = True
+        dynamo.suppress_errors = False
+        inductor.compile_threads = 1
+
+    def invoke(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from torch._dynamo.utils import counters
+
+        result = function(*args, **kwargs)
+        if not counters["frames"]["ok"] or counters["graph_break"]:
+            raise RuntimeError(f"torch.compile fell back to eager: {dict(counters['graph_break']) or 'no frame was compiled'}")
+        return result
+
+
+def derive(op: Op) -> Callable[..., Any]:
+    import torch
+
+    compiled: Callable[..., Any] = torch.compile(derive_eager(op), fullgraph=True, dynamic=True)
+    return compiled
+
+
+BACKEND = Inductor()

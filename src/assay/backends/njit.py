@@ -1,0 +1,39 @@
+"""Numba on the CPU. Kernels see numpy arrays; `load` and `store` hide that numba has no 16-bit floats there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.backends.base import Availability, Backend, Level, missing
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Njit(Backend):
+    name, title, packages = "njit", "Numba, CPU", ("numba", "llvmlite", "numpy")
+
+    def availability(self) -> Availability:
+        if gone := missing(("numba", "pip install numba"), ("torch", "pip install torch")):
+            return gone
+        return Availability(Level.RUN, "")
+
+
+def arrays(*tensors: torch.Tensor | None) -> list[Any]:
+    """Torch tensors as numpy arrays on the same memory: bf16 as uint16, fp16 as int16 bits; None stays None."""
+    import torch
+
+    views = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
+    return [t if t is None else t.view(views.get(t.dtype, t.dtype)).numpy() for t in tensors]
+
+
+def __getattr__(name: str) -> Any:
+    """`load` and `store` come with numba, so they come late."""
+    if name in ("load", "store"):
+        from assay.backends import njit_halves
+
+        return getattr(njit_halves, name)
+    raise AttributeError(name)
+
+
+BACKEND = Njit()

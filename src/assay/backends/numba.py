@@ -1,0 +1,60 @@
+"""Numba CUDA: compiled on a GPU, simulated without one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay import host
+from assay.backends.base import Availability, Backend, Level, missing, no_gpu
+
+if TYPE_CHECKING:
+    import torch
+
+_INSTALL = "pip install numba-cuda nvidia-cuda-runtime==13.0.96 nvidia-nvvm==13.0.88 nvidia-cuda-nvrtc==13.0.88"
+
+
+class Numba(Backend):
+    name, title, packages = "numba", "Numba, CUDA", ("numba", "numba-cuda", "numpy")
+
+    def availability(self) -> Availability:
+        if gone := missing(("numba", "pip install numba"), ("numba_cuda", _INSTALL), ("torch", "pip install torch")):
+            return gone
+        if host.runs_on_gpu():
+            return Availability(Level.RUN, "", device="cuda")
+        return Availability(Level.INTERPRET, f"{no_gpu()}: Numba's simulator", "run it on a machine with an NVIDIA GPU", "numba-sim")
+
+
+def launch(kernel: Any, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any) -> None:
+    """Start `kernel` on torch's current stream. Tensors become arrays on the same memory, bf16 as its uint16 bits
+    (Numba has no array type for it); an empty grid starts nothing."""
+    import torch
+    from numba import cuda
+
+    if 0 in (grid if isinstance(grid, tuple) else (grid,)):
+        return
+    arrays = [_array(a) if isinstance(a, torch.Tensor) else a for a in args]
+    if any(isinstance(a, torch.Tensor) and a.is_cuda for a in args):
+        stream = cuda.external_stream(torch.cuda.current_stream().cuda_stream)
+        kernel[grid, block, stream](*arrays)
+    else:
+        kernel[grid, block](*arrays)
+
+
+def _array(tensor: torch.Tensor) -> Any:
+    import torch
+    from numba import cuda
+
+    plain = tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor
+    return cuda.as_cuda_array(plain) if tensor.is_cuda else plain.numpy()
+
+
+def __getattr__(name: str) -> Any:
+    """`widen` and `rounded` come with numba, so they come late."""
+    if name in ("widen", "rounded"):
+        from assay.backends import numba_halves
+
+        return getattr(numba_halves, name)
+    raise AttributeError(name)
+
+
+BACKEND = Numba()

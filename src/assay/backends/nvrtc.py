@@ -1,0 +1,96 @@
+"""NVRTC: CUDA C++ in, PTX and cubin out, with no driver and no GPU."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from assay import host
+from assay.artifact import Artifact
+from assay.errors import BuildError
+from assay.isa import cubin as cubins
+from assay.target import Target
+
+HEADERS = Path(__file__).parent / "include"
+"""The library's own device headers, `#include <assay/...>`."""
+
+
+@cache
+def compiler() -> str:
+    from cuda.bindings import nvrtc
+
+    _, major, minor = nvrtc.nvrtcVersion()
+    return f"nvrtc {major}.{minor}"
+
+
+def options(target: Target, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    include = host.cuda_include()
+    return (
+        f"-arch={target}", "-std=c++17", "-lineinfo", f"-I{HEADERS}", *((f"-I{include}", f"-I{include}/cccl") if include else ()), *extra,
+    )  # fmt: skip
+
+
+def build(source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = (), named: bool = True) -> Artifact:
+    """Compile the one instance `name` of `source`. `named` is false for extern "C" kernels, which need no lowering.
+    Results are kept on disk under a hash of everything that goes in."""
+    flags = options(target, extra)
+    headers = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(HEADERS.rglob("*.cuh")))).hexdigest()
+    source_hash = hashlib.sha256(source.encode()).hexdigest()[:16]
+    key = hashlib.sha256(json.dumps([source, headers, file, name, flags, compiler()]).encode()).hexdigest()[:32]
+    folder = host.cache_folder() / "build"
+    kept = [folder / f"{key}.{kind}" for kind in ("symbol", "ptx", "cubin")]
+    if all(p.exists() for p in kept):
+        symbol, ptx, cubin = kept[0].read_text(), kept[1].read_bytes(), kept[2].read_bytes()
+    else:
+        symbol, ptx, cubin = _compile(source, file, name, flags, named)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, data in zip(kept, (symbol.encode(), ptx, cubin), strict=True):
+            _write(path, data)
+    return describe(name, symbol, target, compiler(), ptx, cubin, source_hash)
+
+
+def describe(name: str, symbol: str, target: Target, made_by: str, ptx: bytes, cubin: bytes, source_hash: str) -> Artifact:
+    function = next((f for f in cubins.functions(cubin) if f.symbol == symbol), None)
+    if function is None:
+        raise BuildError(f"the build of {name} holds no kernel called {symbol}", fix="is it a __global__ function?")
+    return Artifact(name, symbol, target, made_by, ptx, cubin, function.text_hash, source_hash, function.registers, function.shared)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all: several workers build at once."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "wb") as f:
+        f.write(data)
+    os.replace(temporary, path)
+
+
+def _compile(source: str, file: str, name: str, flags: tuple[str, ...], named: bool) -> tuple[str, bytes, bytes]:
+    from cuda.bindings import nvrtc
+
+    def ask(call: Any, *args: Any) -> Any:
+        code, *values = call(*args)
+        if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise BuildError(f"NVRTC: {nvrtc.nvrtcGetErrorString(code)[1].decode()}", where=file)
+        return values[0] if values else None
+
+    def fetch(size: Any, get: Any) -> bytes:
+        room = b" " * ask(size, program)
+        ask(get, program, room)
+        return room
+
+    program = ask(nvrtc.nvrtcCreateProgram, source.encode(), file.encode(), 0, [], [])
+    if named:
+        ask(nvrtc.nvrtcAddNameExpression, program, name.encode())
+    code, *_ = nvrtc.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
+    if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        log = fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode().strip()
+        raise BuildError(f"NVRTC refused {name}:\n{log}", where=file, fix="mend the source at the line named above")
+    symbol = ask(nvrtc.nvrtcGetLoweredName, program, name.encode()).decode() if named else name
+    ptx = fetch(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
+    cubin = fetch(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    return symbol, ptx, cubin

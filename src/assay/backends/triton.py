@@ -1,0 +1,46 @@
+"""Triton: compiled on a GPU, interpreted without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay import host
+from assay.backends.base import Availability, Backend, Level, missing, no_gpu
+
+
+class Triton(Backend):
+    name, title, packages = "triton", "Triton", ("triton", "torch")
+
+    def availability(self) -> Availability:
+        if gone := missing(("triton", "pip install triton==3.7.1"), ("torch", "pip install torch")):
+            return gone
+        if host.runs_on_gpu():
+            return Availability(Level.RUN, "", device="cuda")
+        return Availability(Level.INTERPRET, f"{no_gpu()}: Triton's interpreter", "run it on a machine with an NVIDIA GPU", "triton-interpret")
+
+    def prepare(self, mode: str) -> None:
+        if mode == "triton-interpret":
+            _round_to_nearest_even()
+
+
+def _round_to_nearest_even() -> None:
+    """Triton's interpreter truncates fp32 → bf16 where the GPU rounds; half of all values differ by one ulp."""
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    numpy: Any = np
+    numpy.seterr(all="ignore")  # GPUs do not warn
+    original = interpreter._convert_float
+
+    def convert(data: Any, source: Any, destination: Any, rounding_mode: Any) -> Any:
+        if source != tl.float32 or destination != tl.bfloat16 or "TZ" in str(rounding_mode):
+            return original(data, source, destination, rounding_mode)
+        bits = np.ascontiguousarray(data).view(np.uint32).reshape(np.shape(data))
+        rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+        return np.where(np.isnan(data), np.uint32(0x7FC0), rounded).astype(np.uint16)
+
+    interpreter._convert_float = convert
+
+
+BACKEND = Triton()

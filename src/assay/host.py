@@ -1,0 +1,116 @@
+"""What this machine has, found without importing anything heavy."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from assay.target import Target
+
+
+@dataclass(frozen=True)
+class Gpu:
+    name: str
+    target: Target
+    memory: int
+    driver: str
+    multiprocessors: int
+
+
+@cache
+def gpu() -> Gpu | None:
+    """The first GPU, through the driver itself; None where there is none or the driver says no."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return None
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    device, number, memory = ctypes.c_int(), ctypes.c_int(), ctypes.c_size_t()
+    if cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0):
+        return None
+    name = ctypes.create_string_buffer(128)
+    cuda.cuDeviceGetName(name, 128, device)
+    cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
+
+    def attribute(which: int) -> int:
+        cuda.cuDeviceGetAttribute(ctypes.byref(number), which, device)
+        return number.value
+
+    major, minor, multiprocessors = attribute(75), attribute(76), attribute(16)
+    cuda.cuDriverGetVersion(ctypes.byref(number))
+    driver = f"CUDA {number.value // 1000}.{number.value % 1000 // 10}"
+    version = Path("/proc/driver/nvidia/version")
+    if version.exists() and (words := [w for w in version.read_text().split() if w[0].isdigit() and w.count(".") >= 2]):
+        driver = f"{words[0]} ({driver})"
+    return Gpu(name.value.decode(), Target(f"sm_{major}{minor}"), memory.value, driver, multiprocessors)
+
+
+@cache
+def version(distribution: str) -> str | None:
+    """The installed version of a distribution, or None."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@cache
+def has(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@cache
+def torch_sees_cuda() -> bool:
+    """Was this torch built for CUDA? Read from its version file, without importing it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return False
+    text = (Path(spec.origin).parent / "version.py").read_text()
+    return any(line.startswith("cuda") and "None" not in line for line in text.splitlines())
+
+
+def runs_on_gpu() -> bool:
+    return gpu() is not None and torch_sees_cuda()
+
+
+@cache
+def cuda_roots() -> tuple[Path, ...]:
+    """Places that may hold a CUDA toolkit: NVIDIA's wheels, then CUDA_HOME, then the usual folder."""
+    roots = []
+    spec = importlib.util.find_spec("nvidia")
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        roots += sorted(Path(place).glob("cu[0-9]*"))
+    roots += [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    roots.append(Path("/usr/local/cuda"))
+    return tuple(r for r in roots if r.is_dir())
+
+
+@cache
+def tool(name: str) -> Path | None:
+    """A CUDA command-line tool: nvcc, ptxas, nvdisasm, cuobjdump, ncu, compute-sanitizer."""
+    for root in cuda_roots():
+        for folder in ("bin", "compute-sanitizer"):
+            if os.access(root / folder / name, os.X_OK):
+                return root / folder / name
+    found = shutil.which(name)
+    return Path(found) if found else None
+
+
+@cache
+def cuda_include() -> Path | None:
+    return next((r / "include" for r in cuda_roots() if (r / "include" / "cuda_fp16.h").exists()), None)
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("ASSAY_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "assay"

@@ -1,0 +1,62 @@
+"""Draws an op's inputs from a workload: the same printed workload gives the same bits on every machine."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from typing import TYPE_CHECKING
+
+from assay.op import Op, Tensor
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+FRESH = 3
+"""Variations of one workload's values that a trial uses."""
+
+
+def generate(op: Op, workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
+    """The inputs present in `workload`, contiguous, on the CPU, in their dtypes."""
+    import torch
+
+    drawn: dict[str, torch.Tensor] = {}
+    for name, tensor in op.present(workload).items():
+        if tensor.given is None:
+            seed = zlib.crc32(f"{op.name}/{name}/{workload.seed}/{variation}".encode())
+            values = _draw(tensor, op.shape(tensor, workload), workload, torch.Generator().manual_seed(seed))
+            drawn[name] = values.to(tensor.dtype_in(workload).torch)
+    for name, tensor in op.present(workload).items():
+        if tensor.given is not None:
+            exact = {n: v.double() for n, v in drawn.items()} | dict(workload.attributes)
+            wanted = tensor.given.__code__.co_varnames[: tensor.given.__code__.co_argcount]
+            drawn[name] = tensor.given(*(exact[n] for n in wanted)).to(tensor.dtype_in(workload).torch)
+    return {name: drawn[name] for name in op.present(workload)}
+
+
+def _draw(tensor: Tensor, shape: tuple[int, ...], workload: Workload, rng: torch.Generator) -> torch.Tensor:
+    import torch
+
+    limit = tensor.dtype_in(workload).max
+    low, high = max(tensor.range[0], -limit), min(tensor.range[1], limit)
+    kind = workload.values
+    if kind == "beyond":
+        low, high = -limit, limit
+    normal = torch.randn(shape, generator=rng, dtype=torch.float32)
+    if kind == "small":
+        values = normal * 2.0**-10
+    elif kind == "offset":
+        values = normal + min(1000.0, high / 4)
+    elif kind in ("wide", "beyond"):
+        exponents = torch.rand(shape, generator=rng, dtype=torch.float32) * (math.log2(high) + 20) - 20
+        values = torch.exp2(exponents.double()) * normal.sign()
+    else:
+        values = normal
+    values = values.clamp(low, high)
+    specials = (math.nan, math.inf, -math.inf) if kind == "beyond" else tensor.specials
+    if kind in ("special", "beyond") and specials and values.numel():
+        count = max(1, min(8, values.numel() // 64))
+        where = torch.randint(values.numel(), (count,), generator=rng)
+        which = torch.randint(len(specials), (count,), generator=rng)
+        values.view(-1)[where] = torch.tensor(specials, dtype=values.dtype)[which]
+    return values

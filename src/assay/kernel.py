@@ -1,0 +1,93 @@
+"""One way to compute an op, in one language, addressed as `op/backend` or `op/backend:variant`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from assay.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+BACKENDS = ("torch", "inductor", "triton", "cuda", "cupy", "numba", "njit")
+
+
+@dataclass(frozen=True)
+class Address:
+    op: str
+    backend: str
+    variant: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op}/{self.backend}" + (f":{self.variant}" if self.variant else "")
+
+
+def address(text: str) -> Address:
+    found = re.fullmatch(r"(\w+)/(\w+)(?::(\w+))?", text)
+    if not found:
+        raise UsageError(f"'{text}' is not a kernel's address", fix="write it as op/backend or op/backend:variant, e.g. gelu/triton")
+    return Address(found[1], found[2], found[3] or "")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    address: Address
+    file: Path | None
+    """Where it is written; None when derived from the op's reference."""
+    function: str = ""
+    line: int = 0
+    tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """The space of parameters; defaults stand in the signature."""
+    scratch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Work space the harness allocates: name → (dtype, size, size, …), sizes being numbers or the op's axes."""
+    dtypes: tuple[str, ...] = ()
+    """What it can do; empty: all that the op declares."""
+    parameters: tuple[str, ...] = ()
+    """Names in its signature, read from the source."""
+    returns: bool = False
+    """It can only return its result; the allocation is noted in the record."""
+    launches: tuple[tuple[int, str], ...] = ()
+    """A bare .cu file's launch comments, with their lines."""
+
+    @property
+    def name(self) -> str:
+        return str(self.address)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What `@kernel(...)` was told."""
+
+    op: str
+    backend: str = ""
+    variant: str = ""
+    tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    scratch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = ()
+    returns: bool = False
+
+
+def kernel(
+    op: str,
+    *,
+    backend: str = "",
+    variant: str = "",
+    tune: Mapping[str, Sequence[Any]] | None = None,
+    scratch: Mapping[str, Sequence[Any]] | None = None,
+    dtypes: Sequence[str] = (),
+    returns: bool = False,
+) -> Callable[[F], F]:
+    """Mark a function as a kernel of `op`. It is called with the op's inputs by position and, by name, whichever
+    attributes, outputs and scratch tensors its signature asks for."""
+    declaration = Declaration(op, backend, variant, tune or {}, scratch or {}, tuple(dtypes), returns)
+
+    def mark(function: F) -> F:
+        function.__assay__ = declaration  # type: ignore[attr-defined]
+        return function
+
+    return mark

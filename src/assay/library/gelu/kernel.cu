@@ -1,0 +1,46 @@
+// GELU and its backward pass, one 16-byte vector per thread, arithmetic in float.
+#include <assay/vector.cuh>
+
+struct Erf {
+  static __device__ __forceinline__ float value(float x) { return x * normcdff(x); }
+  static __device__ __forceinline__ float slope(float x) {
+    return normcdff(x) + x * expf(-0.5f * x * x) * 0.3989422804014327f;
+  }
+};
+
+struct Tanh {
+  static constexpr float a = 0.7978845608028654f, b = 0.044715f;
+  static __device__ __forceinline__ float value(float x) {
+    return 0.5f * x * (1.0f + tanhf(a * (x + b * x * x * x)));
+  }
+  static __device__ __forceinline__ float slope(float x) {
+    if (fabsf(x) > 1e4f) return x > 0.0f;  // x³ overflows far out, where the slope is flat
+    const float t = tanhf(a * (x + b * x * x * x));
+    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * a * (1.0f + 3.0f * b * x * x);
+  }
+};
+
+template <typename T, int N, typename F> __global__ void gelu(const T* x, T* y, long long n) {
+  const long long i = (blockIdx.x * (long long)blockDim.x + threadIdx.x) * N;
+  if (i + N <= n) {
+    Vector<T, N> v = load<N>(x + i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) v.at[k] = rounded<T>(F::value(widen(v.at[k])));
+    store<N>(y + i, v);
+  } else {
+    for (long long k = i; k < n; ++k) y[k] = rounded<T>(F::value(widen(x[k])));
+  }
+}
+
+template <typename T, int N, typename F> __global__ void gelu_backward(const T* dy, const T* x, T* dx, long long n) {
+  const long long i = (blockIdx.x * (long long)blockDim.x + threadIdx.x) * N;
+  if (i + N <= n) {
+    const Vector<T, N> g = load<N>(dy + i), v = load<N>(x + i);
+    Vector<T, N> d;
+#pragma unroll
+    for (int k = 0; k < N; ++k) d.at[k] = rounded<T>(widen(g.at[k]) * F::slope(widen(v.at[k])));
+    store<N>(dx + i, d);
+  } else {
+    for (long long k = i; k < n; ++k) dx[k] = rounded<T>(widen(dy[k]) * F::slope(widen(x[k])));
+  }
+}

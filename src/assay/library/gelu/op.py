@@ -1,0 +1,56 @@
+"""GELU: x·Φ(x), exact (erf) and by its tanh approximation, and their backward passes."""
+
+from assay import NAN, Axis, Tensor, op
+
+AXES = {"n": Axis(typical=4194304)}
+# At infinity the formulas disagree (−∞·0; PyTorch's own fp16 on the CPU gives NaN at +∞): outside the contract.
+X = Tensor("n", specials=(NAN,))
+FORWARD = {
+    "axes": AXES,
+    "inputs": {"x": X},
+    "outputs": {"out": Tensor("n")},
+    "operations": lambda w: 8 * w.n,
+    "magnitude": lambda x: x.abs(),
+}
+BACKWARD = {
+    "axes": AXES,
+    "inputs": {"dy": X, "x": X},
+    "outputs": {"out": Tensor("n")},
+    "operations": lambda w: 16 * w.n,
+    # Φ(x) and x·φ(x) are each rounded at the scale of 1 before they are added.
+    "magnitude": lambda dy, x: dy.abs(),
+}
+
+
+@op(**FORWARD)
+def gelu(x):
+    """x·Φ(x), with Φ from the error function."""
+    from torch.nn.functional import gelu
+
+    return gelu(x)
+
+
+@op(**FORWARD)
+def gelu_tanh(x):
+    """x·Φ(x), with Φ approximated through tanh."""
+    from torch.nn.functional import gelu
+
+    return gelu(x, approximate="tanh")
+
+
+def gradient(forward, dy, x):
+    from torch.func import vjp
+
+    return vjp(forward.reference, x)[1](dy)[0]
+
+
+@op(**BACKWARD)
+def gelu_backward(dy, x):
+    """The gradient of gelu with respect to x."""
+    return gradient(gelu, dy, x)
+
+
+@op(**BACKWARD)
+def gelu_tanh_backward(dy, x):
+    """The gradient of gelu_tanh with respect to x."""
+    return gradient(gelu_tanh, dy, x)

@@ -1,0 +1,160 @@
+"""What is computed: axes, inputs, outputs, a reference evaluated in float64, a cost, and what kernels may assume."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.dtype import DType, dtype
+from assay.errors import UsageError
+from assay.workload import Workload
+
+NAN, INF = math.nan, math.inf
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A size that workloads choose."""
+
+    min: int = 0
+    max: int = 2**40
+    typical: int = 1024
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A scalar parameter of the op (eps, stride) and the values fuzzing tries."""
+
+    default: float | int
+    choices: tuple[float | int, ...] = ()
+
+
+class Tensor:
+    """An input or output: `Tensor("rows", "cols", dtype="fp32", optional=True)`."""
+
+    def __init__(
+        self,
+        *shape: str | int,
+        dtype: str | None = None,
+        optional: bool = False,
+        range: tuple[float, float] = (-1e4, 1e4),
+        specials: Sequence[float] = (NAN, INF, -INF),
+        strided: bool = False,
+        given: Callable[..., Any] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        """None: the workload's."""
+        self.optional = optional
+        self.range = range
+        """Finite values the op promises to be right for."""
+        self.specials = tuple(specials)
+        """Non-finite values the op promises to be right for."""
+        self.strided = strided
+        """Rows may lie apart in memory (the last dimension stays dense). Otherwise contiguous."""
+        self.given = given
+        """Not drawn but computed from the other inputs in float64 (a forward pass's saved mean)."""
+
+    def dtype_in(self, workload: Workload) -> DType:
+        return dtype(self.dtype) if self.dtype else workload.dtype
+
+
+@dataclass(frozen=True)
+class Op:
+    name: str
+    reference: Callable[..., Any]
+    """Plain PyTorch. In float64 it is the oracle; in the workload's dtype it is plain PyTorch's own error."""
+    axes: Mapping[str, Axis]
+    inputs: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    derived: Mapping[str, Callable[[Workload], int]] = field(default_factory=dict)
+    """Sizes that follow from the others (a convolution's output height)."""
+    require: Callable[[Workload], bool] | None = None
+    """Which combinations of axes are in the contract."""
+    dtypes: tuple[str, ...] = ("fp32", "bf16", "fp16")
+    operations: Callable[[Workload], int] = lambda w: 0
+    """Arithmetic that must be done."""
+    traffic: Callable[[Workload], int] | None = None
+    """Bytes that must move; None: every input read once, every output written once."""
+    irreducible: bool = False
+    """No algorithm does it with fewer operations, so they make a floor."""
+    magnitude: Callable[..., Any] | None = None
+    """The scale against which rounding error is natural; None: that of the result itself."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Outputs that may share memory with an input."""
+    aligned: bool = False
+    """Kernels may assume 16-byte aligned tensors."""
+    summary: str = ""
+    source: str = ""
+    """The file that declares it."""
+
+    def size(self, name: str | int, workload: Workload) -> int:
+        if isinstance(name, int):
+            return name
+        return self.derived[name](workload) if name in self.derived else int(workload.named[name])
+
+    def shape(self, tensor: Tensor, workload: Workload) -> tuple[int, ...]:
+        return tuple(self.size(name, workload) for name in tensor.shape)
+
+    def present(self, workload: Workload) -> dict[str, Tensor]:
+        """The inputs this workload has."""
+        return {n: t for n, t in self.inputs.items() if n not in workload.without}
+
+    def bytes(self, workload: Workload) -> int:
+        """Bytes that must cross the memory interface."""
+        if self.traffic:
+            return self.traffic(workload)
+        tensors = [*self.present(workload).values(), *(t for t in self.outputs.values() if not t.optional)]
+        return sum(math.prod(self.shape(t, workload)) * t.dtype_in(workload).itemsize for t in tensors)
+
+    def elements(self, workload: Workload) -> int:
+        """Elements held by all tensors, the measure of a workload's size."""
+        tensors = [*self.present(workload).values(), *self.outputs.values()]
+        return sum(math.prod(self.shape(t, workload)) for t in tensors)
+
+    def allows(self, workload: Workload) -> bool:
+        """Is the workload within the contract?"""
+        sizes = all(self.axes[n].min <= v <= self.axes[n].max for n, v in workload.axes)
+        return sizes and (self.require is None or bool(self.require(workload)))
+
+    def validate(self, workload: Workload) -> None:
+        for name, value in workload.axes:
+            axis = self.axes[name]
+            if not axis.min <= value <= axis.max:
+                raise UsageError(f"{self.name}: {name}={value} is outside {axis.min}..{axis.max}", fix="choose another size")
+        if workload.dtype.name not in self.dtypes:
+            raise UsageError(f"{self.name} is not declared for {workload.dtype}", fix=f"one of: {', '.join(self.dtypes)}")
+        for name in workload.strided:
+            if name not in self.inputs or not self.inputs[name].strided:
+                raise UsageError(f"{self.name}: input '{name}' must be contiguous", fix=f"leave out strided={name}")
+        for name in workload.without:
+            if name not in self.inputs or not self.inputs[name].optional:
+                raise UsageError(f"{self.name}: input '{name}' is not optional", fix=f"leave out without={name}")
+        if not self.allows(workload):
+            raise UsageError(f"{self.name}: {workload} is outside the op's contract", fix="choose other sizes")
+
+
+def op(
+    *,
+    axes: Mapping[str, Axis],
+    inputs: Mapping[str, Tensor],
+    outputs: Mapping[str, Tensor],
+    attributes: Mapping[str, Attribute] | None = None,
+    dtypes: Sequence[str] = ("fp32", "bf16", "fp16"),
+    name: str = "",
+    **rest: Any,
+) -> Callable[[Callable[..., Any]], Op]:
+    """Declare an op; the decorated function is its reference, its docstring the summary."""
+
+    def declare(reference: Callable[..., Any]) -> Op:
+        return Op(
+            name=name or reference.__name__, reference=reference, axes=dict(axes), inputs=dict(inputs),
+            outputs=dict(outputs), attributes=dict(attributes or {}), dtypes=tuple(dtype(d).name for d in dtypes),
+            summary=(reference.__doc__ or "").strip().splitlines()[0] if reference.__doc__ else "",
+            source=reference.__code__.co_filename, **rest,
+        )  # fmt: skip
+
+    return declare

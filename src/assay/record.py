@@ -1,0 +1,59 @@
+"""The outcome of one verb on one kernel, workload and machine. Records are data: printed, stored, compared, drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 1
+"""Raised whenever a field changes its meaning or goes."""
+
+
+class Status(StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+    COMPILED = "compiled"
+    """Built, could not run here."""
+    SKIPPED = "skipped"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Record:
+    verb: str
+    kernel: str
+    workload: str
+    """The printed workload; axes left out were fuzzed."""
+    status: Status
+    reason: str
+    run: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict)
+    """What the verdict stands on; its shape depends on the verb (docs/records.md)."""
+    replay: str = ""
+    """The command that does this one thing again."""
+    source: dict[str, Any] = field(default_factory=dict)
+    """File, line and hash of the kernel's source."""
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
+    """What was built: name, target, hash of the machine code's .text, resources."""
+    provenance: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    schema: int = SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def document(records: Iterable[Record], **about: Any) -> dict[str, Any]:
+    """The one machine-readable document a verb prints with `--json`."""
+    return {"schema": SCHEMA, **about, "records": [r.to_dict() for r in records]}
+
+
+def read(path: Path) -> list[Record]:
+    """Records from a document written by any version that shares this schema, validated."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(list[Record]).validate_python(json.loads(path.read_text())["records"])

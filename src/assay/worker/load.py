@@ -1,0 +1,68 @@
+"""Inside a worker: from a kernel's address to a function, and from a workload to the arguments it asks for."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from assay.backends import backend
+from assay.dtype import DType
+from assay.errors import SourceError
+from assay.kernel import Kernel
+from assay.library import ROOT
+from assay.op import Op
+
+
+def function(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., Any]:
+    """The kernel as something to call with the op's inputs by position and the rest by name."""
+    if kernel.launches:
+        from assay.backends.launch_comment import launcher
+
+        return launcher(kernel, op, dtype)
+    if kernel.file is None:
+        derive: Callable[[Op], Callable[..., Any]] = importlib.import_module(f"assay.backends.{kernel.address.backend}").derive
+        return derive(op)
+    return _find(module(kernel.file), kernel)
+
+
+def module(file: Path) -> Any:
+    """Import a kernel's file: by its own name if it is the library's, else by path with its folder importable."""
+    if ROOT in file.parents:
+        return importlib.import_module("assay.library." + ".".join(file.relative_to(ROOT).with_suffix("").parts))
+    name = f"assay_user_{file.stem}"
+    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(file):
+        return sys.modules[name]
+    sys.path.insert(0, str(file.parent))
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    loaded = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(loaded)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return loaded
+
+
+def _find(loaded: Any, kernel: Kernel) -> Callable[..., Any]:
+    found = getattr(loaded, kernel.function, None)
+    if not callable(found):
+        raise SourceError(f"{kernel.function} is not a function of this file once it is imported", where=f"{kernel.file}:{kernel.line}",
+                          fix="define the kernel at the top level of the file")  # fmt: skip
+    function: Callable[..., Any] = found
+    return function
+
+
+def keywords(kernel: Kernel, op: Op, named: dict[str, Any]) -> dict[str, Any]:
+    """Of all that may be passed by name, what the kernel's signature asks for."""
+    if kernel.file is None or kernel.launches:
+        return named
+    return {n: v for n, v in named.items() if n in kernel.parameters}
+
+
+def prepare(kernel: Kernel, mode: str) -> None:
+    backend(kernel.address.backend).prepare(mode)

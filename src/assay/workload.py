@@ -1,0 +1,100 @@
+"""One point at which an op is evaluated. Its printed form rebuilds it exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from assay.dtype import DType, dtype
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    from assay.op import Op
+
+VALUES = ("normal", "small", "wide", "offset", "special", "beyond")
+"""How inputs are drawn: unit normals, tiny ones, magnitudes over the whole declared range, a mean far from zero,
+NaN and Inf sprinkled in, and (reported, never judged) outside the declared range."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    axes: tuple[tuple[str, int], ...]
+    dtype: DType
+    attributes: tuple[tuple[str, Any], ...] = ()
+    seed: int = 0
+    values: str = "normal"
+    offset: int = 0
+    """Elements by which every tensor's start is pushed off its natural alignment."""
+    strided: tuple[str, ...] = ()
+    """Inputs whose rows lie apart in memory."""
+    without: tuple[str, ...] = ()
+    """Optional inputs left out."""
+    inplace: bool = False
+    """Outputs share memory with the inputs they may alias."""
+    _names: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._names.update(self.axes)
+        self._names.update(self.attributes)
+
+    def __getattr__(self, name: str) -> Any:
+        """Axes and attributes by name: `w.rows`, `w.eps`."""
+        try:
+            return self.__dict__["_names"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def named(self) -> dict[str, Any]:
+        return dict(self._names)
+
+    def replace(self, **changes: Any) -> Workload:
+        return replace(self, _names={}, **changes)
+
+    def __str__(self) -> str:
+        parts = [f"{k}={v}" for k, v in (*self.axes, *self.attributes)] + [f"dtype={self.dtype}"]
+        parts += [f"seed={self.seed}"] if self.seed else []
+        parts += [f"values={self.values}"] if self.values != "normal" else []
+        parts += [f"offset={self.offset}"] if self.offset else []
+        parts += [f"strided={'+'.join(self.strided)}"] if self.strided else []
+        parts += [f"without={'+'.join(self.without)}"] if self.without else []
+        parts += ["inplace=1"] if self.inplace else []
+        return ",".join(parts)
+
+
+def parse(text: str, op: Op) -> Workload:
+    """The workload printed as `text`, e.g. `rows=3,cols=5,dtype=bf16,seed=7,offset=1`. What is left out takes its default."""
+    given: dict[str, str] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise UsageError(f"'{part}' in workload '{text}' is not name=value", fix=_example(op))
+        given[key.strip()] = value.strip()
+    known = {*op.axes, *op.attributes, "dtype", "seed", "values", "offset", "strided", "without", "inplace"}
+    if unknown := sorted(set(given) - known):
+        raise UsageError(f"{op.name} has no '{unknown[0]}' (in workload '{text}')", fix=_example(op))
+    try:
+        axes = tuple((name, int(given.get(name, axis.typical))) for name, axis in op.axes.items())
+        attributes = tuple(
+            (name, type(a.default)(given[name]) if name in given else a.default) for name, a in op.attributes.items()
+        )
+        numbers = {key: int(given.get(key, 0)) for key in ("seed", "offset", "inplace")}
+    except ValueError as error:
+        raise UsageError(f"workload '{text}': {error}", fix=_example(op)) from None
+    values = given.get("values", "normal")
+    if values not in VALUES:
+        raise UsageError(f"values={values}: no such kind of values", fix=f"one of: {', '.join(VALUES)}")
+    workload = Workload(
+        axes, dtype(given.get("dtype", op.dtypes[0])), attributes, numbers["seed"], values, numbers["offset"],
+        _listed(given.get("strided")), _listed(given.get("without")), bool(numbers["inplace"]),
+    )  # fmt: skip
+    op.validate(workload)
+    return workload
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(text.split("+")) if text else ()
+
+
+def _example(op: Op) -> str:
+    return "write it as " + ",".join([*(f"{n}={a.typical}" for n, a in op.axes.items()), f"dtype={op.dtypes[0]}"])

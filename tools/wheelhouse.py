@@ -1,0 +1,143 @@
+"""Collect the pinned wheels that a GPU machine without internet needs, in folders small enough to carry.
+
+    python3 tools/wheelhouse.py --python 3.12 --platform x86_64 --slice-mb 60
+
+Such a machine keeps its own torch, triton, cupy, numba and CUDA (see HOST): they fit its driver and are
+gigabytes. What it usually lacks is small (see NEEDED). Standard library and pip only, so that it runs
+before `make venv`.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MB = 1_000_000
+
+# What the GPU machine is expected to bring itself, with all that these need in turn (numpy aside).
+HOST = frozenset({"torch", "triton", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "cupy-cuda13x"})
+
+# name -> why it travels. Versions come from constraints.txt, never from here.
+NEEDED = {
+    "numpy": "below 2.4: newer ones break numba-cuda 0.30 and Triton 3.6's interpreter",
+    "pydantic": "records read from outside",
+    "pydantic-core": "pydantic's compiled half, of exactly its version",
+    "annotated-types": "pydantic",
+    "typing-inspection": "pydantic",
+    "typing-extensions": "pydantic; the machine's own may be too old for it",
+    "psutil": "process trees and memory of workers",
+    "typer": "the command line",
+    "annotated-doc": "typer",
+    "shellingham": "typer",
+    "rich": "tables and progress",
+    "markdown-it-py": "rich",
+    "mdurl": "markdown-it-py",
+    "pygments": "rich",
+    "hypothesis": "shapes that shrink",
+    "sortedcontainers": "hypothesis",
+}
+
+# Newest first. 2.28 is the floor of every wheel we use and of every machine that runs CUDA 13.
+GLIBC = ("2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def read_pins(constraints: Path) -> dict[str, str]:
+    """Canonical name -> exact version, from a constraints file."""
+    lines = (line.split("#")[0].strip() for line in constraints.read_text().splitlines())
+    pairs = (line.split("==") for line in lines if line)
+    return {canonical(name): version for name, version in pairs}
+
+
+def choose(pins: dict[str, str], full: bool) -> dict[str, str]:
+    """Name -> version of what is to be collected. `full`: every pin but torch, which fits the driver."""
+    names = (set(pins) - {"torch"}) if full else set(NEEDED)
+    if missing := names - set(pins):
+        raise SystemExit(f"not pinned in constraints.txt: {', '.join(sorted(missing))}")
+    return {name: pins[name] for name in sorted(names)}
+
+
+def download(wanted: dict[str, str], python: str, platform: str, into: Path) -> list[Path]:
+    tags = [f"--platform=manylinux_{glibc}_{platform}" for glibc in GLIBC]
+    tags += [f"--platform=manylinux{year}_{platform}" for year in ("2014", "2010", "1")]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--no-deps"]
+    command += [f"--python-version={python}", "--implementation=cp", *tags, f"--dest={into}"]
+    subprocess.run([*command, *(f"{name}=={version}" for name, version in wanted.items())], check=True)
+    return sorted(into.glob("*.whl"))
+
+
+def pack(sizes: dict[str, int], limit: int) -> list[list[str]]:
+    """Files into as few slices as first-fit-decreasing finds, none above `limit` bytes."""
+    slices: list[tuple[int, list[str]]] = []
+    for name, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
+        if size > limit:
+            raise SystemExit(f"{name} alone is {size / MB:.1f} MB: a slice must hold it (--slice-mb)")
+        for i, (used, names) in enumerate(slices):
+            if used + size <= limit:
+                slices[i] = (used + size, [*names, name])
+                break
+        else:
+            slices.append((size, [name]))
+    return [sorted(names) for _, names in slices]
+
+
+def write(wheels: list[Path], limit: int, out: Path, python: str, platform: str) -> dict[str, object]:
+    """Move wheels into `out`/slice-N and describe them in INDEX.json; what `out` held before is gone."""
+    by_name = {wheel.name: wheel for wheel in wheels}
+    plan = pack({name: wheel.stat().st_size for name, wheel in by_name.items()}, limit)
+    shutil.rmtree(out, ignore_errors=True)
+    entries = []
+    for number, names in enumerate(plan, 1):
+        folder = out / f"slice-{number}"
+        folder.mkdir(parents=True)
+        for name in names:
+            path = Path(shutil.move(by_name[name], folder / name))
+            distribution = canonical(name.split("-")[0])
+            entries.append(
+                {
+                    "file": f"{folder.name}/{name}",
+                    "bytes": path.stat().st_size,
+                    "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                    "why": NEEDED.get(distribution, "pinned in constraints.txt"),
+                }
+            )
+    index = {"python": python, "platform": platform, "slices": len(plan), "wheels": entries}
+    (out / "INDEX.json").write_text(json.dumps(index, indent=2) + "\n")
+    return index
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--python", default="3.12", help="the other machine's Python (3.12)")
+    parser.add_argument("--platform", default="x86_64", choices=["x86_64", "aarch64"])
+    parser.add_argument("--slice-mb", type=float, default=60, help="no folder is larger than this (60)")
+    parser.add_argument("--full", action="store_true", help="every pin but torch, not only what is lacking")
+    parser.add_argument("--out", type=Path, default=ROOT / "wheelhouse")
+    args = parser.parse_args(argv)
+
+    wanted = choose(read_pins(ROOT / "constraints.txt"), args.full)
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            wheels = download(wanted, args.python, args.platform, Path(scratch))
+        except subprocess.CalledProcessError as error:
+            raise SystemExit(f"pip download failed ({error.returncode}): its reason stands above") from None
+        index = write(wheels, int(args.slice_mb * MB), args.out, args.python, args.platform)
+
+    total = sum(wheel.stat().st_size for wheel in args.out.glob("slice-*/*.whl"))
+    shown = args.out.relative_to(Path.cwd()) if args.out.is_relative_to(Path.cwd()) else args.out
+    print(f"{len(wanted)} wheels, {total / MB:.1f} MB in {index['slices']} slice(s): {shown}/INDEX.json")
+    print("on the other machine:")
+    print(f"  python3 -m pip install --no-index --no-deps {shown}/slice-*/*.whl")
+
+
+if __name__ == "__main__":
+    main()
