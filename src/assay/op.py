@@ -85,6 +85,8 @@ class Op:
     """The scale against which rounding error is natural; None: that of the result itself."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Outputs that may share memory with an input."""
+    independent: str = ""
+    """The leading axis along which results do not depend on each other; a huge workload is judged slice by slice along it."""
     aligned: bool = False
     """Kernels may assume 16-byte aligned tensors."""
     summary: str = ""

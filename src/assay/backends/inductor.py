@@ -40,8 +40,8 @@ class Inductor(Backend):
         from torch._dynamo.utils import counters
 
         result = function(*args, **kwargs)
-        if not counters["frames"]["ok"] or counters["graph_break"]:
-            raise RuntimeError(f"torch.compile fell back to eager: {dict(counters['graph_break']) or 'no frame was compiled'}")
+        if not counters["stats"]["unique_graphs"] or counters["graph_break"]:
+            raise RuntimeError(f"torch.compile fell back to eager: {dict(counters['graph_break']) or 'no graph was compiled'}")
         return result
 
 

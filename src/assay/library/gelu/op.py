@@ -9,6 +9,7 @@ FORWARD = {
     "axes": AXES,
     "inputs": {"x": X},
     "outputs": {"out": Tensor("n")},
+    "independent": "n",
     "operations": lambda w: 8 * w.n,
     "magnitude": lambda x: x.abs(),
 }
@@ -16,6 +17,7 @@ BACKWARD = {
     "axes": AXES,
     "inputs": {"dy": X, "x": X},
     "outputs": {"out": Tensor("n")},
+    "independent": "n",
     "operations": lambda w: 16 * w.n,
     # Φ(x) and x·φ(x) are each rounded at the scale of 1 before they are added.
     "magnitude": lambda dy, x: dy.abs(),

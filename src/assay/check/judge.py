@@ -1,0 +1,271 @@
+"""The verdict on numbers: errors in units the format allows, held against plain PyTorch's own on the same inputs.
+
+The unit of error is one ulp at the larger of |oracle| and the op's magnitude. For 16-bit outputs the magnitude counts
+in float32, where their arithmetic is done (four of its ulps: a few operations), so that a result small against its
+terms is still judged. Inside bins of |oracle|, a kernel's RMS, 99.9th percentile
+and maximum may each be SLACK times PyTorch's, and never need be better than a result that is within one unit
+everywhere (whose RMS is 1/√3). Both figures and their ratio are reported. A handful of elements says little about
+PyTorch's error, so in small bins it is at least what PyTorch shows on a fixed larger sample of the same op (`Prior`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.dtype import DType, dtype
+from assay.op import Op
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+SLACK = 2.0
+"""One bit more than PyTorch loses: another order of the same operations costs that much, another precision costs more."""
+FLOOR = {"rms": 1 / math.sqrt(3), "p999": 1.0, "max": 1.0}
+_FEW, _ENOUGH = 64, 1000
+"""Bins with fewer elements than the first are joined with their neighbour; with fewer than the second, a 99.9th
+percentile means little and the prior counts too."""
+
+Figures = dict[str, float]
+Prior = dict[str, dict[int, Figures]]
+"""PyTorch's own errors on a fixed sample: output → bin of |oracle| → figures."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, and the detector that saw it."""
+
+    detector: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The bin that comes closest to its limit, or exceeds it most."""
+
+    output: str
+    kernel: dict[str, float]
+    torch: dict[str, float]
+    share: float
+    """Largest of kernel/limit over the three figures; above 1 is a failure."""
+    ratio: float
+    """Kernel over PyTorch in that figure; 1 where PyTorch is exact and so is the kernel."""
+    where: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    finding: Finding | None
+    errors: tuple[Errors, ...]
+    controls: dict[str, bool]
+    """Were zeros, a constant and the right values shuffled rejected? Only those that are wrong here."""
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The reference in float64 and the scale of its natural error, per output."""
+
+    exact: dict[str, torch.Tensor]
+    magnitude: dict[str, torch.Tensor | None]
+
+
+def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
+    """Evaluate the reference in float64 on a private copy of the inputs."""
+    wide = [inputs[n].double() if n in inputs else None for n in op.inputs]
+    attributes = dict(workload.attributes)
+    exact = _per_output(op, op.reference(*wide, **attributes))
+    scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
+    if op.magnitude is not None:
+        scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
+    return Oracle(exact, scale)
+
+
+def baseline(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Plain PyTorch in the workload's dtype, here on the CPU."""
+    return _per_output(op, op.reference(*(inputs.get(n) for n in op.inputs), **dict(workload.attributes)))
+
+
+def _per_output(op: Op, results: Any) -> dict[str, torch.Tensor]:
+    results = results if isinstance(results, tuple) else (results,)
+    return dict(zip(op.outputs, results, strict=True))
+
+
+def judge(outputs: dict[str, torch.Tensor], truth: Oracle, plain: dict[str, torch.Tensor], prior: Prior, controls: bool = False) -> Judgement:
+    """Hold every output against the oracle; with `controls`, try answers that are wrong on purpose too."""
+    errors: list[Errors] = []
+    tried: dict[str, bool] = {}
+    for name, value in outputs.items():
+        exact, magnitude = truth.exact[name], truth.magnitude[name]
+        if list(exact.shape) != list(value.shape):
+            return Judgement(Finding("shape", f"`{name}` has shape {tuple(value.shape)}, the oracle {tuple(exact.shape)}"), (), {})
+        if value.numel() == 0:
+            continue
+        number = dtype(value.dtype)
+        rounded = exact.to(value.dtype).double()
+        got = value.double()
+        if wrong := _non_finite(name, got, rounded, exact, number):
+            return Judgement(Finding("nonfinite", wrong), tuple(errors), tried)
+        unit = _unit(rounded, magnitude, number)
+        finite = rounded.isfinite()
+        scale = _Scale(exact, rounded, unit, finite, plain[name].double(), prior.get(name, {}))
+        found, place = scale.compare(name, got)
+        if found is None:
+            continue
+        errors.append(found)
+        if found.share > 1:
+            return Judgement(Finding("values", _explain(found, value, rounded, unit, place)), tuple(errors), tried)
+        for control, fake in (_controls(rounded, finite, unit) if controls else {}).items():
+            shown, _ = scale.compare(name, fake)
+            tried[control] = tried.get(control, False) or (shown is not None and shown.share > 1)
+    return Judgement(None, tuple(errors), tried)
+
+
+class _Scale:
+    """Units, bins and PyTorch's own errors for one output."""
+
+    def __init__(self, exact: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, finite: torch.Tensor, plain: torch.Tensor,
+                 prior: dict[int, Figures]) -> None:  # fmt: skip
+        self.exact, self.unit, self.finite = exact, unit, finite
+        self.bins = _bins(rounded, finite)
+        error = ((plain - exact).abs() / unit).nan_to_num(nan=0.0, posinf=0.0).flatten()
+        self.torch = [_joined(_figures(error[where]), prior, group, where.numel()) for group, where in self.bins]
+
+    def compare(self, name: str, got: torch.Tensor) -> tuple[Errors | None, int]:
+        """The worst bin and, in it, the worst element."""
+        error = ((got - self.exact).abs() / self.unit).flatten()
+        worst: Errors | None = None
+        place = 0
+        for (_, where), theirs in zip(self.bins, self.torch, strict=True):
+            ours = _figures(error[where])
+            shares = {k: ours[k] / max(FLOOR[k], SLACK * theirs[k]) for k in FLOOR if k != "rms" or where.numel() >= _FEW}
+            figure = max(shares, key=lambda k: shares[k])
+            ratio = ours[figure] / theirs[figure] if theirs[figure] else (1.0 if ours[figure] == 0 else math.inf)
+            if worst is None or shares[figure] > worst.share:
+                low, high = (float(v) for v in self.exact.flatten()[where].abs().aminmax())
+                worst = Errors(name, ours, theirs, shares[figure], ratio, f"{figure} where |oracle| is {low:.3g}…{high:.3g}")
+                place = int(where[error[where].argmax()])
+        return worst, place
+
+
+def _figures(error: torch.Tensor) -> Figures:
+    count = error.numel()
+    rank = min(count, math.ceil(0.999 * count))
+    return {
+        "rms": float((error * error).mean().sqrt()), "p999": float(error.kthvalue(rank).values), "max": float(error.max()),
+    }  # fmt: skip
+
+
+def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
+    """The spacing of `number`'s format at |value|, in float64; that of subnormals below its smallest normal."""
+    import torch
+
+    exponent = torch.frexp(value.abs()).exponent.double() - 1
+    exponent = torch.where(value == 0, torch.full_like(exponent, number.min_exponent), exponent)
+    return torch.exp2(exponent.clamp(min=number.min_exponent) - number.fraction)
+
+
+def _unit(rounded: torch.Tensor, magnitude: torch.Tensor | None, number: DType) -> torch.Tensor:
+    import torch
+
+    finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
+    unit = ulp(finite, number)
+    if magnitude is not None:
+        scale = magnitude.expand_as(rounded)
+        scale = torch.where(scale.isfinite(), scale, torch.zeros_like(scale))
+        unit = torch.maximum(unit, ulp(scale, number) if number.itemsize >= 4 else 4 * ulp(scale, dtype("fp32")))
+    return unit
+
+
+def _joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) -> Figures:
+    """What was seen, or where too little was, the larger of that and the prior's nearest bin."""
+    if count >= _ENOUGH or not prior:
+        return seen
+    near = prior[min(prior, key=lambda g: abs(g - group))]
+    return {k: max(v, near[k]) for k, v in seen.items()}
+
+
+def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> None:
+    """Add PyTorch's errors on one sample to a prior."""
+    for name, value in plain.items():
+        rounded = truth.exact[name].to(value.dtype).double()
+        if not value.numel() or not value.dtype.is_floating_point:
+            continue
+        error = ((value.double() - truth.exact[name]).abs() / _unit(rounded, truth.magnitude[name], dtype(value.dtype))).flatten()
+        bins = prior.setdefault(name, {})
+        for group, where in _bins(rounded, rounded.isfinite() & value.isfinite()):
+            seen = _figures(error[where])
+            bins[group] = {k: max(v, bins.get(group, seen)[k]) for k, v in seen.items()}
+
+
+def _bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
+    """Element indices grouped by |oracle|, sixteenfold apart, none too small to hold a statistic."""
+    import torch
+
+    where = finite.flatten().nonzero().flatten()
+    if not where.numel():
+        return []
+    group = torch.frexp(rounded.flatten()[where].abs()).exponent.div(4, rounding_mode="floor")
+    group = torch.where(rounded.flatten()[where] == 0, torch.full_like(group, -1000), group)
+    order = group.argsort(descending=True, stable=True)
+    labels, counts = group[order].unique_consecutive(return_counts=True)
+    bins: list[tuple[int, torch.Tensor]] = []
+    for label, part in zip(labels.tolist(), where[order].split(counts.tolist()), strict=True):
+        if bins and (part.numel() < _FEW or bins[-1][1].numel() < _FEW):
+            bins[-1] = (bins[-1][0], torch.cat([bins[-1][1], part]))
+        else:
+            bins.append((label, part))
+    return bins
+
+
+def _non_finite(name: str, got: torch.Tensor, rounded: torch.Tensor, exact: torch.Tensor, number: DType) -> str:
+    """NaN and Inf must stand exactly where the oracle has them; next to overflow either side of it is right."""
+    near = exact.abs() >= number.max * (1 - 2.0**-number.fraction)
+    wrong = (got.isnan() != rounded.isnan()) | ((got.isinf() | rounded.isinf()) & (got != rounded) & ~near & ~rounded.isnan())
+    if not bool(wrong.any()):
+        return ""
+    first = int(wrong.flatten().nonzero()[0])
+    count = int(wrong.sum())
+    return f"`{name}`{_index(first, got)} is {got.flatten()[first]:g}, the oracle {exact.flatten()[first]:g} ({count} such elements)"
+
+
+def beyond(outputs: dict[str, torch.Tensor], truth: Oracle) -> dict[str, int]:
+    """Outside the declared range: how many elements are finite where the oracle is not, or the other way. Reported only."""
+    count = 0
+    for name, value in outputs.items():
+        rounded = truth.exact[name].to(value.dtype)
+        count += int((value.isfinite() != rounded.isfinite()).sum())
+    return {"elements": sum(v.numel() for v in outputs.values()), "finiteness_differs": count}
+
+
+def _controls(rounded: torch.Tensor, finite: torch.Tensor, unit: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Answers that must not pass: zeros, a constant, the right values shuffled. Only those that are wrong here by more
+    than the oracle's own rounding."""
+    import torch
+
+    values = rounded[finite]
+    if not values.numel():
+        return {}
+    shuffled = rounded.flatten().roll(1).view_as(rounded)
+    fakes = {
+        "zeros": torch.zeros_like(rounded), "constant": torch.full_like(rounded, float(values.median())),
+        "shuffled": torch.where(shuffled.isfinite(), shuffled, torch.zeros_like(rounded)),
+    }  # fmt: skip
+    return {name: fake for name, fake in fakes.items() if bool((((fake - rounded).abs() > 4 * unit) & finite).any())}
+
+
+def _index(flat: int, like: torch.Tensor) -> str:
+    place = []
+    for size in reversed(like.shape):
+        place.append(flat % size)
+        flat //= size
+    return str(list(reversed(place))) if place else ""
+
+
+def _explain(found: Errors, value: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, place: int) -> str:
+    got, want = float(value.flatten()[place]), float(rounded.flatten()[place])
+    theirs = found.torch["max"]
+    return (
+        f"`{found.output}`{_index(place, value)} is {got:.9g}, the oracle {want:.9g}: {abs(got - want) / float(unit.flatten()[place]):.3g} "
+        f"units off, plain PyTorch at most {theirs:.3g}; {found.where} is {found.share:.3g}× its limit"
+    )

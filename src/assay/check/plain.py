@@ -1,0 +1,86 @@
+"""Plain PyTorch in the workload's dtype: the error a kernel is held against. On the CPU here in the parent; on the GPU
+in a worker that never sees a kernel."""
+
+from __future__ import annotations
+
+import math
+import threading
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from assay.check.fuzz import edges
+from assay.check.judge import Prior, baseline, calibrate, oracle
+from assay.dtype import DType
+from assay.inputs import FRESH, generate
+from assay.op import Op
+from assay.worker import Pool, Worker
+from assay.worker.channel import place, tensor
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+_SAMPLE = 1 << 14
+"""Elements of the larger workloads in the fixed sample."""
+
+
+class PlainTorch:
+    """One worker, asked by every thread in turn."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool, self._lock = pool, threading.Lock()
+        self._worker: Worker | None = None
+        self._priors: dict[tuple[str, str, str], Prior] = {}
+
+    def prior(self, op: Op, dtype: DType, device: str) -> Prior:
+        """PyTorch's own errors on a fixed sample of `op`, the same in every run and in every replay."""
+        key = (op.name, dtype.name, device)
+        if key not in self._priors:
+            found: Prior = {}
+            for workload in islice(edges(op, dtype, _SAMPLE), 12):
+                if workload.values not in ("special", "beyond") and not workload.strided and not workload.without:
+                    drawn = [generate(op, workload, v) for v in range(FRESH)]
+                    for inputs, answer in zip(drawn, self.outputs(op, workload, drawn, device), strict=True):
+                        calibrate(found, oracle(op, workload, inputs), answer)
+            self._priors[key] = found
+        return self._priors[key]
+
+    def outputs(self, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str) -> list[dict[str, torch.Tensor]]:
+        """Its answers to each set of inputs."""
+        if device == "cpu":
+            return [baseline(op, workload, inputs) for inputs in drawn]
+        with self._lock:
+            if self._worker is None:
+                self._worker = self._pool.worker("torch", "native")
+            return self._ask(self._worker, op, workload, drawn)
+
+    def _ask(self, worker: Worker, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]]) -> list[dict[str, torch.Tensor]]:
+        inputs: list[dict[str, Any]] = []
+        outputs: list[dict[str, Any]] = []
+        sizes = []
+        for name, t in op.present(workload).items():
+            value = drawn[0][name]
+            inputs.append({"name": name, "dtype": t.dtype_in(workload).torch_name, "shape": list(value.shape)})
+            sizes += [value.numel() * value.element_size()] * FRESH
+        for name, t in op.outputs.items():
+            number, shape = t.dtype_in(workload), op.shape(t, workload)
+            outputs.append({"name": name, "dtype": number.torch_name, "shape": list(shape)})
+            sizes += [math.prod(shape) * number.itemsize] * FRESH
+        offsets, total = place(sizes)
+        places = iter(offsets)
+        for spec in (*inputs, *outputs):
+            spec["at"] = [next(places) for _ in range(FRESH)]
+        memory = worker.memory(total)
+        for spec in inputs:
+            for at, values in zip(spec["at"], drawn, strict=True):
+                tensor(memory, at, values[spec["name"]].dtype, spec["shape"]).copy_(values[spec["name"]])
+        answer = worker.ask({
+            "do": "reference", "op": op.name, "op_file": op.source, "inputs": inputs, "outputs": outputs, "arena": total,
+            "variations": FRESH, "attributes": dict(workload.attributes), "device": "cuda",
+        }, 300)  # fmt: skip
+        if "error" in answer:
+            raise RuntimeError(f"the reference of {op.name} failed in PyTorch on the GPU: {answer['error']['message']}")
+        import torch
+
+        return [{s["name"]: tensor(memory, s["at"][i], getattr(torch, s["dtype"]), s["shape"]).clone() for s in outputs}
+                for i in range(FRESH)]  # fmt: skip

@@ -1,0 +1,265 @@
+"""One workload through one worker: the kernel runs five times, and everything it did is looked at.
+
+Three runs on fresh values in the same buffers, two more on the first values at other addresses, the last of them with
+other guard contents. On a GPU a sixth, in which the inputs arrive late on the current stream. A huge workload (more
+than 2**27 elements) runs once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from assay import inputs as drawing
+from assay.backends import Availability
+from assay.check.judge import Errors, Finding, Oracle, Prior, baseline, beyond, judge, oracle
+from assay.dtype import dtype
+from assay.errors import UsageError
+from assay.kernel import Kernel
+from assay.op import Op
+from assay.worker import Worker, WorkerLost
+from assay.worker.channel import place, tensor
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+    from assay.check.plain import PlainTorch
+
+_RUNS = (
+    {"values": 0, "buffers": 0, "bands": 0, "poison": 0, "late": False},
+    {"values": 1, "buffers": 0, "bands": 1, "poison": 1, "late": False},
+    {"values": 2, "buffers": 0, "bands": 0, "poison": 2, "late": False},
+    {"values": 0, "buffers": 1, "bands": 0, "poison": 1, "late": False},
+    {"values": 0, "buffers": 2, "bands": 1, "poison": 2, "late": False},
+)
+HUGE = 1 << 27
+"""Elements from which a workload runs once and is judged in slices."""
+_SLICE = 1 << 24
+_LATE = {"values": 0, "buffers": 1, "bands": 0, "poison": 0, "late": True}
+_STRIDE_GAP = 3
+"""Elements between the rows of a strided input: odd, so that rows lose their alignment too."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    finding: Finding | None = None
+    errors: tuple[Errors, ...] = ()
+    deterministic: bool = True
+    controls: dict[str, bool] = field(default_factory=dict)
+    seconds: tuple[float, ...] = ()
+    beyond: dict[str, int] = field(default_factory=dict)
+    note: dict[str, Any] = field(default_factory=dict)
+    lost: bool = False
+    """The worker is gone, or cannot be trusted any more."""
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+class Layout:
+    """Where every tensor of a workload lies: in the arena, and in the worker's guarded buffers."""
+
+    def __init__(self, kernel: Kernel, op: Op, workload: Workload, runs: int, variations: int = drawing.FRESH) -> None:
+        derived = kernel.file is None or bool(kernel.launches)
+        self.inputs, self.outputs, self.scratch = [], [], []
+        sizes: list[int] = []
+        for name, t in op.present(workload).items():
+            shape = op.shape(t, workload)
+            gap = _STRIDE_GAP if name in workload.strided else 0
+            self.inputs.append(self._spec(name, t.dtype_in(workload).name, shape, workload.offset, gap))
+            sizes += [self._bytes(self.inputs[-1])] * variations
+        for name, t in op.outputs.items():
+            if not derived and name not in kernel.parameters and not kernel.returns:
+                continue
+            spec = self._spec(name, t.dtype_in(workload).name, op.shape(t, workload), workload.offset, 0)
+            spec["alias"] = op.aliases.get(name) if workload.inplace else None
+            self.outputs.append(spec)
+            sizes += [self._bytes(spec)] * runs
+        for name, (number, *dims) in kernel.scratch.items():
+            self.scratch.append(self._spec(name, number, tuple(op.size(d, workload) for d in dims), 0, 0))
+        offsets, self.total = place(sizes)
+        places = iter(offsets)
+        for spec in self.inputs:
+            spec["at"] = [next(places) for _ in range(variations)]
+        for spec in self.outputs:
+            spec["at"] = [next(places) for _ in range(runs)]
+
+    @staticmethod
+    def _spec(name: str, number: str, shape: tuple[int, ...], offset: int, gap: int) -> dict[str, Any]:
+        d = dtype(number)
+        strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        if gap and len(shape) > 1:
+            row = shape[-1] + gap
+            strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [1]
+        return {"name": name, "dtype": d.torch_name, "shape": list(shape), "strides": strides, "offset": offset, "poison": d.poisons}
+
+    @staticmethod
+    def _bytes(spec: dict[str, Any]) -> int:
+        return math.prod(spec["shape"]) * dtype(spec["dtype"]).itemsize
+
+
+def message(kernel: Kernel, op: Op, workload: Workload, layout: Layout, mode: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """What a worker must know to run or build a kernel on a workload."""
+    return {
+        "kernel": {
+            "address": kernel.name, "file": str(kernel.file) if kernel.file else "", "function": kernel.function, "line": kernel.line,
+            "parameters": kernel.parameters, "returns": kernel.returns, "launches": kernel.launches,
+        },
+        "op": op.name, "op_file": op.source, "dtype": workload.dtype.name, "mode": mode, "parameters": parameters,
+        "inputs": layout.inputs, "outputs": layout.outputs, "scratch": layout.scratch, "arena": layout.total,
+        "present": list(op.present(workload)), "attributes": dict(workload.attributes), "axes": {**dict(workload.axes), **{
+            n: f(workload) for n, f in op.derived.items()}},
+    }  # fmt: skip
+
+
+def run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, here: Availability, plain: PlainTorch, prior: Prior,
+        parameters: dict[str, Any], threads: int) -> Outcome:  # fmt: skip
+    """Try one workload and say what was seen."""
+    huge = op.elements(workload) > HUGE
+    wanted = _RUNS[:1] if huge else (*_RUNS, _LATE) if here.device == "cuda" else _RUNS
+    runs = [{**r, "index": i} for i, r in enumerate(wanted)]
+    drawn = [drawing.generate(op, workload, v) for v in range(1 if huge else drawing.FRESH)]
+    layout = Layout(kernel, op, workload, len(runs), len(drawn))
+    memory = worker.memory(layout.total)
+    for spec in layout.inputs:
+        for at, values in zip(spec["at"], drawn, strict=True):
+            value = values[spec["name"]]
+            tensor(memory, at, value.dtype, spec["shape"]).copy_(value)
+    ask = message(kernel, op, workload, layout, here.mode, parameters)
+    ask |= {"do": "trial", "device": here.device, "runs": runs, "threads": threads}
+    try:
+        answer = worker.ask(ask, worker.limits.seconds * (10 if huge else 1))
+    except WorkerLost as lost:
+        said = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
+        return Outcome(Finding(lost.how, lost.detail + said), lost=True)
+    if "error" in answer:
+        return _raised(answer["error"])
+    done = answer["runs"]
+    seconds = tuple(r["seconds"] for r in done)
+    if error := done[-1].get("error"):
+        return _raised(error, seconds)
+    if finding := _conduct(done):
+        return Outcome(finding, seconds=seconds)
+    results = [_outputs(layout, memory, i) for i in range(len(runs))]
+    if finding := _unwritten(layout, results, runs):
+        return Outcome(finding, seconds=seconds)
+    if huge:
+        return _judged_in_slices(op, workload, drawn[0], results[0], prior, seconds, answer.get("note", {}))
+    return _judged(op, workload, drawn, results, plain, prior, here, seconds, answer.get("note", {}))
+
+
+def _raised(error: dict[str, Any], seconds: tuple[float, ...] = ()) -> Outcome:
+    """An exception inside the worker. After a CUDA error the process's context is dead."""
+    text = error["what"] or error["message"]
+    words = text if error["ours"] else f"{error['type']}: {text}"
+    detector = "build" if error["type"] == "BuildError" else "launch" if "CUDA" in text or "cuda" in error["type"].lower() else "exception"
+    if error["type"] in ("SystemExit", "KeyboardInterrupt"):
+        detector = "exit"
+    where = f" at {error['where']}" if error["where"] else ""
+    return Outcome(Finding(detector, f"{_short(words)}{where}"), seconds=seconds, lost=detector in ("launch", "exit"), detail=error)
+
+
+def _short(text: str, limit: int = 1500) -> str:
+    return text if len(text) <= limit else text[:limit] + " …"
+
+
+def _conduct(done: list[dict[str, Any]]) -> Finding | None:
+    """What a kernel must not do, whatever it computes."""
+    for run in done:
+        if run["forks"]:
+            return Finding("fork", f"the kernel forked {run['forks']} process(es)")
+        if run["returned"]:
+            return Finding("returned", f"the kernel returned {run['returned']}; results go into `out`, or declare returns=True")
+        if run["outside"]:
+            return Finding("guard", f"it wrote outside its tensors: {run['outside'][0]}")
+        if run["changed"]:
+            return Finding("input", f"an input was changed: {run['changed'][0]}")
+    return None
+
+
+def _outputs(layout: Layout, memory: memoryview, index: int) -> dict[str, torch.Tensor]:
+    return {s["name"]: tensor(memory, s["at"][index], dtype(s["dtype"]).torch, s["shape"]).clone() for s in layout.outputs}
+
+
+def _bits(value: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return value.contiguous().view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()])
+
+
+def _unwritten(layout: Layout, results: list[dict[str, torch.Tensor]], runs: list[dict[str, Any]]) -> Finding | None:
+    """An element that still holds its run's poison in every run was never written."""
+    for spec in layout.outputs:
+        if spec["alias"] or not math.prod(spec["shape"]):
+            continue
+        never = None
+        width = dtype(spec["dtype"]).itemsize * 8
+        for result, run in zip(results, runs, strict=True):
+            poison = spec["poison"][run["poison"]]
+            signed = poison - (1 << width) if width > 8 and poison >= 1 << (width - 1) else poison
+            still = _bits(result[spec["name"]]).flatten() == signed
+            never = still if never is None else never & still
+        assert never is not None
+        if count := int(never.sum()):
+            total = never.numel()
+            if count == total:
+                return Finding("unwritten", f"nothing was written to `{spec['name']}`: the kernel launched nothing, or wrote elsewhere")
+            first = int(never.nonzero()[0])
+            return Finding("unwritten", f"{count} of {total} elements of `{spec['name']}` were never written, first at {first}")
+    return None
+
+
+def _judged_in_slices(op: Op, workload: Workload, drawn: dict[str, torch.Tensor], result: dict[str, torch.Tensor], prior: Prior,
+                      seconds: tuple[float, ...], note: dict[str, Any]) -> Outcome:  # fmt: skip
+    """A float64 oracle of the whole would not fit into memory: judge along the axis of independent results."""
+    if not op.independent:
+        raise UsageError(f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements")
+    length = int(workload.named[op.independent])
+    step = max(1, _SLICE // max(1, op.elements(workload) // max(1, length)))
+    errors: list[Errors] = []
+    for start in range(0, length, step):
+        part = slice(start, start + step)
+        inputs = {n: v[part] if op.inputs[n].shape[:1] == (op.independent,) else v for n, v in drawn.items()}
+        outputs = {n: v[part] if op.outputs[n].shape[:1] == (op.independent,) else v for n, v in result.items()}
+        verdict = judge(outputs, oracle(op, workload, inputs), baseline(op, workload, inputs), prior)
+        errors += verdict.errors
+        if verdict.finding:
+            what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"
+            return Outcome(Finding(verdict.finding.detector, what), tuple(errors), seconds=seconds)
+    worst = max(errors, key=lambda e: e.share, default=None)
+    return Outcome(None, (worst,) if worst else (), seconds=seconds, note=note)
+
+
+def _judged(op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]], results: list[dict[str, torch.Tensor]], plain: PlainTorch,
+            prior: Prior, here: Availability, seconds: tuple[float, ...], note: dict[str, Any]) -> Outcome:  # fmt: skip
+    import torch
+
+    first, again, elsewhere = results[0], results[3], results[4]
+
+    def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+        return all(torch.equal(_bits(a[n]), _bits(b[n])) for n in a)
+
+    deterministic = same(first, again)
+    truths: list[Oracle] = [oracle(op, workload, d) for d in drawn]
+    if workload.values == "beyond":
+        return Outcome(beyond=beyond(first, truths[0]), deterministic=deterministic, seconds=seconds, note=note)
+    if deterministic and not same(first, elsewhere):
+        return Outcome(Finding("overread", "the result depends on bytes outside the inputs: it changed with the guard bands"), seconds=seconds)
+    plains = plain.outputs(op, workload, drawn, here.device)
+    errors: list[Errors] = []
+    controls: dict[str, bool] = {}
+    for index, (result, truth, theirs) in enumerate(zip(results[:3], truths, plains, strict=True)):
+        verdict = judge(result, truth, theirs, prior, controls=index == 0)
+        if verdict.finding:
+            finding = verdict.finding
+            if index and not judge(results[0], truths[0], plains[0], prior).finding and same(result, first):
+                finding = Finding("stale", "given fresh values, the kernel answered with its first result again")
+            return Outcome(finding, verdict.errors, deterministic, seconds=seconds)
+        errors += verdict.errors
+        controls |= {k: v or controls.get(k, False) for k, v in verdict.controls.items()}
+    if not deterministic:
+        for result in (again, elsewhere):
+            if finding2 := judge(result, truths[0], plains[0], prior).finding:
+                return Outcome(Finding("unstable", f"the same values at another address gave a wrong result: {finding2.what}"), seconds=seconds)
+    if len(results) > 5 and not same(first, results[5]) and judge(results[5], truths[0], plains[0], prior).finding:
+        return Outcome(Finding("stream", "inputs that arrive on the current stream were not waited for: it runs on another stream"), seconds=seconds)
+    return Outcome(None, tuple(errors), deterministic, controls, seconds, note=note)

@@ -1,0 +1,159 @@
+"""The verb itself: plans jobs, runs them side by side, yields records as they are ready."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay import host, provenance
+from assay.check.job import Job, Settings
+from assay.check.plain import PlainTorch
+from assay.dtype import dtype
+from assay.errors import UsageError
+from assay.library.select import Choice, everything, select
+from assay.record import Record, Status
+from assay.target import DEFAULT, Target, target
+from assay.worker import Limits, Pool
+from assay.workload import parse
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set."""
+
+    op: str | None = None
+    """Which op a bare .cu file computes."""
+    dtypes: tuple[str, ...] = ()
+    """Empty: all that kernel and op declare."""
+    workload: str = ""
+    """Check this one alone."""
+    workloads: int | None = None
+    """How many to try; None: 60 where the kernel runs natively, 15 where it is interpreted."""
+    target: Target = field(default_factory=lambda: host_target())
+    seconds: float = Limits.seconds
+    jobs: int | None = None
+    seed: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """Tunables to use instead of the signature's defaults."""
+    backends: tuple[str, ...] = ()
+    run: str = field(default_factory=provenance.new_run)
+
+
+def host_target() -> Target:
+    gpu = host.gpu()
+    return gpu.target if gpu else DEFAULT
+
+
+def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> list[Job]:
+    """One job per kernel and dtype."""
+    named = list(what)
+    choices: list[Choice] = select(named, options.op) if named else everything()
+    if options.backends:
+        choices = [c for c in choices if c[0].address.backend in options.backends]
+    jobs = []
+    for kernel, op in choices:
+        if options.workload:
+            one = parse(options.workload, op)
+            jobs.append(Job(kernel, op, one.dtype, one))
+            continue
+        wanted = [dtype(d) for d in options.dtypes or op.dtypes]
+        jobs += [Job(kernel, op, d) for d in wanted if d.name in op.dtypes]
+    if not jobs:
+        raise UsageError("nothing to check", fix="`assay list` shows what there is")
+    return jobs
+
+
+def check(*what: str | Path | Callable[..., Any], options: Options | None = None, **settings: Any) -> Iterator[Record]:
+    """Check kernels: ops, addresses, patterns, files or decorated functions; everything if none is named.
+
+    Yields one record per kernel and dtype, as each is finished."""
+    chosen = options or _options(settings)
+    yield from run(plan(what, chosen), chosen)
+
+
+def _options(settings: dict[str, Any]) -> Options:
+    if "dtypes" in settings:
+        settings["dtypes"] = (settings["dtypes"],) if isinstance(settings["dtypes"], str) else tuple(settings["dtypes"])
+    if "target" in settings:
+        settings["target"] = target(settings["target"])
+    return Options(**settings)
+
+
+def run(jobs: list[Job], options: Options, started: Callable[[Job], None] | None = None) -> Iterator[Record]:
+    """Run planned jobs, those of one kernel in one worker after another, several kernels at a time."""
+    groups: dict[Any, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault((job.kernel.address, job.kernel.file), []).append(job)
+    side_by_side = options.jobs or max(1, min(8, (os.cpu_count() or 2)))
+    waiting: queue.SimpleQueue[list[Job]] = queue.SimpleQueue()
+    for group in groups.values():
+        waiting.put(group)
+    done: queue.SimpleQueue[Record | BaseException | None] = queue.SimpleQueue()
+    stop = threading.Event()
+    with Pool(Limits(seconds=options.seconds)) as pool:
+        settings = Settings(
+            pool, PlainTorch(pool), options.target, options.workloads, options.seed, options.parameters, options.run,
+            threads=max(2, (os.cpu_count() or 2) // side_by_side), stop=stop,
+        )  # fmt: skip
+
+        def work() -> None:
+            try:
+                while not stop.is_set():
+                    try:
+                        group = waiting.get_nowait()
+                    except queue.Empty:
+                        break
+                    worker = None
+                    for job in group:
+                        if started:
+                            started(job)
+                        record, worker = job.run(settings, worker)
+                        done.put(record)
+                    if worker:
+                        worker.close()
+            except BaseException as error:
+                done.put(error)
+            done.put(None)
+
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(max(1, (os.cpu_count() or 2) // side_by_side))
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(side_by_side, len(groups)))]
+        for thread in threads:
+            thread.start()
+        try:
+            left = len(threads)
+            while left:
+                item = done.get()
+                if item is None:
+                    left -= 1
+                elif isinstance(item, BaseException):
+                    raise item
+                else:
+                    yield item
+        finally:
+            stop.set()
+            torch.set_num_threads(before)
+
+
+class KernelFailed(AssertionError):
+    """A kernel is wrong; the message is the evidence."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self.records = records
+        lines = [f"{r.kernel} [{r.workload}]: {r.reason}\n  replay: {r.replay}" for r in records]
+        super().__init__("\n".join(lines))
+
+
+def verify(*what: str | Path | Callable[..., Any], **settings: Any) -> list[Record]:
+    """For tests, in one line: check, and raise KernelFailed with the evidence if anything is wrong."""
+    records = list(check(*what, **settings))
+    if failed := [r for r in records if r.status is Status.FAIL]:
+        raise KernelFailed(failed)
+    return records

@@ -1,0 +1,113 @@
+"""`assay check`: is it right?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.record import Record
+
+What = Annotated[list[str] | None, typer.Argument(help="Ops (gelu), addresses (gelu/triton, 'gelu/*'), or files (my.py, my.cu).")]
+All = Annotated[bool, typer.Option("--all", help="Every kernel of the library.")]
+OpName = Annotated[str | None, typer.Option("--op", help="The op a bare .cu file computes.")]
+DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: all the op declares.")]
+OneWorkload = Annotated[str, typer.Option("--workload", help="This one alone, as a record prints it: 'n=5,dtype=bf16'.")]
+Count = Annotated[int | None, typer.Option("--workloads", min=1, help="How many to try; default 60, interpreted 15.")]
+Backends = Annotated[str, typer.Option("--backend", help="Only these languages: triton,cuda.")]
+TargetName = Annotated[str, typer.Option("--target", help="What to build for where nothing can run: sm_80, sm_90, sm_90a, …")]
+Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds a kernel may take for one workload.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Kernels side by side.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the fuzzing.")]
+Param = Annotated[list[str] | None, typer.Option("--param", help="A tunable: BLOCK=2048. May be repeated.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
+Strict = Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")]
+
+
+def check(
+    what: What = None, everything: All = False, op: OpName = None, dtype: DTypes = "", workload: OneWorkload = "",
+    workloads: Count = None, backend: Backends = "", target: TargetName = "", timeout: Timeout = 60.0, jobs: Jobs = None,
+    seed: Seed = 0, param: Param = None, json: AsJson = False, out: Out = None, strict: Strict = False,
+) -> None:  # fmt: skip
+    """Is it right? Against a float64 oracle, on fuzzed workloads, with guard bands, in a process of its own."""
+    from assay.errors import UsageError
+
+    if not what and not everything:
+        raise UsageError("check what?", fix="name an op, a kernel or a file (assay check gelu/triton), or say --all")
+    from assay.check.verb import Options, host_target
+    from assay.target import target as named
+
+    options = Options(
+        op=op, dtypes=_split(dtype), workload=workload, workloads=workloads, target=named(target) if target else host_target(),
+        seconds=timeout, jobs=jobs, seed=seed, parameters=_parameters(param or []), backends=_split(backend),
+    )  # fmt: skip
+    finish(what or [], options, "check", json, out, strict)
+
+
+def finish(what: list[str], options: Any, title: str, json: bool, out: Path | None, strict: bool) -> None:
+    """Plan, run, print, and exit with the right code."""
+    from assay.check.verb import plan, run
+
+    jobs = plan(what, options)
+    terminal = screen.console()
+    width = max(len(j.kernel.name) for j in jobs)
+    show = None if json else lambda record: terminal.print(line(record, width), soft_wrap=False)
+    records, interrupted = screen.collect(run(jobs, options), len(jobs), title, json, show)
+    if out:
+        screen.write_document(records, out, verb=title, run=options.run, interrupted=interrupted)
+    if json:
+        screen.write_document(records, verb=title, run=options.run, interrupted=interrupted)
+    else:
+        report(records, interrupted, out)
+    sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def line(record: Record, width: int) -> str:
+    from rich.markup import escape
+
+    dtype = next((p.split("=")[1] for p in record.workload.split(",") if p.startswith("dtype=")), "")
+    reason = record.reason if str(record.status) != "fail" else record.reason.splitlines()[0]
+    return f"{record.kernel:<{width}}  {dtype:<4}  {screen.status_text(record.status)}  {escape(reason)}"
+
+
+def report(records: list[Record], interrupted: bool, out: Path | None) -> None:
+    """What failed, in full, and the sum."""
+    from rich.markup import escape
+
+    terminal = screen.console()
+    for record in (r for r in records if str(r.status) == "fail"):
+        terminal.print(f"\n[bold red]✗ {record.kernel}[/] on [bold]{escape(record.workload)}[/]")
+        terminal.print(escape(record.reason))
+        if record.source.get("file"):
+            terminal.print(f"  source  {record.source['file']}:{record.source['line']}", style="dim")
+        terminal.print(f"  replay  {escape(record.replay)}", style="cyan", soft_wrap=True)
+    terminal.print(f"\n{screen.summary(records)}" + (" — interrupted; this is what was done" if interrupted else ""))
+    if out:
+        terminal.print(f"records: {out}")
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (t.strip() for t in text.split(","))))
+
+
+def _parameters(texts: list[str]) -> dict[str, Any]:
+    import ast
+
+    from assay.errors import UsageError
+
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--param {text}: not name=value", fix="e.g. --param BLOCK=2048")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return found

@@ -1,0 +1,31 @@
+"""The `assay` command. Each verb's file is imported only when that verb is called, so that `--help` is instant."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import typer
+
+from assay.cli.screen import error
+
+app = typer.Typer(
+    name="assay", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="A workbench for GPU kernels: is it right, how fast is it against the limit, why, and does it matter?",
+)  # fmt: skip
+VERBS = ("doctor", "list", "check", "run", "selftest")
+
+for _verb in VERBS:
+    _module = import_module(f"assay.cli.{_verb if _verb != 'list' else 'listing'}")
+    app.command(_verb)(getattr(_module, _verb if _verb != "list" else "list_"))
+
+
+def main() -> None:
+    """Exit codes: 0 nothing failed, 1 something did, 2 wrong use."""
+    from assay.errors import AssayError
+
+    try:
+        app()
+    except AssayError as problem:
+        error(problem)
+        sys.exit(2)

@@ -1,0 +1,90 @@
+"""What all verbs share of printing: the JSON document, tables, progress, errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import AssayError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from assay.record import Record
+
+MARKS = {"pass": ("✓", "green"), "fail": ("✗", "bold red"), "compiled": ("◐", "cyan"), "skipped": ("–", "yellow"), "inconclusive": ("?", "magenta")}
+
+
+def console(stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def error(problem: AssayError) -> None:
+    """To stderr, with what to do; never a traceback."""
+    print(f"assay: {problem}", file=sys.stderr)
+
+
+def write_document(records: Iterable[Record], where: Path | None = None, **about: Any) -> None:
+    """The one document of `--json`, on stdout or into a file."""
+    from assay.record import document
+
+    text = json.dumps(document(records, **about), indent=1, default=str)
+    if where is None:
+        sys.stdout.write(text + "\n")
+    else:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_text(text + "\n")
+
+
+@contextmanager
+def progress(total: int, what: str, quiet: bool) -> Iterator[Callable[[str, int], None]]:
+    """A bar on stderr; call it with what is being done and how much is finished."""
+    screen = console(stderr=True)
+    if quiet or not screen.is_terminal:
+        yield lambda text, done: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[doing]}", style="dim"))
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task(what, total=total, doing="")
+        yield lambda text, done: bar.update(task, doing=text, completed=done)
+
+
+def collect(records: Iterator[Record], total: int, what: str, quiet: bool, show: Callable[[Record], None] | None = None) -> tuple[list[Record], bool]:
+    """Drain a verb. Ctrl-C keeps what was done: (records, were we interrupted)."""
+    kept: list[Record] = []
+    with progress(total, what, quiet) as tick:
+        try:
+            for record in records:
+                kept.append(record)
+                tick(f"{record.kernel} {record.workload}", len(kept))
+                if show:
+                    show(record)
+        except KeyboardInterrupt:
+            records.close()  # type: ignore[attr-defined]
+            return kept, True
+    return kept, False
+
+
+def exit_code(records: Iterable[Record], strict: bool, interrupted: bool = False) -> int:
+    statuses = [str(r.status) for r in records]
+    bad = "fail" in statuses or (strict and any(s != "pass" for s in statuses))
+    return 130 if interrupted else int(bad)
+
+
+def status_text(status: str) -> str:
+    mark, colour = MARKS[status]
+    return f"[{colour}]{mark} {status}[/]"
+
+
+def summary(records: list[Record]) -> str:
+    """`41 pass, 3 compiled, 1 fail`."""
+    counts = {s: sum(str(r.status) == s for r in records) for s in MARKS}
+    return ", ".join(f"[{MARKS[s][1]}]{n} {s}[/]" for s, n in counts.items() if n)

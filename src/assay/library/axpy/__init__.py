@@ -1,0 +1,1 @@
+"""alpha·x + y, into y's own memory if wished."""

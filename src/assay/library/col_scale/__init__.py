@@ -1,0 +1,1 @@
+"""Each column of a matrix times a factor of its own."""

@@ -1,0 +1,1 @@
+"""The Euclidean distance between the rows of two matrices."""

@@ -1,0 +1,1 @@
+"""LayerNorm over the rows of a matrix, and its backward pass."""

@@ -1,0 +1,57 @@
+"""LayerNorm in CUDA C++: rows kept in registers by groups of threads, 16-byte vectors where the tensors are aligned."""
+
+from assay import kernel
+from assay.backends.cuda import Source, cdiv, ctype, vector_width
+
+source, backward = Source("kernel.cu"), Source("backward.cu")
+
+
+def split(x, tensors, keep, threads, vectors, scalars):
+    """How a row is shared: elements per vector, threads per row, vectors each keeps in registers. `keep` of them, or
+    more if all `threads` are needed, up to `vectors` (or `scalars` where tensors are not aligned); else none."""
+    cols = x.shape[1]
+    width = vector_width(x, *(t for t in tensors if t is not None))
+    width = width if cols % width == 0 and x.stride(0) % width == 0 else 1
+    group = min(threads, 1 << (cdiv(cols // width, keep) - 1).bit_length())
+    kept = cdiv(cols // width, group)
+    return width, group, kept if kept <= (vectors if width > 1 else scalars) else 0
+
+
+@kernel("layernorm", tune={"keep": [1, 2, 4, 8]})
+def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=4):
+    rows, cols = x.shape
+    width, group, kept = split(x, (weight, bias, out), keep, threads=1024, vectors=8, scalars=32)
+    threads = max(128, group)
+    source[f"layernorm<{ctype(x)}, {width}, {group}, {kept}>"](
+        cdiv(rows, threads // group), threads, x, weight, bias, out, mean, rstd, rows, cols, x.stride(0), eps
+    )
+
+
+@kernel(
+    "layernorm_backward",
+    tune={"keep": [1, 2, 4], "blocks": [132, 256]},
+    scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
+)
+def layernorm_backward(
+    dy, x, weight, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None, keep=4, blocks=256
+):
+    (rows, cols), T = x.shape, ctype(x)
+    width, group, kept = split(x, (dy, weight, out), keep, threads=512, vectors=4, scalars=16)
+    threads = max(256, group)
+    groups = threads // group
+    sums = dweight is not None or dbias is not None
+    args = dy, x, weight, mean, rstd, out, dw_parts, db_parts, rows, cols
+    if sums and kept:
+        parts = max(1, min(blocks, cdiv(rows, groups)))
+        shared = 8 * cols if groups > 1 else 0
+        backward[f"layernorm_backward<{T}, {width}, {group}, {kept}, true>"](parts, threads, *args, shared=shared)
+    else:
+        backward[f"layernorm_backward<{T}, {width}, {group}, {kept}, false>"](cdiv(rows, groups), threads, *args)
+    if sums and not kept:
+        parts = max(1, min(32, rows))
+        backward[f"layernorm_backward_columns<{T}, {width}>"](
+            (cdiv(cols, 128 * width), parts), 128, dy, x, mean, rstd, dw_parts, db_parts, rows, cols
+        )
+    for part, total in ((dw_parts, dweight), (db_parts, dbias)):
+        if total is not None:
+            backward[f"column_sums<{T}>"](cdiv(cols, 32), (32, 8), part, total, parts, cols)

@@ -1,0 +1,40 @@
+"""LayerNorm in Numba on the CPU, one thread: mean, variance, result, one row after the other."""
+
+import math
+
+from numba import njit, prange
+
+from assay import kernel
+from assay.backends.njit import arrays, load, store
+
+
+def loop(x, weight, bias, y, mean, rstd, eps):
+    rows, cols = x.shape
+    for r in prange(rows):
+        total = 0.0  # float64: a long row's sum would lose bits in float32
+        for c in range(cols):
+            total += load(x, (r, c))
+        mu = total / cols
+        squares = 0.0
+        for c in range(cols):
+            squares += (load(x, (r, c)) - mu) ** 2
+        scale = 1.0 / math.sqrt(squares / cols + eps)
+        for c in range(cols):
+            v = (load(x, (r, c)) - mu) * scale
+            if weight is not None:
+                v *= load(weight, c)
+            if bias is not None:
+                v += load(bias, c)
+            store(y, (r, c), v)
+        if mean is not None:
+            mean[r] = mu
+        if rstd is not None:
+            rstd[r] = scale
+
+
+_layernorm = njit(loop)
+
+
+@kernel("layernorm")
+def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None):
+    _layernorm(*arrays(x, weight, bias, out, mean, rstd), eps)

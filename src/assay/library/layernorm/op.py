@@ -1,0 +1,86 @@
+"""LayerNorm: each row shifted to mean 0 and scaled to variance 1, then weight and bias; and its backward pass."""
+
+from assay import NAN, Attribute, Axis, Tensor, op
+
+AXES = {"rows": Axis(typical=16384), "cols": Axis(min=1, typical=1024)}
+
+
+def rstd_of(x, eps):
+    return ((x - x.mean(1, keepdim=True)).square().mean(1) + eps).rsqrt()
+
+
+def forward_magnitude(x, weight, bias, *, eps):
+    """A mean rounded in its last bit shifts the whole row and adds its square to the variance; 4: subtract, scale,
+    weight and bias each round once."""
+    size, rstd = x.abs().mean(1), rstd_of(x, eps)
+    out = (x.abs() + size[:, None]) * rstd[:, None]
+    out = out if weight is None else out * weight.abs()
+    out = out if bias is None else out + bias.abs()
+    return 4 * out, 4 * size, 4 * rstd * (1 + (size * rstd) ** 2 * 2**-24)
+
+
+@op(
+    axes=AXES,
+    inputs={
+        "x": Tensor("rows", "cols", strided=True),
+        # An infinite weight times a normalised x that is 0 or a rounding error: PyTorch's own halves differ.
+        "weight": Tensor("cols", optional=True, range=(-100, 100), specials=(NAN,)),
+        "bias": Tensor("cols", optional=True, range=(-100, 100)),
+    },
+    attributes={"eps": Attribute(1e-5, (1e-5, 1e-6, 1e-12))},
+    outputs={
+        "out": Tensor("rows", "cols"),
+        "mean": Tensor("rows", dtype="fp32", optional=True),
+        "rstd": Tensor("rows", dtype="fp32", optional=True),
+    },
+    operations=lambda w: 8 * w.rows * w.cols,
+    magnitude=forward_magnitude,
+)
+def layernorm(x, weight, bias, *, eps):
+    """(x − mean)·rstd·weight + bias, with rstd = 1/√(variance + eps)."""
+    import torch
+    from torch.nn.functional import layer_norm
+
+    wide = x if x.dtype == torch.float64 else x.float()
+    return layer_norm(x, x.shape[1:], weight, bias, eps), wide.mean(1), rstd_of(wide, eps)
+
+
+def backward_magnitude(dy, x, weight, mean, rstd, *, eps):
+    """Every term at the size it has before others cancel it; the normalised x carries the rounding of x and mean; 4:
+    as in the forward pass."""
+    normal, rough = (x - mean[:, None]) * rstd[:, None], (x.abs() + mean.abs()[:, None]) * rstd[:, None]
+    g = dy if weight is None else dy * weight
+    along = (g.abs() * (normal.abs() + rough)).mean(1, keepdim=True) * normal.abs()
+    across = (g * normal).mean(1, keepdim=True).abs() * rough
+    out = (g.abs() + g.abs().mean(1, keepdim=True) + along + across) * rstd[:, None]
+    return 4 * out, 4 * (dy.abs() * (normal.abs() + rough)).sum(0), 4 * dy.abs().sum(0)
+
+
+@op(
+    axes=AXES,
+    inputs={
+        # With an infinite gradient or weight the terms of dx cancel differently in every formula: only NaN is promised.
+        "dy": Tensor("rows", "cols", range=(-10, 10), specials=(NAN,)),
+        "x": Tensor("rows", "cols"),
+        "weight": Tensor("cols", optional=True, range=(-10, 10), specials=(NAN,)),
+        "mean": Tensor("rows", dtype="fp32", given=lambda x: x.mean(1)),
+        "rstd": Tensor("rows", dtype="fp32", given=rstd_of),
+    },
+    attributes={"eps": Attribute(1e-5, (1e-5, 1e-6))},
+    outputs={
+        "out": Tensor("rows", "cols"),
+        "dweight": Tensor("cols", optional=True),
+        "dbias": Tensor("cols", optional=True),
+    },
+    operations=lambda w: 16 * w.rows * w.cols,
+    magnitude=backward_magnitude,
+)
+def layernorm_backward(dy, x, weight, mean, rstd, *, eps):
+    """The gradient of layernorm with respect to x, weight and bias."""
+    import torch
+    from torch.func import vjp
+    from torch.nn.functional import layer_norm
+
+    weight = x.new_ones(x.shape[1]) if weight is None else weight
+    bias = torch.zeros_like(weight)
+    return vjp(lambda x, weight, bias: layer_norm(x, x.shape[1:], weight, bias, eps), x, weight, bias)[1](dy)

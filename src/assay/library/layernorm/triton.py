@@ -1,0 +1,192 @@
+"""LayerNorm in Triton: a tile of whole rows kept in registers; longer rows read three times, chunk by chunk."""
+
+import triton
+import triton.language as tl
+
+from assay import kernel
+
+
+@triton.jit
+def _layernorm_kept(
+    x, weight, bias, y, mean, rstd, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):
+    r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]  # 64-bit: offsets may exceed 2**31
+    c = tl.arange(0, BLOCK)[None, :]
+    inside = (r < rows) & (c < cols)
+    v = tl.load(x + r * stride + c, mask=inside, other=0).to(tl.float32)
+    mu = tl.div_rn(tl.sum(v, 1, keep_dims=True), cols.to(tl.float32))
+    d = tl.where(c < cols, v - mu, 0)
+    variance = tl.div_rn(tl.sum(d * d, 1, keep_dims=True), cols.to(tl.float32))
+    scale = tl.div_rn(1.0, tl.sqrt_rn(variance + eps))
+    v = d * scale
+    if weight is not None:
+        v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+    if bias is not None:
+        v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
+    tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=inside)
+    if mean is not None:
+        tl.store(mean + r, mu, mask=r < rows)
+    if rstd is not None:
+        tl.store(rstd + r, scale, mask=r < rows)
+
+
+@triton.jit
+def _layernorm_long(x, weight, bias, y, mean, rstd, cols, stride, eps, BLOCK: tl.constexpr):
+    r = tl.program_id(0).to(tl.int64)
+    sums = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        sums += tl.load(x + r * stride + c, mask=c < cols, other=0).to(tl.float32)
+    mu = tl.div_rn(tl.sum(sums, 0), cols.to(tl.float32))
+    squares = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        d = tl.where(c < cols, tl.load(x + r * stride + c, mask=c < cols, other=0).to(tl.float32) - mu, 0)
+        squares += d * d
+    scale = tl.div_rn(1.0, tl.sqrt_rn(tl.div_rn(tl.sum(squares, 0), cols.to(tl.float32)) + eps))
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        v = (tl.load(x + r * stride + c, mask=c < cols, other=0).to(tl.float32) - mu) * scale
+        if weight is not None:
+            v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+        if bias is not None:
+            v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
+        tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
+    if mean is not None:
+        tl.store(mean + r, mu)
+    if rstd is not None:
+        tl.store(rstd + r, scale)
+
+
+@triton.jit
+def _backward_kept(
+    dy, x, weight, mean, rstd, dx, dw_parts, db_parts, rows, cols, SUMS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """dx; and with SUMS, where a program walks over many rows, its part of dweight and dbias."""
+    c = tl.arange(0, BLOCK)[None, :]
+    w = 1.0
+    if weight is not None:
+        w = tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+    dw = tl.zeros([ROWS, BLOCK], tl.float32)
+    db = tl.zeros([ROWS, BLOCK], tl.float32)
+    for first in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
+        r = first.to(tl.int64) + tl.arange(0, ROWS)[:, None]
+        inside = (r < rows) & (c < cols)
+        scale = tl.load(rstd + r, mask=r < rows, other=0)
+        n = tl.load(x + r * cols + c, mask=inside, other=0).to(tl.float32)
+        n = tl.where(inside, (n - tl.load(mean + r, mask=r < rows, other=0)) * scale, 0)
+        d = tl.load(dy + r * cols + c, mask=inside, other=0).to(tl.float32)
+        g = d * w
+        along = tl.sum(g * n, 1, keep_dims=True) / cols
+        total = tl.sum(g, 1, keep_dims=True) / cols
+        tl.store(dx + r * cols + c, (scale * (g - total - n * along)).to(dx.dtype.element_ty), mask=inside)
+        if SUMS:
+            dw += d * n
+            db += d
+    if SUMS:
+        part = tl.program_id(0).to(tl.int64) * cols + tl.arange(0, BLOCK)
+        tl.store(dw_parts + part, tl.sum(dw, 0), mask=tl.arange(0, BLOCK) < cols)
+        tl.store(db_parts + part, tl.sum(db, 0), mask=tl.arange(0, BLOCK) < cols)
+
+
+@triton.jit
+def _backward_long(dy, x, weight, mean, rstd, dx, cols, BLOCK: tl.constexpr):
+    r = tl.program_id(0).to(tl.int64)
+    mu, scale = tl.load(mean + r), tl.load(rstd + r)
+    along = tl.zeros([BLOCK], tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        g = tl.load(dy + r * cols + c, mask=c < cols, other=0).to(tl.float32)
+        if weight is not None:
+            g *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+        n = (tl.load(x + r * cols + c, mask=c < cols, other=0).to(tl.float32) - mu) * scale
+        along += g * tl.where(c < cols, n, 0)
+        total += g
+    along_row = tl.sum(along, 0) / cols
+    total_row = tl.sum(total, 0) / cols
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        g = tl.load(dy + r * cols + c, mask=c < cols, other=0).to(tl.float32)
+        if weight is not None:
+            g *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+        n = (tl.load(x + r * cols + c, mask=c < cols, other=0).to(tl.float32) - mu) * scale
+        tl.store(dx + r * cols + c, (scale * (g - total_row - n * along_row)).to(dx.dtype.element_ty), mask=c < cols)
+
+
+@triton.jit
+def _backward_columns(dy, x, mean, rstd, dw_parts, db_parts, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """Parts of dweight and dbias where rows are long: a block of columns, every num_programs(1)-th tile of rows."""
+    c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    dw = tl.zeros([ROWS, BLOCK], tl.float32)
+    db = tl.zeros([ROWS, BLOCK], tl.float32)
+    for first in range(tl.program_id(1) * ROWS, rows, tl.num_programs(1) * ROWS):
+        r = first.to(tl.int64) + tl.arange(0, ROWS)[:, None]
+        inside = (r < rows) & (c < cols)
+        n = tl.load(x + r * cols + c, mask=inside, other=0).to(tl.float32)
+        n = (n - tl.load(mean + r, mask=r < rows, other=0)) * tl.load(rstd + r, mask=r < rows, other=0)
+        d = tl.load(dy + r * cols + c, mask=inside, other=0).to(tl.float32)
+        dw += d * tl.where(inside, n, 0)
+        db += d
+    part = tl.program_id(1).to(tl.int64) * cols + c
+    tl.store(dw_parts + part, tl.sum(dw, 0)[None, :], mask=c < cols)
+    tl.store(db_parts + part, tl.sum(db, 0)[None, :], mask=c < cols)
+
+
+@triton.jit
+def _column_sums(parts, out, count, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """out[c] = Σ parts[i][c], in a fixed order."""
+    r = tl.arange(0, ROWS)[:, None]
+    c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    sums = tl.load(parts + r * cols.to(tl.int64) + c[None, :], mask=(r < count) & (c[None, :] < cols), other=0)
+    tl.store(out + c, tl.sum(sums, 0).to(out.dtype.element_ty), mask=c < cols)
+
+
+def tile(cols, size, elements):
+    """Rows and columns of a tile of at least `size` elements, and warps for `elements` per thread."""
+    BLOCK = triton.next_power_of_2(cols)
+    ROWS = max(1, size // BLOCK)
+    return ROWS, BLOCK, max(1, min(32, ROWS * BLOCK // (32 * elements)))
+
+
+@kernel("layernorm", tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]})
+def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=32768, size=2048, elements=16):
+    rows, cols = x.shape
+    if cols <= keep:
+        ROWS, BLOCK, warps = tile(cols, size, elements)
+        _layernorm_kept[(triton.cdiv(rows, ROWS),)](
+            x, weight, bias, out, mean, rstd, rows, cols, x.stride(0), eps, ROWS, BLOCK, num_warps=warps
+        )
+    else:
+        _layernorm_long[(rows,)](
+            x, weight, bias, out, mean, rstd, cols, x.stride(0), eps, BLOCK=8192, num_warps=16
+        )
+
+
+@kernel(
+    "layernorm_backward",
+    tune={"keep": [4096, 8192], "size": [1024, 2048, 4096], "elements": [8, 16], "programs": [132, 256]},
+    scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
+)
+def layernorm_backward(
+    dy, x, weight, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None,
+    keep=8192, size=2048, elements=16, programs=256,
+):  # fmt: skip
+    rows, cols = x.shape
+    sums = dweight is not None or dbias is not None
+    if cols <= keep:
+        ROWS, BLOCK, warps = tile(cols, size, elements)
+        parts = max(1, min(programs, triton.cdiv(rows, ROWS))) if sums else triton.cdiv(rows, ROWS)
+        _backward_kept[(parts,)](
+            dy, x, weight, mean, rstd, out, dw_parts, db_parts, rows, cols, sums, ROWS, BLOCK, num_warps=warps
+        )
+    else:
+        _backward_long[(rows,)](dy, x, weight, mean, rstd, out, cols, BLOCK=4096, num_warps=8)
+        parts = max(1, min(32, triton.cdiv(rows, 8)))
+        if sums:
+            _backward_columns[(triton.cdiv(cols, 256), parts)](
+                dy, x, mean, rstd, dw_parts, db_parts, rows, cols, ROWS=8, BLOCK=256
+            )
+    for part, total in ((dw_parts, dweight), (db_parts, dbias)):
+        if total is not None:
+            _column_sums[(triton.cdiv(cols, 32),)](part, total, parts, cols, ROWS=256, BLOCK=32)

@@ -1,0 +1,1 @@
+"""GELU of a LayerNorm in one pass, and its backward pass."""

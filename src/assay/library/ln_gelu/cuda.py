@@ -1,0 +1,48 @@
+"""GELU of LayerNorm in CUDA C++: rows kept in registers by groups of threads, 16-byte vectors where the tensors are
+aligned."""
+
+from assay import kernel
+from assay.backends.cuda import Source, cdiv, ctype
+from assay.library.layernorm.cuda import split
+
+source, backward = Source("kernel.cu"), Source("backward.cu")
+
+
+@kernel("ln_gelu", tune={"keep": [1, 2, 4, 8]})
+def ln_gelu(x, weight, bias, *, eps, out, keep=4):
+    rows, cols = x.shape
+    width, group, kept = split(x, (weight, bias, out), keep, threads=1024, vectors=8, scalars=32)
+    threads = max(128, group)
+    source[f"ln_gelu<{ctype(x)}, {width}, {group}, {kept}>"](
+        cdiv(rows, threads // group), threads, x, weight, bias, out, rows, cols, x.stride(0), eps
+    )
+
+
+@kernel(
+    "ln_gelu_backward",
+    tune={"keep": [1, 2], "blocks": [132, 256]},
+    scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
+)
+def ln_gelu_backward(
+    dy, x, weight, bias, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None, keep=2, blocks=256
+):
+    (rows, cols), T = x.shape, ctype(x)
+    width, group, kept = split(x, (dy, weight, bias, out), keep, threads=512, vectors=4, scalars=16)
+    threads = max(256, group)
+    groups = threads // group
+    sums = dweight is not None or dbias is not None
+    args = dy, x, weight, bias, mean, rstd, out, dw_parts, db_parts, rows, cols
+    if sums and kept:
+        parts = max(1, min(blocks, cdiv(rows, groups)))
+        shared = 8 * cols if groups > 1 else 0
+        backward[f"ln_gelu_backward<{T}, {width}, {group}, {kept}, true>"](parts, threads, *args, shared=shared)
+    else:
+        backward[f"ln_gelu_backward<{T}, {width}, {group}, {kept}, false>"](cdiv(rows, groups), threads, *args)
+    if sums and not kept:
+        parts = max(1, min(32, rows))
+        backward[f"ln_gelu_backward_columns<{T}, {width}>"](
+            (cdiv(cols, 128 * width), parts), 128, dy, x, weight, bias, mean, rstd, dw_parts, db_parts, rows, cols
+        )
+    for part, total in ((dw_parts, dweight), (db_parts, dbias)):
+        if total is not None:
+            backward[f"column_sums<{T}>"](cdiv(cols, 32), (32, 8), part, total, parts, cols)

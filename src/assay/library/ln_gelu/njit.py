@@ -1,0 +1,36 @@
+"""GELU of LayerNorm in Numba on the CPU, one thread: mean, variance, result, one row after the other."""
+
+import math
+
+from numba import njit, prange
+
+from assay import kernel
+from assay.backends.njit import arrays, load, store
+
+
+def loop(x, weight, bias, y, eps):
+    rows, cols = x.shape
+    for r in prange(rows):
+        total = 0.0  # float64: a long row's sum would lose bits in float32
+        for c in range(cols):
+            total += load(x, (r, c))
+        mean = total / cols
+        squares = 0.0
+        for c in range(cols):
+            squares += (load(x, (r, c)) - mean) ** 2
+        rstd = 1.0 / math.sqrt(squares / cols + eps)
+        for c in range(cols):
+            v = (load(x, (r, c)) - mean) * rstd
+            if weight is not None:
+                v *= load(weight, c)
+            if bias is not None:
+                v += load(bias, c)
+            store(y, (r, c), 0.5 * v * (1.0 + math.erf(v * 0.7071067811865476)))
+
+
+_ln_gelu = njit(loop)
+
+
+@kernel("ln_gelu")
+def ln_gelu(x, weight, bias, *, eps, out):
+    _ln_gelu(*arrays(x, weight, bias, out), eps)

@@ -1,0 +1,1 @@
+"""The mean and the population variance of each row."""

@@ -1,0 +1,32 @@
+"""The mean and the population variance of each row of a matrix."""
+
+from assay import NAN, Axis, Tensor, op
+
+
+def scale(x):
+    """What float32 rounding is measured against.
+
+    The sum and the division round the mean µ at the scale of Σ|x|/cols. A deviation x − µ is then off by an
+    ulp of |x| + |µ|, and its square by |x − µ| times that. Where all deviations are zero, the square of µ's
+    own error remains. The factor 4 is for the last few additions of a tree: each rounds by up to an ulp.
+    """
+    mean, size = x.mean(1, keepdim=True), x.abs().mean(1)
+    spread = ((x - mean).abs() * (x.abs() + mean.abs())).mean(1)
+    return 4 * size, 4 * (spread + 2.0**-22 * size.square())
+
+
+@op(
+    axes={"rows": Axis(typical=8192), "cols": Axis(min=1, typical=4096)},
+    # Variances of up to 1e6 are seldom more than fp16 holds. Infinities are outside the contract: one makes
+    # the mean Inf where it is a plain sum, and NaN in Welford's update, which PyTorch uses.
+    inputs={"x": Tensor("rows", "cols", range=(-1e3, 1e3), specials=(NAN,))},
+    outputs={"out": Tensor("rows"), "var": Tensor("rows")},
+    operations=lambda w: 4 * w.rows * w.cols,
+    magnitude=scale,
+)
+def mean_var(x):
+    """Σx/cols and Σ(x − mean)²/cols of each row."""
+    from torch import var_mean
+
+    var, mean = var_mean(x, dim=1, correction=0)
+    return mean, var

@@ -1,0 +1,1 @@
+"""RMSNorm over rows."""

@@ -1,0 +1,30 @@
+"""RMSNorm in CUDA C++: short rows kept in registers by a warp or a block, longer rows read twice."""
+
+from assay import kernel
+from assay.backends.cuda import Source, cdiv, ctype, vector_width
+
+source = Source("kernel.cu")
+
+
+def power_of_2(n):
+    return 1 << (n - 1).bit_length()
+
+
+@kernel("rmsnorm", tune={"keep": [1, 2, 4], "threads": [256, 512, 1024]})
+def rmsnorm(x, weight, *, eps, out, keep=4, threads=1024):
+    """A thread keeps `keep` vectors, up to 4 where 1024 threads would not hold the row otherwise."""
+    (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
+    N = vector_width(x, out) if weight is None else vector_width(x, out, weight)
+    N = N if cols % N == 0 and stride % N == 0 else 1
+    vectors = cols // N
+    if vectors <= 32 * 4:
+        K = power_of_2(cdiv(vectors, 32))
+        source[f"rmsnorm_kept<{T}, {N}, {K}, true>"](
+            cdiv(rows, 4), (32, 4), x, weight, out, rows, cols, stride, eps
+        )
+    elif vectors <= 4 * 1024:
+        K = max(keep, power_of_2(cdiv(vectors, 1024)))
+        block = 32 * cdiv(vectors, 32 * K)
+        source[f"rmsnorm_kept<{T}, {N}, {K}, false>"](rows, block, x, weight, out, rows, cols, stride, eps)
+    else:
+        source[f"rmsnorm_long<{T}, {N}>"](rows, threads, x, weight, out, cols, stride, eps)

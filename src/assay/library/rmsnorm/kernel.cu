@@ -1,0 +1,63 @@
+// RMSNorm over rows, arithmetic in float. Short rows are read once and kept in registers, by a warp or by a block;
+// longer ones are read twice, once for the sum of squares, once to write.
+#include <assay/reduce.cuh>
+#include <assay/vector.cuh>
+
+template <typename T, int N> __device__ __forceinline__ float squares(const Vector<T, N>& v) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int j = 0; j < N; ++j) sum += widen(v.at[j]) * widen(v.at[j]);
+  return sum;
+}
+
+// y = v · rstd · weight, for the N columns from c on; weight may be null.
+template <typename T, int N>
+__device__ __forceinline__ void write(Vector<T, N> v, float rstd, const T* weight, T* y, long long c) {
+  Vector<T, N> w;
+  if (weight) w = load<N>(weight + c);
+#pragma unroll
+  for (int j = 0; j < N; ++j) v.at[j] = rounded<T>(widen(v.at[j]) * rstd * (weight ? widen(w.at[j]) : 1.0f));
+  store<N>(y + c, v);
+}
+
+// K vectors of N elements per thread hold the row. WARP: a row per warp, blockDim.y of them; else a row per block.
+template <typename T, int N, int K, bool WARP>
+__global__ void __launch_bounds__(WARP ? 128 : 1024)
+    rmsnorm_kept(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y, long long rows, long long cols,
+                 long long stride, float eps) {
+  const long long row = WARP ? blockIdx.x * (long long)blockDim.y + threadIdx.y : blockIdx.x;
+  if (row >= rows) return;
+  x += row * stride, y += row * cols;
+  Vector<T, N> v[K];
+  float sum = 0.0f;
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    const int c = (k * blockDim.x + threadIdx.x) * N;
+    if (c < cols) v[k] = load<N>(x + c);
+  }
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    const int c = (k * blockDim.x + threadIdx.x) * N;
+    if (c < cols) sum += squares(v[k]);
+  }
+  sum = WARP ? warp_reduce<Sum>(sum) : block_reduce<Sum>(sum);
+  const float rstd = 1.0f / sqrtf(sum / cols + eps);  // once a row, so the exact ones: rsqrtf is 2 ulp off
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    const int c = (k * blockDim.x + threadIdx.x) * N;
+    if (c < cols) write(v[k], rstd, weight, y, c);
+  }
+}
+
+// One block per row.
+template <typename T, int N>
+__global__ void __launch_bounds__(1024)
+    rmsnorm_long(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y, long long cols, long long stride,
+                 float eps) {
+  x += blockIdx.x * stride, y += blockIdx.x * cols;
+  float sum = 0.0f;
+#pragma unroll 4
+  for (long long c = threadIdx.x * N; c < cols; c += blockDim.x * N) sum += squares(load<N>(x + c));
+  const float rstd = 1.0f / sqrtf(block_reduce<Sum>(sum) / cols + eps);
+  for (long long c = threadIdx.x * N; c < cols; c += blockDim.x * N) write(load<N>(x + c), rstd, weight, y, c);
+}

@@ -1,0 +1,30 @@
+"""RMSNorm in Numba on the CPU, one thread: sum of squares, result, one row after the other."""
+
+import math
+
+from numba import njit, prange
+
+from assay import kernel
+from assay.backends.njit import arrays, load, store
+
+
+def loop(x, weight, y, eps):
+    for row in prange(x.shape[0]):
+        squares = 0.0  # float64: a long row's sum would lose bits in float32
+        for c in range(x.shape[1]):
+            v = load(x, (row, c))
+            squares += v * v
+        rstd = 1.0 / math.sqrt(squares / x.shape[1] + eps)
+        for c in range(x.shape[1]):
+            v = load(x, (row, c)) * rstd
+            if weight is not None:
+                v *= load(weight, c)
+            store(y, (row, c), v)
+
+
+_rmsnorm = njit(loop)
+
+
+@kernel("rmsnorm")
+def rmsnorm(x, weight, *, eps, out):
+    _rmsnorm(*arrays(x, weight, out), eps)

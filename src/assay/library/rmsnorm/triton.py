@@ -1,0 +1,51 @@
+"""RMSNorm in Triton: a tile of whole rows kept in registers; longer rows read twice, to sum and to write."""
+
+import triton
+import triton.language as tl
+
+from assay import kernel
+
+
+@triton.jit
+def _rmsnorm_kept(x, weight, y, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[
+        :, None
+    ]  # 64-bit: offsets may exceed 2**31
+    c = tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (c < cols)
+    v = tl.load(x + row * stride + c, mask=inside, other=0).to(tl.float32)
+    v *= tl.rsqrt(tl.sum(v * v, 1) / cols + eps)[:, None]
+    if weight is not None:
+        v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+    tl.store(y + row * cols + c, v.to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _rmsnorm_long(x, weight, y, cols, stride, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    c = tl.arange(0, BLOCK)
+    squares = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, cols, BLOCK):
+        v = tl.load(x + row * stride + start + c, mask=start + c < cols, other=0).to(tl.float32)
+        squares += v * v
+    rstd = tl.rsqrt(tl.sum(squares, 0) / cols + eps)
+    for start in range(0, cols, BLOCK):
+        v = tl.load(x + row * stride + start + c, mask=start + c < cols, other=0).to(tl.float32) * rstd
+        if weight is not None:
+            v *= tl.load(weight + start + c, mask=start + c < cols, other=0).to(tl.float32)
+        tl.store(y + row * cols + start + c, v.to(y.dtype.element_ty), mask=start + c < cols)
+
+
+@kernel(
+    "rmsnorm", tune={"keep": [4096, 8192, 16384], "TILE": [1024, 2048, 4096, 8192], "num_warps": [4, 8, 16]}
+)
+def rmsnorm(x, weight, *, eps, out, keep=16384, TILE=4096, num_warps=8):
+    rows, cols = x.shape
+    if cols <= keep:
+        BLOCK = triton.next_power_of_2(cols)
+        ROWS = max(1, TILE // BLOCK)
+        _rmsnorm_kept[(triton.cdiv(rows, ROWS),)](
+            x, weight, out, rows, cols, x.stride(0), eps, ROWS, BLOCK, num_warps=num_warps
+        )
+    else:
+        _rmsnorm_long[(rows,)](x, weight, out, cols, x.stride(0), eps, TILE, num_warps=num_warps)

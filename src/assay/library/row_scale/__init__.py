@@ -1,0 +1,1 @@
+"""Each row of a matrix times a factor of its own."""

@@ -1,0 +1,16 @@
+"""Each row of a matrix times a factor of its own."""
+
+from assay import Axis, Tensor, op
+
+SMALL = (-200.0, 200.0)  # products stay within fp16
+
+
+@op(
+    axes={"rows": Axis(typical=8192), "cols": Axis(typical=4096)},
+    inputs={"x": Tensor("rows", "cols", range=SMALL), "scale": Tensor("rows", range=SMALL)},
+    outputs={"out": Tensor("rows", "cols")},
+    operations=lambda w: w.rows * w.cols,
+)
+def row_scale(x, scale):
+    """x[r, c]·scale[r]."""
+    return x * scale[:, None]

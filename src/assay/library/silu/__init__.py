@@ -1,0 +1,1 @@
+"""SiLU and its backward pass."""

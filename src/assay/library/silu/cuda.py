@@ -1,0 +1,18 @@
+"""SiLU in CUDA C++: one 16-byte vector per thread where the tensors are aligned, else one element."""
+
+from assay import kernel
+from assay.backends.cuda import Source, cdiv, ctype, vector_width
+
+source = Source("kernel.cu")
+
+
+@kernel("silu", tune={"threads": [128, 256, 512]})
+def silu(x, *, out, threads=256):
+    n, width = x.numel(), vector_width(x, out)
+    source[f"silu<{ctype(x)}, {width}>"](cdiv(n, threads * width), threads, x, out, n)
+
+
+@kernel("silu_backward", tune={"threads": [128, 256, 512]})
+def silu_backward(dy, x, *, out, threads=256):
+    n, width = x.numel(), vector_width(dy, x, out)
+    source[f"silu_backward<{ctype(x)}, {width}>"](cdiv(n, threads * width), threads, dy, x, out, n)

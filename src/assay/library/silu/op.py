@@ -1,0 +1,38 @@
+"""SiLU (swish): x·σ(x), and its backward pass."""
+
+from assay import Axis, Tensor, op
+
+AXES = {"n": Axis(typical=4194304)}
+
+
+@op(
+    axes=AXES,
+    inputs={"x": Tensor("n")},
+    outputs={"out": Tensor("n")},
+    operations=lambda w: 4 * w.n,
+    magnitude=lambda x: x.abs(),
+)
+def silu(x):
+    """x·σ(x)."""
+    from torch.nn.functional import silu
+
+    return silu(x)
+
+
+@op(
+    axes=AXES,
+    inputs={"dy": Tensor("n"), "x": Tensor("n")},
+    outputs={"out": Tensor("n")},
+    operations=lambda w: 8 * w.n,
+    # σ(x) and x·σ(x)·(1 − σ(x)) are each rounded at the scale of 1 before they are added.
+    magnitude=lambda dy, x: dy.abs(),
+)
+def silu_backward(dy, x):
+    """The gradient of silu with respect to x."""
+    from torch import float32, promote_types
+    from torch.func import vjp
+
+    wide = promote_types(
+        x.dtype, float32
+    )  # under vjp PyTorch composes the gradient and would round fp16 at every step
+    return vjp(silu.reference, x.to(wide))[1](dy.to(wide))[0].to(x.dtype)

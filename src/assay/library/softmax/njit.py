@@ -1,0 +1,29 @@
+"""Softmax in Numba on the CPU, one thread: maximum, sum, result, one row after the other."""
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from assay import kernel
+from assay.backends.njit import arrays, load, store
+
+
+def loop(x, y):
+    for row in prange(x.shape[0]):
+        top = np.float32(-np.inf)
+        for c in range(x.shape[1]):
+            top = max(top, load(x, (row, c)))
+        total = 0.0  # float64: a long row's sum would lose bits in float32
+        for c in range(x.shape[1]):
+            total += math.exp(load(x, (row, c)) - top)
+        for c in range(x.shape[1]):
+            store(y, (row, c), math.exp(load(x, (row, c)) - top) / total)
+
+
+_softmax = njit(loop)
+
+
+@kernel("softmax")
+def softmax(x, *, out):
+    _softmax(*arrays(x, out))

@@ -1,0 +1,68 @@
+"""Where and with what a record was made."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import time
+import uuid
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from assay import host
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """What does not change while a process lives."""
+    gpu = host.gpu()
+    packages = ("torch", "triton", "numba", "numba-cuda", "cupy-cuda13x", "cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "numpy", "hypothesis")
+    return {
+        "assay": host.version("kernel-assay") or "source", "commit": commit(Path(__file__).parent),
+        "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}", "cpu": cpu(), "cores": os.cpu_count(),
+        "gpu": gpu.name if gpu else None, "driver": gpu.driver if gpu else None,
+        "packages": {name: found for name in packages if (found := host.version(name))},
+    }  # fmt: skip
+
+
+def provenance(seed: int, **more: Any) -> dict[str, Any]:
+    return {**machine(), "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "seed": seed, **more}
+
+
+def new_run() -> str:
+    """An id under which the records of one invocation stand together; sorts by time."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + uuid.uuid4().hex[:6]
+
+
+@cache
+def cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    text = info.read_text() if info.exists() else ""
+    for key in ("model name", "Model", "CPU part"):
+        for line in text.splitlines():
+            if line.startswith(key) and ":" in line:
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+@cache
+def commit(folder: Path) -> str:
+    """The commit the code was at, with a + if it was changed since; empty outside a checkout."""
+    try:
+        told = subprocess.run(["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--exclude=*"], capture_output=True, text=True)
+    except OSError:
+        return ""
+    return told.stdout.strip()
+
+
+def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:
+    """File, line and hash of a kernel's source, the CUDA file beside it included."""
+    if file is None:
+        return {"file": "", "line": 0, "hash": ""}
+    parts = [file.read_bytes()] + [p.read_bytes() for p in sorted(file.parent.glob("*.cu")) if file.suffix == ".py" and p.name.encode() in file.read_bytes()]
+    package = Path(__file__).parent
+    shown = str(Path("assay") / file.relative_to(package)) if package in file.parents else str(file)
+    return {"file": shown, "line": line, "hash": hashlib.sha256(b"".join(parts)).hexdigest()[:16]}

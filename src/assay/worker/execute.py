@@ -1,0 +1,207 @@
+"""Inside a worker: run one kernel on one workload several times, or build it, or evaluate the op's reference."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from assay import library
+from assay.backends import backend
+from assay.dtype import DType, dtype
+from assay.kernel import Kernel, address
+from assay.library.reader import ops_in
+from assay.op import Op
+from assay.target import Target
+from assay.worker import channel, load
+
+_functions: dict[str, Any] = {}
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_parent=_count_fork)
+
+
+def _op(message: dict[str, Any]) -> Op:
+    return ops_in(Path(message["op_file"]))[message["op"]] if message["op"] not in library.ops() else library.ops()[message["op"]]
+
+
+def _function(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
+    told = message["kernel"]
+    kernel = Kernel(
+        address(told["address"]), Path(told["file"]) if told["file"] else None, told["function"], told["line"],
+        parameters=tuple(told["parameters"]), returns=told["returns"], launches=tuple((int(n), t) for n, t in told["launches"]),
+    )  # fmt: skip
+    op = _op(message)
+    number: DType = dtype(message["dtype"])
+    key = f"{kernel.name}/{number}"
+    if key not in _functions:
+        if not _functions:
+            load.prepare(kernel, message["mode"])
+        _functions[key] = load.function(kernel, op, number)
+    return kernel, op, _functions[key]
+
+
+def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+    """Run a kernel as often as `runs` says, each time on chosen values, buffers, bands and poison."""
+    from assay.worker.guard import Guarded
+
+    kernel, op, function = _function(message)
+    device, memory = message["device"], arena.view(message["arena"])
+    if message["threads"]:
+        _use_threads(message["threads"])
+    sets: dict[int, dict[str, Guarded]] = {}
+    results = []
+    for run in message["runs"]:
+        if run["buffers"] not in sets:
+            everything = (*message["inputs"], *message["outputs"], *message["scratch"])
+            sets[run["buffers"]] = {s["name"]: Guarded(s, device) for s in everything if not s.get("alias")}
+        tensors = dict(sets[run["buffers"]])
+        for spec in message["outputs"]:
+            if spec.get("alias"):
+                tensors[spec["name"]] = tensors[spec["alias"]]
+        results.append(_one_run(kernel, op, function, message, run, tensors, memory))
+        if results[-1].get("error"):
+            break
+    return {"runs": results, "note": backend(kernel.address.backend).note()}
+
+
+def _one_run(kernel: Kernel, op: Op, function: Any, message: dict[str, Any], run: dict[str, Any], tensors: dict[str, Any],
+             memory: memoryview) -> dict[str, Any]:  # fmt: skip
+    from assay.worker.serve import describe
+
+    device, pattern = message["device"], run["bands"]
+    aliased = {s["alias"] for s in message["outputs"] if s.get("alias")}
+    for guarded in tensors.values():
+        guarded.fill_bands(pattern)
+    for spec in message["inputs"]:
+        values = channel.tensor(memory, spec["at"][run["values"]], tensors[spec["name"]].tensor.dtype, spec["shape"])
+        tensors[spec["name"]].put(values)
+    for spec in (*message["outputs"], *message["scratch"]):
+        if not spec.get("alias"):
+            tensors[spec["name"]].poison(spec["poison"][run["poison"]])
+    named = dict(message["attributes"]) | {s["name"]: tensors[s["name"]].tensor for s in (*message["outputs"], *message["scratch"])}
+    args = tuple(tensors[n].tensor if n in message["present"] else None for n in op.inputs)
+    keywords = load.keywords(kernel, op, named) | message["parameters"]
+    if kernel.launches:
+        keywords |= message["axes"]
+    forks, process, began = _forks, os.getpid(), time.perf_counter()
+    try:
+        returned = _call(kernel, function, args, keywords, device, tensors if run["late"] else {})
+    except BaseException as error:
+        if os.getpid() != process:
+            os._exit(0)
+        return {"error": describe(error), "seconds": time.perf_counter() - began}
+    if os.getpid() != process:
+        os._exit(0)  # a child forked by the kernel ends here
+    seconds = time.perf_counter() - began
+    changed, outside = [], []
+    for spec in message["inputs"]:
+        if spec["name"] in aliased:
+            outside.append(tensors[spec["name"]].band_damage(pattern) if not spec.get("strided") else "")
+            continue
+        inside, beyond = tensors[spec["name"]].input_damage()
+        changed.append(inside)
+        outside.append(beyond)
+    for spec in (*message["outputs"], *message["scratch"]):
+        if not spec.get("alias"):
+            outside.append(tensors[spec["name"]].band_damage(pattern))
+    for spec in message["outputs"]:
+        value = tensors[spec["name"]].tensor
+        if kernel.returns:
+            value = _returned(returned, spec, [s["name"] for s in message["outputs"]])
+        channel.tensor(memory, spec["at"][run["index"]], value.dtype, spec["shape"]).copy_(value)
+    return {
+        "seconds": seconds, "changed": [c for c in changed if c], "outside": [o for o in outside if o], "forks": _forks - forks,
+        "returned": "" if returned is None or kernel.returns else _type_name(returned),
+    }  # fmt: skip
+
+
+def _call(kernel: Kernel, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], device: str, late: dict[str, Any]) -> Any:
+    """Call the kernel; on a GPU on a stream of its own, which PyTorch's streams do not implicitly order with the default.
+    `late` inputs arrive on that stream only after a while: a kernel on any other stream reads garbage."""
+    invoke = backend(kernel.address.backend).invoke
+    if device != "cuda":
+        return invoke(function, args, keywords)
+    import torch
+
+    stream = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    inputs = [g for g in late.values() if g.expected is not None]
+    for guarded in inputs:
+        guarded.tensor.view(guarded.bits).fill_(0x3B)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        if inputs:
+            torch.cuda._sleep(4_000_000)  # about 2 ms
+            for guarded in inputs:
+                guarded.buffer.copy_(guarded.expected)
+        returned = invoke(function, args, keywords)
+    torch.cuda.synchronize()
+    return returned
+
+
+def _returned(value: Any, spec: dict[str, Any], names: list[str]) -> Any:
+    import torch
+
+    values = value if isinstance(value, tuple | list) else (value,)
+    found = values[names.index(spec["name"])] if len(values) == len(names) else None
+    if not isinstance(found, torch.Tensor) or list(found.shape) != spec["shape"] or found.dtype != getattr(torch, spec["dtype"]):
+        raise TypeError(f"returned {_type_name(value)}, expected a {spec['dtype']} tensor of shape {tuple(spec['shape'])} for `{spec['name']}`")
+    return found
+
+
+def _type_name(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ + (f" of shape {tuple(shape)} and {value.dtype}" if shape is not None else "")
+
+
+def _use_threads(count: int) -> None:
+    import sys
+
+    import torch
+
+    torch.set_num_threads(count)
+    if "numba" in sys.modules:
+        import numba
+
+        numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+
+
+def build(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+    """Every instance the kernel would launch on this workload, built for a target. Nothing runs."""
+    from assay.worker.guard import Guarded
+
+    kernel, op, function = _function(message)
+    tensors = {s["name"]: Guarded(s, "cpu").tensor for s in (*message["inputs"], *message["outputs"], *message["scratch"])}
+    args = tuple(tensors.get(n) if n in message["present"] else None for n in op.inputs)
+    named = dict(message["attributes"]) | {s["name"]: tensors[s["name"]] for s in (*message["outputs"], *message["scratch"])}
+    keywords = load.keywords(kernel, op, named) | message["parameters"]
+    if kernel.launches:
+        keywords |= message["axes"]
+    with backend(kernel.address.backend).tracing(Target(message["target"])) as launches:
+        function(*args, **keywords)
+    return {"launches": [
+        {"grid": launch.grid, "block": launch.block, "shared": launch.shared, "artifact": launch.artifact.summary()} for launch in launches
+    ]}  # fmt: skip
+
+
+def reference(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+    """The op's reference in the workload's dtype on this worker's device: plain PyTorch's own answer."""
+    import torch
+
+    op, memory = _op(message), arena.view(message["arena"])
+    for index in range(message["variations"]):
+        drawn = {s["name"]: channel.tensor(memory, s["at"][index], getattr(torch, s["dtype"]), s["shape"]).to(message["device"])
+                 for s in message["inputs"]}  # fmt: skip
+        results = op.reference(*(drawn.get(n) for n in op.inputs), **message["attributes"])
+        results = results if isinstance(results, tuple) else (results,)
+        for spec, result in zip(message["outputs"], results, strict=True):
+            channel.tensor(memory, spec["at"][index], getattr(torch, spec["dtype"]), spec["shape"]).copy_(result)
+    return {}

@@ -1,0 +1,225 @@
+"""The parent's side: start workers, ask them things, and survive whatever they do."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from assay.worker import channel
+
+_SOURCE = str(Path(__file__).parents[2])
+MODES: dict[str, dict[str, str]] = {
+    "native": {},
+    "triton-interpret": {"TRITON_INTERPRET": "1"},
+    "numba-sim": {"NUMBA_ENABLE_CUDASIM": "1"},
+}
+"""Environment of each mode, set before anything is imported. Modes never mix."""
+_QUIET = {"PYTHONUNBUFFERED": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
+"""Workers share the machine: threads that wait must not spin, and inductor must not keep a pool of its own."""
+PRELOAD = {
+    "torch": ("torch",), "inductor": ("torch", "torch._dynamo", "torch._inductor.compile_fx"), "triton": ("torch", "triton"),
+    "cuda": ("torch",), "cupy": ("torch", "cupy"), "numba": ("torch", "numba", "numba.cuda"), "njit": ("torch", "numba"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Limits:
+    seconds: float = 60.0
+    """Wall clock for one question to a worker (one workload, compilation included)."""
+    memory: int = field(default_factory=lambda: int(psutil.virtual_memory().total * 0.6))
+    """Resident bytes of a worker and its children."""
+    output: int = 1 << 20
+    """Bytes a kernel may print in answer to one question."""
+
+
+class WorkerLost(Exception):
+    """The worker did not live to answer. `how` names what ended it."""
+
+    def __init__(self, how: str, detail: str, output: str) -> None:
+        super().__init__(detail)
+        self.how, self.detail, self.output = how, detail, output
+
+
+class Worker:
+    """One process for one kernel. Not shared between threads."""
+
+    def __init__(self, zygote: _Zygote, limits: Limits) -> None:
+        self.limits = limits
+        self._zygote = zygote
+        self._arena = channel.Arena()
+        ours, theirs = socket.socketpair()
+        read, write = os.pipe()
+        self._connection = ours
+        self._printed, self._tail = 0, b""
+        try:
+            self.pid = zygote.fork(theirs.fileno(), write, self._arena.handle)
+        finally:
+            theirs.close()
+            os.close(write)
+        self._drain = threading.Thread(target=self._collect, args=(read,), daemon=True)
+        self._drain.start()
+
+    def _collect(self, read: int) -> None:
+        with os.fdopen(read, "rb", buffering=0) as pipe:
+            while data := pipe.read(1 << 16):
+                self._printed += len(data)
+                self._tail = (self._tail + data)[-4096:]
+
+    @property
+    def output(self) -> str:
+        """The last of what was printed."""
+        return self._tail.decode(errors="replace").strip()
+
+    def memory(self, size: int) -> memoryview:
+        return self._arena.view(size)
+
+    def ask(self, message: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
+        """The worker's answer. Raises WorkerLost if it dies, hangs, floods or outgrows its memory first."""
+        limit = seconds if seconds is not None else self.limits.seconds
+        self._printed = 0
+        try:
+            channel.send(self._connection, message)
+        except OSError:
+            raise self._died() from None
+        deadline = time.monotonic() + limit
+        while True:
+            ready, _, _ = select.select([self._connection], [], [], 0.05)
+            if ready:
+                answer = channel.receive(self._connection)
+                if answer is None:
+                    raise self._died()
+                return answer
+            if time.monotonic() > deadline:
+                raise self._end("timeout", f"no answer within {limit:g} s")
+            if self._printed > self.limits.output:
+                raise self._end("flood", f"printed more than {self.limits.output >> 10} KiB")
+            if self._resident() > self.limits.memory:
+                raise self._end("memory", f"used more than {self.limits.memory / 2**30:.1f} GiB of memory")
+
+    def _resident(self) -> int:
+        try:
+            process = psutil.Process(self.pid)
+            return int(sum(p.memory_info().rss - p.memory_info().shared for p in (process, *process.children(recursive=True))))
+        except psutil.Error:
+            return 0
+
+    def _end(self, how: str, detail: str) -> WorkerLost:
+        self.close()
+        return WorkerLost(how, detail, self.output)
+
+    def _died(self) -> WorkerLost:
+        status = self._zygote.status(self.pid)
+        self._drain.join(1)
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            name = signal.Signals(number).name
+            hint = " (the system may have run out of memory)" if number == signal.SIGKILL else ""
+            return self._end("crash", f"the process died of {name}{hint}")
+        return self._end("exit", f"the process ended itself with exit code {os.waitstatus_to_exitcode(status)} before answering")
+
+    def close(self) -> None:
+        """Kill the process and everything it started."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        if self._connection.fileno() >= 0:
+            self._connection.close()
+            self._arena.close()
+
+
+class _Zygote:
+    """The parent's hold on one forking process."""
+
+    def __init__(self, mode: str, preload: tuple[str, ...], prefix: tuple[str, ...] = ()) -> None:
+        ours, theirs = socket.socketpair()
+        environment = dict(os.environ) | MODES[mode] | _QUIET
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
+        # -P: a file called torch.py in the user's folder must not stand in for torch.
+        command = [*prefix, sys.executable, "-P", "-m", "assay.worker.zygote", str(theirs.fileno()), *preload]
+        self.process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        self._control = ours
+        self._lock = threading.Lock()
+        self._started: list[int] = []
+        self._exited: dict[int, int] = {}
+        self._changed = threading.Condition()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            message = channel.receive(self._control)
+            with self._changed:
+                if message is None:
+                    self._started.append(-1)
+                    self._changed.notify_all()
+                    return
+                if "started" in message:
+                    self._started.append(message["started"])
+                else:
+                    self._exited[message["exited"]] = message["status"]
+                self._changed.notify_all()
+
+    def fork(self, *handles: int) -> int:
+        with self._lock, self._changed:
+            socket.send_fds(self._control, [b"f"], list(handles))
+            self._changed.wait_for(lambda: self._started, timeout=120)
+            pid = self._started.pop(0) if self._started else -1
+        if pid < 0:
+            stream = self.process.stderr
+            said = stream.read().decode(errors="replace").strip()[-2000:] if stream and self.process.poll() is not None else ""
+            raise WorkerLost("start", f"no worker could be started: {said or 'no answer'}", said)
+        return pid
+
+    def status(self, pid: int) -> int:
+        with self._changed:
+            self._changed.wait_for(lambda: pid in self._exited, timeout=5)
+            return self._exited.get(pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        self._control.close()
+        self.process.kill()
+        self.process.wait()
+        if self.process.stderr:
+            self.process.stderr.close()
+
+
+class Pool:
+    """Zygotes by backend and mode, started when first needed. Thread-safe; a context manager."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._zygotes: dict[tuple[str, str], _Zygote] = {}
+        self._lock = threading.Lock()
+
+    def worker(self, backend: str, mode: str, limits: Limits | None = None) -> Worker:
+        with self._lock:
+            key = (backend, mode)
+            if key not in self._zygotes:
+                self._zygotes[key] = _Zygote(mode, PRELOAD[backend])
+        return Worker(self._zygotes[key], limits or self.limits)
+
+    def close(self) -> None:
+        for zygote in self._zygotes.values():
+            zygote.close()
+        self._zygotes.clear()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
