@@ -45,8 +45,13 @@ def _machine() -> Iterator[Finding]:
     yield Finding("machine", "python", True, f"{platform.python_version()}, {platform.system()} {platform.release()}")
     gpu = host.gpu()
     if gpu is None:
-        yield Finding("machine", "gpu", False, "none: kernels are interpreted, simulated or only compiled",
-                      "an NVIDIA GPU and its driver (libcuda.so.1); see README, “On a GPU machine without internet”")  # fmt: skip
+        yield Finding(
+            "machine",
+            "gpu",
+            False,
+            "none: kernels are interpreted, simulated or only compiled",
+            "an NVIDIA GPU and its driver (libcuda.so.1); see README, “On a GPU machine without internet”",
+        )
         return
     what = f"{gpu.name}, {gpu.target}, {gpu.memory / 2**30:.0f} GiB, {gpu.multiprocessors} multiprocessors"
     yield Finding("machine", "gpu", True, what)
@@ -59,8 +64,17 @@ def _backends() -> Iterator[Finding]:
     for b in backends():
         here = b.availability()
         versions = ", ".join(f"{p} {v}" for p in b.packages if (v := host.version(p)))
-        level = {Level.RUN: "runs", Level.INTERPRET: "interpreted", Level.COMPILE: "compiles", Level.MISSING: "missing"}[here.level]
-        what = f"{level}" + (f" on {here.device}" if here.level is Level.RUN else "") + (f" ({versions})" if versions else "")
+        level = {
+            Level.RUN: "runs",
+            Level.INTERPRET: "interpreted",
+            Level.COMPILE: "compiles",
+            Level.MISSING: "missing",
+        }[here.level]
+        what = (
+            f"{level}"
+            + (f" on {here.device}" if here.level is Level.RUN else "")
+            + (f" ({versions})" if versions else "")
+        )
         why = f": {here.reason}" if here.reason else ""
         yield Finding("backends", b.name, here.level is Level.RUN, what + why, here.fix)
 
@@ -77,10 +91,22 @@ _TOOLS = {
 
 def _tools() -> Iterator[Finding]:
     compiler = shutil.which("g++") or shutil.which("c++")
-    yield Finding("tools", "c++", bool(compiler), compiler or "none: inductor cannot compile on the CPU", "" if compiler else "apt-get install g++")
+    yield Finding(
+        "tools",
+        "c++",
+        bool(compiler),
+        compiler or "none: inductor cannot compile on the CPU",
+        "" if compiler else "apt-get install g++",
+    )
     for name, (purpose, fix) in _TOOLS.items():
         found = host.tool(name)
-        yield Finding("tools", name, found is not None, f"{purpose}: {_version(found)}" if found else f"{purpose}: not found", "" if found else fix)
+        yield Finding(
+            "tools",
+            name,
+            found is not None,
+            f"{purpose}: {_version(found)}" if found else f"{purpose}: not found",
+            "" if found else fix,
+        )
     include = host.cuda_include()
     yield Finding("tools", "headers", include is not None, str(include) if include else "cuda_fp16.h is nowhere",
                   "" if include else "pip install nvidia-cuda-runtime==13.0.96")  # fmt: skip
@@ -96,8 +122,24 @@ def _version(tool: Path) -> str:
 
 
 def _packages() -> Iterator[Finding]:
-    for name in ("torch", "triton", "numba", "numba-cuda", "cupy-cuda13x", "cuda-core", "cuda-bindings", "numpy", "hypothesis", "pydantic"):
+    for name in (
+        "torch",
+        "triton",
+        "numba",
+        "numba-cuda",
+        "cupy-cuda13x",
+        "cuda-core",
+        "cuda-bindings",
+        "numpy",
+        "hypothesis",
+        "pydantic",
+    ):
         found = host.version(name)
-        module = {"numba-cuda": "numba_cuda", "cupy-cuda13x": "cupy", "cuda-core": "cuda.core", "cuda-bindings": "cuda.bindings"}.get(name, name)
+        module = {
+            "numba-cuda": "numba_cuda",
+            "cupy-cuda13x": "cupy",
+            "cuda-core": "cuda.core",
+            "cuda-bindings": "cuda.bindings",
+        }.get(name, name)
         there = found is not None or importlib.util.find_spec(module.split(".")[0]) is not None
         yield Finding("packages", name, there, found or "not installed", "" if there else f"pip install {name}")

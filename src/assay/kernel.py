@@ -27,7 +27,9 @@ class Address:
 def address(text: str) -> Address:
     found = re.fullmatch(r"(\w+)/(\w+)(?::(\w+))?", text)
     if not found:
-        raise UsageError(f"'{text}' is not a kernel's address", fix="write it as op/backend or op/backend:variant, e.g. gelu/triton")
+        raise UsageError(
+            f"'{text}' is not a kernel's address", fix="write it as op/backend or op/backend:variant, e.g. gelu/triton"
+        )
     return Address(found[1], found[2], found[3] or "")
 
 

@@ -86,7 +86,7 @@ class Op:
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Outputs that may share memory with an input."""
     independent: str = ""
-    """The leading axis along which results do not depend on each other; a huge workload is judged slice by slice along it."""
+    """The leading axis along which results do not depend on each other; huge workloads are judged in slices of it."""
     aligned: bool = False
     """Kernels may assume 16-byte aligned tensors."""
     summary: str = ""
@@ -126,9 +126,13 @@ class Op:
         for name, value in workload.axes:
             axis = self.axes[name]
             if not axis.min <= value <= axis.max:
-                raise UsageError(f"{self.name}: {name}={value} is outside {axis.min}..{axis.max}", fix="choose another size")
+                raise UsageError(
+                    f"{self.name}: {name}={value} is outside {axis.min}..{axis.max}", fix="choose another size"
+                )
         if workload.dtype.name not in self.dtypes:
-            raise UsageError(f"{self.name} is not declared for {workload.dtype}", fix=f"one of: {', '.join(self.dtypes)}")
+            raise UsageError(
+                f"{self.name} is not declared for {workload.dtype}", fix=f"one of: {', '.join(self.dtypes)}"
+            )
         for name in workload.strided:
             if name not in self.inputs or not self.inputs[name].strided:
                 raise UsageError(f"{self.name}: input '{name}' must be contiguous", fix=f"leave out strided={name}")

@@ -19,13 +19,29 @@ from assay import host
 def machine() -> dict[str, Any]:
     """What does not change while a process lives."""
     gpu = host.gpu()
-    packages = ("torch", "triton", "numba", "numba-cuda", "cupy-cuda13x", "cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "numpy", "hypothesis")
+    packages = (
+        "torch",
+        "triton",
+        "numba",
+        "numba-cuda",
+        "cupy-cuda13x",
+        "cuda-core",
+        "cuda-bindings",
+        "nvidia-cuda-nvrtc",
+        "numpy",
+        "hypothesis",
+    )
     return {
-        "assay": host.version("kernel-assay") or "source", "commit": commit(Path(__file__).parent),
-        "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}", "cpu": cpu(), "cores": os.cpu_count(),
-        "gpu": gpu.name if gpu else None, "driver": gpu.driver if gpu else None,
+        "assay": host.version("kernel-assay") or "source",
+        "commit": commit(Path(__file__).parent),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": cpu(),
+        "cores": os.cpu_count(),
+        "gpu": gpu.name if gpu else None,
+        "driver": gpu.driver if gpu else None,
         "packages": {name: found for name in packages if (found := host.version(name))},
-    }  # fmt: skip
+    }
 
 
 def provenance(seed: int, **more: Any) -> dict[str, Any]:
@@ -52,7 +68,11 @@ def cpu() -> str:
 def commit(folder: Path) -> str:
     """The commit the code was at, with a + if it was changed since; empty outside a checkout."""
     try:
-        told = subprocess.run(["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--exclude=*"], capture_output=True, text=True)
+        told = subprocess.run(
+            ["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--exclude=*"],
+            capture_output=True,
+            text=True,
+        )
     except OSError:
         return ""
     return told.stdout.strip()
@@ -62,7 +82,11 @@ def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:
     """File, line and hash of a kernel's source, the CUDA file beside it included."""
     if file is None:
         return {"file": "", "line": 0, "hash": ""}
-    parts = [file.read_bytes()] + [p.read_bytes() for p in sorted(file.parent.glob("*.cu")) if file.suffix == ".py" and p.name.encode() in file.read_bytes()]
+    parts = [file.read_bytes()] + [
+        p.read_bytes()
+        for p in sorted(file.parent.glob("*.cu"))
+        if file.suffix == ".py" and p.name.encode() in file.read_bytes()
+    ]
     package = Path(__file__).parent
     shown = str(Path("assay") / file.relative_to(package)) if package in file.parents else str(file)
     return {"file": shown, "line": line, "hash": hashlib.sha256(b"".join(parts)).hexdigest()[:16]}

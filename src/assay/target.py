@@ -27,7 +27,9 @@ def target(name: str | Target) -> Target:
         return name
     if name == "cpu" or re.fullmatch(r"sm_[1-9]\d{1,2}[af]?", name):
         return Target(name)
-    raise UsageError(f"no target called '{name}'", fix="a GPU architecture such as sm_80, sm_90, sm_90a, sm_100; or cpu")
+    raise UsageError(
+        f"no target called '{name}'", fix="a GPU architecture such as sm_80, sm_90, sm_90a, sm_100; or cpu"
+    )
 
 
 DEFAULT = Target("sm_90")

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def callable_room(name: str, verb: Callable[..., Any]) -> None:
-    """Make the module `name` callable. Importing a submodule binds it on the package and would shadow a plain function."""
+    """Make the module `name` callable. Importing a submodule binds it on the package, over any function."""
 
     class Room(types.ModuleType):
         __doc__ = verb.__doc__

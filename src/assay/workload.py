@@ -63,7 +63,7 @@ class Workload:
 
 
 def parse(text: str, op: Op) -> Workload:
-    """The workload printed as `text`, e.g. `rows=3,cols=5,dtype=bf16,seed=7,offset=1`. What is left out takes its default."""
+    """The workload printed as `text`, e.g. `rows=3,cols=5,dtype=bf16,seed=7,offset=1`. The rest takes its default."""
     given: dict[str, str] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         key, equals, value = part.partition("=")

@@ -18,7 +18,7 @@ from assay.target import Target
 if TYPE_CHECKING:
     import torch
 
-_INSTALL = "pip install cuda-core cuda-bindings nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85"
+_INSTALL = "pip install cuda-core cuda-bindings nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96"
 
 
 class Cuda(Backend):
@@ -33,7 +33,9 @@ class Cuda(Backend):
             if gone := missing(("cuda.core", _INSTALL)):
                 return gone
             return Availability(Level.RUN, "", device="cuda")
-        return Availability(Level.COMPILE, f"{no_gpu()}: builds PTX and cubin, cannot run", "run it on a machine with an NVIDIA GPU")
+        return Availability(
+            Level.COMPILE, f"{no_gpu()}: builds PTX and cubin, cannot run", "run it on a machine with an NVIDIA GPU"
+        )
 
     @contextlib.contextmanager
     def tracing(self, target: Target) -> Iterator[list[Launch]]:
@@ -69,7 +71,7 @@ def vector_width(*tensors: torch.Tensor) -> int:
 
 
 class Source:
-    """A .cu file beside the Python that launches it: `Source("kernel.cu")["gelu<float, 4>"](grid, block, x, out, n)`."""
+    """A .cu file beside the Python that launches it: `Source("k.cu")["gelu<float, 4>"](grid, block, x, out, n)`."""
 
     def __init__(self, file: str | Path, *options: str, compiler: str = "nvrtc") -> None:
         path = Path(file)

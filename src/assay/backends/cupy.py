@@ -37,7 +37,9 @@ class Cupy(Backend):
             return gone
         if host.runs_on_gpu():
             return Availability(Level.RUN, "", device="cuda")
-        return Availability(Level.COMPILE, f"{no_gpu()}: builds PTX and cubin, cannot run", "run it on a machine with an NVIDIA GPU")
+        return Availability(
+            Level.COMPILE, f"{no_gpu()}: builds PTX and cubin, cannot run", "run it on a machine with an NVIDIA GPU"
+        )
 
     def prepare(self, mode: str) -> None:
         if not host.runs_on_gpu():

@@ -43,8 +43,8 @@ class Array:
     def __init__(self, tensor: Any) -> None:
         import numpy as np
 
-        plain = tensor.data if isinstance(tensor, Array) else tensor
-        self.data = plain
+        plain: Any = tensor.data if isinstance(tensor, Array) else tensor
+        self.data: Any = plain
         self.dtype = np.dtype(str(plain.dtype).removeprefix("torch."))
         self.shape, self.ndim, self.size = tuple(plain.shape), plain.dim(), plain.numel()
         self.contiguous = plain.is_contiguous()
@@ -58,7 +58,9 @@ class Array:
         return Array(self.data[index])
 
 
-def _record(code: str, name: str, options: Sequence[str], grid: Any, block: Any, shared: int = 0, named: bool = False) -> None:
+def _record(
+    code: str, name: str, options: Sequence[str], grid: Any, block: Any, shared: int = 0, named: bool = False
+) -> None:
     if _recording is None:
         raise RuntimeError("no GPU here: CuPy kernels can be built, not called")
     target, launches = _recording
@@ -69,7 +71,9 @@ def _record(code: str, name: str, options: Sequence[str], grid: Any, block: Any,
 
 
 class RawModule:
-    def __init__(self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None, **_: Any) -> None:
+    def __init__(
+        self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None, **_: Any
+    ) -> None:
         self.code, self.options, self.expressions = code, tuple(options), tuple(name_expressions or ())
 
     def get_function(self, name: str) -> RawKernel:
@@ -88,11 +92,17 @@ def _cupy_headers() -> tuple[str, ...]:
     import cupy
 
     include = Path(cupy.__file__).parent / "_core" / "include"
-    return (f"-I{include}", f"-I{include}/cupy/_cccl/libcudacxx", f"-I{include}/cupy/_cccl/cub", f"-I{include}/cupy/_cccl/thrust")
+    return (
+        f"-I{include}",
+        f"-I{include}/cupy/_cccl/libcudacxx",
+        f"-I{include}/cupy/_cccl/cub",
+        f"-I{include}/cupy/_cccl/thrust",
+    )
 
 
 def _with_carray(code: str) -> str:
-    return "#include <cupy/complex.cuh>\n#include <cupy/carray.cuh>\n#include <cupy/atomics.cuh>\n#include <cupy/math_constants.h>\n" + code
+    headers = ("complex.cuh", "carray.cuh", "atomics.cuh", "math_constants.h")
+    return "".join(f"#include <cupy/{h}>\n" for h in headers) + code
 
 
 def _argument_info(arg: Any, size: int) -> Any:
@@ -127,7 +137,7 @@ class _Generated:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.kernel = self.original(*args, **kwargs)
 
-    def _types(self, args: Sequence[Any]) -> tuple[Any, int]:
+    def _types(self, args: Sequence[Any]) -> Any:
         k = self.kernel
         kinds = [a.dtype.type if isinstance(a, Array) else None for a in args]
         from cupy._core import _kernel
@@ -147,7 +157,7 @@ class _Elementwise(_Generated):
             return
         in_types, _, type_map = self._types(args)
         scalars = [a if isinstance(a, Array) else np.dtype(t).type(a) for a, t in zip(args, in_types, strict=False)]
-        infos = tuple(_argument_info(a, total) for a in (*scalars, *args[len(scalars) :])) + (_indexer_info(total),)
+        infos = (*(_argument_info(a, total) for a in (*scalars, *args[len(scalars) :])), _indexer_info(total))
         options = k.kwargs.get("options", ())
         code = _kernel._get_elementwise_kernel_code(infos, type_map, k.params, k.operation, k.name, k.preamble)
         _record(_with_carray(code), k.name, (*_cupy_headers(), *options), (-(-total // block_size),), (block_size,))
@@ -165,12 +175,25 @@ class _Reduction(_Generated):
             return
         _, _, type_map = self._types(args)
         type_map = _kernel._TypeMap((*type_map._pairs, ("IndexT", "int32")))
-        infos = tuple(_argument_info(a, total) for a in args) + (_indexer_info(total), _indexer_info(results), _argument_info(1, 1))
+        tail = (_indexer_info(total), _indexer_info(results), _argument_info(1, 1))
+        infos = (*(_argument_info(a, total) for a in args), *tail)
         ins = "".join(f"const {p.ctype} {p.name} = _raw_{p.name}[_in_ind.get()];\n" for p in k.in_params if not p.raw)
         outs = "".join(f"{p.ctype} &{p.name} = _raw_{p.name}[_out_ind.get()];\n" for p in k.out_params if not p.raw)
         kind = k.reduce_type or next(p.ctype for p in k.out_params)
         code = _reduction._create_reduction_function_code(
-            k.name, _BLOCK, kind, k._params, infos, k.identity, k.map_expr, k.reduce_expr, k.post_map_expr, type_map, ins, outs,
-            k.preamble, k.options,
-        )  # fmt: skip
+            k.name,
+            _BLOCK,
+            kind,
+            k._params,
+            infos,
+            k.identity,
+            k.map_expr,
+            k.reduce_expr,
+            k.post_map_expr,
+            type_map,
+            ins,
+            outs,
+            k.preamble,
+            k.options,
+        )
         _record(_with_carray(code), k.name, (*_cupy_headers(), *k.options), (results,), (_BLOCK,))

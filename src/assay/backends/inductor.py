@@ -29,7 +29,7 @@ class Inductor(Backend):
         import torch._dynamo.config as dynamo
         import torch._inductor.config as inductor
 
-        # After eight shapes dynamo gives up and runs eager with only a warning. Allow many, and make the last one an error.
+        # After eight shapes dynamo runs eager, with only a warning. Allow many, and make the last one an error.
         dynamo.recompile_limit = 512
         dynamo.accumulated_recompile_limit = 4096
         dynamo.fail_on_recompile_limit_hit = True
@@ -41,7 +41,9 @@ class Inductor(Backend):
 
         result = function(*args, **kwargs)
         if not counters["stats"]["unique_graphs"] or counters["graph_break"]:
-            raise RuntimeError(f"torch.compile fell back to eager: {dict(counters['graph_break']) or 'no graph was compiled'}")
+            raise RuntimeError(
+                f"torch.compile fell back to eager: {dict(counters['graph_break']) or 'no graph was compiled'}"
+            )
         return result
 
 

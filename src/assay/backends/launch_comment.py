@@ -3,7 +3,7 @@
     // assay: gelu<T><<<cdiv(n, 256), 256>>>(x, out, n)
 
 `T` is the workload's C++ type; grid, block and dynamic shared memory are arithmetic over the op's axes and attributes;
-arguments are the op's inputs, outputs, axes, attributes or arithmetic over them. Several comments are several launches."""
+arguments are the op's inputs, outputs, axes, attributes or arithmetic over them. Several comments: several launches."""
 
 from __future__ import annotations
 
@@ -83,8 +83,6 @@ def launcher(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., None]:
             source[instance](grid, block, *arguments, shared=shared[0] if shared else 0)
 
     return run
-
-
 
 
 def _expressions(text: str, where: str) -> tuple[ast.expr, ...]:

@@ -21,7 +21,9 @@ class Numba(Backend):
             return gone
         if host.runs_on_gpu():
             return Availability(Level.RUN, "", device="cuda")
-        return Availability(Level.INTERPRET, f"{no_gpu()}: Numba's simulator", "run it on a machine with an NVIDIA GPU", "numba-sim")
+        return Availability(
+            Level.INTERPRET, f"{no_gpu()}: Numba's simulator", "run it on a machine with an NVIDIA GPU", "numba-sim"
+        )
 
 
 def launch(kernel: Any, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any) -> None:

@@ -20,8 +20,10 @@ if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
 
 else:
     from llvmlite import ir
-    from numba.cuda import types
+    from numba.cuda import types as _types
     from numba.cuda.extending import intrinsic
+
+    types: Any = _types
 
     _I16, _I32, _F32 = ir.IntType(16), ir.IntType(32), ir.FloatType()
 

@@ -15,7 +15,7 @@ from assay.errors import AssayError, BuildError
 from assay.isa import cubin as cubins
 from assay.target import Target
 
-INSTALL = "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85"
+INSTALL = "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88"
 
 
 @cache
@@ -24,7 +24,9 @@ def compiler() -> str:
     if nvcc is None:
         raise AssayError("nvcc is not here", fix=INSTALL)
     said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
-    return "nvcc " + next(word[1:] for word in said.replace(",", " ").split() if word.startswith("V") and word[1:2].isdigit())
+    return "nvcc " + next(
+        word[1:] for word in said.replace(",", " ").split() if word.startswith("V") and word[1:2].isdigit()
+    )
 
 
 def build(source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = ()) -> Artifact:
@@ -35,17 +37,38 @@ def build(source: str, file: str, name: str, target: Target, extra: tuple[str, .
         unit = Path(folder) / "unit.cu"
         line = f'#line 1 "{file}"\n'
         unit.write_text(f"{line}{source}\nstatic void* assay_instance = (void*)({name});\n")
-        flags = ["-std=c++17", "-lineinfo", f"-I{HEADERS}", f"-I{Path(file).parent}", *([f"-I{include}/cccl"] if include else []), *extra]
+        flags = [
+            "-std=c++17",
+            "-lineinfo",
+            f"-I{HEADERS}",
+            f"-I{Path(file).parent}",
+            *([f"-I{include}/cccl"] if include else []),
+            *extra,
+        ]
         arch = str(target).removeprefix("sm_")
         outputs = {}
         for kind, code in (("ptx", f"compute_{arch}"), ("cubin", f"sm_{arch}")):
             outputs[kind] = Path(folder) / f"unit.{kind}"
             done = subprocess.run(
-                [str(host.tool("nvcc")), f"-{kind}", "-gencode", f"arch=compute_{arch},code={code}", *flags, "-o", str(outputs[kind]), str(unit)],
-                capture_output=True, text=True,
-            )  # fmt: skip
+                [
+                    str(host.tool("nvcc")),
+                    f"-{kind}",
+                    "-gencode",
+                    f"arch=compute_{arch},code={code}",
+                    *flags,
+                    "-o",
+                    str(outputs[kind]),
+                    str(unit),
+                ],
+                capture_output=True,
+                text=True,
+            )
             if done.returncode:
-                raise BuildError(f"nvcc refused {name}:\n{done.stderr.strip()}", where=file, fix="mend the source at the line named above")
+                raise BuildError(
+                    f"nvcc refused {name}:\n{done.stderr.strip()}",
+                    where=file,
+                    fix="mend the source at the line named above",
+                )
         cubin = outputs["cubin"].read_bytes()
         symbols = [f.symbol for f in cubins.functions(cubin)]
         base = name.split("<")[0].split("::")[-1]

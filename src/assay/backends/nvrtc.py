@@ -31,11 +31,18 @@ def compiler() -> str:
 def options(target: Target, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
     include = host.cuda_include()
     return (
-        f"-arch={target}", "-std=c++17", "-lineinfo", f"-I{HEADERS}", *((f"-I{include}", f"-I{include}/cccl") if include else ()), *extra,
-    )  # fmt: skip
+        f"-arch={target}",
+        "-std=c++17",
+        "-lineinfo",
+        f"-I{HEADERS}",
+        *((f"-I{include}", f"-I{include}/cccl") if include else ()),
+        *extra,
+    )
 
 
-def build(source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = (), named: bool = True) -> Artifact:
+def build(
+    source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = (), named: bool = True
+) -> Artifact:
     """Compile the one instance `name` of `source`. `named` is false for extern "C" kernels, which need no lowering.
     Results are kept on disk under a hash of everything that goes in."""
     flags = options(target, extra)
@@ -54,11 +61,15 @@ def build(source: str, file: str, name: str, target: Target, extra: tuple[str, .
     return describe(name, symbol, target, compiler(), ptx, cubin, source_hash)
 
 
-def describe(name: str, symbol: str, target: Target, made_by: str, ptx: bytes, cubin: bytes, source_hash: str) -> Artifact:
+def describe(
+    name: str, symbol: str, target: Target, made_by: str, ptx: bytes, cubin: bytes, source_hash: str
+) -> Artifact:
     function = next((f for f in cubins.functions(cubin) if f.symbol == symbol), None)
     if function is None:
         raise BuildError(f"the build of {name} holds no kernel called {symbol}", fix="is it a __global__ function?")
-    return Artifact(name, symbol, target, made_by, ptx, cubin, function.text_hash, source_hash, function.registers, function.shared)
+    return Artifact(
+        name, symbol, target, made_by, ptx, cubin, function.text_hash, source_hash, function.registers, function.shared
+    )
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -66,7 +77,7 @@ def _write(path: Path, data: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as f:
         f.write(data)
-    os.replace(temporary, path)
+    Path(temporary).replace(path)
 
 
 def _compile(source: str, file: str, name: str, flags: tuple[str, ...], named: bool) -> tuple[str, bytes, bytes]:

@@ -16,7 +16,12 @@ class Triton(Backend):
             return gone
         if host.runs_on_gpu():
             return Availability(Level.RUN, "", device="cuda")
-        return Availability(Level.INTERPRET, f"{no_gpu()}: Triton's interpreter", "run it on a machine with an NVIDIA GPU", "triton-interpret")
+        return Availability(
+            Level.INTERPRET,
+            f"{no_gpu()}: Triton's interpreter",
+            "run it on a machine with an NVIDIA GPU",
+            "triton-interpret",
+        )
 
     def prepare(self, mode: str) -> None:
         if mode == "triton-interpret":

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis import strategies as st
 
 from assay.dtype import DType
-from assay.op import Axis, Op
+from assay.op import Op
 from assay.workload import VALUES, Workload
 
 _SIZES = sorted({0, 1, 2, 3, 5, 7, 11, 13, 31, 61, 97, 127, 251, 509, 1021, 4093, 8191, 65521}
@@ -19,7 +19,7 @@ _JUDGED = tuple(v for v in VALUES if v != "beyond")
 
 
 def explore(op: Op, dtype: DType, count: int, budget: int, number: int, fails: Callable[[Workload], bool]) -> int:
-    """Try up to `count` different workloads: the edges of the contract first, up to `budget` elements, then smaller ones
+    """Try up to `count` different workloads: the contract's edges first, up to `budget` elements, then smaller ones
     that Hypothesis draws. Stops at the first failure. Returns how many were tried."""
     tried: set[str] = set()
     failed = False
@@ -34,7 +34,13 @@ def explore(op: Op, dtype: DType, count: int, budget: int, number: int, fails: C
         attempt(workload)
 
     @seed(number)
-    @settings(max_examples=4 * count, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=4 * count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
     @given(workloads(op, dtype, max(256, budget >> 4)))
     def draw(workload: Workload) -> None:
         attempt(workload)
@@ -57,11 +63,16 @@ def workloads(draw: st.DrawFn, op: Op, dtype: DType, budget: int) -> Workload:
     optional = [n for n, t in op.inputs.items() if t.optional]
     may_stride = [n for n, t in op.inputs.items() if t.strided]
     workload = Workload(
-        tuple((n, axes[n]) for n in op.axes), dtype, attributes, draw(st.integers(0, 9999)), draw(st.sampled_from(_JUDGED)),
+        tuple((n, axes[n]) for n in op.axes),
+        dtype,
+        attributes,
+        draw(st.integers(0, 9999)),
+        draw(st.sampled_from(_JUDGED)),
         0 if op.aligned else draw(st.sampled_from((0, 0, 1, 3))),
-        tuple(n for n in may_stride if draw(st.booleans())), tuple(n for n in optional if draw(st.integers(0, 3)) == 3),
+        tuple(n for n in may_stride if draw(st.booleans())),
+        tuple(n for n in optional if draw(st.integers(0, 3)) == 3),
         bool(op.aliases) and draw(st.booleans()),
-    )  # fmt: skip
+    )
     assume(op.allows(workload) and op.elements(workload) <= 4 * budget + 64)
     return workload
 
@@ -88,14 +99,18 @@ def edges(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
     optional = tuple(n for n, t in op.inputs.items() if t.optional)
     may_stride = tuple(n for n, t in op.inputs.items() if t.strided)
     found = [at(odd), at(ones), at(even, offset=0 if op.aligned else 1), at(odd, values="offset", seed=1)]
-    found += [at({**ones, n: _long(op.axes[n], budget)}) for n in names[:2]]
-    found += [at(odd, values="special", seed=2), at(even, strided=may_stride, without=optional, inplace=bool(op.aliases)), at({**odd, names[0]: 0})]
+    found += [at({**ones, n: 4 * budget + 1}) for n in names[:2]]
+    found += [
+        at(odd, values="special", seed=2),
+        at(even, strided=may_stride, without=optional, inplace=bool(op.aliases)),
+        at({**odd, names[0]: 0}),
+    ]
     found += [at(odd, values="wide", seed=3), at(odd, values="small", seed=4), at(even, values="offset", seed=5)]
     found += [at({**odd, n: 0}) for n in names[1:]] + [at(dict.fromkeys(names, side + 1), strided=may_stride)]
     found += [at(ones, without=(n,)) for n in optional] + [at({**odd, n: 1}) for n in names]
     seen: set[Workload] = set()
     for workload in found:
-        if workload not in seen and op.allows(workload) and op.elements(workload) <= 4 * budget + 64:
+        if workload not in seen and op.allows(workload) and op.elements(workload) <= 16 * budget + 64:
             seen.add(workload)
             yield workload
 
@@ -103,17 +118,17 @@ def edges(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
 def _side(op: Op, dtype: DType, attributes: tuple[tuple[str, float | int], ...], budget: int) -> int:
     """The largest power of two that every axis may be at once."""
     side = 2
-    while op.elements(Workload(tuple((n, min(a.max, 2 * side)) for n, a in op.axes.items()), dtype, attributes)) <= 2 * budget and side < 2**30:
+    while (
+        op.elements(Workload(tuple((n, min(a.max, 2 * side)) for n, a in op.axes.items()), dtype, attributes))
+        <= 2 * budget
+        and side < 2**30
+    ):
         side *= 2
     return side
 
 
-def _long(axis: Axis, budget: int) -> int:
-    return min(axis.max, budget + 1 if budget % 2 == 0 else budget)
-
-
 def shrink(op: Op, workload: Workload, fails: Callable[[Workload], bool], seconds: float = 20.0) -> Workload:
-    """The smallest workload nearby that still fails: every part is taken back to its simplest value, sizes by bisection.
+    """The smallest workload nearby that still fails: every part goes back to its simplest value, sizes by bisection.
 
     By hand, because it starts from a given workload; Hypothesis shrinks only what it drew itself."""
     deadline = time.monotonic() + seconds
@@ -127,8 +142,15 @@ def shrink(op: Op, workload: Workload, fails: Callable[[Workload], bool], second
     changed = True
     while changed and time.monotonic() < deadline:
         before = workload
-        for simpler in ({"values": "normal"}, {"offset": 0}, {"strided": ()}, {"without": ()}, {"inplace": False}, {"seed": 0},
-                        {"attributes": tuple((n, a.default) for n, a in op.attributes.items())}):  # fmt: skip
+        for simpler in (
+            {"values": "normal"},
+            {"offset": 0},
+            {"strided": ()},
+            {"without": ()},
+            {"inplace": False},
+            {"seed": 0},
+            {"attributes": tuple((n, a.default) for n, a in op.attributes.items())},
+        ):
             candidate = workload.replace(**simpler)
             if candidate != workload and still(candidate):
                 workload = candidate

@@ -26,7 +26,7 @@ from assay.workload import Workload
 
 NATIVE, INTERPRETED = 60, 15
 """Workloads tried per kernel and dtype."""
-_BUDGET = {"cuda": 1 << 20, "native": 1 << 17, "triton-interpret": 1 << 12, "numba-sim": 1 << 8}
+_BUDGET = {"cuda": 1 << 17, "native": 1 << 16, "triton-interpret": 1 << 12, "numba-sim": 1 << 8}
 """Elements of the larger workloads, by where they run."""
 _SLOW = ("timeout", "memory", "flood")
 """Failures too slow to be made small."""
@@ -66,8 +66,13 @@ class _Seen:
         for e in outcome.errors:
             if e.output not in self.errors or e.share > self.errors[e.output]["share"]:
                 self.errors[e.output] = {
-                    "kernel": e.kernel, "torch": e.torch, "share": e.share, "ratio": e.ratio, "where": e.where, "workload": str(workload),
-                }  # fmt: skip
+                    "kernel": e.kernel,
+                    "torch": e.torch,
+                    "share": e.share,
+                    "ratio": e.ratio,
+                    "where": e.where,
+                    "workload": str(workload),
+                }
         for control, rejected in outcome.controls.items():
             counts = self.controls.setdefault(control, [0, 0])
             counts[0] += rejected
@@ -77,10 +82,16 @@ class _Seen:
 
     def evidence(self, here: Availability) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "workloads": self.workloads, "mode": here.mode, "device": here.device, "interpreted": here.level is Level.INTERPRET,
-            "errors": self.errors, "deterministic": self.nondeterministic == 0, "nondeterministic_workloads": self.nondeterministic,
-            "controls_rejected": {k: f"{r} of {n}" for k, (r, n) in self.controls.items()}, "beyond_range": self.beyond,
-        }  # fmt: skip
+            "workloads": self.workloads,
+            "mode": here.mode,
+            "device": here.device,
+            "interpreted": here.level is Level.INTERPRET,
+            "errors": self.errors,
+            "deterministic": self.nondeterministic == 0,
+            "nondeterministic_workloads": self.nondeterministic,
+            "controls_rejected": {k: f"{r} of {n}" for k, (r, n) in self.controls.items()},
+            "beyond_range": self.beyond,
+        }
         if self.seconds:
             found["call_seconds"] = {"cold": self.seconds[0], "hot": statistics.median(self.seconds)}
         return found
@@ -99,19 +110,36 @@ class Job:
         began = time.perf_counter()
         here = backend(self.kernel.address.backend).availability()
 
-        def record(status: Status, reason: str, workload: Workload | None = None, evidence: dict[str, Any] | None = None,
-                   artifacts: list[dict[str, Any]] | None = None) -> Record:  # fmt: skip
+        def record(
+            status: Status,
+            reason: str,
+            workload: Workload | None = None,
+            evidence: dict[str, Any] | None = None,
+            artifacts: list[dict[str, Any]] | None = None,
+        ) -> Record:
             shown = workload or self.workload
             return Record(
-                "check", self.kernel.name, str(shown) if shown else f"dtype={self.dtype}", status, reason, settings.run, evidence or {},
-                self.replay(shown), provenance.source_of(self.kernel.file, self.kernel.line), artifacts or [],
-                provenance.provenance(settings.seed), time.perf_counter() - began,
-            )  # fmt: skip
+                "check",
+                self.kernel.name,
+                str(shown) if shown else f"dtype={self.dtype}",
+                status,
+                reason,
+                settings.run,
+                evidence or {},
+                self.replay(shown),
+                provenance.source_of(self.kernel.file, self.kernel.line),
+                artifacts or [],
+                provenance.provenance(settings.seed),
+                time.perf_counter() - began,
+            )
 
         if here.level is Level.MISSING:
             return record(Status.SKIPPED, f"{here.reason}; {here.fix}"), worker
         if self.kernel.dtypes and self.dtype.name not in self.kernel.dtypes:
-            quoted = backend(self.kernel.address.backend).refusal(self.dtype.name) or f"it is written for {', '.join(self.kernel.dtypes)}"
+            quoted = (
+                backend(self.kernel.address.backend).refusal(self.dtype.name)
+                or f"it is written for {', '.join(self.kernel.dtypes)}"
+            )
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
         if here.level is Level.COMPILE:
             return self._build(settings, worker, here, record)
@@ -119,23 +147,31 @@ class Job:
 
     def replay(self, workload: Workload | None) -> str:
         """The command that does this again."""
-        name = str(self.kernel.file) if self.kernel.file and not provenance.source_of(self.kernel.file)["file"].startswith("assay/") else self.kernel.name
+        name = (
+            str(self.kernel.file)
+            if self.kernel.file and not provenance.source_of(self.kernel.file)["file"].startswith("assay/")
+            else self.kernel.name
+        )
         op = f" --op {self.op.name}" if self.kernel.launches else ""
         which = f" --workload {shlex.quote(str(workload))}" if workload else f" --dtype {self.dtype}"
         return f"assay check {name}{op}{which}"
 
-    def _fuzz(self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]) -> tuple[Record, Worker | None]:
+    def _fuzz(
+        self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]
+    ) -> tuple[Record, Worker | None]:
         seen = _Seen()
         holder = [worker]
         threads = settings.threads if self.kernel.address.backend == "njit" else 1
         prior = settings.plain.prior(self.op, self.dtype, here.device)
 
         def attempt(workload: Workload) -> Outcome:
-            if holder[0] is None:
-                holder[0] = settings.pool.worker(self.kernel.address.backend, here.mode)
-            outcome = trial.run(holder[0], self.kernel, self.op, workload, here, settings.plain, prior, settings.parameters, threads)
+            worker = holder[0] or settings.pool.worker(self.kernel.address.backend, here.mode)
+            holder[0] = worker
+            outcome = trial.run(
+                worker, self.kernel, self.op, workload, here, settings.plain, prior, settings.parameters, threads
+            )
             if outcome.lost:
-                holder[0].close()
+                worker.close()
                 holder[0] = None
             return outcome
 
@@ -175,27 +211,45 @@ class Job:
         artifacts = list({a["text_hash"]: a for a in seen.note.get("artifacts", [])}.values())
         powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]
         if powerless and self.workload is None:
-            return record(Status.INCONCLUSIVE, f"the check has no power here: {', '.join(powerless)} would have passed too", None, evidence, artifacts)
+            return record(
+                Status.INCONCLUSIVE,
+                f"the check has no power here: {', '.join(powerless)} would have passed too",
+                None,
+                evidence,
+                artifacts,
+            )
         worst = max((e["share"] for e in seen.errors.values()), default=0.0)
-        how = f" in {'Triton’s interpreter' if here.mode == 'triton-interpret' else 'Numba’s simulator'}" if here.level is Level.INTERPRET else ""
+        how = (
+            f" in {'Triton’s interpreter' if here.mode == 'triton-interpret' else 'Numba’s simulator'}"
+            if here.level is Level.INTERPRET
+            else ""
+        )
         bits = "" if not seen.nondeterministic else "; not bitwise deterministic"
         ratio = next((e["ratio"] for e in seen.errors.values() if e["share"] == worst), 1.0)
         against = f", {ratio:.2g}× PyTorch's error" if worst else ""
         plural = "s" if seen.workloads != 1 else ""
-        return record(Status.PASS, f"{seen.workloads} workload{plural}{how}; worst error {worst:.0%} of its limit{against}{bits}", None, evidence, artifacts)
+        return record(
+            Status.PASS,
+            f"{seen.workloads} workload{plural}{how}; worst error {worst:.0%} of its limit{against}{bits}",
+            None,
+            evidence,
+            artifacts,
+        )
 
-    def _failed(self, seen: _Seen, here: Availability, attempt: Callable[[Workload], Outcome], record: Callable[..., Record]) -> Record:
+    def _failed(
+        self, seen: _Seen, here: Availability, attempt: Callable[[Workload], Outcome], record: Callable[..., Record]
+    ) -> Record:
         assert seen.failure is not None
         workload, outcome = seen.failure
         finding = outcome.finding
         assert finding is not None
         if self.workload is None and finding.detector not in _SLOW:
-            latest = {workload: outcome}
+            latest, detector = {workload: outcome}, finding.detector
 
             def same(candidate: Workload) -> bool:
                 latest[candidate] = attempt(candidate)
                 again = latest[candidate].finding
-                return again is not None and again.detector == finding.detector
+                return again is not None and again.detector == detector
 
             workload = fuzz.shrink(self.op, workload, same)
             finding = latest[workload].finding or finding
@@ -208,7 +262,9 @@ class Job:
     def _words(finding: Finding) -> str:
         return f"{finding.detector}: {finding.what}"
 
-    def _build(self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]) -> tuple[Record, Worker | None]:
+    def _build(
+        self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]
+    ) -> tuple[Record, Worker | None]:
         """Build every instance that the edges of the contract would launch."""
         built: dict[tuple[str, str], dict[str, Any]] = {}
         tried = 0
@@ -216,20 +272,41 @@ class Job:
         try:
             worker = worker or settings.pool.worker(self.kernel.address.backend, here.mode)
             for workload in points:
-                ask = trial.message(self.kernel, self.op, workload, Layout(self.kernel, self.op, workload, 1), here.mode, settings.parameters)
+                ask = trial.message(
+                    self.kernel,
+                    self.op,
+                    workload,
+                    Layout(self.kernel, self.op, workload, 1),
+                    here.mode,
+                    settings.parameters,
+                )
                 answer = worker.ask(ask | {"do": "build", "target": str(settings.target)})
                 if "error" in answer:
                     finding = trial._raised(answer["error"]).finding
                     assert finding is not None
-                    return record(Status.FAIL, self._words(finding), workload, {"detector": finding.detector, "trace": answer["error"]["trace"]}), worker
+                    return record(
+                        Status.FAIL,
+                        self._words(finding),
+                        workload,
+                        {"detector": finding.detector, "trace": answer["error"]["trace"]},
+                    ), worker
                 tried += 1
                 for launch in answer["launches"]:
                     a = launch["artifact"]
-                    built[a["name"], a["text_hash"]] = a | {"grid": launch["grid"], "block": launch["block"], "dynamic_shared": launch["shared"]}
+                    built[a["name"], a["text_hash"]] = a | {
+                        "grid": launch["grid"],
+                        "block": launch["block"],
+                        "dynamic_shared": launch["shared"],
+                    }
         except WorkerLost as lost:
             return record(Status.FAIL, f"{lost.how}: {lost.detail}", None, {"detector": lost.how}), None
         if not built:
-            return record(Status.FAIL, f"launch: the kernel launches nothing on any of {tried} workloads", None, {"detector": "launch"}), worker
+            return record(
+                Status.FAIL,
+                f"launch: the kernel launches nothing on any of {tried} workloads",
+                None,
+                {"detector": "launch"},
+            ), worker
         evidence = {"workloads": tried, "mode": here.mode, "device": here.device, "instances": len(built)}
         names = ", ".join(sorted({name for name, _ in built}))
         reason = f"{here.reason}; {len(built)} instance{'s' * (len(built) > 1)} for {settings.target}: {names}"

@@ -45,7 +45,9 @@ class PlainTorch:
             self._priors[key] = found
         return self._priors[key]
 
-    def outputs(self, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str) -> list[dict[str, torch.Tensor]]:
+    def outputs(
+        self, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str
+    ) -> list[dict[str, torch.Tensor]]:
         """Its answers to each set of inputs."""
         if device == "cpu":
             return [baseline(op, workload, inputs) for inputs in drawn]
@@ -54,7 +56,9 @@ class PlainTorch:
                 self._worker = self._pool.worker("torch", "native")
             return self._ask(self._worker, op, workload, drawn)
 
-    def _ask(self, worker: Worker, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]]) -> list[dict[str, torch.Tensor]]:
+    def _ask(
+        self, worker: Worker, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]]
+    ) -> list[dict[str, torch.Tensor]]:
         inputs: list[dict[str, Any]] = []
         outputs: list[dict[str, Any]] = []
         sizes = []
@@ -74,10 +78,20 @@ class PlainTorch:
         for spec in inputs:
             for at, values in zip(spec["at"], drawn, strict=True):
                 tensor(memory, at, values[spec["name"]].dtype, spec["shape"]).copy_(values[spec["name"]])
-        answer = worker.ask({
-            "do": "reference", "op": op.name, "op_file": op.source, "inputs": inputs, "outputs": outputs, "arena": total,
-            "variations": FRESH, "attributes": dict(workload.attributes), "device": "cuda",
-        }, 300)  # fmt: skip
+        answer = worker.ask(
+            {
+                "do": "reference",
+                "op": op.name,
+                "op_file": op.source,
+                "inputs": inputs,
+                "outputs": outputs,
+                "arena": total,
+                "variations": FRESH,
+                "attributes": dict(workload.attributes),
+                "device": "cuda",
+            },
+            300,
+        )
         if "error" in answer:
             raise RuntimeError(f"the reference of {op.name} failed in PyTorch on the GPU: {answer['error']['message']}")
         import torch

@@ -90,29 +90,60 @@ class Layout:
         if gap and len(shape) > 1:
             row = shape[-1] + gap
             strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [1]
-        return {"name": name, "dtype": d.torch_name, "shape": list(shape), "strides": strides, "offset": offset, "poison": d.poisons}
+        return {
+            "name": name,
+            "dtype": d.torch_name,
+            "shape": list(shape),
+            "strides": strides,
+            "offset": offset,
+            "poison": d.poisons,
+        }
 
     @staticmethod
     def _bytes(spec: dict[str, Any]) -> int:
         return math.prod(spec["shape"]) * dtype(spec["dtype"]).itemsize
 
 
-def message(kernel: Kernel, op: Op, workload: Workload, layout: Layout, mode: str, parameters: dict[str, Any]) -> dict[str, Any]:
+def message(
+    kernel: Kernel, op: Op, workload: Workload, layout: Layout, mode: str, parameters: dict[str, Any]
+) -> dict[str, Any]:
     """What a worker must know to run or build a kernel on a workload."""
     return {
         "kernel": {
-            "address": kernel.name, "file": str(kernel.file) if kernel.file else "", "function": kernel.function, "line": kernel.line,
-            "parameters": kernel.parameters, "returns": kernel.returns, "launches": kernel.launches,
+            "address": kernel.name,
+            "file": str(kernel.file) if kernel.file else "",
+            "function": kernel.function,
+            "line": kernel.line,
+            "parameters": kernel.parameters,
+            "returns": kernel.returns,
+            "launches": kernel.launches,
         },
-        "op": op.name, "op_file": op.source, "dtype": workload.dtype.name, "mode": mode, "parameters": parameters,
-        "inputs": layout.inputs, "outputs": layout.outputs, "scratch": layout.scratch, "arena": layout.total,
-        "present": list(op.present(workload)), "attributes": dict(workload.attributes), "axes": {**dict(workload.axes), **{
-            n: f(workload) for n, f in op.derived.items()}},
-    }  # fmt: skip
+        "op": op.name,
+        "op_file": op.source,
+        "dtype": workload.dtype.name,
+        "mode": mode,
+        "parameters": parameters,
+        "inputs": layout.inputs,
+        "outputs": layout.outputs,
+        "scratch": layout.scratch,
+        "arena": layout.total,
+        "present": list(op.present(workload)),
+        "attributes": dict(workload.attributes),
+        "axes": {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}},
+    }
 
 
-def run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, here: Availability, plain: PlainTorch, prior: Prior,
-        parameters: dict[str, Any], threads: int) -> Outcome:  # fmt: skip
+def run(
+    worker: Worker,
+    kernel: Kernel,
+    op: Op,
+    workload: Workload,
+    here: Availability,
+    plain: PlainTorch,
+    prior: Prior,
+    parameters: dict[str, Any],
+    threads: int,
+) -> Outcome:
     """Try one workload and say what was seen."""
     huge = op.elements(workload) > HUGE
     wanted = _RUNS[:1] if huge else (*_RUNS, _LATE) if here.device == "cuda" else _RUNS
@@ -151,11 +182,19 @@ def _raised(error: dict[str, Any], seconds: tuple[float, ...] = ()) -> Outcome:
     """An exception inside the worker. After a CUDA error the process's context is dead."""
     text = error["what"] or error["message"]
     words = text if error["ours"] else f"{error['type']}: {text}"
-    detector = "build" if error["type"] == "BuildError" else "launch" if "CUDA" in text or "cuda" in error["type"].lower() else "exception"
+    detector = (
+        "build"
+        if error["type"] == "BuildError"
+        else "launch"
+        if "CUDA" in text or "cuda" in error["type"].lower()
+        else "exception"
+    )
     if error["type"] in ("SystemExit", "KeyboardInterrupt"):
         detector = "exit"
     where = f" at {error['where']}" if error["where"] else ""
-    return Outcome(Finding(detector, f"{_short(words)}{where}"), seconds=seconds, lost=detector in ("launch", "exit"), detail=error)
+    return Outcome(
+        Finding(detector, f"{_short(words)}{where}"), seconds=seconds, lost=detector in ("launch", "exit"), detail=error
+    )
 
 
 def _short(text: str, limit: int = 1500) -> str:
@@ -168,7 +207,9 @@ def _conduct(done: list[dict[str, Any]]) -> Finding | None:
         if run["forks"]:
             return Finding("fork", f"the kernel forked {run['forks']} process(es)")
         if run["returned"]:
-            return Finding("returned", f"the kernel returned {run['returned']}; results go into `out`, or declare returns=True")
+            return Finding(
+                "returned", f"the kernel returned {run['returned']}; results go into `out`, or declare returns=True"
+            )
         if run["outside"]:
             return Finding("guard", f"it wrote outside its tensors: {run['outside'][0]}")
         if run["changed"]:
@@ -177,13 +218,17 @@ def _conduct(done: list[dict[str, Any]]) -> Finding | None:
 
 
 def _outputs(layout: Layout, memory: memoryview, index: int) -> dict[str, torch.Tensor]:
-    return {s["name"]: tensor(memory, s["at"][index], dtype(s["dtype"]).torch, s["shape"]).clone() for s in layout.outputs}
+    return {
+        s["name"]: tensor(memory, s["at"][index], dtype(s["dtype"]).torch, s["shape"]).clone() for s in layout.outputs
+    }
 
 
 def _bits(value: torch.Tensor) -> torch.Tensor:
     import torch
 
-    return value.contiguous().view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()])
+    return value.contiguous().view(
+        {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()]
+    )
 
 
 def _unwritten(layout: Layout, results: list[dict[str, torch.Tensor]], runs: list[dict[str, Any]]) -> Finding | None:
@@ -202,17 +247,31 @@ def _unwritten(layout: Layout, results: list[dict[str, torch.Tensor]], runs: lis
         if count := int(never.sum()):
             total = never.numel()
             if count == total:
-                return Finding("unwritten", f"nothing was written to `{spec['name']}`: the kernel launched nothing, or wrote elsewhere")
+                return Finding(
+                    "unwritten",
+                    f"nothing was written to `{spec['name']}`: the kernel launched nothing, or wrote elsewhere",
+                )
             first = int(never.nonzero()[0])
-            return Finding("unwritten", f"{count} of {total} elements of `{spec['name']}` were never written, first at {first}")
+            return Finding(
+                "unwritten", f"{count} of {total} elements of `{spec['name']}` were never written, first at {first}"
+            )
     return None
 
 
-def _judged_in_slices(op: Op, workload: Workload, drawn: dict[str, torch.Tensor], result: dict[str, torch.Tensor], prior: Prior,
-                      seconds: tuple[float, ...], note: dict[str, Any]) -> Outcome:  # fmt: skip
+def _judged_in_slices(
+    op: Op,
+    workload: Workload,
+    drawn: dict[str, torch.Tensor],
+    result: dict[str, torch.Tensor],
+    prior: Prior,
+    seconds: tuple[float, ...],
+    note: dict[str, Any],
+) -> Outcome:
     """A float64 oracle of the whole would not fit into memory: judge along the axis of independent results."""
     if not op.independent:
-        raise UsageError(f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements")
+        raise UsageError(
+            f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
+        )
     length = int(workload.named[op.independent])
     step = max(1, _SLICE // max(1, op.elements(workload) // max(1, length)))
     errors: list[Errors] = []
@@ -229,8 +288,17 @@ def _judged_in_slices(op: Op, workload: Workload, drawn: dict[str, torch.Tensor]
     return Outcome(None, (worst,) if worst else (), seconds=seconds, note=note)
 
 
-def _judged(op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]], results: list[dict[str, torch.Tensor]], plain: PlainTorch,
-            prior: Prior, here: Availability, seconds: tuple[float, ...], note: dict[str, Any]) -> Outcome:  # fmt: skip
+def _judged(
+    op: Op,
+    workload: Workload,
+    drawn: list[dict[str, torch.Tensor]],
+    results: list[dict[str, torch.Tensor]],
+    plain: PlainTorch,
+    prior: Prior,
+    here: Availability,
+    seconds: tuple[float, ...],
+    note: dict[str, Any],
+) -> Outcome:
     import torch
 
     first, again, elsewhere = results[0], results[3], results[4]
@@ -243,7 +311,10 @@ def _judged(op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]], re
     if workload.values == "beyond":
         return Outcome(beyond=beyond(first, truths[0]), deterministic=deterministic, seconds=seconds, note=note)
     if deterministic and not same(first, elsewhere):
-        return Outcome(Finding("overread", "the result depends on bytes outside the inputs: it changed with the guard bands"), seconds=seconds)
+        return Outcome(
+            Finding("overread", "the result depends on bytes outside the inputs: it changed with the guard bands"),
+            seconds=seconds,
+        )
     plains = plain.outputs(op, workload, drawn, here.device)
     errors: list[Errors] = []
     controls: dict[str, bool] = {}
@@ -259,7 +330,15 @@ def _judged(op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]], re
     if not deterministic:
         for result in (again, elsewhere):
             if finding2 := judge(result, truths[0], plains[0], prior).finding:
-                return Outcome(Finding("unstable", f"the same values at another address gave a wrong result: {finding2.what}"), seconds=seconds)
+                return Outcome(
+                    Finding("unstable", f"the same values at another address gave a wrong result: {finding2.what}"),
+                    seconds=seconds,
+                )
     if len(results) > 5 and not same(first, results[5]) and judge(results[5], truths[0], plains[0], prior).finding:
-        return Outcome(Finding("stream", "inputs that arrive on the current stream were not waited for: it runs on another stream"), seconds=seconds)
+        return Outcome(
+            Finding(
+                "stream", "inputs that arrive on the current stream were not waited for: it runs on another stream"
+            ),
+            seconds=seconds,
+        )
     return Outcome(None, tuple(errors), deterministic, controls, seconds, note=note)

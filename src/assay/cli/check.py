@@ -13,14 +13,20 @@ from assay.cli import screen
 if TYPE_CHECKING:
     from assay.record import Record
 
-What = Annotated[list[str] | None, typer.Argument(help="Ops (gelu), addresses (gelu/triton, 'gelu/*'), or files (my.py, my.cu).")]
+What = Annotated[
+    list[str] | None, typer.Argument(help="Ops (gelu), addresses (gelu/triton, 'gelu/*'), or files (my.py, my.cu).")
+]
 All = Annotated[bool, typer.Option("--all", help="Every kernel of the library.")]
 OpName = Annotated[str | None, typer.Option("--op", help="The op a bare .cu file computes.")]
 DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: all the op declares.")]
-OneWorkload = Annotated[str, typer.Option("--workload", help="This one alone, as a record prints it: 'n=5,dtype=bf16'.")]
+OneWorkload = Annotated[
+    str, typer.Option("--workload", help="This one alone, as a record prints it: 'n=5,dtype=bf16'.")
+]
 Count = Annotated[int | None, typer.Option("--workloads", min=1, help="How many to try; default 60, interpreted 15.")]
 Backends = Annotated[str, typer.Option("--backend", help="Only these languages: triton,cuda.")]
-TargetName = Annotated[str, typer.Option("--target", help="What to build for where nothing can run: sm_80, sm_90, sm_90a, …")]
+TargetName = Annotated[
+    str, typer.Option("--target", help="What to build for where nothing can run: sm_80, sm_90, sm_90a, …")
+]
 Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds a kernel may take for one workload.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Kernels side by side.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of the fuzzing.")]
@@ -31,10 +37,22 @@ Strict = Annotated[bool, typer.Option("--strict", help="What was not run counts 
 
 
 def check(
-    what: What = None, everything: All = False, op: OpName = None, dtype: DTypes = "", workload: OneWorkload = "",
-    workloads: Count = None, backend: Backends = "", target: TargetName = "", timeout: Timeout = 60.0, jobs: Jobs = None,
-    seed: Seed = 0, param: Param = None, json: AsJson = False, out: Out = None, strict: Strict = False,
-) -> None:  # fmt: skip
+    what: What = None,
+    everything: All = False,
+    op: OpName = None,
+    dtype: DTypes = "",
+    workload: OneWorkload = "",
+    workloads: Count = None,
+    backend: Backends = "",
+    target: TargetName = "",
+    timeout: Timeout = 60.0,
+    jobs: Jobs = None,
+    seed: Seed = 0,
+    param: Param = None,
+    json: AsJson = False,
+    out: Out = None,
+    strict: Strict = False,
+) -> None:
     """Is it right? Against a float64 oracle, on fuzzed workloads, with guard bands, in a process of its own."""
     from assay.errors import UsageError
 
@@ -44,9 +62,17 @@ def check(
     from assay.target import target as named
 
     options = Options(
-        op=op, dtypes=_split(dtype), workload=workload, workloads=workloads, target=named(target) if target else host_target(),
-        seconds=timeout, jobs=jobs, seed=seed, parameters=_parameters(param or []), backends=_split(backend),
-    )  # fmt: skip
+        op=op,
+        dtypes=_split(dtype),
+        workload=workload,
+        workloads=workloads,
+        target=named(target) if target else host_target(),
+        seconds=timeout,
+        jobs=jobs,
+        seed=seed,
+        parameters=_parameters(param or []),
+        backends=_split(backend),
+    )
     finish(what or [], options, "check", json, out, strict)
 
 

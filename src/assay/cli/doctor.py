@@ -11,8 +11,12 @@ import typer
 from assay.cli import screen
 
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")] = False) -> None:
-    """What this machine can do: GPU, driver, compilers, profilers, CPU, memory, versions, and how to get what is missing."""
+def doctor(
+    json: Annotated[
+        bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")
+    ] = False,
+) -> None:
+    """What this machine can do: GPU, driver, compilers, profilers, memory, versions; and how to get what is missing."""
     from assay import doctor as examine
 
     findings = list(examine.findings())
@@ -32,5 +36,9 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="One machine-readab
             group = finding.group
             table.add_row(f"[underline]{group}[/]", "", "")
         mark = "[green]✓[/]" if finding.good else "[yellow]○[/]" if finding.fix else "[dim]–[/]"
-        table.add_row(f"  {finding.name}", mark, finding.what + (f"\n[cyan]→ {finding.fix}[/]" if finding.fix and not finding.good else ""))
+        table.add_row(
+            f"  {finding.name}",
+            mark,
+            finding.what + (f"\n[cyan]→ {finding.fix}[/]" if finding.fix and not finding.good else ""),
+        )
     terminal.print(table)

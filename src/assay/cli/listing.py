@@ -19,7 +19,9 @@ _MEANING = {"run": "runs", "interpret": "runs interpreted", "compile": "compiles
 
 def list_(
     what: Annotated[list[str] | None, typer.Argument(help="Only these ops, kernels or files.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")
+    ] = False,
 ) -> None:
     """Ops × backends × dtypes: what can run, only compile, or is missing here, and why."""
     from assay.library.select import everything, select
@@ -40,7 +42,12 @@ def _records(kernel: Kernel) -> list[Record]:
 
     toolchain = backend(kernel.address.backend)
     here = toolchain.availability()
-    level = {Level.RUN: Status.PASS, Level.INTERPRET: Status.PASS, Level.COMPILE: Status.COMPILED, Level.MISSING: Status.SKIPPED}[here.level]
+    level = {
+        Level.RUN: Status.PASS,
+        Level.INTERPRET: Status.PASS,
+        Level.COMPILE: Status.COMPILED,
+        Level.MISSING: Status.SKIPPED,
+    }[here.level]
     found = []
     for dtype in ops()[kernel.address.op].dtypes if kernel.address.op in ops() else kernel.dtypes:
         status, reason = level, here.reason or "runs here"
@@ -63,18 +70,31 @@ def _table(kernels: list[Kernel], records: list[Record]) -> None:
     for b in backends():
         table.add_column(b.name)
     for op in dict.fromkeys(k.address.op for k in kernels):
-        table.add_row(op, *(_cell(b, [k for k in kernels if k.address.op == op and k.address.backend == b.name]) for b in backends()))
+        table.add_row(
+            op,
+            *(_cell(b, [k for k in kernels if k.address.op == op and k.address.backend == b.name]) for b in backends()),
+        )
     terminal.print(table)
-    dtypes = sorted({d for name in dict.fromkeys(k.address.op for k in kernels) if name in ops() for d in ops()[name].dtypes})
-    terminal.print(f"each in {', '.join(dtypes)}, but for those listed below" if any(k.dtypes for k in kernels) else f"each in {', '.join(dtypes)}")
+    dtypes = sorted(
+        {d for name in dict.fromkeys(k.address.op for k in kernels) if name in ops() for d in ops()[name].dtypes}
+    )
+    terminal.print(
+        f"each in {', '.join(dtypes)}, but for those listed below"
+        if any(k.dtypes for k in kernels)
+        else f"each in {', '.join(dtypes)}"
+    )
     terminal.print("  ".join(f"{_MARK[level]} {meaning}" for level, meaning in _MEANING.items()))
     for b in backends():
         here = b.availability()
         if here.reason:
-            terminal.print(f"  {b.name:<9} {here.reason}" + (f"  → {here.fix}" if here.fix else ""), style="dim", soft_wrap=True)
+            terminal.print(
+                f"  {b.name:<9} {here.reason}" + (f"  → {here.fix}" if here.fix else ""), style="dim", soft_wrap=True
+            )
     for record in records:
         if str(record.status) == "skipped" and record.evidence["level"] != "missing":
-            terminal.print(f"  {record.kernel} {record.workload.split('=')[1]}: {record.reason}", style="yellow", soft_wrap=True)
+            terminal.print(
+                f"  {record.kernel} {record.workload.split('=')[1]}: {record.reason}", style="yellow", soft_wrap=True
+            )
 
 
 def _cell(b: Backend, kernels: list[Any]) -> str:

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
     from assay.record import Record
 
-MARKS = {"pass": ("✓", "green"), "fail": ("✗", "bold red"), "compiled": ("◐", "cyan"), "skipped": ("–", "yellow"), "inconclusive": ("?", "magenta")}
+MARKS = {
+    "pass": ("✓", "green"),
+    "fail": ("✗", "bold red"),
+    "compiled": ("◐", "cyan"),
+    "skipped": ("–", "yellow"),
+    "inconclusive": ("?", "magenta"),
+}
 
 
 def console(stderr: bool = False) -> Console:
@@ -51,13 +57,21 @@ def progress(total: int, what: str, quiet: bool) -> Iterator[Callable[[str, int]
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[doing]}", style="dim"))
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[doing]}", style="dim"),
+    )
     with Progress(*columns, console=screen, transient=True) as bar:
         task = bar.add_task(what, total=total, doing="")
         yield lambda text, done: bar.update(task, doing=text, completed=done)
 
 
-def collect(records: Iterator[Record], total: int, what: str, quiet: bool, show: Callable[[Record], None] | None = None) -> tuple[list[Record], bool]:
+def collect(
+    records: Iterator[Record], total: int, what: str, quiet: bool, show: Callable[[Record], None] | None = None
+) -> tuple[list[Record], bool]:
     """Drain a verb. Ctrl-C keeps what was done: (records, were we interrupted)."""
     kept: list[Record] = []
     with progress(total, what, quiet) as tick:

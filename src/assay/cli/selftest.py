@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def selftest(
     what: Annotated[list[str] | None, typer.Argument(help="Only these entries.")] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Entries side by side.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")] = False,
 ) -> None:
@@ -42,5 +44,9 @@ def _line(record: Record, width: int) -> str:
     from rich.markup import escape
 
     evidence = record.evidence
-    caught = f"caught by [bold]{evidence['caught_by']}[/], twin {evidence['twin']}" if str(record.status) == "pass" else escape(record.reason)
+    caught = (
+        f"caught by [bold]{evidence['caught_by']}[/], twin {evidence['twin']}"
+        if str(record.status) == "pass"
+        else escape(record.reason)
+    )
     return f"{record.kernel:<{width}}  {screen.status_text(record.status)}  {caught}  [dim]{escape(evidence.get('entry', ''))}[/]"

@@ -34,7 +34,7 @@ class Function:
 def sections(cubin: bytes) -> list[Section]:
     if cubin[:5] != b"\x7fELF\x02":
         raise ValueError("not a 64-bit ELF file")
-    offset, = struct.unpack_from("<Q", cubin, 0x28)
+    (offset,) = struct.unpack_from("<Q", cubin, 0x28)
     entry, count, names_index = struct.unpack_from("<HHH", cubin, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, offset + i * entry) for i in range(count)]
     names_at = headers[names_index][4]
@@ -58,7 +58,9 @@ def functions(cubin: bytes) -> list[Function]:
             symbol = name.removeprefix(".text.")
             index = symbols.get(symbol, -1)
             shared = by_name.get(f".nv.shared.{symbol}")
-            found.append(Function(symbol, section.data, registers.get(index), shared.size if shared else 0, stacks.get(index)))
+            found.append(
+                Function(symbol, section.data, registers.get(index), shared.size if shared else 0, stacks.get(index))
+            )
     return found
 
 
@@ -66,7 +68,7 @@ def _symbol_names(by_name: dict[str, Section]) -> dict[str, int]:
     table, names = by_name[".symtab"].data, by_name[".strtab"].data
     found = {}
     for i in range(len(table) // 24):
-        start, = struct.unpack_from("<I", table, i * 24)
+        (start,) = struct.unpack_from("<I", table, i * 24)
         found[names[start : names.index(b"\0", start)].decode()] = i
     return found
 

@@ -44,7 +44,9 @@ def kernels() -> tuple[Kernel, ...]:
             if Address(name, backend) not in written:
                 found.append(derived(name, backend))
     order = {name: i for i, name in enumerate(ops())}
-    return tuple(sorted(found, key=lambda k: (order[k.address.op], BACKENDS.index(k.address.backend), k.address.variant)))
+    return tuple(
+        sorted(found, key=lambda k: (order[k.address.op], BACKENDS.index(k.address.backend), k.address.variant))
+    )
 
 
 def derived(op: str, backend: str) -> Kernel:

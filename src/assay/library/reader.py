@@ -11,7 +11,6 @@ import re
 import sys
 import types
 from pathlib import Path
-from typing import Any
 
 from assay.errors import SourceError, UsageError
 from assay.kernel import BACKENDS, Address, Kernel
@@ -23,9 +22,13 @@ def parse(file: Path) -> ast.Module:
         return ast.parse(file.read_text(), filename=str(file))
     except SyntaxError as error:
         line = (error.text or "").strip()
-        raise SourceError(f"{error.msg}: {line}", where=f"{file}:{error.lineno}", fix="mend the syntax and try again") from None
+        raise SourceError(
+            f"{error.msg}: {line}", where=f"{file}:{error.lineno}", fix="mend the syntax and try again"
+        ) from None
     except FileNotFoundError:
-        raise UsageError(f"no file called {file}", fix="check the path; kernels of the library are named like gelu/triton") from None
+        raise UsageError(
+            f"no file called {file}", fix="check the path; kernels of the library are named like gelu/triton"
+        ) from None
 
 
 def ops_in(file: Path) -> dict[str, Op]:
@@ -47,8 +50,11 @@ def ops_in(file: Path) -> dict[str, Op]:
         while at and at.tb_next:
             at = at.tb_next
         where = f"{file}:{at.tb_lineno}" if at and at.tb_frame.f_code.co_filename == str(file) else str(file)
-        raise SourceError(f"the op's declaration failed: {type(error).__name__}: {error}", where=where,
-                          fix="an op is declared with @op(axes=…, inputs=…, outputs=…); see docs/first-kernel.md") from error  # fmt: skip
+        raise SourceError(
+            f"the op's declaration failed: {type(error).__name__}: {error}",
+            where=where,
+            fix="an op is declared with @op(axes=…, inputs=…, outputs=…); see docs/first-kernel.md",
+        ) from error
     return {v.name: v for v in list(space.values()) if isinstance(v, Op)}
 
 
@@ -67,14 +73,21 @@ def kernels_in_cuda(file: Path, op: str) -> list[Kernel]:
     if not file.exists():
         raise UsageError(f"no file called {file}", fix="check the path")
     lines = file.read_text().splitlines()
-    launches = tuple((i, m[1]) for i, line in enumerate(lines, 1) if (m := re.match(r"\s*//\s*assay:\s*(.+?)\s*$", line)))
+    launches = tuple(
+        (i, m[1]) for i, line in enumerate(lines, 1) if (m := re.match(r"\s*//\s*assay:\s*(.+?)\s*$", line))
+    )
     if not launches:
-        raise SourceError("no launch comment in this file", where=str(file),
-                          fix="say how it is launched, e.g. `// assay: gelu<T><<<cdiv(n, 256), 256>>>(x, out, n)`")  # fmt: skip
+        raise SourceError(
+            "no launch comment in this file",
+            where=str(file),
+            fix="say how it is launched, e.g. `// assay: gelu<T><<<cdiv(n, 256), 256>>>(x, out, n)`",
+        )
     return [Kernel(Address(op, "cuda", file.stem), file.resolve(), line=launches[0][0], launches=launches)]
 
 
-def _kernel(file: Path, tree: ast.Module, node: ast.FunctionDef, decorator: ast.Call, backend: str, variant: str) -> Kernel:
+def _kernel(
+    file: Path, tree: ast.Module, node: ast.FunctionDef, decorator: ast.Call, backend: str, variant: str
+) -> Kernel:
     where = f"{file}:{decorator.lineno}"
     try:
         told = {k.arg: ast.literal_eval(k.value) for k in decorator.keywords if k.arg}
@@ -117,12 +130,20 @@ def _backend_of(tree: ast.Module) -> str:
             names |= {a.name for a in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{a.name}" for a in node.names}
-    for name, backend in (("triton", "triton"), ("assay.backends.cuda", "cuda"), ("cupy", "cupy"), ("numba.cuda", "numba"),
-                          ("assay.backends.numba", "numba"), ("numba", "njit")):  # fmt: skip
+    for name, backend in (
+        ("triton", "triton"),
+        ("assay.backends.cuda", "cuda"),
+        ("cupy", "cupy"),
+        ("numba.cuda", "numba"),
+        ("assay.backends.numba", "numba"),
+        ("numba", "njit"),
+    ):
         if any(n == name or n.startswith(name + ".") for n in names):
             return backend
-    compiled = any(isinstance(n, ast.Attribute) and n.attr == "compile" and isinstance(n.value, ast.Name) and n.value.id == "torch"
-                   for n in ast.walk(tree))  # fmt: skip
+    compiled = any(
+        isinstance(n, ast.Attribute) and n.attr == "compile" and isinstance(n.value, ast.Name) and n.value.id == "torch"
+        for n in ast.walk(tree)
+    )
     return "inductor" if compiled else "torch"
 
 

@@ -22,7 +22,13 @@ def select(what: Iterable[str | Path | Callable[..., Any]], op: str | None = Non
     """The kernels named, in the order named, without repeats."""
     found: dict[tuple[Address, Path | None], Choice] = {}
     for item in what:
-        chosen = _of_function(item) if callable(item) else _of_file(Path(item), op) if _is_file(str(item)) else _of_name(str(item))
+        chosen = (
+            _of_function(item)
+            if callable(item)
+            else _of_file(Path(item), op)
+            if _is_file(str(item))
+            else _of_name(str(item))
+        )
         for kernel, its_op in chosen:
             verify_signature(kernel, its_op)
             found.setdefault((kernel.address, kernel.file), (kernel, its_op))
@@ -58,25 +64,37 @@ def _of_file(file: Path, op: str | None) -> list[Choice]:
     own = ops_in(file)
     kernels = kernels_in(file)
     if not kernels:
-        raise SourceError("no kernel in this file", where=str(file), fix='mark one with @kernel("gelu"); see docs/first-kernel.md')
+        raise SourceError(
+            "no kernel in this file", where=str(file), fix='mark one with @kernel("gelu"); see docs/first-kernel.md'
+        )
     choices = []
     for kernel in kernels:
         name = kernel.address.op
         if name not in own and name not in library.ops():
             near = get_close_matches(name, [*own, *library.ops()], n=3)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise SourceError(f"no op called '{name}'", where=f"{file}:{kernel.line}", fix=f"{hint}Or declare it in the same file with @op")
+            raise SourceError(
+                f"no op called '{name}'",
+                where=f"{file}:{kernel.line}",
+                fix=f"{hint}Or declare it in the same file with @op",
+            )
         choices.append((kernel, own.get(name) or library.ops()[name]))
     return choices
 
 
 def _of_function(function: Callable[..., Any]) -> list[Choice]:
     if not hasattr(function, "__assay__"):
-        raise UsageError(f"{getattr(function, '__name__', function)} is not marked as a kernel", fix='put @kernel("gelu") above it')
+        raise UsageError(
+            f"{getattr(function, '__name__', function)} is not marked as a kernel", fix='put @kernel("gelu") above it'
+        )
     file = Path(inspect.getsourcefile(inspect.unwrap(function)) or "")
     found = [c for c in _of_file(file, None) if c[0].function == function.__name__]
     if not found:
-        raise SourceError(f"{function.__name__} is not at the top level of its file", where=str(file), fix="a worker must be able to import it: move it there")
+        raise SourceError(
+            f"{function.__name__} is not at the top level of its file",
+            where=str(file),
+            fix="a worker must be able to import it: move it there",
+        )
     return found
 
 
@@ -89,14 +107,26 @@ def verify_signature(kernel: Kernel, op: Op) -> None:
     call = f"def {kernel.function}({', '.join(op.inputs)}, *, {', '.join([*op.attributes, *op.outputs])})"
     inputs = kernel.parameters[: len(op.inputs)]
     if len(kernel.parameters) < len(op.inputs) or set(inputs) & set(op.outputs):
-        raise SourceError(f"{op.name} has {len(op.inputs)} inputs ({', '.join(op.inputs)}); {kernel.function} takes ({', '.join(kernel.parameters)})",
-                          where=where, fix=f"write it as {call}")  # fmt: skip
+        raise SourceError(
+            f"{op.name} has {len(op.inputs)} inputs ({', '.join(op.inputs)}); "
+            f"{kernel.function} takes ({', '.join(kernel.parameters)})",
+            where=where,
+            fix=f"write it as {call}",
+        )
     for name, t in op.outputs.items():
         if not t.optional and not kernel.returns and name not in kernel.parameters:
-            raise SourceError(f"{kernel.function} does not take the output `{name}`", where=where, fix=f"write it as {call}, or declare returns=True")
+            raise SourceError(
+                f"{kernel.function} does not take the output `{name}`",
+                where=where,
+                fix=f"write it as {call}, or declare returns=True",
+            )
     unknown = [p for p in kernel.parameters[len(op.inputs) :] if p not in offered and p not in _tunable(kernel)]
     if unknown:
-        raise SourceError(f"{kernel.function} asks for `{unknown[0]}`, which {op.name} does not give", where=where, fix=f"it gives: {', '.join(sorted(offered))}")
+        raise SourceError(
+            f"{kernel.function} asks for `{unknown[0]}`, which {op.name} does not give",
+            where=where,
+            fix=f"it gives: {', '.join(sorted(offered))}",
+        )
 
 
 def _tunable(kernel: Kernel) -> set[str]:

@@ -29,15 +29,24 @@ os.register_at_fork(after_in_parent=_count_fork)
 
 
 def _op(message: dict[str, Any]) -> Op:
-    return ops_in(Path(message["op_file"]))[message["op"]] if message["op"] not in library.ops() else library.ops()[message["op"]]
+    return (
+        ops_in(Path(message["op_file"]))[message["op"]]
+        if message["op"] not in library.ops()
+        else library.ops()[message["op"]]
+    )
 
 
 def _function(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
     told = message["kernel"]
     kernel = Kernel(
-        address(told["address"]), Path(told["file"]) if told["file"] else None, told["function"], told["line"],
-        parameters=tuple(told["parameters"]), returns=told["returns"], launches=tuple((int(n), t) for n, t in told["launches"]),
-    )  # fmt: skip
+        address(told["address"]),
+        Path(told["file"]) if told["file"] else None,
+        told["function"],
+        told["line"],
+        parameters=tuple(told["parameters"]),
+        returns=told["returns"],
+        launches=tuple((int(n), t) for n, t in told["launches"]),
+    )
     op = _op(message)
     number: DType = dtype(message["dtype"])
     key = f"{kernel.name}/{number}"
@@ -72,8 +81,15 @@ def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     return {"runs": results, "note": backend(kernel.address.backend).note()}
 
 
-def _one_run(kernel: Kernel, op: Op, function: Any, message: dict[str, Any], run: dict[str, Any], tensors: dict[str, Any],
-             memory: memoryview) -> dict[str, Any]:  # fmt: skip
+def _one_run(
+    kernel: Kernel,
+    op: Op,
+    function: Any,
+    message: dict[str, Any],
+    run: dict[str, Any],
+    tensors: dict[str, Any],
+    memory: memoryview,
+) -> dict[str, Any]:
     from assay.worker.serve import describe
 
     device, pattern = message["device"], run["bands"]
@@ -86,7 +102,9 @@ def _one_run(kernel: Kernel, op: Op, function: Any, message: dict[str, Any], run
     for spec in (*message["outputs"], *message["scratch"]):
         if not spec.get("alias"):
             tensors[spec["name"]].poison(spec["poison"][run["poison"]])
-    named = dict(message["attributes"]) | {s["name"]: tensors[s["name"]].tensor for s in (*message["outputs"], *message["scratch"])}
+    named = dict(message["attributes"]) | {
+        s["name"]: tensors[s["name"]].tensor for s in (*message["outputs"], *message["scratch"])
+    }
     args = tuple(tensors[n].tensor if n in message["present"] else None for n in op.inputs)
     keywords = load.keywords(kernel, op, named) | message["parameters"]
     if kernel.launches:
@@ -118,13 +136,18 @@ def _one_run(kernel: Kernel, op: Op, function: Any, message: dict[str, Any], run
             value = _returned(returned, spec, [s["name"] for s in message["outputs"]])
         channel.tensor(memory, spec["at"][run["index"]], value.dtype, spec["shape"]).copy_(value)
     return {
-        "seconds": seconds, "changed": [c for c in changed if c], "outside": [o for o in outside if o], "forks": _forks - forks,
+        "seconds": seconds,
+        "changed": [c for c in changed if c],
+        "outside": [o for o in outside if o],
+        "forks": _forks - forks,
         "returned": "" if returned is None or kernel.returns else _type_name(returned),
-    }  # fmt: skip
+    }
 
 
-def _call(kernel: Kernel, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], device: str, late: dict[str, Any]) -> Any:
-    """Call the kernel; on a GPU on a stream of its own, which PyTorch's streams do not implicitly order with the default.
+def _call(
+    kernel: Kernel, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], device: str, late: dict[str, Any]
+) -> Any:
+    """Call the kernel; on a GPU on a stream of its own, which nothing orders with the default one.
     `late` inputs arrive on that stream only after a while: a kernel on any other stream reads garbage."""
     invoke = backend(kernel.address.backend).invoke
     if device != "cuda":
@@ -152,8 +175,13 @@ def _returned(value: Any, spec: dict[str, Any], names: list[str]) -> Any:
 
     values = value if isinstance(value, tuple | list) else (value,)
     found = values[names.index(spec["name"])] if len(values) == len(names) else None
-    if not isinstance(found, torch.Tensor) or list(found.shape) != spec["shape"] or found.dtype != getattr(torch, spec["dtype"]):
-        raise TypeError(f"returned {_type_name(value)}, expected a {spec['dtype']} tensor of shape {tuple(spec['shape'])} for `{spec['name']}`")
+    if (
+        not isinstance(found, torch.Tensor)
+        or list(found.shape) != spec["shape"]
+        or found.dtype != getattr(torch, spec["dtype"])
+    ):
+        wanted = f"a {spec['dtype']} tensor of shape {tuple(spec['shape'])} for `{spec['name']}`"
+        raise TypeError(f"returned {_type_name(value)}, expected {wanted}")
     return found
 
 
@@ -171,7 +199,7 @@ def _use_threads(count: int) -> None:
     if "numba" in sys.modules:
         import numba
 
-        numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+        numba.set_num_threads(min(count, numba.get_num_threads()))
 
 
 def build(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
@@ -179,17 +207,24 @@ def build(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     from assay.worker.guard import Guarded
 
     kernel, op, function = _function(message)
-    tensors = {s["name"]: Guarded(s, "cpu").tensor for s in (*message["inputs"], *message["outputs"], *message["scratch"])}
+    tensors = {
+        s["name"]: Guarded(s, "cpu").tensor for s in (*message["inputs"], *message["outputs"], *message["scratch"])
+    }
     args = tuple(tensors.get(n) if n in message["present"] else None for n in op.inputs)
-    named = dict(message["attributes"]) | {s["name"]: tensors[s["name"]] for s in (*message["outputs"], *message["scratch"])}
+    named = dict(message["attributes"]) | {
+        s["name"]: tensors[s["name"]] for s in (*message["outputs"], *message["scratch"])
+    }
     keywords = load.keywords(kernel, op, named) | message["parameters"]
     if kernel.launches:
         keywords |= message["axes"]
     with backend(kernel.address.backend).tracing(Target(message["target"])) as launches:
         function(*args, **keywords)
-    return {"launches": [
-        {"grid": launch.grid, "block": launch.block, "shared": launch.shared, "artifact": launch.artifact.summary()} for launch in launches
-    ]}  # fmt: skip
+    return {
+        "launches": [
+            {"grid": launch.grid, "block": launch.block, "shared": launch.shared, "artifact": launch.artifact.summary()}
+            for launch in launches
+        ]
+    }
 
 
 def reference(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
@@ -198,8 +233,12 @@ def reference(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
 
     op, memory = _op(message), arena.view(message["arena"])
     for index in range(message["variations"]):
-        drawn = {s["name"]: channel.tensor(memory, s["at"][index], getattr(torch, s["dtype"]), s["shape"]).to(message["device"])
-                 for s in message["inputs"]}  # fmt: skip
+        drawn = {
+            s["name"]: channel.tensor(memory, s["at"][index], getattr(torch, s["dtype"]), s["shape"]).to(
+                message["device"]
+            )
+            for s in message["inputs"]
+        }
         results = op.reference(*(drawn.get(n) for n in op.inputs), **message["attributes"])
         results = results if isinstance(results, tuple) else (results,)
         for spec, result in zip(message["outputs"], results, strict=True):

@@ -25,7 +25,9 @@ class Guarded:
         itemsize = torch.empty((), dtype=dtype).element_size()
         empty = 0 in shape
         span = 0 if empty else itemsize * (1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
-        self.buffer = torch.empty(band + _START + spec["offset"] * itemsize + span + band + _START, dtype=torch.uint8, device=device)
+        self.buffer = torch.empty(
+            band + _START + spec["offset"] * itemsize + span + band + _START, dtype=torch.uint8, device=device
+        )
         start = band + (-(self.buffer.data_ptr() + band)) % _START + spec["offset"] * itemsize
         self.start, self.end = start, start + span
         self.bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[itemsize]
@@ -49,7 +51,10 @@ class Guarded:
 
     def band_damage(self, pattern: int) -> str:
         """Where a write went outside the tensor; empty if none did."""
-        for side, part, base in (("before", self.buffer[: self.start], self.start), ("after", self.buffer[self.end :], 0)):
+        for side, part, base in (
+            ("before", self.buffer[: self.start], self.start),
+            ("after", self.buffer[self.end :], 0),
+        ):
             wrong = (part != PATTERNS[pattern]).nonzero()
             if wrong.numel():
                 first, last = int(wrong[0]), int(wrong[-1])

@@ -24,7 +24,9 @@ def function(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., Any]:
 
         return launcher(kernel, op, dtype)
     if kernel.file is None:
-        derive: Callable[[Op], Callable[..., Any]] = importlib.import_module(f"assay.backends.{kernel.address.backend}").derive
+        derive: Callable[[Op], Callable[..., Any]] = importlib.import_module(
+            f"assay.backends.{kernel.address.backend}"
+        ).derive
         return derive(op)
     return _find(module(kernel.file), kernel)
 
@@ -51,8 +53,11 @@ def module(file: Path) -> Any:
 def _find(loaded: Any, kernel: Kernel) -> Callable[..., Any]:
     found = getattr(loaded, kernel.function, None)
     if not callable(found):
-        raise SourceError(f"{kernel.function} is not a function of this file once it is imported", where=f"{kernel.file}:{kernel.line}",
-                          fix="define the kernel at the top level of the file")  # fmt: skip
+        raise SourceError(
+            f"{kernel.function} is not a function of this file once it is imported",
+            where=f"{kernel.file}:{kernel.line}",
+            fix="define the kernel at the top level of the file",
+        )
     function: Callable[..., Any] = found
     return function
 

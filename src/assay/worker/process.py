@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -25,12 +26,23 @@ MODES: dict[str, dict[str, str]] = {
     "numba-sim": {"NUMBA_ENABLE_CUDASIM": "1"},
 }
 """Environment of each mode, set before anything is imported. Modes never mix."""
-_QUIET = {"PYTHONUNBUFFERED": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
+_QUIET = {
+    "PYTHONUNBUFFERED": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",
+    "KMP_BLOCKTIME": "0",
+}
 """Workers share the machine: threads that wait must not spin, and inductor must not keep a pool of its own."""
+# Nothing here may touch the driver: a context does not survive a fork. (torch._inductor asks for device properties.)
 PRELOAD = {
-    "torch": ("torch",), "inductor": ("torch", "torch._dynamo", "torch._inductor.compile_fx"), "triton": ("torch", "triton"),
-    "cuda": ("torch",), "cupy": ("torch", "cupy"), "numba": ("torch", "numba", "numba.cuda"), "njit": ("torch", "numba"),
-}  # fmt: skip
+    "torch": ("torch",),
+    "inductor": ("torch",),
+    "triton": ("torch", "triton"),
+    "cuda": ("torch",),
+    "cupy": ("torch", "cupy"),
+    "numba": ("torch", "numba", "numba.cuda"),
+    "njit": ("torch", "numba"),
+}
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,9 @@ class Worker:
     def _resident(self) -> int:
         try:
             process = psutil.Process(self.pid)
-            return int(sum(p.memory_info().rss - p.memory_info().shared for p in (process, *process.children(recursive=True))))
+            return int(
+                sum(p.memory_info().rss - p.memory_info().shared for p in (process, *process.children(recursive=True)))
+            )
         except psutil.Error:
             return 0
 
@@ -126,14 +140,14 @@ class Worker:
             name = signal.Signals(number).name
             hint = " (the system may have run out of memory)" if number == signal.SIGKILL else ""
             return self._end("crash", f"the process died of {name}{hint}")
-        return self._end("exit", f"the process ended itself with exit code {os.waitstatus_to_exitcode(status)} before answering")
+        return self._end(
+            "exit", f"the process ended itself with exit code {os.waitstatus_to_exitcode(status)} before answering"
+        )
 
     def close(self) -> None:
         """Kill the process and everything it started."""
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
         if self._connection.fileno() >= 0:
             self._connection.close()
             self._arena.close()
@@ -181,7 +195,11 @@ class _Zygote:
             pid = self._started.pop(0) if self._started else -1
         if pid < 0:
             stream = self.process.stderr
-            said = stream.read().decode(errors="replace").strip()[-2000:] if stream and self.process.poll() is not None else ""
+            said = (
+                stream.read().decode(errors="replace").strip()[-2000:]
+                if stream and self.process.poll() is not None
+                else ""
+            )
             raise WorkerLost("start", f"no worker could be started: {said or 'no answer'}", said)
         return pid
 

@@ -30,14 +30,18 @@ def describe(error: BaseException) -> dict[str, Any]:
     """An exception as data: its type, words, and the innermost line outside this package and site-packages."""
     frames = traceback.extract_tb(error.__traceback__)
     here = str(Path(__file__).parents[1])
-    library = os.path.join(here, "library")
+    library = str(Path(here) / "library")
     theirs = [f for f in frames if "site-packages" not in f.filename and not f.filename.startswith("<")
               and (not f.filename.startswith(here) or f.filename.startswith(library))]  # fmt: skip
     where = f"{theirs[-1].filename}:{theirs[-1].lineno}" if theirs else ""
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename}:{error.lineno}"
     return {
-        "type": type(error).__name__, "message": str(error) or repr(error), "where": getattr(error, "where", "") or where,
-        "ours": isinstance(error, AssayError), "fix": getattr(error, "fix", ""), "what": getattr(error, "what", ""),
+        "type": type(error).__name__,
+        "message": str(error) or repr(error),
+        "where": getattr(error, "where", "") or where,
+        "ours": isinstance(error, AssayError),
+        "fix": getattr(error, "fix", ""),
+        "what": getattr(error, "what", ""),
         "trace": "".join(traceback.format_exception(error))[-4000:],
-    }  # fmt: skip
+    }

@@ -4,6 +4,7 @@ A worker is thus ready in milliseconds, and no kernel ever shares a process with
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -25,11 +26,11 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     alive: set[int] = set()
     while True:
-        ready, _, _ = select.select([control, wake_read], [], [])
+        ready, _, _ = select.select([control.fileno(), wake_read], [], [])
         if wake_read in ready:
             os.read(wake_read, 4096)
             _report_exits(control, alive)
-        if control in ready:
+        if control.fileno() in ready:
             message, handles, _, _ = socket.recv_fds(control, 1, 3)
             if not message:
                 break
@@ -61,10 +62,8 @@ def _report_exits(control: socket.socket, alive: set[int]) -> None:
 
 
 def _kill(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _become_worker(connection: int, output: int, arena: int) -> None:

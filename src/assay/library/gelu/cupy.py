@@ -6,7 +6,11 @@ from assay import kernel
 from assay.backends.cupy import NUMBERS, array
 
 _gelu = cupy.ElementwiseKernel(
-    "T x", "T y", "const float v = widen(x); y = rounded<T>(v * normcdff(v));", "gelu", preamble=NUMBERS
+    "T x",
+    "T y",
+    "const float v = widen(x); y = rounded<T>(0.5f * v * (1.0f + erff(v * 0.7071067811865476f)));",
+    "gelu",
+    preamble=NUMBERS,
 )
 _gelu_tanh = cupy.ElementwiseKernel(
     "T x",

@@ -2,9 +2,10 @@
 #include <assay/vector.cuh>
 
 struct Erf {
-  static __device__ __forceinline__ float value(float x) { return x * normcdff(x); }
+  static __device__ __forceinline__ float phi(float x) { return 0.5f * (1.0f + erff(x * 0.7071067811865476f)); }
+  static __device__ __forceinline__ float value(float x) { return x * phi(x); }
   static __device__ __forceinline__ float slope(float x) {
-    return normcdff(x) + x * expf(-0.5f * x * x) * 0.3989422804014327f;
+    return phi(x) + x * expf(-0.5f * x * x) * 0.3989422804014327f;
   }
 };
 

@@ -7,20 +7,17 @@ from assay import kernel
 
 
 @triton.jit
-def _tanh(x):
-    # 1 − 2/(e²ˣ + 1): no overflow to NaN on either side, exact limits ±1.
-    return 1 - 2 / (tl.exp(2 * x) + 1)
+def _phi(v, TANH: tl.constexpr):
+    if TANH:  # ½(1 + tanh u) is σ(2u), which keeps its bits where the tanh is near −1
+        return 1 / (1 + tl.exp(-1.5957691216057308 * (v + 0.044715 * v * v * v)))
+    return 0.5 * (1 + tl.erf(v * 0.7071067811865476))
 
 
 @triton.jit
 def _gelu(x, y, n, TANH: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # 64-bit: n may exceed 2**31
     v = tl.load(x + i, mask=i < n).to(tl.float32)
-    if TANH:
-        phi = 0.5 * (1 + _tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)))
-    else:
-        phi = 0.5 * (1 + tl.erf(v * 0.7071067811865476))
-    tl.store(y + i, (v * phi).to(y.dtype.element_ty), mask=i < n)
+    tl.store(y + i, (v * _phi(v, TANH)).to(y.dtype.element_ty), mask=i < n)
 
 
 @triton.jit
@@ -28,11 +25,13 @@ def _gelu_backward(dy, x, dx, n, TANH: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     v = tl.load(x + i, mask=i < n).to(tl.float32)
     if TANH:
-        t = _tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))
-        slope = 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * v * v)
-        slope = tl.where(tl.abs(v) > 1e4, tl.where(v > 0, 1.0, 0.0), slope)  # v³ overflows far out, where the slope is flat
+        w = 1.5957691216057308 * (v + 0.044715 * v * v * v)
+        e = tl.exp(-tl.abs(w))  # σ(w) and σ(w)·σ(−w) from e keep their bits on both sides
+        phi = tl.where(w >= 0, 1, e) / (1 + e)
+        bell = e / ((1 + e) * (1 + e)) * 1.5957691216057308 * (1 + 0.134145 * v * v)
+        slope = phi + tl.where(e == 0, 0.0, v * bell)  # far out 0·v³ would be NaN
     else:
-        slope = 0.5 * (1 + tl.erf(v * 0.7071067811865476)) + v * tl.exp(-0.5 * v * v) * 0.3989422804014327
+        slope = _phi(v, TANH) + v * tl.exp(-0.5 * v * v) * 0.3989422804014327
     g = tl.load(dy + i, mask=i < n).to(tl.float32)
     tl.store(dx + i, (g * slope).to(dx.dtype.element_ty), mask=i < n)
 

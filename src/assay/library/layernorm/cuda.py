@@ -1,4 +1,4 @@
-"""LayerNorm in CUDA C++: rows kept in registers by groups of threads, 16-byte vectors where the tensors are aligned."""
+"""LayerNorm in CUDA C++: rows kept in registers by groups of threads, in 16-byte vectors where aligned."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, vector_width
@@ -7,8 +7,8 @@ source, backward = Source("kernel.cu"), Source("backward.cu")
 
 
 def split(x, tensors, keep, threads, vectors, scalars):
-    """How a row is shared: elements per vector, threads per row, vectors each keeps in registers. `keep` of them, or
-    more if all `threads` are needed, up to `vectors` (or `scalars` where tensors are not aligned); else none."""
+    """How a row is shared: elements per vector, threads per row, vectors each keeps in registers: `keep`, or
+    more once all `threads` are busy, up to `vectors` (or `scalars` where not aligned); beyond that none."""
     cols = x.shape[1]
     width = vector_width(x, *(t for t in tensors if t is not None))
     width = width if cols % width == 0 and x.stride(0) % width == 0 else 1

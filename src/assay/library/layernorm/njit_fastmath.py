@@ -1,4 +1,4 @@
-"""LayerNorm in Numba on the CPU, with reassociation and contraction allowed; NaN and Inf keep their meaning."""
+"""LayerNorm in Numba on the CPU, with reassociation and contraction allowed; NaN and Inf stay."""
 
 from numba import njit
 

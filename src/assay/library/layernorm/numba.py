@@ -1,4 +1,4 @@
-"""LayerNorm in Numba CUDA: one block per row, sums joined through shared memory; the row is read three times."""
+"""LayerNorm in Numba CUDA: one block per row, read three times, sums joined in shared memory."""
 
 import math
 
@@ -9,35 +9,31 @@ from assay import kernel
 from assay.backends.numba import launch, rounded, widen
 
 
-@cuda.jit(device=True)
-def _block_sum(value, shared):
-    t = cuda.threadIdx.x
-    cuda.syncthreads()  # the last call's readers are done
-    shared[t] = value
-    cuda.syncthreads()
-    half = cuda.blockDim.x // 2
-    while half:
-        if t < half:
-            shared[t] += shared[t + half]
-        cuda.syncthreads()
-        half //= 2
-    return shared[0]
-
-
 @cuda.jit
 def _layernorm(x, weight, bias, y, mean, rstd, eps):
     """Tensors that are absent come empty."""
     r, t, threads, cols = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x, x.shape[1]
-    shared = cuda.shared.array(256, float32)
+    sums = cuda.shared.array(128, float32)
+    squared_sums = cuda.shared.array(128, float32)
     total = float32(0)
     for c in range(t, cols, threads):
         total += widen(x[r, c])
-    mu = _block_sum(total, shared) / float32(cols)
+    sums[t] = total
+    cuda.syncthreads()
+    total = float32(0)
+    for i in range(threads):
+        total += sums[i]
+    mu = total / float32(cols)
     squares = float32(0)
     for c in range(t, cols, threads):
         d = widen(x[r, c]) - mu
         squares += d * d
-    scale = float32(1) / math.sqrt(_block_sum(squares, shared) / float32(cols) + eps)
+    squared_sums[t] = squares
+    cuda.syncthreads()
+    squares = float32(0)
+    for i in range(threads):
+        squares += squared_sums[i]
+    scale = float32(1) / math.sqrt(squares / float32(cols) + eps)
     for c in range(t, cols, threads):
         v = (widen(x[r, c]) - mu) * scale
         if weight.size:
@@ -52,8 +48,8 @@ def _layernorm(x, weight, bias, y, mean, rstd, eps):
             rstd[r] = scale
 
 
-@kernel("layernorm", tune={"threads": [32, 64, 128, 256]})
-def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, threads=64):
+@kernel("layernorm", tune={"threads": [32, 64, 128]})
+def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, threads=32):
     # Numba cannot pass None to a CUDA kernel.
     absent = out.view(-1)[:0]
     vectors = [absent if t is None else t for t in (weight, bias, mean, rstd)]

@@ -1,4 +1,4 @@
-"""LayerNorm: each row shifted to mean 0 and scaled to variance 1, then weight and bias; and its backward pass."""
+"""LayerNorm: each row shifted to mean 0, scaled to variance 1, then weight and bias; and its backward."""
 
 from assay import NAN, Attribute, Axis, Tensor, op
 
@@ -10,8 +10,8 @@ def rstd_of(x, eps):
 
 
 def forward_magnitude(x, weight, bias, *, eps):
-    """A mean rounded in its last bit shifts the whole row and adds its square to the variance; 4: subtract, scale,
-    weight and bias each round once."""
+    """A mean rounded in its last bit shifts the whole row and adds its square to the variance. Four times: the
+    sums, subtracting, scaling, weight and bias all round."""
     size, rstd = x.abs().mean(1), rstd_of(x, eps)
     out = (x.abs() + size[:, None]) * rstd[:, None]
     out = out if weight is None else out * weight.abs()
@@ -46,8 +46,8 @@ def layernorm(x, weight, bias, *, eps):
 
 
 def backward_magnitude(dy, x, weight, mean, rstd, *, eps):
-    """Every term at the size it has before others cancel it; the normalised x carries the rounding of x and mean; 4:
-    as in the forward pass."""
+    """Every term at the size it has before others cancel it; the normalised x rounds as x and mean do.
+    Four times, as in the forward pass."""
     normal, rough = (x - mean[:, None]) * rstd[:, None], (x.abs() + mean.abs()[:, None]) * rstd[:, None]
     g = dy if weight is None else dy * weight
     along = (g.abs() * (normal.abs() + rough)).mean(1, keepdim=True) * normal.abs()
@@ -59,7 +59,7 @@ def backward_magnitude(dy, x, weight, mean, rstd, *, eps):
 @op(
     axes=AXES,
     inputs={
-        # With an infinite gradient or weight the terms of dx cancel differently in every formula: only NaN is promised.
+        # With an infinite gradient or weight the terms of dx cancel differently in every formula: only NaN.
         "dy": Tensor("rows", "cols", range=(-10, 10), specials=(NAN,)),
         "x": Tensor("rows", "cols"),
         "weight": Tensor("cols", optional=True, range=(-10, 10), specials=(NAN,)),

@@ -1,4 +1,4 @@
-"""LayerNorm in Triton: a tile of whole rows kept in registers; longer rows read three times, chunk by chunk."""
+"""LayerNorm in Triton: a tile of whole rows kept in registers; longer rows read three times."""
 
 import triton
 import triton.language as tl
@@ -7,16 +7,14 @@ from assay import kernel
 
 
 @triton.jit
-def _layernorm_kept(
-    x, weight, bias, y, mean, rstd, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr
-):
+def _layernorm_kept(x, weight, bias, y, mean, rstd, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]  # 64-bit: offsets may exceed 2**31
     c = tl.arange(0, BLOCK)[None, :]
     inside = (r < rows) & (c < cols)
     v = tl.load(x + r * stride + c, mask=inside, other=0).to(tl.float32)
-    mu = tl.div_rn(tl.sum(v, 1, keep_dims=True), cols.to(tl.float32))
+    mu = tl.div_rn(tl.sum(v, 1, keep_dims=True), cols * 1.0)
     d = tl.where(c < cols, v - mu, 0)
-    variance = tl.div_rn(tl.sum(d * d, 1, keep_dims=True), cols.to(tl.float32))
+    variance = tl.div_rn(tl.sum(d * d, 1, keep_dims=True), cols * 1.0)
     scale = tl.div_rn(1.0, tl.sqrt_rn(variance + eps))
     v = d * scale
     if weight is not None:
@@ -37,13 +35,13 @@ def _layernorm_long(x, weight, bias, y, mean, rstd, cols, stride, eps, BLOCK: tl
     for start in range(0, cols, BLOCK):
         c = start + tl.arange(0, BLOCK)
         sums += tl.load(x + r * stride + c, mask=c < cols, other=0).to(tl.float32)
-    mu = tl.div_rn(tl.sum(sums, 0), cols.to(tl.float32))
+    mu = tl.div_rn(tl.sum(sums, 0), cols * 1.0)
     squares = tl.zeros([BLOCK], tl.float32)
     for start in range(0, cols, BLOCK):
         c = start + tl.arange(0, BLOCK)
         d = tl.where(c < cols, tl.load(x + r * stride + c, mask=c < cols, other=0).to(tl.float32) - mu, 0)
         squares += d * d
-    scale = tl.div_rn(1.0, tl.sqrt_rn(tl.div_rn(tl.sum(squares, 0), cols.to(tl.float32)) + eps))
+    scale = tl.div_rn(1.0, tl.sqrt_rn(tl.div_rn(tl.sum(squares, 0), cols * 1.0) + eps))
     for start in range(0, cols, BLOCK):
         c = start + tl.arange(0, BLOCK)
         v = (tl.load(x + r * stride + c, mask=c < cols, other=0).to(tl.float32) - mu) * scale
@@ -60,7 +58,8 @@ def _layernorm_long(x, weight, bias, y, mean, rstd, cols, stride, eps, BLOCK: tl
 
 @triton.jit
 def _backward_kept(
-    dy, x, weight, mean, rstd, dx, dw_parts, db_parts, rows, cols, SUMS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr
+    dy, x, weight, mean, rstd, dx, dw_parts, db_parts, rows, cols,
+    SUMS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """dx; and with SUMS, where a program walks over many rows, its part of dweight and dbias."""
     c = tl.arange(0, BLOCK)[None, :]
@@ -70,7 +69,7 @@ def _backward_kept(
     dw = tl.zeros([ROWS, BLOCK], tl.float32)
     db = tl.zeros([ROWS, BLOCK], tl.float32)
     for first in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
-        r = first.to(tl.int64) + tl.arange(0, ROWS)[:, None]
+        r = first + tl.arange(0, ROWS)[:, None].to(tl.int64)
         inside = (r < rows) & (c < cols)
         scale = tl.load(rstd + r, mask=r < rows, other=0)
         n = tl.load(x + r * cols + c, mask=inside, other=0).to(tl.float32)
@@ -111,17 +110,21 @@ def _backward_long(dy, x, weight, mean, rstd, dx, cols, BLOCK: tl.constexpr):
         if weight is not None:
             g *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
         n = (tl.load(x + r * cols + c, mask=c < cols, other=0).to(tl.float32) - mu) * scale
-        tl.store(dx + r * cols + c, (scale * (g - total_row - n * along_row)).to(dx.dtype.element_ty), mask=c < cols)
+        tl.store(
+            dx + r * cols + c,
+            (scale * (g - total_row - n * along_row)).to(dx.dtype.element_ty),
+            mask=c < cols,
+        )
 
 
 @triton.jit
 def _backward_columns(dy, x, mean, rstd, dw_parts, db_parts, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """Parts of dweight and dbias where rows are long: a block of columns, every num_programs(1)-th tile of rows."""
+    """Parts of dweight and dbias where rows are long: some columns, every num_programs(1)-th tile of rows."""
     c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[None, :]
     dw = tl.zeros([ROWS, BLOCK], tl.float32)
     db = tl.zeros([ROWS, BLOCK], tl.float32)
     for first in range(tl.program_id(1) * ROWS, rows, tl.num_programs(1) * ROWS):
-        r = first.to(tl.int64) + tl.arange(0, ROWS)[:, None]
+        r = first + tl.arange(0, ROWS)[:, None].to(tl.int64)
         inside = (r < rows) & (c < cols)
         n = tl.load(x + r * cols + c, mask=inside, other=0).to(tl.float32)
         n = (n - tl.load(mean + r, mask=r < rows, other=0)) * tl.load(rstd + r, mask=r < rows, other=0)
@@ -138,7 +141,7 @@ def _column_sums(parts, out, count, cols, ROWS: tl.constexpr, BLOCK: tl.constexp
     """out[c] = Σ parts[i][c], in a fixed order."""
     r = tl.arange(0, ROWS)[:, None]
     c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    sums = tl.load(parts + r * cols.to(tl.int64) + c[None, :], mask=(r < count) & (c[None, :] < cols), other=0)
+    sums = tl.load(parts + r.to(tl.int64) * cols + c[None, :], mask=(r < count) & (c[None, :] < cols), other=0)
     tl.store(out + c, tl.sum(sums, 0).to(out.dtype.element_ty), mask=c < cols)
 
 
@@ -158,9 +161,7 @@ def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=32768, si
             x, weight, bias, out, mean, rstd, rows, cols, x.stride(0), eps, ROWS, BLOCK, num_warps=warps
         )
     else:
-        _layernorm_long[(rows,)](
-            x, weight, bias, out, mean, rstd, cols, x.stride(0), eps, BLOCK=8192, num_warps=16
-        )
+        _layernorm_long[(rows,)](x, weight, bias, out, mean, rstd, cols, x.stride(0), eps, BLOCK=8192, num_warps=16)
 
 
 @kernel(

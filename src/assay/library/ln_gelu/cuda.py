@@ -1,5 +1,4 @@
-"""GELU of LayerNorm in CUDA C++: rows kept in registers by groups of threads, 16-byte vectors where the tensors are
-aligned."""
+"""GELU of LayerNorm in CUDA C++: rows kept in registers by groups of threads, 16-byte vectors if aligned."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype
@@ -41,7 +40,18 @@ def ln_gelu_backward(
     if sums and not kept:
         parts = max(1, min(32, rows))
         backward[f"ln_gelu_backward_columns<{T}, {width}>"](
-            (cdiv(cols, 128 * width), parts), 128, dy, x, weight, bias, mean, rstd, dw_parts, db_parts, rows, cols
+            (cdiv(cols, 128 * width), parts),
+            128,
+            dy,
+            x,
+            weight,
+            bias,
+            mean,
+            rstd,
+            dw_parts,
+            db_parts,
+            rows,
+            cols,
         )
     for part, total in ((dw_parts, dweight), (db_parts, dbias)):
         if total is not None:

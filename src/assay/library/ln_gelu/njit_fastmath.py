@@ -1,4 +1,4 @@
-"""GELU of LayerNorm in Numba on the CPU, with reassociation and contraction allowed; NaN and Inf keep their meaning."""
+"""GELU of LayerNorm in Numba on the CPU, with reassociation and contraction allowed; NaN and Inf stay."""
 
 from numba import njit
 

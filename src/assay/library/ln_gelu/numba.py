@@ -1,4 +1,4 @@
-"""GELU of LayerNorm in Numba CUDA: one block per row, sums joined through shared memory; the row is read three times."""
+"""GELU of LayerNorm in Numba CUDA: one block per row, read three times, sums joined in shared memory."""
 
 import math
 
@@ -9,35 +9,31 @@ from assay import kernel
 from assay.backends.numba import launch, rounded, widen
 
 
-@cuda.jit(device=True)
-def _block_sum(value, shared):
-    t = cuda.threadIdx.x
-    cuda.syncthreads()  # the last call's readers are done
-    shared[t] = value
-    cuda.syncthreads()
-    half = cuda.blockDim.x // 2
-    while half:
-        if t < half:
-            shared[t] += shared[t + half]
-        cuda.syncthreads()
-        half //= 2
-    return shared[0]
-
-
 @cuda.jit
 def _ln_gelu(x, weight, bias, y, eps):
     """A weight or bias that is absent comes empty."""
     r, t, threads, cols = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x, x.shape[1]
-    shared = cuda.shared.array(256, float32)
+    sums = cuda.shared.array(128, float32)
+    squared_sums = cuda.shared.array(128, float32)
     total = float32(0)
     for c in range(t, cols, threads):
         total += widen(x[r, c])
-    mean = _block_sum(total, shared) / float32(cols)
+    sums[t] = total
+    cuda.syncthreads()
+    total = float32(0)
+    for i in range(threads):
+        total += sums[i]
+    mean = total / float32(cols)
     squares = float32(0)
     for c in range(t, cols, threads):
         d = widen(x[r, c]) - mean
         squares += d * d
-    rstd = float32(1) / math.sqrt(_block_sum(squares, shared) / float32(cols) + eps)
+    squared_sums[t] = squares
+    cuda.syncthreads()
+    squares = float32(0)
+    for i in range(threads):
+        squares += squared_sums[i]
+    rstd = float32(1) / math.sqrt(squares / float32(cols) + eps)
     for c in range(t, cols, threads):
         v = (widen(x[r, c]) - mean) * rstd
         if weight.size:
@@ -47,8 +43,8 @@ def _ln_gelu(x, weight, bias, y, eps):
         y[r, c] = rounded(y, float32(0.5) * v * (float32(1) + math.erf(v * float32(0.7071067811865476))))
 
 
-@kernel("ln_gelu", tune={"threads": [32, 64, 128, 256]})
-def ln_gelu(x, weight, bias, *, eps, out, threads=64):
+@kernel("ln_gelu", tune={"threads": [32, 64, 128]})
+def ln_gelu(x, weight, bias, *, eps, out, threads=32):
     # Numba cannot pass None to a CUDA kernel.
     absent = out.view(-1)[:0]
     weight, bias = (absent if t is None else t for t in (weight, bias))

@@ -10,7 +10,7 @@ def rstd_of(x, eps):
 
 
 def normalised(x, eps):
-    """The normalised rows, and the scale at which their rounding is natural: the mean's last bit shifts a whole row."""
+    """The normalised rows, and the scale of their natural rounding: the mean's last bit shifts a row."""
     rstd = rstd_of(x, eps)[:, None]
     return (x - x.mean(1, keepdim=True)) * rstd, (x.abs() + x.abs().mean(1, keepdim=True)) * rstd
 
@@ -21,7 +21,8 @@ def affine(value, weight, bias):
 
 
 def forward_magnitude(x, weight, bias, *, eps):
-    """That of the LayerNorm, since GELU's slope is hardly more than 1; 4: subtract, scale, weight and bias each round."""
+    """That of the LayerNorm, for GELU's slope is hardly more than 1. Four times: the sums, subtracting,
+    scaling, weight and bias all round."""
     _, rough = normalised(x, eps)
     return 4 * affine(rough, None if weight is None else weight.abs(), None if bias is None else bias.abs())
 
@@ -47,7 +48,7 @@ def ln_gelu(x, weight, bias, *, eps):
 
 
 def backward_magnitude(dy, x, weight, bias, mean, rstd, *, eps):
-    """Every term at the size it has before others cancel it; rounding of z moves GELU's slope by its second derivative."""
+    """Every term at the size it has before others cancel it; rounding of z moves GELU's slope."""
     import torch
 
     normal, rough = normalised(x, eps)
@@ -65,7 +66,7 @@ def backward_magnitude(dy, x, weight, bias, mean, rstd, *, eps):
 @op(
     axes=AXES,
     inputs={
-        # With an infinite gradient or weight the terms of dx cancel differently in every formula: only NaN is promised.
+        # With an infinite gradient or weight the terms of dx cancel differently in every formula: only NaN.
         "dy": Tensor("rows", "cols", range=(-10, 10), specials=(NAN,)),
         "x": Tensor("rows", "cols"),
         "weight": Tensor("cols", optional=True, range=(-10, 10), specials=(NAN,)),

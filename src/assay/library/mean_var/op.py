@@ -28,5 +28,7 @@ def mean_var(x):
     """Σx/cols and Σ(x − mean)²/cols of each row."""
     from torch import var_mean
 
+    if not x.numel():  # PyTorch would warn of its degrees of freedom
+        return x.new_empty(0), x.new_empty(0)
     var, mean = var_mean(x, dim=1, correction=0)
     return mean, var

@@ -19,9 +19,7 @@ def rmsnorm(x, weight, *, eps, out, keep=4, threads=1024):
     vectors = cols // N
     if vectors <= 32 * 4:
         K = power_of_2(cdiv(vectors, 32))
-        source[f"rmsnorm_kept<{T}, {N}, {K}, true>"](
-            cdiv(rows, 4), (32, 4), x, weight, out, rows, cols, stride, eps
-        )
+        source[f"rmsnorm_kept<{T}, {N}, {K}, true>"](cdiv(rows, 4), (32, 4), x, weight, out, rows, cols, stride, eps)
     elif vectors <= 4 * 1024:
         K = max(keep, power_of_2(cdiv(vectors, 1024)))
         block = 32 * cdiv(vectors, 32 * K)

@@ -28,11 +28,14 @@ def _rmsnorm(x, weight, y, eps):
     rstd = float32(1) / math.sqrt(sums[0] / float32(x.shape[1]) + eps)
     for c in range(t, x.shape[1], threads):
         v = widen(x[row, c]) * rstd
-        if weight is not None:
+        if weight.size:
             v *= widen(weight[c])
         y[row, c] = rounded(y, v)
 
 
 @kernel("rmsnorm", tune={"threads": [32, 64, 128, 256]})
 def rmsnorm(x, weight, *, eps, out, threads=64):
-    launch(_rmsnorm, x.shape[0], threads, x, weight, out, np.float32(eps))
+    rows, cols = x.shape
+    weight = out.view(-1)[:0] if weight is None else weight  # Numba cannot pass None to a CUDA kernel
+    block = min(threads, 1 << (cols - 1).bit_length())  # a power of two: the sums are joined by halves
+    launch(_rmsnorm, rows, block, x, weight, out, np.float32(eps))

@@ -8,9 +8,7 @@ from assay import kernel
 
 @triton.jit
 def _rmsnorm_kept(x, weight, y, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[
-        :, None
-    ]  # 64-bit: offsets may exceed 2**31
+    row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]  # 64-bit: offsets may exceed 2**31
     c = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (c < cols)
     v = tl.load(x + row * stride + c, mask=inside, other=0).to(tl.float32)
@@ -36,9 +34,7 @@ def _rmsnorm_long(x, weight, y, cols, stride, eps, BLOCK: tl.constexpr):
         tl.store(y + row * cols + start + c, v.to(y.dtype.element_ty), mask=start + c < cols)
 
 
-@kernel(
-    "rmsnorm", tune={"keep": [4096, 8192, 16384], "TILE": [1024, 2048, 4096, 8192], "num_warps": [4, 8, 16]}
-)
+@kernel("rmsnorm", tune={"keep": [4096, 8192, 16384], "TILE": [1024, 2048, 4096, 8192], "num_warps": [4, 8, 16]})
 def rmsnorm(x, weight, *, eps, out, keep=16384, TILE=4096, num_warps=8):
     rows, cols = x.shape
     if cols <= keep:

@@ -32,7 +32,5 @@ def silu_backward(dy, x):
     from torch import float32, promote_types
     from torch.func import vjp
 
-    wide = promote_types(
-        x.dtype, float32
-    )  # under vjp PyTorch composes the gradient and would round fp16 at every step
+    wide = promote_types(x.dtype, float32)  # under vjp PyTorch composes the gradient and would round fp16 at every step
     return vjp(silu.reference, x.to(wide))[1](dy.to(wide))[0].to(x.dtype)

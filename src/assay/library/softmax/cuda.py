@@ -36,6 +36,4 @@ def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024):
         part = cdiv(part, N) * N
         parts = cdiv(cols, part)
         source[f"softmax_parts_read<{T}, {N}>"](rows * parts, threads, x, seen, cols, stride, parts, part)
-        source[f"softmax_parts_write<{T}, {N}>"](
-            rows * parts, threads, x, out, seen, cols, stride, parts, part
-        )
+        source[f"softmax_parts_write<{T}, {N}>"](rows * parts, threads, x, out, seen, cols, stride, parts, part)

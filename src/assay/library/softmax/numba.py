@@ -14,7 +14,8 @@ NOTHING = np.float32(-np.inf)
 @cuda.jit
 def _softmax(x, y):
     row, t, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
-    tops, totals = cuda.shared.array(256, float32), cuda.shared.array(256, float32)
+    tops = cuda.shared.array(256, float32)  # a line each: the simulator knows a shared array by its line
+    totals = cuda.shared.array(256, float32)
     top, total = NOTHING, float32(0)
     for c in range(t, x.shape[1], threads):
         v = widen(x[row, c])
@@ -30,9 +31,8 @@ def _softmax(x, y):
         if t < half:
             top = max(tops[t], tops[t + half])
             base = top if top != NOTHING else float32(0)
-            totals[t] = totals[t] * math.exp(tops[t] - base) + totals[t + half] * math.exp(
-                tops[t + half] - base
-            )
+            totals[t] *= math.exp(tops[t] - base)
+            totals[t] += totals[t + half] * math.exp(tops[t + half] - base)
             tops[t] = top
         cuda.syncthreads()
         half //= 2
@@ -43,4 +43,6 @@ def _softmax(x, y):
 
 @kernel("softmax", tune={"threads": [32, 64, 128, 256]})
 def softmax(x, *, out, threads=64):
-    launch(_softmax, x.shape[0], threads, x, out)
+    rows, cols = x.shape
+    block = min(threads, 1 << (cols - 1).bit_length())  # a power of two: the sums are joined by halves
+    launch(_softmax, rows, block, x, out)

@@ -9,14 +9,12 @@ from assay import kernel
 # tl.max drops NaN; the sum of exponentials brings it back, so a NaN makes its whole row NaN.
 @triton.jit
 def _softmax_kept(x, y, rows, cols, stride, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[
-        :, None
-    ]  # 64-bit: offsets may exceed 2**31
+    row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]  # 64-bit: offsets may exceed 2**31
     c = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (c < cols)
     v = tl.load(x + row * stride + c, mask=inside, other=-float("inf")).to(tl.float32)
     e = tl.exp(v - tl.max(v, 1)[:, None])
-    p = e * (1 / tl.sum(e, 1)[:, None])
+    p = e / tl.sum(e, 1)[:, None]
     tl.store(y + row * cols + c, p.to(y.dtype.element_ty), mask=inside)
 
 
@@ -32,23 +30,18 @@ def _softmax_online(x, y, cols, stride, BLOCK: tl.constexpr):
         base = tl.where(higher == -float("inf"), 0.0, higher)  # only −∞ so far: −∞ − −∞ would be NaN
         total = total * tl.exp(top - base) + tl.sum(tl.exp(v - base), 0)
         top = higher
-    scale = 1 / total
     for start in range(0, cols, BLOCK):
         v = tl.load(x + row * stride + start + c, mask=start + c < cols, other=-float("inf")).to(tl.float32)
-        p = tl.exp(v - top) * scale
+        p = tl.exp(v - top) / total
         tl.store(y + row * cols + start + c, p.to(y.dtype.element_ty), mask=start + c < cols)
 
 
-@kernel(
-    "softmax", tune={"keep": [4096, 8192, 16384], "TILE": [1024, 2048, 4096, 8192], "num_warps": [4, 8, 16]}
-)
+@kernel("softmax", tune={"keep": [4096, 8192, 16384], "TILE": [1024, 2048, 4096, 8192], "num_warps": [4, 8, 16]})
 def softmax(x, *, out, keep=16384, TILE=4096, num_warps=8):
     rows, cols = x.shape
     if cols <= keep:
         BLOCK = triton.next_power_of_2(cols)
         ROWS = max(1, TILE // BLOCK)
-        _softmax_kept[(triton.cdiv(rows, ROWS),)](
-            x, out, rows, cols, x.stride(0), ROWS, BLOCK, num_warps=num_warps
-        )
+        _softmax_kept[(triton.cdiv(rows, ROWS),)](x, out, rows, cols, x.stride(0), ROWS, BLOCK, num_warps=num_warps)
     else:
         _softmax_online[(rows,)](x, out, cols, x.stride(0), TILE, num_warps=num_warps)

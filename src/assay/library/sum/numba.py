@@ -8,17 +8,18 @@ from assay.backends.numba import launch, rounded, widen
 
 @cuda.jit(device=True)
 def block_sum(v):
-    """Σv over the block's threads (a power of two, at most 128), for all of them: a tree in shared memory."""
+    """Σv over threadIdx.x, for each threadIdx.y (blockDim.x a power of two): a tree in shared memory."""
     shared = cuda.shared.array(128, float32)
-    t, half = cuda.threadIdx.x, cuda.blockDim.x // 2
+    first, half = cuda.threadIdx.y * cuda.blockDim.x, cuda.blockDim.x // 2
+    t = first + cuda.threadIdx.x
     shared[t] = v
     cuda.syncthreads()
     while half > 0:
-        if t < half:
+        if cuda.threadIdx.x < half:
             shared[t] += shared[t + half]
         cuda.syncthreads()
         half //= 2
-    total = shared[0]
+    total = shared[first]
     cuda.syncthreads()  # all have read before the next call writes
     return total
 

@@ -1,4 +1,4 @@
-"""Transposition in Triton, tile by tile, turned in shared memory by the compiler: both sides are coalesced."""
+"""Transposition in Triton, tile by tile, turned by the compiler in shared memory: coalesced on both sides."""
 
 import triton
 import triton.language as tl

@@ -1,0 +1,212 @@
+"""GELU of LayerNorm in Triton: a tile of whole rows kept in registers; longer rows read three times."""
+
+import triton
+import triton.language as tl
+
+from assay import kernel
+from assay.library.layernorm.triton import _column_sums, tile
+
+
+@triton.jit
+def _gelu(x):
+    return 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
+
+
+@triton.jit
+def _gelu_slope(x):
+    return 0.5 * (1 + tl.erf(x * 0.7071067811865476)) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327
+
+
+@triton.jit
+def _ln_gelu_kept(x, weight, bias, y, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]  # 64-bit: offsets may exceed 2**31
+    c = tl.arange(0, BLOCK)[None, :]
+    inside = (r < rows) & (c < cols)
+    v = tl.load(x + r * stride + c, mask=inside, other=0).to(tl.float32)
+    mean = tl.div_rn(tl.sum(v, 1, keep_dims=True), cols * 1.0)
+    d = tl.where(c < cols, v - mean, 0)
+    variance = tl.div_rn(tl.sum(d * d, 1, keep_dims=True), cols * 1.0)
+    rstd = tl.div_rn(1.0, tl.sqrt_rn(variance + eps))
+    v = d * rstd
+    if weight is not None:
+        v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+    if bias is not None:
+        v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
+    tl.store(y + r * cols + c, _gelu(v).to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _ln_gelu_long(x, weight, bias, y, cols, stride, eps, BLOCK: tl.constexpr):
+    r = tl.program_id(0).to(tl.int64)
+    sums = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        sums += tl.load(x + r * stride + c, mask=c < cols, other=0).to(tl.float32)
+    mean = tl.div_rn(tl.sum(sums, 0), cols * 1.0)
+    squares = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        d = tl.where(c < cols, tl.load(x + r * stride + c, mask=c < cols, other=0).to(tl.float32) - mean, 0)
+        squares += d * d
+    rstd = tl.div_rn(1.0, tl.sqrt_rn(tl.div_rn(tl.sum(squares, 0), cols * 1.0) + eps))
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        v = (tl.load(x + r * stride + c, mask=c < cols, other=0).to(tl.float32) - mean) * rstd
+        if weight is not None:
+            v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+        if bias is not None:
+            v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
+        tl.store(y + r * cols + c, _gelu(v).to(y.dtype.element_ty), mask=c < cols)
+
+
+@triton.jit
+def _backward_kept(
+    dy, x, weight, bias, mean, rstd, dx, dw_parts, db_parts, rows, cols,
+    SUMS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """dx; and with SUMS, where a program walks over many rows, its part of dweight and dbias."""
+    c = tl.arange(0, BLOCK)[None, :]
+    w, b = 1.0, 0.0
+    if weight is not None:
+        w = tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+    if bias is not None:
+        b = tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
+    dw = tl.zeros([ROWS, BLOCK], tl.float32)
+    db = tl.zeros([ROWS, BLOCK], tl.float32)
+    for first in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
+        r = first + tl.arange(0, ROWS)[:, None].to(tl.int64)
+        inside = (r < rows) & (c < cols)
+        scale = tl.load(rstd + r, mask=r < rows, other=0)
+        n = tl.load(x + r * cols + c, mask=inside, other=0).to(tl.float32)
+        n = tl.where(inside, (n - tl.load(mean + r, mask=r < rows, other=0)) * scale, 0)
+        dz = tl.load(dy + r * cols + c, mask=inside, other=0).to(tl.float32) * _gelu_slope(n * w + b)
+        g = dz * w
+        along = tl.sum(g * n, 1, keep_dims=True) / cols
+        total = tl.sum(g, 1, keep_dims=True) / cols
+        tl.store(dx + r * cols + c, (scale * (g - total - n * along)).to(dx.dtype.element_ty), mask=inside)
+        if SUMS:
+            dw += dz * n
+            db += dz
+    if SUMS:
+        part = tl.program_id(0).to(tl.int64) * cols + tl.arange(0, BLOCK)
+        tl.store(dw_parts + part, tl.sum(dw, 0), mask=tl.arange(0, BLOCK) < cols)
+        tl.store(db_parts + part, tl.sum(db, 0), mask=tl.arange(0, BLOCK) < cols)
+
+
+@triton.jit
+def _backward_chunk(dy, x, weight, bias, mu, scale, r, c, cols):
+    """The normalised x and the gradient that reaches it, of one chunk of a row."""
+    n = tl.load(x + r * cols + c, mask=c < cols, other=0).to(tl.float32)
+    n = tl.where(c < cols, (n - mu) * scale, 0)
+    w, z = 1.0, n
+    if weight is not None:
+        w = tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+        z = n * w
+    if bias is not None:
+        z += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
+    return n, tl.load(dy + r * cols + c, mask=c < cols, other=0).to(tl.float32) * _gelu_slope(z) * w
+
+
+@triton.jit
+def _backward_long(dy, x, weight, bias, mean, rstd, dx, cols, BLOCK: tl.constexpr):
+    r = tl.program_id(0).to(tl.int64)
+    mu, scale = tl.load(mean + r), tl.load(rstd + r)
+    along = tl.zeros([BLOCK], tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        n, g = _backward_chunk(dy, x, weight, bias, mu, scale, r, c, cols)
+        along += g * n
+        total += g
+    along_row = tl.sum(along, 0) / cols
+    total_row = tl.sum(total, 0) / cols
+    for start in range(0, cols, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        n, g = _backward_chunk(dy, x, weight, bias, mu, scale, r, c, cols)
+        tl.store(
+            dx + r * cols + c,
+            (scale * (g - total_row - n * along_row)).to(dx.dtype.element_ty),
+            mask=c < cols,
+        )
+
+
+@triton.jit
+def _backward_columns(
+    dy, x, weight, bias, mean, rstd, dw_parts, db_parts, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr
+):
+    """Parts of dweight and dbias where rows are long: some columns, every num_programs(1)-th tile of rows."""
+    c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    w, b = 1.0, 0.0
+    if weight is not None:
+        w = tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+    if bias is not None:
+        b = tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
+    dw = tl.zeros([ROWS, BLOCK], tl.float32)
+    db = tl.zeros([ROWS, BLOCK], tl.float32)
+    for first in range(tl.program_id(1) * ROWS, rows, tl.num_programs(1) * ROWS):
+        r = first + tl.arange(0, ROWS)[:, None].to(tl.int64)
+        inside = (r < rows) & (c < cols)
+        n = tl.load(x + r * cols + c, mask=inside, other=0).to(tl.float32)
+        n = (n - tl.load(mean + r, mask=r < rows, other=0)) * tl.load(rstd + r, mask=r < rows, other=0)
+        n = tl.where(inside, n, 0)
+        dz = tl.load(dy + r * cols + c, mask=inside, other=0).to(tl.float32) * _gelu_slope(n * w + b)
+        dw += dz * n
+        db += dz
+    part = tl.program_id(1).to(tl.int64) * cols + c
+    tl.store(dw_parts + part, tl.sum(dw, 0)[None, :], mask=c < cols)
+    tl.store(db_parts + part, tl.sum(db, 0)[None, :], mask=c < cols)
+
+
+@kernel("ln_gelu", tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]})
+def ln_gelu(x, weight, bias, *, eps, out, keep=32768, size=2048, elements=16):
+    rows, cols = x.shape
+    if cols <= keep:
+        ROWS, BLOCK, warps = tile(cols, size, elements)
+        _ln_gelu_kept[(triton.cdiv(rows, ROWS),)](
+            x, weight, bias, out, rows, cols, x.stride(0), eps, ROWS, BLOCK, num_warps=warps
+        )
+    else:
+        _ln_gelu_long[(rows,)](x, weight, bias, out, cols, x.stride(0), eps, BLOCK=8192, num_warps=16)
+
+
+@kernel(
+    "ln_gelu_backward",
+    tune={"keep": [4096, 8192], "size": [1024, 2048, 4096], "elements": [8, 16], "programs": [132, 256]},
+    scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
+)
+def ln_gelu_backward(
+    dy, x, weight, bias, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None,
+    keep=8192, size=2048, elements=16, programs=256,
+):  # fmt: skip
+    rows, cols = x.shape
+    sums = dweight is not None or dbias is not None
+    if cols <= keep:
+        ROWS, BLOCK, warps = tile(cols, size, elements)
+        parts = max(1, min(programs, triton.cdiv(rows, ROWS))) if sums else triton.cdiv(rows, ROWS)
+        _backward_kept[(parts,)](
+            dy,
+            x,
+            weight,
+            bias,
+            mean,
+            rstd,
+            out,
+            dw_parts,
+            db_parts,
+            rows,
+            cols,
+            sums,
+            ROWS,
+            BLOCK,
+            num_warps=warps,
+        )
+    else:
+        _backward_long[(rows,)](dy, x, weight, bias, mean, rstd, out, cols, BLOCK=4096, num_warps=8)
+        parts = max(1, min(32, triton.cdiv(rows, 8)))
+        if sums:
+            _backward_columns[(triton.cdiv(cols, 256), parts)](
+                dy, x, weight, bias, mean, rstd, dw_parts, db_parts, rows, cols, ROWS=8, BLOCK=256
+            )
+    for part, total in ((dw_parts, dweight), (db_parts, dbias)):
+        if total is not None:
+            _column_sums[(triton.cdiv(cols, 32),)](part, total, parts, cols, ROWS=256, BLOCK=32)

@@ -1,0 +1,68 @@
+"""The process compute-sanitizer watches: draws the inputs, calls the kernel once, waits. No guard bands: the
+tool knows where every allocation ends."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from assay import inputs, library
+from assay.backends import backend
+from assay.dtype import dtype
+from assay.kernel import Kernel, address
+from assay.library.reader import ops_in
+from assay.worker import load
+from assay.workload import parse
+
+
+def main(told: dict[str, Any]) -> dict[str, Any]:
+    """Run the kernel; returns its outputs by name."""
+    import torch
+
+    known = library.ops()
+    op = known[told["op"]] if told["op"] in known else ops_in(Path(told["op_file"]))[told["op"]]
+    workload = parse(told["workload"], op)
+    kernel = Kernel(
+        address(told["address"]), Path(told["file"]) if told["file"] else None, told["function"], told["line"],
+        scratch=told["scratch"], parameters=tuple(told["parameters"]), returns=told["returns"],
+        launches=tuple((int(line), text) for line, text in told["launches"]),
+    )  # fmt: skip
+    language = backend(kernel.address.backend)
+    here = language.availability()
+
+    def empty(shape: tuple[int, ...], number: torch.dtype, gap: int = 0, offset: int = 0) -> torch.Tensor:
+        row = (shape[-1] + gap) if shape else 1
+        size = math.prod(shape[:-1]) * row - gap if math.prod(shape) else 0
+        flat = torch.empty(offset + size, dtype=number, device=here.device)[offset:]
+        strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [1] * bool(shape)
+        return flat.as_strided(shape, strides, offset) if size else flat.view(shape)
+
+    tensors: dict[str, torch.Tensor] = {}
+    for name, values in inputs.generate(op, workload).items():
+        gap = 3 if name in workload.strided and values.dim() > 1 else 0
+        tensors[name] = empty(tuple(values.shape), values.dtype, gap, workload.offset)
+        tensors[name].copy_(values)
+    named: dict[str, Any] = dict(workload.attributes)
+    for name, t in op.outputs.items():
+        alias = op.aliases.get(name) if workload.inplace else None
+        named[name] = (
+            tensors[alias] if alias else empty(op.shape(t, workload), t.dtype_in(workload).torch, 0, workload.offset)
+        )
+    for name, (number, *sizes) in kernel.scratch.items():
+        named[name] = empty(tuple(op.size(s, workload) for s in sizes), dtype(number).torch)
+    load.prepare(kernel, here.mode)
+    function = load.function(kernel, op, workload.dtype)
+    keywords = load.keywords(kernel, op, named) | told["settings"]
+    if kernel.launches:
+        keywords |= {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}}
+    language.invoke(function, tuple(tensors.get(n) for n in op.inputs), keywords)
+    if here.device == "cuda":
+        torch.cuda.synchronize()
+    return {n: named[n] for n in op.outputs}
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,11 @@
+"""selftest: test the tester. Wrong and cheating kernels must be caught, their mended twins must pass."""
+
+from __future__ import annotations
+
+from assay.selftest.entry import Entry, entries
+from assay.selftest.verb import selftest
+from assay.verb import callable_room
+
+__all__ = ["Entry", "entries", "selftest"]
+
+callable_room(__name__, selftest)

@@ -1,0 +1,21 @@
+"""Loads first and asks for the bound afterwards: what is read beyond the end is thrown away, until
+that page is not mapped."""
+
+from assay import kernel
+from assay.backends.cuda import Source, cdiv
+
+DETECTOR = "sanitizer"
+NEEDS = "sanitizer"
+TOOL = "memcheck"
+WORKLOAD = "n=1000,dtype=fp32"
+source = Source("overread_unnoticed.cu")
+
+
+@kernel("silu", variant="wrong")
+def wrong(x, *, out):
+    source["silu<false>"](cdiv(x.numel(), 256), 256, x, out, x.numel())
+
+
+@kernel("silu", variant="mended")
+def mended(x, *, out):
+    source["silu<true>"](cdiv(x.numel(), 256), 256, x, out, x.numel())

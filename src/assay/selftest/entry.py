@@ -1,0 +1,89 @@
+"""One file of the corpus: a wrong kernel, its mended twin, and who must tell them apart."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.errors import SourceError, UsageError
+from assay.kernel import Kernel
+from assay.library.reader import parse
+from assay.library.select import select
+from assay.op import Op
+
+CORPUS = Path(__file__).parent / "corpus"
+DETECTORS = (
+    "values", "nonfinite", "unwritten", "guard", "overread", "input", "stale", "unstable", "stream",
+    "returned", "exception", "launch", "exit", "crash", "timeout", "memory", "flood", "fork", "shape", "sanitizer",
+)  # fmt: skip
+NEEDS = ("", "gpu", "sanitizer")
+_CONSTANTS = {
+    "DETECTOR": "", "NEEDS": "", "WORKLOAD": "", "DTYPE": "fp32", "SECONDS": 60.0, "TOOL": "memcheck",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    file: Path
+    summary: str
+    """What is wrong and how it happens to people."""
+    detector: str
+    """Who must catch it."""
+    needs: str
+    workload: str
+    """The one to try; empty: fuzzed ones."""
+    dtype: str
+    seconds: float
+    """The wrong kernel's limit for one workload."""
+    tool: str
+    """Of compute-sanitizer, where that is the detector."""
+
+    def kernels(self) -> dict[str, tuple[Kernel, Op]]:
+        """`wrong` and `mended`, each with its op."""
+        found = {kernel.address.variant: (kernel, op) for kernel, op in select([self.file])}
+        if set(found) != {"wrong", "mended"}:
+            raise _incomplete(self.file, 'two kernels, variant="wrong" and variant="mended"')
+        return {which: found[which] for which in ("wrong", "mended")}
+
+
+def entries(names: Iterable[str] | None = None, folder: Path = CORPUS) -> list[Entry]:
+    """The entries named, or all."""
+    wanted = list(names or ())
+    files = {f.stem: f for f in sorted(folder.glob("*.py")) if f.stem != "__init__"}
+    if unknown := [n for n in wanted if n not in files]:
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0], files, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(files)}"
+        raise UsageError(f"the selftest has no entry called '{unknown[0]}'", fix=hint)
+    return [read(files[n]) for n in wanted or files]
+
+
+def read(file: Path) -> Entry:
+    """An entry from its docstring and its constants."""
+    tree = parse(file)
+    told: dict[str, Any] = dict(_CONSTANTS)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in told:
+            told[node.targets[0].id] = ast.literal_eval(node.value)
+    summary = " ".join((ast.get_docstring(tree) or "").split())
+    if not summary:
+        raise _incomplete(file, "a docstring that says what is wrong")
+    if told["DETECTOR"] not in DETECTORS:
+        raise _incomplete(file, f"DETECTOR, one of: {', '.join(DETECTORS)}")
+    if told["NEEDS"] not in NEEDS:
+        raise _incomplete(file, 'NEEDS = "gpu" or "sanitizer", or none')
+    if told["DETECTOR"] == "sanitizer" and not (told["WORKLOAD"] and told["NEEDS"] == "sanitizer"):
+        raise _incomplete(file, 'NEEDS = "sanitizer" and a WORKLOAD')
+    return Entry(
+        file.stem, file, summary, told["DETECTOR"], told["NEEDS"], told["WORKLOAD"], told["DTYPE"],
+        float(told["SECONDS"]), told["TOOL"],
+    )  # fmt: skip
+
+
+def _incomplete(file: Path, lacks: str) -> SourceError:
+    return SourceError("this entry of the selftest is incomplete", where=str(file), fix=f"give it {lacks}")

@@ -1,0 +1,135 @@
+"""The verb itself: both kernels of every entry go through `check`, as a user's would."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay import host, provenance, sanitize
+from assay.backends.base import no_gpu
+from assay.check import Options
+from assay.check import verb as checking
+from assay.check.job import Job
+from assay.dtype import dtype
+from assay.errors import AssayError
+from assay.record import Record, Status
+from assay.selftest.entry import CORPUS, Entry, entries
+from assay.worker import Limits
+from assay.workload import parse
+
+WORKLOADS = 16
+"""Fuzzed workloads per kernel: fewer than `check` tries, since every mistake here shows early."""
+
+
+def selftest(
+    names: Iterable[str] | None = None,
+    *,
+    folder: Path = CORPUS,
+    jobs: int | None = None,
+    workloads: int = WORKLOADS,
+    seed: int = 0,
+) -> Iterator[Record]:
+    """Run the corpus, or the entries named. Yields one record per entry, as each is finished."""
+    run = provenance.new_run()
+    planned: dict[float, list[Job]] = {}
+    pairs: dict[str, _Pair] = {}
+    for entry in entries(names, folder):
+        pair = _Pair(entry, run, seed)
+        if why := _cannot(entry):
+            yield pair.record(Status.SKIPPED, why)
+            continue
+        pairs[provenance.source_of(entry.file)["file"]] = pair
+        for which, (kernel, op) in entry.kernels().items():
+            workload = parse(entry.workload, op) if entry.workload else None
+            job = Job(kernel, op, workload.dtype if workload else dtype(entry.dtype), workload)
+            # A twin is never meant to run out of time.
+            seconds = entry.seconds if which == "wrong" else max(entry.seconds, Limits.seconds)
+            planned.setdefault(seconds, []).append(job)
+    for seconds, group in planned.items():
+        options = Options(workloads=workloads, seconds=seconds, jobs=jobs, seed=seed, run=run)
+        for record in checking.run(group, options):
+            pair = pairs[record.source["file"]]
+            pair.checked[record.kernel.rpartition(":")[2]] = record
+            if len(pair.checked) == 2:
+                yield pair.judged()
+
+
+def _cannot(entry: Entry) -> str:
+    """Why this machine cannot run an entry, and what would; empty where it can."""
+    if entry.needs == "sanitizer":
+        reason, fix = sanitize.why_not()
+        return f"{reason}; {fix}" if reason else ""
+    if entry.needs == "gpu" and not host.runs_on_gpu():
+        return f"{no_gpu()}; run it on a machine with an NVIDIA GPU"
+    return ""
+
+
+@dataclass
+class _Pair:
+    """An entry's two kernels on their way to one record."""
+
+    entry: Entry
+    run: str
+    seed: int
+    checked: dict[str, Record] = field(default_factory=dict)
+    """What `check` said, by `wrong` and `mended`."""
+    caught: str = ""
+    finding: str = ""
+    twin: str = ""
+
+    def judged(self) -> Record:
+        """Was the wrong one caught by whom it must be, and did the mended one pass?"""
+        wrong, mended = self.checked["wrong"], self.checked["mended"]
+        for record in (wrong, mended):
+            if record.status in (Status.SKIPPED, Status.COMPILED):
+                return self.record(Status.SKIPPED, record.reason)
+        began = time.perf_counter()
+        self.caught = wrong.evidence.get("detector", "")
+        self.finding = wrong.reason.removeprefix(f"{self.caught}: ")
+        self.twin = str(mended.status)
+        wrongs = [] if mended.status is Status.PASS else [f"the mended twin did not pass: {mended.reason}"]
+        if self.entry.detector == "sanitizer" and (found := self._sanitized()):
+            wrongs.append(found)
+        if self.caught != self.entry.detector:
+            instead = f"was caught by {self.caught}, not by {self.entry.detector}" if self.caught else "was not caught"
+            wrongs.insert(0, f"the wrong kernel {instead}: {self.finding}")
+        seconds = wrong.seconds + mended.seconds + time.perf_counter() - began
+        if wrongs:
+            return self.record(Status.FAIL, "; ".join(wrongs), seconds)
+        return self.record(Status.PASS, f"caught by {self.caught}: {self.finding}", seconds)
+
+    def _sanitized(self) -> str:
+        """Both kernels under compute-sanitizer. Returns what is wrong with the twin's report."""
+        reports = {}
+        for which, (kernel, op) in self.entry.kernels().items():
+            try:
+                reports[which] = sanitize.run(kernel, op, parse(self.entry.workload, op), self.entry.tool)
+            except AssayError as error:
+                reports[which] = sanitize.Report(self.entry.tool, (), str(error))
+        if problems := reports["wrong"].problems:
+            self.caught, self.finding = "sanitizer", str(problems[0])
+        else:
+            self.finding = reports["wrong"].trouble or f"{self.entry.tool} found nothing; check: {self.finding}"
+        if reports["mended"].clean:
+            return ""
+        self.twin = str(Status.FAIL)
+        return f"the mended twin did not pass {self.entry.tool}: {reports['mended']}"
+
+    def record(self, status: Status, reason: str, seconds: float = 0.0) -> Record:
+        entry, wrong, mended = self.entry, self.checked.get("wrong"), self.checked.get("mended")
+        evidence = {
+            "detector": entry.detector, "caught_by": self.caught, "finding": self.finding, "twin": self.twin,
+            "entry": entry.summary,
+        }  # fmt: skip
+        if wrong and mended:
+            evidence |= {
+                "kernel": wrong.kernel, "found_at": wrong.evidence.get("found_at", wrong.workload),
+                "check": str(wrong.status), "twin_reason": mended.reason,
+            }  # fmt: skip
+        return Record(
+            "selftest", entry.name, wrong.workload if wrong else entry.workload or f"dtype={entry.dtype}",
+            status, reason, self.run, evidence, f"assay selftest {entry.name}", provenance.source_of(entry.file), [],
+            provenance.provenance(self.seed), seconds,
+        )  # fmt: skip

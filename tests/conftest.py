@@ -1,0 +1,46 @@
+"""GPU tests are skipped, with the reason, where there is no GPU."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from assay import host
+
+ROOT = Path(__file__).parents[1]
+
+
+def pytest_collection_modifyitems(items):
+    if not host.runs_on_gpu():
+        for item in items:
+            if "gpu" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+
+
+@pytest.fixture
+def assay():
+    """Run the command as a user does: `assay("check", "gelu/torch", cwd=folder)`."""
+
+    def run(*arguments, cwd=None, timeout=300, env=None):
+        command = [sys.executable, "-m", "assay", *map(str, arguments)]
+        return subprocess.run(
+            command, cwd=cwd, timeout=timeout, capture_output=True, text=True,
+            env=os.environ | {"COLUMNS": "200", "PYTHONPATH": str(ROOT / "src")} | (env or {}),
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file of the user's: `file = write("my.py", '''…''')`."""
+
+    def put(name, text):
+        file = tmp_path / name
+        file.write_text(textwrap.dedent(text))
+        return file
+
+    return put

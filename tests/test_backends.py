@@ -1,0 +1,129 @@
+"""Each language's toolchain, for real: compilers build, interpreters round, fallbacks are failures."""
+
+import subprocess
+import textwrap
+
+import pytest
+
+import assay
+from assay import host, library
+from assay.backends import backend, nvcc, nvrtc
+from assay.isa import cubin
+from assay.library.reader import kernels_in, ops_in
+from assay.target import Target
+
+SOURCE = (library.ROOT / "gelu" / "kernel.cu").read_text()
+FILE = str(library.ROOT / "gelu" / "kernel.cu")
+NAME = "gelu<__nv_bfloat16, 8, Erf>"
+TARGETS = ["sm_80", "sm_90", "sm_90a", "sm_100"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_nvrtc_builds_the_named_instance_with_no_driver(target):
+    artifact = nvrtc.build(SOURCE, FILE, NAME, Target(target))
+    assert artifact.symbol.startswith("_Z4geluI13__nv_bfloat16")
+    assert f".target {target}".encode() in artifact.ptx
+    assert artifact.registers and artifact.registers < 64
+
+
+def test_nvcc_builds_the_same_instance_to_the_same_machine_code():
+    ours, theirs = (tool.build(SOURCE, FILE, NAME, Target("sm_90")) for tool in (nvrtc, nvcc))
+    assert theirs.symbol == ours.symbol
+    assert theirs.text_hash == ours.text_hash
+    assert theirs.compiler.startswith("nvcc 13.") and ours.compiler.startswith("nvrtc 13.")
+
+
+def test_sections_and_registers_agree_with_nvidias_own_reader(tmp_path):
+    artifact = nvrtc.build(SOURCE, FILE, NAME, Target("sm_90"))
+    file = tmp_path / "x.cubin"
+    file.write_bytes(artifact.cubin)
+    said = subprocess.run(
+        [host.tool("cuobjdump"), "-res-usage", file], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"REG:{artifact.registers} " in said
+    listing = subprocess.run([host.tool("cuobjdump"), "-elf", file], capture_output=True, text=True, check=True).stdout
+    for section in cubin.sections(artifact.cubin):
+        assert section.name in listing
+    (function,) = cubin.functions(artifact.cubin)
+    assert len(function.text) % 128 == 0 and function.symbol == artifact.symbol
+
+
+def test_the_text_hash_ignores_the_path_it_was_built_at():
+    one, other = (nvrtc.build(SOURCE, f"/somewhere/{n}/kernel.cu", NAME, Target("sm_90")) for n in "ab")
+    assert one.cubin != other.cubin
+    assert one.text_hash == other.text_hash
+
+
+@pytest.mark.skipif(host.runs_on_gpu(), reason="only where Triton is interpreted")
+def test_tritons_interpreter_rounds_to_nearest_even():
+    """bf16 outputs equal PyTorch's bit for bit on a copy through float32."""
+    (record,) = assay.check("normalize_clip/triton", dtypes="bf16", workloads=6)
+    assert record.status == "pass"
+    assert record.evidence["errors"]["out"]["kernel"]["max"] <= 0.51
+
+
+def test_a_graph_break_in_torch_compile_is_a_failure(tmp_path):
+    file = tmp_path / "breaks.py"
+    file.write_text(textwrap.dedent('''
+        import torch
+        from assay import kernel
+
+        @torch.compile
+        def compiled(x):
+            torch._dynamo.graph_break()
+            return torch.nn.functional.gelu(x)
+
+        @kernel("gelu", backend="inductor")
+        def mine(x, *, out):
+            out.copy_(compiled(x))
+    '''))  # fmt: skip
+    (record,) = assay.check(file, dtypes="fp32", workloads=2)
+    assert record.status == "fail" and "fell back to eager" in record.reason
+
+
+def test_eager_under_the_name_of_inductor_is_a_failure(tmp_path):
+    file = tmp_path / "eager.py"
+    file.write_text(
+        'import torch\nfrom assay import kernel\n@kernel("gelu", backend="inductor")\ndef mine(x, *, out):\n'
+        "    out.copy_(torch.nn.functional.gelu(x))\n"
+    )
+    (record,) = assay.check(file, dtypes="fp32", workloads=2)
+    assert record.status == "fail" and "no graph was compiled" in record.reason
+
+
+@pytest.mark.parametrize("name", ["cuda", "cupy"])
+def test_without_a_gpu_cuda_and_cupy_build_and_never_pass(name):
+    if host.runs_on_gpu():
+        pytest.skip("runs here")
+    for record in assay.check("gelu/" + name, "layernorm/" + name, target="sm_90"):
+        assert record.status == "compiled"
+        for artifact in record.artifacts:
+            assert artifact["ptx_bytes"] and artifact["cubin_bytes"] and artifact["target"] == "sm_90"
+
+
+def test_cupy_quotes_its_own_error_for_a_dtype_it_has_not():
+    assert "float128x" in backend("cupy").refusal("float128x")
+    assert backend("cupy").refusal("fp32") == ""
+
+
+def test_kernels_and_ops_are_read_without_running_the_file(tmp_path):
+    file = tmp_path / "loud.py"
+    file.write_text(textwrap.dedent('''
+        import assay
+        from assay import Axis, Tensor, kernel, op
+        LIMIT = 7
+        raise RuntimeError("this file was run")
+
+        @op(axes={"n": Axis(max=LIMIT)}, inputs={"x": Tensor("n")}, outputs={"out": Tensor("n")})
+        def double(x):
+            return 2 * x
+
+        @kernel("double", backend="njit", tune={"B": [1, 2]}, scratch={"s": ("fp32", "n")})
+        def mine(x, *, out, s, B=1): ...
+    '''))  # fmt: skip
+    op = ops_in(file)["double"]
+    assert op.axes["n"].max == 7
+    (kernel,) = kernels_in(file)
+    assert kernel.name == "double/njit:mine"
+    assert kernel.tune == {"B": [1, 2]} and kernel.scratch == {"s": ("fp32", "n")}
+    assert kernel.parameters == ("x", "out", "s", "B")

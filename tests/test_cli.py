@@ -1,0 +1,121 @@
+"""The command line: one document on stdout, exit codes, Ctrl-C keeps what was done."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from assay import host, library
+from assay.kernel import BACKENDS
+
+
+def test_list_shows_every_op_and_backend_with_what_can_be_done_and_why(assay):
+    done = assay("list", "--json")
+    records = json.loads(done.stdout)["records"]
+    assert {r["kernel"] for r in records} == {k.name for k in library.kernels()}
+    if not host.runs_on_gpu():
+        cuda = next(r for r in records if r["kernel"] == "gelu/cuda")
+        assert cuda["status"] == "compiled" and "no GPU here" in cuda["reason"] and cuda["evidence"]["fix"]
+    text = assay("list").stdout
+    for name in (*library.ops(), *BACKENDS):
+        assert name in text
+
+
+def test_doctor_names_the_machine_and_the_fix_for_what_is_missing(assay):
+    records = {r["kernel"]: r for r in json.loads(assay("doctor", "--json").stdout)["records"]}
+    assert records["backends/torch"]["status"] == "pass"
+    assert str(os.cpu_count()) in records["machine/cpu"]["reason"]
+    missing = [r for r in records.values() if r["status"] == "skipped"]
+    assert all(r["evidence"]["fix"] for r in missing)
+    assert "nvcc" in assay("doctor").stdout
+
+
+def test_a_missing_package_is_reported_with_the_command_that_brings_it(assay, tmp_path):
+    """A package that is not there: shadow numba with a finder that denies it."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.abc, sys\n"
+        "class Gone(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name.split('.')[0] == 'numba': raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Gone())\n"
+    )
+    from conftest import ROOT
+
+    done = assay("check", "gelu/njit", "--json", env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT / 'src'}"})
+    assert done.returncode == 0, done.stderr
+    assert {r["status"] for r in json.loads(done.stdout)["records"]} == {"skipped"}
+    assert "pip install numba" in done.stdout
+    strict = assay(
+        "check", "gelu/njit", "--json", "--strict", env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT / 'src'}"}
+    )
+    assert strict.returncode == 1
+
+
+def test_json_is_one_document_that_follows_its_schema(assay, tmp_path):
+    from pydantic import TypeAdapter
+
+    from assay.record import Record
+
+    out = tmp_path / "deep" / "records.json"
+    done = assay("check", "gelu/torch", "--dtype", "fp16,fp32", "--workloads", "3", "--json", "--out", out)
+    document = json.loads(done.stdout)
+    assert document == json.loads(out.read_text())
+    records = TypeAdapter(list[Record]).validate_python(document["records"])
+    assert [r.status for r in records] == ["pass", "pass"]
+    assert len({r.run for r in records}) == 1 and document["run"] == records[0].run
+
+
+def test_the_schema_in_the_docs_is_the_codes_own():
+    from pydantic import TypeAdapter
+
+    from assay.record import Record
+    from conftest import ROOT
+
+    kept = json.loads((ROOT / "docs" / "record.schema.json").read_text())
+    assert kept == TypeAdapter(Record).json_schema()
+
+
+def test_ctrl_c_keeps_what_was_done(tmp_path):
+    out = tmp_path / "kept.json"
+    from conftest import ROOT
+
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "assay",
+            "check",
+            "gelu/torch",
+            "gelu/njit",
+            "gelu_tanh/njit",
+            "silu/njit",
+            "-j",
+            "1",
+            "--out",
+            str(out),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"},
+    )
+    first = process.stdout.readline()
+    assert "gelu/torch" in first
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted" in rest and "Traceback" not in errors
+    document = json.loads(out.read_text())
+    assert document["interrupted"] is True
+    assert 1 <= len(document["records"]) < 12
+
+
+@pytest.mark.parametrize("verb", ["doctor", "list", "check", "run", "selftest"])
+def test_every_verb_explains_itself(verb, assay):
+    done = assay(verb, "--help")
+    assert done.returncode == 0 and "--json" in done.stdout

@@ -1,0 +1,172 @@
+"""The judge of numbers: sharp enough to see lower precision, blind to what rounding alone does."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay import inputs, library
+from assay.check import judge
+from assay.dtype import dtype
+from assay.workload import parse
+
+LOWER = {"fp32": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def verdict(op, workload, make):
+    drawn = inputs.generate(op, workload)
+    truth = judge.oracle(op, workload, drawn)
+    plain = judge.baseline(op, workload, drawn)
+    return judge.judge(make(op, workload, drawn, truth), truth, plain, {}, controls=True)
+
+
+def rounded(op, workload, drawn, truth):
+    return {n: truth.exact[n].to(t.dtype_in(workload).torch) for n, t in op.outputs.items()}
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, width=32))
+@settings(max_examples=300)
+def test_ulp_is_the_spacing_of_the_format(value):
+    expected = float(np.spacing(np.float32(abs(value)))) if abs(value) < 3.4028234e38 else 2.0**104
+    if abs(value) < 2.0**-126:
+        expected = 2.0**-149
+    assert float(judge.ulp(torch.tensor([value], dtype=torch.float64), dtype("fp32"))) == expected
+
+
+@pytest.mark.parametrize("name", sorted(library.ops()))
+@pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
+def test_the_rounded_oracle_passes_and_every_control_is_rejected(name, number):
+    op = library.ops()[name]
+    for values in ("normal", "offset", "wide"):
+        workload = parse(
+            ",".join(f"{a}={min(x.max, 13)}" for a, x in op.axes.items()) + f",dtype={number},values={values}", op
+        )
+        result = verdict(op, workload, rounded)
+        assert result.finding is None, (str(workload), result.finding)
+        assert all(result.controls.values()), (str(workload), result.controls)
+
+
+@pytest.mark.parametrize("name", sorted(library.ops()))
+@pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
+def test_zeros_a_constant_and_a_shuffle_fail(name, number):
+    op = library.ops()[name]
+    workload = parse(",".join(f"{a}={min(x.max, 11)}" for a, x in op.axes.items()) + f",dtype={number},seed=3", op)
+    for wrong in (
+        torch.zeros_like,
+        lambda t: torch.full_like(t, float(t.float().median())),
+        lambda t: t.flatten().roll(1).view_as(t),
+    ):
+        honest = verdict(op, workload, rounded)
+
+        def cheat(*args, wrong=wrong):
+            return {n: wrong(v) for n, v in rounded(*args).items()}
+
+        if (
+            any(v.numel() > 1 for v in rounded(op, workload, *_truth(op, workload)).values())
+            or wrong is torch.zeros_like
+        ):
+            assert honest.finding is None
+            assert verdict(op, workload, cheat).finding is not None
+
+
+def _truth(op, workload):
+    drawn = inputs.generate(op, workload)
+    return drawn, judge.oracle(op, workload, drawn)
+
+
+@pytest.mark.parametrize(
+    "name", ["gelu", "silu", "layernorm", "softmax", "rmsnorm", "ln_gelu", "euclidean_distance", "conv2d"]
+)
+@pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
+def test_lower_precision_inside_is_told_apart(name, number):
+    """Every step rounded to bf16 (fp16 for fp16): right to the eye, wrong by the format's own measure."""
+    op = library.ops()[name]
+    sizes = ",".join(
+        f"{a}={min(x.max, 5000 if len(op.axes) == 1 else 64 if len(op.axes) == 2 else 6)}" for a, x in op.axes.items()
+    )
+    workload = parse(f"{sizes},dtype={number}", op)
+
+    def stepwise(op, workload, drawn, truth):
+        low = LOWER[number]
+        return {
+            "out": _stepwise(name, {k: v.to(low) for k, v in drawn.items()}, workload, low).to(workload.dtype.torch)
+        }
+
+    assert verdict(op, workload, stepwise).finding is not None
+
+
+def _stepwise(name, x, workload, low):
+    """The op with every intermediate rounded to `low`."""
+    if name == "gelu":
+        return x["x"] * (((x["x"] * 0.70710678).to(low).float().erf().to(low) + 1) * 0.5)
+    if name == "silu":
+        return x["x"] / (1 + (-x["x"]).exp())
+    if name == "softmax":
+        e = (x["x"] - x["x"].amax(-1, keepdim=True)).exp()
+        return e / _sum(e, low)
+    if name == "rmsnorm":
+        return x["x"] / ((_sum(x["x"] * x["x"], low) / x["x"].shape[1] + workload.eps).sqrt()) * x["weight"]
+    if name in ("layernorm", "ln_gelu"):
+        centred = x["x"] - _sum(x["x"], low) / x["x"].shape[1]
+        y = centred / (_sum(centred * centred, low) / x["x"].shape[1] + workload.eps).sqrt() * x["weight"] + x["bias"]
+        return y if name == "layernorm" else y * ((y * 0.70710678).float().erf().to(low) + 1) * 0.5
+    if name == "euclidean_distance":
+        d = x["x"] - x["y"]
+        return _sum(d * d, low)[:, 0].sqrt()
+    return torch.nn.functional.conv2d(x["x"].float(), x["weight"].float(), None).to(low) + x["bias"][:, None, None]
+
+
+def _sum(x, low):
+    total = torch.zeros_like(x[:, :1])
+    for j in range(x.shape[1]):
+        total = (total + x[:, j : j + 1]).to(low)
+    return total
+
+
+def test_a_nan_out_of_place_is_found_and_named():
+    op = library.find_op("gelu")
+    workload = parse("n=100,dtype=fp32,values=special", op)
+
+    def swallow(op, workload, drawn, truth):
+        return {"out": rounded(op, workload, drawn, truth)["out"].nan_to_num(0.0)}
+
+    found = verdict(op, workload, swallow).finding
+    assert found is not None and found.detector == "nonfinite" and "the oracle nan" in found.what
+
+
+def test_an_extra_nan_is_found_too():
+    op = library.find_op("silu")
+    workload = parse("n=50,dtype=bf16", op)
+
+    def spoil(op, workload, drawn, truth):
+        out = rounded(op, workload, drawn, truth)["out"]
+        out[7] = math.nan
+        return {"out": out}
+
+    found = verdict(op, workload, spoil).finding
+    assert found is not None and found.detector == "nonfinite" and "`out`[7]" in found.what
+
+
+def test_a_kernel_that_rounds_its_inputs_to_half_fails_where_pytorch_itself_is_far_off():
+    """PyTorch's fp32 GELU is off by millions of plain ulps near −6; that must not excuse anyone."""
+    op = library.find_op("gelu")
+    workload = parse("n=4096,dtype=fp32,values=wide", op)
+
+    def half(op, workload, drawn, truth):
+        return {"out": torch.nn.functional.gelu(drawn["x"].half().float())}
+
+    assert verdict(op, workload, half).finding.detector == "values"
+
+
+def test_two_different_orders_of_summation_both_pass():
+    op = library.find_op("layernorm")
+    workload = parse("rows=16,cols=1000,dtype=fp32,values=offset", op)
+
+    def reversed_order(op, workload, drawn, truth):
+        flipped = {"x": drawn["x"].flip(-1), "weight": drawn["weight"].flip(-1), "bias": drawn["bias"].flip(-1)}
+        return {"out": judge.baseline(op, workload, flipped)["out"].flip(-1)}
+
+    assert verdict(op, workload, reversed_order).finding is None

@@ -1,0 +1,220 @@
+"""A user's own file is a first-class citizen, and every mistake in it is met with a message, not a traceback."""
+
+import json
+
+import pytest
+
+GOOD = """
+    import torch
+    from assay import kernel
+
+    @kernel("gelu")
+    def mine(x, *, out):
+        out.copy_(torch.nn.functional.gelu(x))
+"""
+OWN_OP = '''
+    import torch
+    import triton                      # never imported by the parent: the op does not need it
+    from assay import Axis, Tensor, kernel, op
+
+    SCALE = 3.0
+
+    def helper(x):
+        return x * SCALE
+
+    @op(axes={"n": Axis()}, inputs={"x": Tensor("n")}, outputs={"out": Tensor("n")}, magnitude=lambda x: 3 * x.abs())
+    def triple(x):
+        """Three times x."""
+        return helper(x)
+
+    @kernel("triple", backend="torch")
+    def good(x, *, out):
+        torch.mul(x, 3, out=out)
+
+    @kernel("triple", backend="torch", variant="bad")
+    def bad(x, *, out):
+        torch.mul(x, 3, out=out)
+        if x.numel() >= 17:
+            out[16] = 0
+'''
+CUDA = """
+    // assay: mine<T><<<cdiv(n, 128), 128>>>(x, out, n)
+    #include <assay/vector.cuh>
+    template <typename T> __global__ void mine(const T* x, T* y, long long n) {
+      const long long i = blockIdx.x * 128ll + threadIdx.x;
+      if (i < n) y[i] = rounded<T>(widen(x[i]));
+    }
+"""
+
+
+def records(done):
+    document = json.loads(done.stdout)
+    assert document["schema"] == 1
+    return document["records"]
+
+
+def test_one_decorator_is_enough_and_it_works_from_any_directory(assay, write, tmp_path):
+    write("mine.py", GOOD)
+    done = assay("check", "mine.py", "--dtype", "bf16", "--workloads", "5", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (record,) = records(done)
+    assert (record["kernel"], record["status"]) == ("gelu/torch:mine", "pass")
+    assert record["evidence"]["workloads"] == 5
+    assert record["source"]["file"].endswith("mine.py") and record["provenance"]["packages"]["torch"]
+
+
+def test_an_op_of_the_users_own_finds_the_wrong_kernel_and_shrinks_it(assay, write, tmp_path):
+    write("own.py", OWN_OP)
+    done = assay("check", "own.py", "--dtype", "fp32", "--workloads", "20", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    good, bad = sorted(records(done), key=lambda r: r["kernel"] != "triple/torch:good")
+    assert good["status"] == "pass"
+    assert bad["status"] == "fail" and bad["workload"] == "n=17,dtype=fp32"
+    assert "`out`[16] is 0" in bad["reason"]
+    again = assay(*bad["replay"].split()[1:], "--json", cwd=tmp_path)
+    assert again.returncode == 1
+    assert [r["status"] for r in records(again) if r["kernel"] == "triple/torch:bad"] == ["fail"]
+
+
+def test_a_bare_cu_file_is_compiled_where_there_is_no_gpu(assay, write, tmp_path):
+    from assay import host
+
+    write("mine.cu", CUDA)
+    done = assay("check", "mine.cu", "--op", "gelu", "--target", "sm_80", "--dtype", "fp16", "--json", cwd=tmp_path)
+    (record,) = records(done)
+    if host.runs_on_gpu():
+        assert record["status"] == "fail"  # it is the identity
+        return
+    assert record["status"] == "compiled"
+    (artifact,) = record["artifacts"]
+    assert artifact["name"] == "mine<__half>" and artifact["target"] == "sm_80"
+    assert artifact["ptx_bytes"] > 500 and artifact["cubin_bytes"] > 1000 and len(artifact["text_hash"]) == 16
+
+
+BAD = {
+    "no such op": (
+        'from assay import kernel\n@kernel("gelo")\ndef f(x, *, out): ...\n',
+        "f.py:3: no op called 'gelo'",
+        "gelu",
+    ),
+    "syntax error": ("from assay import kernel\ndef f(x:\n", "f.py:2:", "mend the syntax"),
+    "no kernel": ("x = 1\n", "no kernel in this file", "@kernel"),
+    "no output": (
+        'from assay import kernel\n@kernel("gelu")\ndef f(x): ...\n',
+        "f.py:3: f does not take the output `out`",
+        "def f(x, *, out)",
+    ),
+    "too few inputs": (
+        'from assay import kernel\n@kernel("axpy")\ndef f(*, out): ...\n',
+        "axpy has 2 inputs",
+        "def f(x, y",
+    ),
+    "unknown parameter": (
+        'from assay import kernel\n@kernel("gelu")\ndef f(x, *, out, wat): ...\n',
+        "asks for `wat`",
+        "it gives",
+    ),
+    "not a literal": (
+        'from assay import kernel\nN="gelu"\n@kernel(N)\ndef f(x, *, out): ...\n',
+        "literals only",
+        "@kernel",
+    ),
+    "no such backend": (
+        'from assay import kernel\n@kernel("gelu", backend="jax")\ndef f(x, *, out): ...\n',
+        "no backend called 'jax'",
+        "one of",
+    ),
+    "broken op": (
+        "from assay import op, Tensor\n@op(axes={}, inputs={}, outputz={})\ndef g(): ...\n"
+        "from assay import kernel\n@kernel('g')\ndef f(*, out): ...\n",
+        "the op's declaration failed",
+        "@op",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_mistake_is_met_with_the_line_and_what_to_do(name, assay, write, tmp_path):
+    source, complaint, advice = BAD[name]
+    (tmp_path / "f.py").write_text(source)
+    done = assay("check", "f.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert complaint in done.stderr and advice in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_a_compilers_complaint_is_quoted_with_file_and_line(assay, write, tmp_path):
+    write("bad.cu", CUDA.replace("widen(x[i])", "wide(x[i])"))
+    done = assay("check", "bad.cu", "--op", "gelu", "--dtype", "fp32", cwd=tmp_path)
+    assert done.returncode == 1
+    text = " ".join(done.stdout.split())
+    assert 'bad.cu(6): error: identifier "wide" is undefined' in text
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("comment", "complaint"),
+    [
+        ("mine<T>(x, out, n)", "cannot be read"),
+        ("mine<T><<<cdiv(m, 2), 1>>>(x, out, n)", "names 'm'"),
+        ("mine<T><<<open('f'), 1>>>(x, out, n)", "may not say"),
+    ],
+)
+def test_a_launch_comment_that_makes_no_sense_is_explained(comment, complaint, assay, write, tmp_path):
+    write("odd.cu", CUDA.replace("mine<T><<<cdiv(n, 128), 128>>>(x, out, n)", comment))
+    done = assay("check", "odd.cu", "--op", "gelu", "--dtype", "fp32", cwd=tmp_path)
+    assert complaint in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("check",), "check what?"),
+        (("check", "gelu/jax"), "no kernel called 'gelu/jax'"),
+        (("check", "nothing.py"), "no file called"),
+        (("check", "x.cu"), "which op does it compute"),
+        (("check", "gelu", "--dtype", "fp8"), "no dtype called 'fp8'"),
+        (("check", "gelu", "--target", "sm90"), "no target called 'sm90'"),
+        (("check", "gelu/torch", "--workload", "n=5,m=2"), "gelu has no 'm'"),
+        (("check", "gelu/torch", "--param", "BLOCK"), "not name=value"),
+        (("selftest", "no_such_entry"), "no_such_entry"),
+    ],
+)
+def test_wrong_use_exits_with_2_and_says_what_to_do(arguments, complaint, assay, tmp_path):
+    done = assay(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert complaint in done.stderr and "→" in done.stderr
+    assert done.stdout == ""
+
+
+def test_in_a_test_it_is_one_line_with_the_same_evidence(tmp_path):
+    import importlib.util
+    import textwrap
+
+    import assay
+
+    file = tmp_path / "wrong.py"
+    file.write_text(textwrap.dedent(GOOD.replace("gelu(x)", "relu(x)")))
+    spec = importlib.util.spec_from_file_location("wrong", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with pytest.raises(assay.check.KernelFailed, match=r"gelu/torch:mine \[n=\d+,dtype=fp32") as caught:
+        assay.verify(module.mine, dtypes="fp32", workloads=5)
+    assert "the oracle" in str(caught.value) and "replay: assay check" in str(caught.value)
+
+
+def test_a_kernel_that_only_returns_says_so_and_is_judged(tmp_path):
+    import textwrap
+
+    import assay
+
+    file = tmp_path / "returning.py"
+    file.write_text(
+        textwrap.dedent(GOOD)
+        .replace('@kernel("gelu")', '@kernel("gelu", returns=True)')
+        .replace("def mine(x, *, out)", "def mine(x)")
+        .replace("out.copy_(torch.nn.functional.gelu(x))", "return torch.nn.functional.gelu(x)")
+    )
+    (record,) = assay.check(file, dtypes="fp32", workloads=4)
+    assert record.status == "pass"

@@ -1,0 +1,102 @@
+"""Whatever a kernel does to its process becomes a failed record that says so; the rest of the run goes on."""
+
+import time
+
+import pytest
+
+import assay
+from assay.check.verb import Options, plan, run
+
+KERNELS = {
+    "crash": ("crash", "SIGSEGV", "import ctypes; ctypes.string_at(0)"),
+    "abort": ("crash", "SIGABRT", "import os; os.abort()"),
+    "exit": ("exit", "SystemExit", "import sys; sys.exit(0)"),
+    "hard_exit": ("exit", "exit code 3", "import os; os._exit(3)"),
+    "hang": ("timeout", "no answer within", "while True: pass"),
+    "flood": ("flood", "printed more than", "import sys\n    while True: sys.stdout.write('verdict: pass\\n' * 1000)"),
+    "fork": (
+        "fork",
+        "forked",
+        "import os\n    if os.fork() == 0: os._exit(0)\n    out.copy_(torch.nn.functional.gelu(x))",
+    ),
+    "raise": ("exception", "KeyError: 'no such thing'", "raise KeyError('no such thing')"),
+    "memory": ("memory", "GiB of memory", "keep = [bytearray(b'x' * (1 << 28)) for _ in range(1000)]"),
+}
+
+
+def source(body):
+    head = 'import torch\nfrom assay import kernel\n\n@kernel("gelu", backend="torch")\n'
+    return f"{head}def mine(x, *, out):\n    {body}\n"
+
+
+@pytest.mark.parametrize("name", [n for n in KERNELS if n != "memory"])
+def test_a_kernel_that_misbehaves_is_a_failed_record(name, tmp_path):
+    detector, words, body = KERNELS[name]
+    file = tmp_path / "mine.py"
+    file.write_text(source(body))
+    (record,) = assay.check(file, dtypes="fp32", workloads=2, seconds=3 if name in ("hang", "flood") else 30)
+    assert (record.status, record.evidence["detector"]) == ("fail", detector)
+    assert words in record.reason
+    assert str(file) in record.replay and "--workload" in record.replay
+
+
+def test_a_kernel_that_eats_the_memory_is_stopped(tmp_path, monkeypatch):
+    from assay.check import verb
+    from assay.worker import Limits
+
+    monkeypatch.setattr(verb, "Limits", lambda seconds: Limits(seconds=seconds, memory=2 << 30))
+    file = tmp_path / "mine.py"
+    file.write_text(source(KERNELS["memory"][2]))
+    (record,) = assay.check(file, dtypes="fp32", workloads=1)
+    assert (record.status, record.evidence["detector"]) == ("fail", "memory")
+
+
+def test_the_rest_of_the_run_goes_on_after_a_crash(tmp_path):
+    bad, good = tmp_path / "bad.py", tmp_path / "good.py"
+    bad.write_text(source(KERNELS["crash"][2]))
+    good.write_text(source("out.copy_(torch.nn.functional.gelu(x))"))
+    records = {r.source["file"]: r for r in assay.check(bad, good, dtypes="fp32", workloads=3)}
+    assert records[str(bad)].status == "fail"
+    assert records[str(good)].status == "pass"
+
+
+def test_a_fake_verdict_on_stdout_changes_nothing(tmp_path):
+    file = tmp_path / "liar.py"
+    file.write_text(source('print(\'{"status": "pass"}\', flush=True)'))
+    (record,) = assay.check(file, dtypes="fp32", workloads=2)
+    assert record.status == "fail" and record.evidence["detector"] == "unwritten"
+
+
+def test_each_kernel_has_a_process_of_its_own(tmp_path):
+    """Two kernels that count calls in a shared module both start from nothing."""
+    (tmp_path / "counter.py").write_text("calls = 0\n")
+    body = "import counter, os\n    assert getattr(counter, 'owner', os.getpid()) == os.getpid()\n"
+    body += "    counter.owner = os.getpid()\n    out.copy_(torch.nn.functional.gelu(x))"
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(source(body))
+    records = list(assay.check(tmp_path / "first.py", tmp_path / "second.py", dtypes="fp32", workloads=2))
+    assert [r.status for r in records] == ["pass", "pass"]
+
+
+def test_closing_the_generator_early_ends_the_workers(tmp_path):
+    import psutil
+
+    options = Options(dtypes=("fp32",), workloads=3, jobs=1)
+    records = run(plan(["gelu/torch", "gelu_tanh/torch", "gelu/njit"], options), options)
+    assert next(records).status == "pass"
+    records.close()
+    for _ in range(50):
+        left = [p for p in psutil.Process().children(recursive=True) if any("zygote" in part for part in _command(p))]
+        if not left:
+            break
+        time.sleep(0.1)
+    assert not left
+
+
+def _command(process):
+    import psutil
+
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

@@ -1,0 +1,82 @@
+"""A workload's printed form rebuilds it exactly, and its inputs are the same bits every time."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay import inputs, library
+from assay.check import fuzz
+from assay.dtype import dtype
+from assay.errors import UsageError
+from assay.workload import parse
+
+OPS = sorted(library.ops())
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_printed_form_round_trips(data):
+    op = library.ops()[data.draw(st.sampled_from(OPS))]
+    workload = data.draw(fuzz.workloads(op, dtype(data.draw(st.sampled_from(op.dtypes))), 512))
+    assert parse(str(workload), op) == workload
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_inputs_are_reproducible_and_fresh_values_differ(data):
+    import torch
+
+    op = library.ops()[data.draw(st.sampled_from(OPS))]
+    workload = data.draw(fuzz.workloads(op, dtype(data.draw(st.sampled_from(op.dtypes))), 256))
+    first, again, fresh = (inputs.generate(op, workload, v) for v in (0, 0, 1))
+    for name, value in first.items():
+        assert tuple(value.shape) == op.shape(op.inputs[name], workload)
+        assert torch.equal(value.nan_to_num(0.5), again[name].nan_to_num(0.5))
+    big = max(first, key=lambda n: first[n].numel())
+    if first[big].numel() > 8:
+        assert not torch.equal(first[big].nan_to_num(0.5), fresh[big].nan_to_num(0.5))
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_edges_are_inside_the_contract_and_include_an_empty_or_single_one(name):
+    op = library.ops()[name]
+    edges = list(fuzz.edges(op, dtype("fp32"), 4096))
+    assert len(edges) == len(set(edges)) >= 5
+    assert all(op.allows(w) for w in edges)
+    assert any(all(v <= 1 for _, v in w.axes) for w in edges)
+    assert {w.values for w in edges} >= {"normal", "offset", "special", "wide"}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("n=x", "invalid literal"),
+        ("m=3", "has no 'm'"),
+        ("n", "not name=value"),
+        ("n=-1", "outside 0"),
+        ("dtype=fp8", "no dtype"),
+        ("values=odd", "no such kind"),
+        ("strided=x", "must be contiguous"),
+        ("without=x", "not optional"),
+    ],
+)
+def test_a_malformed_workload_says_what_is_wrong_and_how_to_write_it(text, complaint):
+    with pytest.raises(UsageError, match=complaint) as caught:
+        parse(text, library.find_op("gelu"))
+    assert caught.value.fix
+
+
+def test_a_failing_workload_is_made_as_small_as_it_can_be():
+    op = library.find_op("row_scale")
+    start = parse("rows=977,cols=1021,dtype=bf16,seed=77,values=wide,offset=3", op)
+    found = fuzz.shrink(op, start, lambda w: w.rows >= 13 and w.cols >= 129 and w.offset > 0)
+    assert str(found) == "rows=13,cols=129,dtype=bf16,offset=3"
+
+
+def test_fuzzing_tries_as_many_different_workloads_as_asked():
+    op = library.find_op("gelu")
+    seen = []
+    count = fuzz.explore(op, dtype("fp32"), 60, 1 << 17, 0, lambda w: bool(seen.append(str(w))))
+    assert count == len(set(seen)) == 60
+    sizes = {dict(p.split("=") for p in s.split(","))["n"] for s in seen}
+    assert {"0", "1"} <= sizes and len(sizes) > 30
