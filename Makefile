@@ -7,8 +7,8 @@ SHELL := bash
 comma    := ,
 PYTHON3  ?= python3
 BIN      := .venv/bin
-DEMO     ?= $(BIN)/assay run --demo
 RESULTS  ?= assay-results
+DEMO     ?= $(BIN)/assay run gelu layernorm conv2d transpose --dtype fp32,bf16 --workloads 8 --out $(RESULTS)/demo.json
 PYTEST   ?= $(BIN)/pytest -n 2 -m "not gpu and not browser"
 
 # wheelhouse: the other machine's Python and processor, and the largest slice

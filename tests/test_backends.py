@@ -127,3 +127,34 @@ def test_kernels_and_ops_are_read_without_running_the_file(tmp_path):
     assert kernel.name == "double/njit:mine"
     assert kernel.tune == {"B": [1, 2]} and kernel.scratch == {"s": ("fp32", "n")}
     assert kernel.parameters == ("x", "out", "s", "B")
+
+
+@pytest.mark.parametrize("kind", ["ptx", "cubin"])
+def test_kernels_in_a_binary_are_found_by_their_demangled_names(kind, tmp_path):
+    from assay.backends.cuda import Binary
+    from assay.errors import UsageError
+
+    artifact = nvrtc.build(SOURCE, FILE, NAME, Target("sm_90"))
+    file = tmp_path / f"gelu.{kind}"
+    file.write_bytes(getattr(artifact, kind))
+    binary = Binary(file)
+    assert binary.symbols == {NAME: artifact.symbol}
+    assert binary["gelu<__nv_bfloat16,8,Erf>"].name
+    with pytest.raises(UsageError, match="holds no kernel called relu") as caught:
+        binary["relu"]
+    assert NAME in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_Z4geluI13__nv_bfloat16Li8E3ErfEvPKT_PS2_x", "gelu<__nv_bfloat16, 8, Erf>"),
+        ("_Z4geluIfLi4EEvPKT_PS0_x", "gelu<float, 4>"),
+        ("_ZN5outer5innerIdEEvPT_", "outer::inner<double>"),
+        ("plain_c", "plain_c"),
+    ],
+)
+def test_names_are_demangled_to_what_the_source_calls_them(symbol, name):
+    from assay.isa.names import instance
+
+    assert instance(symbol) == name

@@ -40,14 +40,10 @@ def test_a_kernel_that_misbehaves_is_a_failed_record(name, tmp_path):
     assert str(file) in record.replay and "--workload" in record.replay
 
 
-def test_a_kernel_that_eats_the_memory_is_stopped(tmp_path, monkeypatch):
-    from assay.check import verb
-    from assay.worker import Limits
-
-    monkeypatch.setattr(verb, "Limits", lambda seconds: Limits(seconds=seconds, memory=2 << 30))
+def test_a_kernel_that_eats_the_memory_is_stopped(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(source(KERNELS["memory"][2]))
-    (record,) = assay.check(file, dtypes="fp32", workloads=1)
+    (record,) = assay.check(file, dtypes="fp32", workloads=1, memory=2 << 30)
     assert (record.status, record.evidence["detector"]) == ("fail", "memory")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,9 @@ from assay import host
 from assay.backends import nvrtc
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
 from assay.dtype import dtype
+from assay.errors import UsageError
+from assay.isa import cubin as cubins
+from assay.isa.names import canonical, instance
 from assay.target import Target
 
 if TYPE_CHECKING:
@@ -97,25 +101,64 @@ class Source:
             return nvcc.build(self.text, str(self.file), name, target, self.options)
         return nvrtc.build(self.text, str(self.file), name, target, (f"-I{self.file.parent}", *self.options))
 
+    def load(self, name: str) -> Any:
+        """Build one instance for this GPU and load it. sm_90 is built as sm_90a, as Triton does: wgmma needs it."""
+        from cuda.core import ObjectCode
+
+        gpu = host.gpu()
+        assert gpu is not None
+        artifact = self.build(name, Target("sm_90a") if str(gpu.target) == "sm_90" else gpu.target)
+        _built.append(artifact)
+        return ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol)
+
+
+class Binary:
+    """A cubin or PTX file, its kernels by demangled names: `Binary("x.cubin")["gelu<float, 4>"](grid, block, …)`."""
+
+    def __init__(self, file: str | Path) -> None:
+        self.file = Path(file)
+        self.data = self.file.read_bytes()
+        self._functions: dict[str, Function] = {}
+
+    @cached_property
+    def symbols(self) -> dict[str, str]:
+        """Demangled name → symbol, of every kernel in the file."""
+        if self.data[:4] == b"\x7fELF":
+            found = [f.symbol for f in cubins.functions(self.data)]
+        else:
+            found = re.findall(r"\.entry\s+(\w+)", self.data.decode())
+        return {instance(symbol): symbol for symbol in found}
+
+    def __getitem__(self, name: str) -> Function:
+        if canonical(name) not in self.symbols:
+            raise UsageError(f"{self.file} holds no kernel called {name}", fix=f"it holds: {', '.join(self.symbols)}")
+        if name not in self._functions:
+            self._functions[name] = Function(self, name)
+        return self._functions[name]
+
+    def load(self, name: str) -> Any:
+        from cuda.core import ObjectCode
+
+        load = ObjectCode.from_cubin if self.data[:4] == b"\x7fELF" else ObjectCode.from_ptx
+        return load(self.data).get_kernel(self.symbols[canonical(name)])
+
+    def build(self, name: str, target: Target) -> Any:
+        raise UsageError(f"{self.file} is built already", fix="launch it on a machine with a GPU")
+
 
 class Function:
     """One instance of a kernel, built when first launched."""
 
-    def __init__(self, source: Source, name: str) -> None:
+    def __init__(self, source: Source | Binary, name: str) -> None:
         self.source, self.name = source, name
         self._dynamic_shared = 0
 
     @cached_property
     def _loaded(self) -> Any:
-        from cuda.core import Device, ObjectCode
+        from cuda.core import Device
 
         Device().set_current()
-        gpu = host.gpu()
-        assert gpu is not None
-        name = str(gpu.target)
-        artifact = self.source.build(self.name, Target(name + "a" if name == "sm_90" else name))
-        _built.append(artifact)
-        return ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol)
+        return self.source.load(self.name)
 
     def __call__(self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any, shared: int = 0) -> None:
         """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay import provenance
+from assay import library, provenance
 from assay.backends import Availability, Level, backend
 from assay.check import fuzz, trial
 from assay.check.judge import Finding
@@ -147,11 +147,8 @@ class Job:
 
     def replay(self, workload: Workload | None) -> str:
         """The command that does this again."""
-        name = (
-            str(self.kernel.file)
-            if self.kernel.file and not provenance.source_of(self.kernel.file)["file"].startswith("assay/")
-            else self.kernel.name
-        )
+        inside = self.kernel.file is None or library.ROOT in self.kernel.file.parents
+        name = self.kernel.name if inside else str(self.kernel.file)
         op = f" --op {self.op.name}" if self.kernel.launches else ""
         which = f" --workload {shlex.quote(str(workload))}" if workload else f" --dtype {self.dtype}"
         return f"assay check {name}{op}{which}"

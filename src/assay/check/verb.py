@@ -36,6 +36,8 @@ class Options:
     """How many to try; None: 60 where the kernel runs natively, 15 where it is interpreted."""
     target: Target = field(default_factory=lambda: host_target())
     seconds: float = Limits.seconds
+    memory: int | None = None
+    """Resident bytes a worker may use; None: most of the machine's."""
     jobs: int | None = None
     seed: int = 0
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -95,7 +97,8 @@ def run(jobs: list[Job], options: Options, started: Callable[[Job], None] | None
         waiting.put(group)
     done: queue.SimpleQueue[Record | BaseException | None] = queue.SimpleQueue()
     stop = threading.Event()
-    with Pool(Limits(seconds=options.seconds)) as pool:
+    limits = Limits(options.seconds, options.memory) if options.memory else Limits(options.seconds)
+    with Pool(limits) as pool:
         settings = Settings(
             pool, PlainTorch(pool), options.target, options.workloads, options.seed, options.parameters, options.run,
             threads=max(2, (os.cpu_count() or 2) // side_by_side), stop=stop,

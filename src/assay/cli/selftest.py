@@ -24,7 +24,8 @@ def selftest(
     strict: Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")] = False,
 ) -> None:
     """Test the tester: every wrong or cheating kernel of the corpus must be caught, and its mended twin must pass."""
-    from assay.selftest import entries, selftest
+    from assay.selftest import selftest
+    from assay.selftest.entry import entries
 
     chosen = entries(what)
     terminal = screen.console()
@@ -44,9 +45,7 @@ def _line(record: Record, width: int) -> str:
     from rich.markup import escape
 
     evidence = record.evidence
-    caught = (
-        f"caught by [bold]{evidence['caught_by']}[/], twin {evidence['twin']}"
-        if str(record.status) == "pass"
-        else escape(record.reason)
-    )
-    return f"{record.kernel:<{width}}  {screen.status_text(record.status)}  {caught}  [dim]{escape(evidence.get('entry', ''))}[/]"
+    seen = f"caught by [bold]{evidence.get('caught_by')}[/], twin {evidence.get('twin')}"
+    caught = seen if str(record.status) == "pass" else escape(record.reason)
+    what = escape(evidence.get("entry", ""))
+    return f"{record.kernel:<{width}}  {screen.status_text(record.status)}  {caught}  [dim]{what}[/]"
