@@ -60,7 +60,8 @@ def test_a_binary_is_loaded_and_launched_by_its_demangled_name(kind, compiler, t
 def test_a_launch_the_device_refuses_is_an_error_not_silence(tmp_path):
     file = tmp_path / "wide.cu"
     file.write_text(
-        "// assay: wide<T><<<1, 2048>>>(x, out, n)\ntemplate <typename T> __global__ void wide(const T* x, T* y, long long n) {}\n"
+        "// assay: wide<T><<<1, 2048>>>(x, out, n)\n"
+        "template <typename T> __global__ void wide(const T* x, T* y, long long n) {}\n"
     )
     (record,) = assay.check(file, op="gelu", dtypes="fp32", workloads=2)
     assert record.status == "fail" and record.evidence["detector"] == "launch"

@@ -37,7 +37,8 @@ def render() -> str:
 def _device(records: list[dict]) -> str:
     p = records[0]["provenance"]
     packages = ", ".join(f"{n} {v}" for n, v in p["packages"].items())
-    return f"## {p['gpu'] or p['cpu']}\n\nDriver {p['driver']}, Python {p['python']}, {packages}. Taken {p['time'][:10]}.\n"
+    made_with = f"Driver {p['driver']}, Python {p['python']}, {packages}. Taken {p['time'][:10]}."
+    return f"## {p['gpu'] or p['cpu']}\n\n{made_with}\n"
 
 
 def _checked(records: list[dict]) -> str:
@@ -46,6 +47,7 @@ def _checked(records: list[dict]) -> str:
         s: sum(r["status"] == s for r in records) for s in ("pass", "fail", "compiled", "skipped", "inconclusive")
     }
     workloads = sum(r["evidence"].get("workloads", 0) for r in records)
+    kernels = len({r["kernel"] for r in records})
     counts = ", ".join(f"{n} {s}" for s, n in statuses.items() if n)
     cells: dict[tuple[str, str], list[dict]] = {}
     for record in records:
@@ -54,8 +56,8 @@ def _checked(records: list[dict]) -> str:
     ops = dict.fromkeys(op for op, _ in cells)
     lines = [
         f"### check: {counts}\n",
-        f"{len({r['kernel'] for r in records})} kernels, {workloads} workloads. In each cell the worst error over all dtypes",
-        "and variants, as a share of its limit (docs/check.md); ~ marks a kernel that is not bitwise deterministic,",
+        f"{kernels} kernels, {workloads} workloads. In each cell the worst error over all",
+        "dtypes and variants, as a share of its limit (docs/check.md); ~ marks one that is not bitwise deterministic,",
         "† one whose source has changed since.\n",
         "| op | " + " | ".join(BACKENDS) + " |",
         "|---|" + "---|" * len(BACKENDS),

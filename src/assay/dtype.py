@@ -24,8 +24,8 @@ class DType:
     """Exponent of the smallest normal number."""
     max: float = 0.0
     poisons: tuple[int, ...] = ()
-    """Bit patterns to find unwritten elements by: two NaNs with odd payloads, and a number of ordinary size, which shows
-    a kernel that adds to what it finds."""
+    """Bit patterns to find unwritten elements by: two NaNs with odd payloads, and a number of ordinary size, which
+    shows a kernel that adds to what it finds."""
 
     @property
     def is_float(self) -> bool:

@@ -12,6 +12,8 @@ from assay.workload import Workload
 if TYPE_CHECKING:
     import torch
 
+_BLOCK = 134_217_689
+"""The largest prime below 2**27."""
 FRESH = 3
 """Variations of one workload's values that a trial uses."""
 
@@ -34,6 +36,18 @@ def generate(op: Op, workload: Workload, variation: int = 0) -> dict[str, torch.
     return {name: drawn[name] for name in op.present(workload)}
 
 
+def _normal(shape: tuple[int, ...], rng: torch.Generator) -> torch.Tensor:
+    """Unit normals. A huge tensor repeats a block whose length is a prime, so that no power of two of elements away
+    stands the same value: an index that wraps around is still seen."""
+    import torch
+
+    total = math.prod(shape)
+    if total <= _BLOCK:
+        return torch.randn(shape, generator=rng, dtype=torch.float32)
+    block = torch.randn(_BLOCK, generator=rng, dtype=torch.float32)
+    return block.repeat(-(-total // _BLOCK))[:total].view(shape)
+
+
 def _draw(tensor: Tensor, shape: tuple[int, ...], workload: Workload, rng: torch.Generator) -> torch.Tensor:
     import torch
 
@@ -42,7 +56,7 @@ def _draw(tensor: Tensor, shape: tuple[int, ...], workload: Workload, rng: torch
     kind = workload.values
     if kind == "beyond":
         low, high = -limit, limit
-    normal = torch.randn(shape, generator=rng, dtype=torch.float32)
+    normal = _normal(shape, rng)
     if kind == "small":
         values = normal * 2.0**-10
     elif kind == "offset":
@@ -52,7 +66,7 @@ def _draw(tensor: Tensor, shape: tuple[int, ...], workload: Workload, rng: torch
         values = torch.exp2(exponents.double()) * normal.sign()
     else:
         values = normal
-    values = values.clamp(low, high)
+    values = values.clamp_(low, high)
     specials = (math.nan, math.inf, -math.inf) if kind == "beyond" else tensor.specials
     if kind in ("special", "beyond") and specials and values.numel():
         count = max(1, min(8, values.numel() // 64))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 from assay import host
@@ -25,6 +27,34 @@ class Numba(Backend):
             Level.INTERPRET, f"{no_gpu()}: Numba's simulator", "run it on a machine with an NVIDIA GPU", "numba-sim"
         )
 
+    def prepare(self, mode: str) -> None:
+        if mode == "numba-sim":
+            sys.setswitchinterval(1e-4)  # the simulator polls its threads; at Python's 5 ms each barrier takes 10
+            _share_arrays_between_threads()
+
+
+def _share_arrays_between_threads() -> None:
+    """In the simulator two threads that ask for a shared array at once may each get their own."""
+    import numpy as np
+    from numba import types
+    from numba.cuda.simulator import kernelapi as simulator
+    from numba.np.numpy_support import as_dtype
+
+    shared: Any = simulator.FakeCUDAShared
+    original, lock = shared.array, threading.Lock()
+
+    def array(self: Any, shape: Any, dtype: Any, alignment: Any = None) -> Any:
+        if shape == 0:  # dynamic shared memory, one buffer for all
+            return original(self, shape, dtype, alignment)
+        caller = sys._getframe(1)
+        with lock:
+            key = (caller.f_code.co_filename, caller.f_lineno)
+            if key not in self._allocations:
+                self._allocations[key] = np.empty(shape, as_dtype(dtype) if isinstance(dtype, types.Type) else dtype)
+            return self._allocations[key]
+
+    shared.array = array
+
 
 def launch(kernel: Any, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any) -> None:
     """Start `kernel` on torch's current stream. Tensors become arrays on the same memory, bf16 as its uint16 bits
@@ -47,7 +77,11 @@ def _array(tensor: torch.Tensor) -> Any:
     from numba import cuda
 
     plain = tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor
-    return cuda.as_cuda_array(plain) if tensor.is_cuda else plain.numpy()
+    if tensor.is_cuda:
+        return cuda.as_cuda_array(plain)
+    from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+    return FakeCUDAArray(plain.numpy())  # a plain numpy array would be copied, and refused where its rows lie apart
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ class Triton(Backend):
     def prepare(self, mode: str) -> None:
         if mode == "triton-interpret":
             _round_to_nearest_even()
+            _multiply_bf16_as_numbers()
 
 
 def _round_to_nearest_even() -> None:
@@ -46,6 +47,25 @@ def _round_to_nearest_even() -> None:
         return np.where(np.isnan(data), np.uint32(0x7FC0), rounded).astype(np.uint16)
 
     interpreter._convert_float = convert
+
+
+def _multiply_bf16_as_numbers() -> None:
+    """The interpreter keeps bf16 as uint16, and its tl.dot multiplies those integers."""
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    original = interpreter.InterpreterBuilder.create_dot
+
+    def widen(handle: Any) -> Any:
+        if handle.dtype.scalar != tl.bfloat16:
+            return handle
+        return interpreter.TensorHandle((handle.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
+
+    def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
+        return original(self, widen(a), widen(b), *rest)
+
+    interpreter.InterpreterBuilder.create_dot = create_dot
 
 
 BACKEND = Triton()

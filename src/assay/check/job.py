@@ -15,7 +15,7 @@ from assay.backends import Availability, Level, backend
 from assay.check import fuzz, trial
 from assay.check.judge import Finding
 from assay.check.plain import PlainTorch
-from assay.check.trial import Layout, Outcome
+from assay.check.trial import Conditions, Layout, Outcome
 from assay.dtype import DType
 from assay.kernel import Kernel
 from assay.op import Op
@@ -160,13 +160,12 @@ class Job:
         holder = [worker]
         threads = settings.threads if self.kernel.address.backend == "njit" else 1
         prior = settings.plain.prior(self.op, self.dtype, here.device)
+        conditions = Conditions(here, settings.plain, prior, settings.parameters, threads)
 
         def attempt(workload: Workload) -> Outcome:
             worker = holder[0] or settings.pool.worker(self.kernel.address.backend, here.mode)
             holder[0] = worker
-            outcome = trial.run(
-                worker, self.kernel, self.op, workload, here, settings.plain, prior, settings.parameters, threads
-            )
+            outcome = trial.run(worker, self.kernel, self.op, workload, conditions)
             if outcome.lost:
                 worker.close()
                 holder[0] = None

@@ -219,6 +219,27 @@ def _joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) ->
     return {k: max(v, near[k]) for k, v in seen.items()}
 
 
+def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior) -> Judgement:
+    """For slices of a huge workload: NaN and Inf in place, and no error beyond what the prior allows."""
+    errors = []
+    for name, value in outputs.items():
+        exact, number = truth.exact[name], dtype(value.dtype)
+        rounded, got = exact.to(value.dtype).double(), value.double()
+        if wrong := _non_finite(name, got, rounded, exact, number):
+            return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
+        unit = _unit(rounded, truth.magnitude[name], number)
+        error = ((got - exact).abs() / unit).nan_to_num(nan=0.0).flatten()
+        worst, place = (v.item() for v in error.max(0))
+        theirs = max((figures["max"] for figures in prior.get(name, {}).values()), default=0.0)
+        share = worst / max(2.0 if number.itemsize >= 4 else 1.0, SLACK * theirs)
+        ratio = worst / theirs if theirs else 1.0
+        errors.append(Errors(name, {"max": worst}, {"max": theirs}, share, ratio, "maximum over the slice"))
+        if share > 1:
+            what = _explain(errors[-1], value, rounded, unit, int(place))
+            return Judgement(Finding("values", what), tuple(errors), {})
+    return Judgement(None, tuple(errors), {})
+
+
 def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> None:
     """Add PyTorch's errors on one sample to a prior."""
     for name, value in plain.items():

@@ -6,13 +6,16 @@ than 2**27 elements) runs once."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay import inputs as drawing
 from assay.backends import Availability
-from assay.check.judge import Errors, Finding, Oracle, Prior, baseline, beyond, judge, oracle
+from assay.check.judge import Errors, Finding, Oracle, Prior, beyond, judge, judge_maximum, oracle
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.kernel import Kernel
@@ -36,6 +39,8 @@ _RUNS = (
 HUGE = 1 << 27
 """Elements from which a workload runs once and is judged in slices."""
 _SLICE = 1 << 24
+_ONE_AT_A_TIME = threading.Lock()
+"""Two huge workloads at once would not fit into memory."""
 _LATE = {"values": 0, "buffers": 1, "bands": 0, "poison": 0, "late": True}
 _STRIDE_GAP = 3
 """Elements between the rows of a strided input: odd, so that rows lose their alignment too."""
@@ -133,19 +138,26 @@ def message(
     }
 
 
-def run(
-    worker: Worker,
-    kernel: Kernel,
-    op: Op,
-    workload: Workload,
-    here: Availability,
-    plain: PlainTorch,
-    prior: Prior,
-    parameters: dict[str, Any],
-    threads: int,
-) -> Outcome:
+@dataclass(frozen=True)
+class Conditions:
+    """What stays the same over the workloads of one kernel and dtype."""
+
+    here: Availability
+    plain: PlainTorch
+    prior: Prior
+    parameters: dict[str, Any]
+    threads: int
+
+
+def run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions) -> Outcome:
     """Try one workload and say what was seen."""
     huge = op.elements(workload) > HUGE
+    with _ONE_AT_A_TIME if huge else contextlib.nullcontext():
+        return _run(worker, kernel, op, workload, conditions, huge)
+
+
+def _run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions, huge: bool) -> Outcome:
+    here = conditions.here
     wanted = _RUNS[:1] if huge else (*_RUNS, _LATE) if here.device == "cuda" else _RUNS
     runs = [{**r, "index": i} for i, r in enumerate(wanted)]
     drawn = [drawing.generate(op, workload, v) for v in range(1 if huge else drawing.FRESH)]
@@ -155,8 +167,8 @@ def run(
         for at, values in zip(spec["at"], drawn, strict=True):
             value = values[spec["name"]]
             tensor(memory, at, value.dtype, spec["shape"]).copy_(value)
-    ask = message(kernel, op, workload, layout, here.mode, parameters)
-    ask |= {"do": "trial", "device": here.device, "runs": runs, "threads": threads}
+    ask = message(kernel, op, workload, layout, here.mode, conditions.parameters)
+    ask |= {"do": "trial", "device": here.device, "runs": runs, "threads": conditions.threads}
     try:
         answer = worker.ask(ask, worker.limits.seconds * (10 if huge else 1))
     except WorkerLost as lost:
@@ -174,8 +186,8 @@ def run(
     if finding := _unwritten(layout, results, runs):
         return Outcome(finding, seconds=seconds)
     if huge:
-        return _judged_in_slices(op, workload, drawn[0], results[0], prior, seconds, answer.get("note", {}))
-    return _judged(op, workload, drawn, results, plain, prior, here, seconds, answer.get("note", {}))
+        return _judged_in_slices(op, workload, drawn[0], results[0], conditions.prior, seconds, answer.get("note", {}))
+    return _judged(op, workload, drawn, results, conditions, seconds, answer.get("note", {}))
 
 
 def _raised(error: dict[str, Any], seconds: tuple[float, ...] = ()) -> Outcome:
@@ -272,14 +284,17 @@ def _judged_in_slices(
         raise UsageError(
             f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
         )
+    import torch
+
+    torch.set_num_threads(max(torch.get_num_threads(), (os.cpu_count() or 2) // 2))
     length = int(workload.named[op.independent])
     step = max(1, _SLICE // max(1, op.elements(workload) // max(1, length)))
     errors: list[Errors] = []
-    for start in range(0, length, step):
+    for start in reversed(range(0, length, step)):  # an index that overflows shows at the end
         part = slice(start, start + step)
         inputs = {n: v[part] if op.inputs[n].shape[:1] == (op.independent,) else v for n, v in drawn.items()}
         outputs = {n: v[part] if op.outputs[n].shape[:1] == (op.independent,) else v for n, v in result.items()}
-        verdict = judge(outputs, oracle(op, workload, inputs), baseline(op, workload, inputs), prior)
+        verdict = judge_maximum(outputs, oracle(op, workload, inputs), prior)
         errors += verdict.errors
         if verdict.finding:
             what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"
@@ -293,9 +308,7 @@ def _judged(
     workload: Workload,
     drawn: list[dict[str, torch.Tensor]],
     results: list[dict[str, torch.Tensor]],
-    plain: PlainTorch,
-    prior: Prior,
-    here: Availability,
+    conditions: Conditions,
     seconds: tuple[float, ...],
     note: dict[str, Any],
 ) -> Outcome:
@@ -315,7 +328,8 @@ def _judged(
             Finding("overread", "the result depends on bytes outside the inputs: it changed with the guard bands"),
             seconds=seconds,
         )
-    plains = plain.outputs(op, workload, drawn, here.device)
+    prior = conditions.prior
+    plains = conditions.plain.outputs(op, workload, drawn, conditions.here.device)
     errors: list[Errors] = []
     controls: dict[str, bool] = {}
     for index, (result, truth, theirs) in enumerate(zip(results[:3], truths, plains, strict=True)):

@@ -9,7 +9,7 @@ from assay import kernel
 @triton.jit
 def _conv2d(
     x, weight, bias, out, pixels, area, c, h, w, k, ow, R, S, stride, padding, run,
-    BLOCK_K: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK: tl.constexpr, INTERPRETED: tl.constexpr,
+    BLOCK_K: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     depth = c * R * S
     groups = tl.cdiv(k, BLOCK_K)
@@ -32,8 +32,6 @@ def _conv2d(
             y, z = top + i, left + j
             inside = (y >= 0) & (y < h) & (z >= 0) & (z < w) & (tap < depth) & (pixel < pixels)
             values = tl.load(corner + (plane * h + i) * w + j, mask=inside, other=0.0)
-            if INTERPRETED:  # Triton's interpreter multiplies the bits of bf16 as integers
-                weights, values = weights.to(tl.float32), values.to(tl.float32)
             partial = tl.dot(weights, values, partial, input_precision="ieee")  # fp32 stays fp32, not tf32
         total += partial
 
@@ -54,5 +52,5 @@ def conv2d(x, weight, bias, *, stride, padding, out, BLOCK_K=64, BLOCK_P=64, BLO
     run = triton.cdiv(round(((c * r * s) ** 2 / 2) ** (1 / 3)), BLOCK) * BLOCK
     _conv2d[(triton.cdiv(n * area, BLOCK_P) * triton.cdiv(k, BLOCK_K),)](
         x, weight, bias, out, n * area, area, c, h, w, k, ow, r, s, stride, padding, run,
-        BLOCK_K, BLOCK_P, BLOCK, not x.is_cuda, num_warps=num_warps,
+        BLOCK_K, BLOCK_P, BLOCK, num_warps=num_warps,
     )  # fmt: skip

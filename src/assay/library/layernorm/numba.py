@@ -16,8 +16,11 @@ def _layernorm(x, weight, bias, y, mean, rstd, eps):
     sums = cuda.shared.array(128, float32)
     squared_sums = cuda.shared.array(128, float32)
     total = float32(0)
-    for c in range(t, cols, threads):
-        total += widen(x[r, c])
+    for start in range(t, cols, 64 * threads):  # a long sum loses bits: sum runs, then the runs
+        run = float32(0)
+        for c in range(start, min(start + 64 * threads, cols), threads):
+            run += widen(x[r, c])
+        total += run
     sums[t] = total
     cuda.syncthreads()
     total = float32(0)
@@ -25,9 +28,12 @@ def _layernorm(x, weight, bias, y, mean, rstd, eps):
         total += sums[i]
     mu = total / float32(cols)
     squares = float32(0)
-    for c in range(t, cols, threads):
-        d = widen(x[r, c]) - mu
-        squares += d * d
+    for start in range(t, cols, 64 * threads):
+        run = float32(0)
+        for c in range(start, min(start + 64 * threads, cols), threads):
+            d = widen(x[r, c]) - mu
+            run += d * d
+        squares += run
     squared_sums[t] = squares
     cuda.syncthreads()
     squares = float32(0)
@@ -50,7 +56,7 @@ def _layernorm(x, weight, bias, y, mean, rstd, eps):
 
 @kernel("layernorm", tune={"threads": [32, 64, 128]})
 def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, threads=32):
-    # Numba cannot pass None to a CUDA kernel.
-    absent = out.view(-1)[:0]
+    threads = min(threads, x.shape[1])
+    absent = out.view(-1)[:0]  # Numba cannot pass None to a CUDA kernel
     vectors = [absent if t is None else t for t in (weight, bias, mean, rstd)]
     launch(_layernorm, x.shape[0], threads, x, *vectors[:2], out, *vectors[2:], np.float32(eps))

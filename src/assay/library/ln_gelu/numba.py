@@ -16,8 +16,11 @@ def _ln_gelu(x, weight, bias, y, eps):
     sums = cuda.shared.array(128, float32)
     squared_sums = cuda.shared.array(128, float32)
     total = float32(0)
-    for c in range(t, cols, threads):
-        total += widen(x[r, c])
+    for start in range(t, cols, 64 * threads):  # a long sum loses bits: sum runs, then the runs
+        run = float32(0)
+        for c in range(start, min(start + 64 * threads, cols), threads):
+            run += widen(x[r, c])
+        total += run
     sums[t] = total
     cuda.syncthreads()
     total = float32(0)
@@ -45,7 +48,7 @@ def _ln_gelu(x, weight, bias, y, eps):
 
 @kernel("ln_gelu", tune={"threads": [32, 64, 128]})
 def ln_gelu(x, weight, bias, *, eps, out, threads=32):
-    # Numba cannot pass None to a CUDA kernel.
-    absent = out.view(-1)[:0]
+    threads = min(threads, x.shape[1])
+    absent = out.view(-1)[:0]  # Numba cannot pass None to a CUDA kernel
     weight, bias = (absent if t is None else t for t in (weight, bias))
     launch(_ln_gelu, x.shape[0], threads, x, weight, bias, out, np.float32(eps))

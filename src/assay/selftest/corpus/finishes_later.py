@@ -24,6 +24,4 @@ def wrong(x, *, out):
 
 @kernel("gelu", variant="mended")
 def mended(x, *, out):
-    worker = threading.Thread(target=gelu, args=(x, out))
-    worker.start()
-    worker.join()
+    gelu(x, out)
