@@ -221,7 +221,7 @@ def _joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) ->
 
 def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior) -> Judgement:
     """For slices of a huge workload: NaN and Inf in place, and no error beyond what the prior allows."""
-    errors = []
+    errors: list[Errors] = []
     for name, value in outputs.items():
         exact, number = truth.exact[name], dtype(value.dtype)
         rounded, got = exact.to(value.dtype).double(), value.double()

@@ -28,9 +28,12 @@ def _ln_gelu(x, weight, bias, y, eps):
         total += sums[i]
     mean = total / float32(cols)
     squares = float32(0)
-    for c in range(t, cols, threads):
-        d = widen(x[r, c]) - mean
-        squares += d * d
+    for start in range(t, cols, 64 * threads):
+        run = float32(0)
+        for c in range(start, min(start + 64 * threads, cols), threads):
+            d = widen(x[r, c]) - mean
+            run += d * d
+        squares += run
     squared_sums[t] = squares
     cuda.syncthreads()
     squares = float32(0)
