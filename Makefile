@@ -24,7 +24,7 @@ printf '== %s: %s, %d.%d s\n' '$(1)' "$$([ $$rc = 0 ] && echo ok || echo FAILED)
   $$((t = ($$(date +%s%N) - start) / 100000000, t / 10)) $$((t % 10)); exit $$rc
 endef
 
-.PHONY: help venv demo test lint types layers pytest wheelhouse clean
+.PHONY: help venv demo test lint types layers pytest records wheelhouse clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,14 @@ layers: venv ## import-linter: the floors of the house
 
 pytest: venv ## tests that need no GPU and no browser
 	$(call stage,pytest,$(PYTEST))
+
+# On a GPU machine, which keeps its own Python: `make records DEVICE=h200 RUN="env PYTHONPATH=src python3"`.
+DEVICE   ?= cpu
+RUN      ?= $(BIN)/python
+records: ## records of check and selftest, under results/$(DEVICE)
+	$(RUN) -m assay check --all --out results/$(DEVICE)/check.json
+	$(RUN) -m assay selftest --out results/$(DEVICE)/selftest.json
+	$(RUN) tools/results.py
 
 wheelhouse: ## wheels for a machine without internet [PYTHON=3.12 PLATFORM=x86_64 SLICE_MB=60 FULL=1]
 	$(PYTHON3) tools/wheelhouse.py --python $(PYTHON) --platform $(PLATFORM) --slice-mb $(SLICE_MB) $(if $(FULL),--full)

@@ -40,7 +40,7 @@ def test_inputs_are_reproducible_and_fresh_values_differ(data):
 @pytest.mark.parametrize("name", OPS)
 def test_edges_are_inside_the_contract_and_include_an_empty_or_single_one(name):
     op = library.ops()[name]
-    edges = list(fuzz.edges(op, dtype("fp32"), 4096))
+    edges = list(fuzz.edges(op, dtype("fp32"), fuzz.Sizes(4096, 4096)))
     assert len(edges) == len(set(edges)) >= 5
     assert all(op.allows(w) for w in edges)
     assert any(all(v <= 1 for _, v in w.axes) for w in edges)
@@ -76,7 +76,7 @@ def test_a_failing_workload_is_made_as_small_as_it_can_be():
 def test_fuzzing_tries_as_many_different_workloads_as_asked():
     op = library.find_op("gelu")
     seen = []
-    count = fuzz.explore(op, dtype("fp32"), 60, 1 << 17, 0, lambda w: bool(seen.append(str(w))))
+    count = fuzz.explore(op, dtype("fp32"), 60, fuzz.Sizes(1 << 14, 1 << 18), 0, lambda w: bool(seen.append(str(w))))
     assert count == len(set(seen)) == 60
     sizes = {dict(p.split("=") for p in s.split(","))["n"] for s in seen}
     assert {"0", "1"} <= sizes and len(sizes) > 30

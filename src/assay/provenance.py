@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import time
 import uuid
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from assay import host
+
+_PACKAGE = Path(__file__).parent
 
 
 @cache
@@ -79,14 +82,34 @@ def commit(folder: Path) -> str:
 
 
 def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:
-    """File, line and hash of a kernel's source, the CUDA file beside it included."""
+    """File, line and hash of a kernel's source, with all of ours that goes into it."""
     if file is None:
         return {"file": "", "line": 0, "hash": ""}
-    parts = [file.read_bytes()] + [
-        p.read_bytes()
-        for p in sorted(file.parent.glob("*.cu"))
-        if file.suffix == ".py" and p.name.encode() in file.read_bytes()
+    whole = b"".join(part.read_bytes() for part in _parts(file))
+    return {"file": shown(file), "line": line, "hash": hashlib.sha256(whole).hexdigest()[:16]}
+
+
+@cache
+def _parts(file: Path) -> tuple[Path, ...]:
+    """A source and what it names: the CUDA file beside it, library modules it imports, headers of ours."""
+    text = file.read_text()
+    named = [file.parent / name for name in re.findall(r"\b\w+\.cu\b", text)]
+    named += [
+        _PACKAGE / "library" / op / f"{name}.py" for op, name in re.findall(r"assay\.library\.(\w+)\.(\w+)", text)
     ]
-    package = Path(__file__).parent
-    shown = str(Path("assay") / file.relative_to(package)) if package in file.parents else str(file)
-    return {"file": shown, "line": line, "hash": hashlib.sha256(b"".join(parts)).hexdigest()[:16]}
+    named += [_PACKAGE / "backends" / "include" / header for header in re.findall(r"#include <(assay/\w+\.cuh)>", text)]
+    parts = {file: None}
+    for name in named:
+        if name.is_file() and name not in parts:
+            parts.update(dict.fromkeys(_parts(name) if name != file else ()))
+    return tuple(parts)
+
+
+def shown(file: Path | None) -> str:
+    """A path as a reader wants it: from the package if ours, from where they stand if below it, else in full."""
+    if file is None:
+        return ""
+    for base, prefix in ((_PACKAGE, "assay"), (Path.cwd(), "")):
+        if base in file.parents:
+            return str(Path(prefix) / file.relative_to(base))
+    return str(file)

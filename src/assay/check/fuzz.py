@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis import strategies as st
@@ -15,12 +16,23 @@ from assay.workload import VALUES, Workload
 _SIZES = sorted({0, 1, 2, 3, 5, 7, 11, 13, 31, 61, 97, 127, 251, 509, 1021, 4093, 8191, 65521}
                 | {2**k + d for k in range(1, 21) for d in (-1, 0, 1)})  # fmt: skip
 """0, 1, primes, powers of two and their neighbours."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many elements workloads have."""
+
+    usual: int
+    long: int
+    """Of the edges in which one axis is as long as can be: past 65535 blocks, past what fits a block."""
+
+
 _JUDGED = tuple(v for v in VALUES if v != "beyond")
 
 
-def explore(op: Op, dtype: DType, count: int, budget: int, number: int, fails: Callable[[Workload], bool]) -> int:
-    """Try up to `count` different workloads: the contract's edges first, up to `budget` elements, then smaller ones
-    that Hypothesis draws. Stops at the first failure. Returns how many were tried."""
+def explore(op: Op, dtype: DType, count: int, sizes: Sizes, number: int, fails: Callable[[Workload], bool]) -> int:
+    """Try up to `count` different workloads: the contract's edges first, then what Hypothesis draws. Stops at the
+    first failure. Returns how many were tried."""
     tried: set[str] = set()
     failed = False
 
@@ -30,7 +42,7 @@ def explore(op: Op, dtype: DType, count: int, budget: int, number: int, fails: C
             tried.add(str(workload))
             failed = fails(workload)
 
-    for workload in edges(op, dtype, budget):
+    for workload in edges(op, dtype, sizes):
         attempt(workload)
 
     @seed(number)
@@ -41,7 +53,7 @@ def explore(op: Op, dtype: DType, count: int, budget: int, number: int, fails: C
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(workloads(op, dtype, max(256, budget >> 4)))
+    @given(workloads(op, dtype, max(256, sizes.usual >> 2)))
     def draw(workload: Workload) -> None:
         attempt(workload)
 
@@ -83,7 +95,7 @@ def _size(low: int, high: int) -> st.SearchStrategy[int]:
     return st.one_of(small, st.sampled_from(special), st.integers(low, high)) if special else small
 
 
-def edges(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
+def edges(op: Op, dtype: DType, sizes: Sizes) -> Iterator[Workload]:
     """The corners worth a look in every contract, most telling first."""
     attributes = tuple((n, a.default) for n, a in op.attributes.items())
     names = list(op.axes)
@@ -92,14 +104,14 @@ def edges(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
         axes = tuple((n, max(op.axes[n].min, min(op.axes[n].max, sizes[n]))) for n in names)
         return Workload(axes, dtype, attributes, **rest)  # type: ignore[arg-type]
 
-    side = _side(op, dtype, attributes, budget)
+    side = _side(op, dtype, attributes, sizes.usual)
     even = dict.fromkeys(names, side)
     odd = dict.fromkeys(names, max(1, side - 1))
     ones = dict.fromkeys(names, 1)
     optional = tuple(n for n, t in op.inputs.items() if t.optional)
     may_stride = tuple(n for n, t in op.inputs.items() if t.strided)
     found = [at(odd), at(ones), at(even, offset=0 if op.aligned else 1), at(odd, values="offset", seed=1)]
-    found += [at({**ones, n: 4 * budget + 1}) for n in names[:2]]
+    found += [at({**ones, n: sizes.long + 1}) for n in names[:2]]
     found += [
         at(odd, values="special", seed=2),
         at(even, strided=may_stride, without=optional, inplace=bool(op.aliases)),
@@ -110,7 +122,7 @@ def edges(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
     found += [at(ones, without=(n,)) for n in optional] + [at({**odd, n: 1}) for n in names]
     seen: set[Workload] = set()
     for workload in found:
-        if workload not in seen and op.allows(workload) and op.elements(workload) <= 16 * budget + 64:
+        if workload not in seen and op.allows(workload) and op.elements(workload) <= 4 * sizes.long + 64:
             seen.add(workload)
             yield workload
 

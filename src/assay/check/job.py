@@ -13,6 +13,7 @@ from typing import Any
 from assay import library, provenance
 from assay.backends import Availability, Level, backend
 from assay.check import fuzz, trial
+from assay.check.fuzz import Sizes
 from assay.check.judge import Finding
 from assay.check.plain import PlainTorch
 from assay.check.trial import Conditions, Layout, Outcome
@@ -26,8 +27,13 @@ from assay.workload import Workload
 
 NATIVE, INTERPRETED = 60, 15
 """Workloads tried per kernel and dtype."""
-_BUDGET = {"cuda": 1 << 17, "native": 1 << 16, "triton-interpret": 1 << 12, "numba-sim": 1 << 8}
-"""Elements of the larger workloads, by where they run."""
+_SIZES = {
+    "cuda": Sizes(1 << 15, 1 << 19),
+    "native": Sizes(1 << 14, 1 << 18),
+    "triton-interpret": Sizes(1 << 12, 1 << 12),
+    "numba-sim": Sizes(1 << 8, 1 << 8),
+}
+"""How large workloads grow, by where they run."""
 _SLOW = ("timeout", "memory", "flood")
 """Failures too slow to be made small."""
 
@@ -148,7 +154,7 @@ class Job:
     def replay(self, workload: Workload | None) -> str:
         """The command that does this again."""
         inside = self.kernel.file is None or library.ROOT in self.kernel.file.parents
-        name = self.kernel.name if inside else str(self.kernel.file)
+        name = self.kernel.name if inside else provenance.shown(self.kernel.file)
         op = f" --op {self.op.name}" if self.kernel.launches else ""
         which = f" --workload {shlex.quote(str(workload))}" if workload else f" --dtype {self.dtype}"
         return f"assay check {name}{op}{which}"
@@ -186,8 +192,8 @@ class Job:
                 fails(self.workload)
             else:
                 count = settings.workloads or (INTERPRETED if here.level is Level.INTERPRET else NATIVE)
-                budget = _BUDGET["cuda" if here.device == "cuda" else here.mode]
-                fuzz.explore(self.op, self.dtype, count, budget, settings.seed, fails)
+                sizes = _SIZES["cuda" if here.device == "cuda" else here.mode]
+                fuzz.explore(self.op, self.dtype, count, sizes, settings.seed, fails)
             if seen.failure:
                 return self._failed(seen, here, attempt, record), holder[0]
             if self.workload is None:
@@ -264,7 +270,7 @@ class Job:
         """Build every instance that the edges of the contract would launch."""
         built: dict[tuple[str, str], dict[str, Any]] = {}
         tried = 0
-        points = [self.workload] if self.workload else list(fuzz.edges(self.op, self.dtype, _BUDGET["native"]))
+        points = [self.workload] if self.workload else list(fuzz.edges(self.op, self.dtype, _SIZES["native"]))
         try:
             worker = worker or settings.pool.worker(self.kernel.address.backend, here.mode)
             for workload in points:

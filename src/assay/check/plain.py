@@ -8,7 +8,7 @@ import threading
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from assay.check.fuzz import edges
+from assay.check.fuzz import Sizes, edges
 from assay.check.judge import Prior, baseline, calibrate, oracle
 from assay.dtype import DType
 from assay.inputs import FRESH, generate
@@ -20,7 +20,7 @@ from assay.workload import Workload
 if TYPE_CHECKING:
     import torch
 
-_SAMPLE = 1 << 14
+_SAMPLE = Sizes(1 << 13, 1 << 15)
 """Elements of the larger workloads in the fixed sample."""
 
 

@@ -116,6 +116,8 @@ def run(jobs: list[Job], options: Options, started: Callable[[Job], None] | None
                         if started:
                             started(job)
                         record, worker = job.run(settings, worker)
+                        if stop.is_set():
+                            break
                         done.put(record)
                     if worker:
                         worker.close()
@@ -142,6 +144,9 @@ def run(jobs: list[Job], options: Options, started: Callable[[Job], None] | None
                     yield item
         finally:
             stop.set()
+            pool.close()
+            for thread in threads:  # none may still be inside torch when the interpreter ends
+                thread.join(30)
             torch.set_num_threads(before)
 
 

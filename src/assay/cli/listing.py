@@ -65,8 +65,8 @@ def _table(kernels: list[Kernel], records: list[Record]) -> None:
     from assay.library import ops
 
     terminal = screen.console()
-    table = Table(title="kernels by op and language", title_justify="left", header_style="bold", pad_edge=False)
-    table.add_column("op")
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("op", no_wrap=True)
     for b in backends():
         table.add_column(b.name)
     for op in dict.fromkeys(k.address.op for k in kernels):
@@ -83,6 +83,8 @@ def _table(kernels: list[Kernel], records: list[Record]) -> None:
         if any(k.dtypes for k in kernels)
         else f"each in {', '.join(dtypes)}"
     )
+    if variants := _variants(kernels):
+        terminal.print(f"several marks: also as variants ({variants})", soft_wrap=True)
     terminal.print("  ".join(f"{_MARK[level]} {meaning}" for level, meaning in _MEANING.items()))
     for b in backends():
         here = b.availability()
@@ -98,10 +100,14 @@ def _table(kernels: list[Kernel], records: list[Record]) -> None:
 
 
 def _cell(b: Backend, kernels: list[Any]) -> str:
-    if not kernels:
-        return ""
-    mark = _MARK[str(b.availability().level)]
-    variants = [k.address.variant for k in kernels if k.address.variant]
-    plain = [k for k in kernels if not k.address.variant]
-    parts = ([mark] if plain else []) + [f"{mark} {v}" for v in variants]
-    return "\n".join(parts)
+    """A mark for each kernel: the plain one and its variants."""
+    return _MARK[str(b.availability().level)] * len(kernels)
+
+
+def _variants(kernels: list[Kernel]) -> str:
+    """`njit: fastmath, parallel`, by language."""
+    found: dict[str, dict[str, None]] = {}
+    for k in kernels:
+        if k.address.variant:
+            found.setdefault(k.address.backend, {})[k.address.variant] = None
+    return "; ".join(f"{backend}: {', '.join(names)}" for backend, names in found.items())

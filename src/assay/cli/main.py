@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
 
@@ -24,6 +25,8 @@ def main() -> None:
     """Exit codes: 0 nothing failed, 1 something did, 2 wrong use."""
     from assay.errors import AssayError
 
+    # Being told to end is like Ctrl-C: what was done is kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except AssayError as problem:

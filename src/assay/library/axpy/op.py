@@ -9,6 +9,7 @@ from assay import Attribute, Axis, Tensor, op
     outputs={"out": Tensor("n")},
     # All exact in fp16 and bf16, to which PyTorch on the CPU rounds alpha.
     attributes={"alpha": Attribute(0.375, (0.375, 1.0, -1.0, 3.0, 0.0))},
+    independent="n",
     operations=lambda w: 2 * w.n,
     magnitude=lambda x, y, *, alpha: (alpha * x).abs() + y.abs(),
     aliases={"out": "y"},

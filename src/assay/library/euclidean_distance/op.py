@@ -15,6 +15,7 @@ def distance(x, y):
     axes={"rows": Axis(typical=8192), "cols": Axis(typical=1024)},
     inputs={"x": X, "y": X},
     outputs={"out": Tensor("rows")},
+    independent="rows",
     operations=lambda w: 3 * w.rows * w.cols,
     # The differences are rounded, and so is the root.
     magnitude=lambda x, y: 2 * distance(x, y),

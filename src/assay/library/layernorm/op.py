@@ -33,6 +33,7 @@ def forward_magnitude(x, weight, bias, *, eps):
         "mean": Tensor("rows", dtype="fp32", optional=True),
         "rstd": Tensor("rows", dtype="fp32", optional=True),
     },
+    independent="rows",
     operations=lambda w: 8 * w.rows * w.cols,
     magnitude=forward_magnitude,
 )
@@ -41,14 +42,17 @@ def layernorm(x, weight, bias, *, eps):
     import torch
     from torch.nn.functional import layer_norm
 
+    # PyTorch's own rstd, of a wide x: on the CPU it comes in x's dtype. (Its mean turns an infinite row's into NaN.)
     wide = x if x.dtype == torch.float64 else x.float()
-    return layer_norm(x, x.shape[1:], weight, bias, eps), wide.mean(1), rstd_of(wide, eps)
+    _, _, rstd = torch.native_layer_norm(wide, x.shape[1:], None, None, eps)
+    return layer_norm(x, x.shape[1:], weight, bias, eps), wide.mean(1), rstd.flatten()
 
 
 def backward_magnitude(dy, x, weight, mean, rstd, *, eps):
     """Every term at the size it has before others cancel it; the normalised x rounds as x and mean do.
     Four times, as in the forward pass."""
-    normal, rough = (x - mean[:, None]) * rstd[:, None], (x.abs() + mean.abs()[:, None]) * rstd[:, None]
+    normal = (x - mean[:, None]) * rstd[:, None]
+    rough = (x.abs() + x.abs().mean(1, keepdim=True)) * rstd[:, None]
     g = dy if weight is None else dy * weight
     along = (g.abs() * (normal.abs() + rough)).mean(1, keepdim=True) * normal.abs()
     across = (g * normal).mean(1, keepdim=True).abs() * rough

@@ -37,6 +37,7 @@ def forward_magnitude(x, weight, bias, *, eps):
     },
     attributes={"eps": Attribute(1e-5, (1e-5, 1e-6, 1e-12))},
     outputs={"out": Tensor("rows", "cols")},
+    independent="rows",
     operations=lambda w: 16 * w.rows * w.cols,
     magnitude=forward_magnitude,
 )

@@ -21,6 +21,7 @@ def scale(x):
     # the mean Inf where it is a plain sum, and NaN in Welford's update, which PyTorch uses.
     inputs={"x": Tensor("rows", "cols", range=(-1e3, 1e3), specials=(NAN,))},
     outputs={"out": Tensor("rows"), "var": Tensor("rows")},
+    independent="rows",
     operations=lambda w: 4 * w.rows * w.cols,
     magnitude=scale,
 )

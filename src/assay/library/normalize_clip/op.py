@@ -18,6 +18,7 @@ def scale(x, *, mean, std, low, high):
         "low": Attribute(-2.0, (-2.0, 0.0, -1000.0)),
         "high": Attribute(2.0, (2.0, 0.7, 1000.0)),
     },
+    independent="n",
     operations=lambda w: 4 * w.n,
     magnitude=scale,
 )

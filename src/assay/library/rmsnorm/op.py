@@ -18,6 +18,7 @@ def magnitude(x, weight, *, eps):
     },
     outputs={"out": Tensor("rows", "cols")},
     attributes={"eps": Attribute(1e-6, choices=(1e-6, 1e-5))},
+    independent="rows",
     operations=lambda w: 4 * w.rows * w.cols,
     magnitude=magnitude,
 )

@@ -9,6 +9,7 @@ SMALL = (-200.0, 200.0)  # products stay within fp16
     axes={"rows": Axis(typical=8192), "cols": Axis(typical=4096)},
     inputs={"x": Tensor("rows", "cols", range=SMALL), "scale": Tensor("rows", range=SMALL)},
     outputs={"out": Tensor("rows", "cols")},
+    independent="rows",
     operations=lambda w: w.rows * w.cols,
 )
 def row_scale(x, scale):

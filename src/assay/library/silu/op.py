@@ -9,6 +9,7 @@ AXES = {"n": Axis(typical=4194304)}
     axes=AXES,
     inputs={"x": Tensor("n")},
     outputs={"out": Tensor("n")},
+    independent="n",
     operations=lambda w: 4 * w.n,
     magnitude=lambda x: x.abs(),
 )
@@ -23,6 +24,7 @@ def silu(x):
     axes=AXES,
     inputs={"dy": Tensor("n"), "x": Tensor("n")},
     outputs={"out": Tensor("n")},
+    independent="n",
     operations=lambda w: 8 * w.n,
     # σ(x) and x·σ(x)·(1 − σ(x)) are each rounded at the scale of 1 before they are added.
     magnitude=lambda dy, x: dy.abs(),

@@ -14,6 +14,7 @@ def magnitude(x):
     axes={"rows": Axis(typical=4096), "cols": Axis(min=1, typical=1024)},
     inputs={"x": Tensor("rows", "cols", strided=True)},
     outputs={"out": Tensor("rows", "cols")},
+    independent="rows",
     operations=lambda w: 5 * w.rows * w.cols,
     magnitude=magnitude,
 )

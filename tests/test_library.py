@@ -1,0 +1,84 @@
+"""The library: every op in the languages promised, every kernel right on this machine."""
+
+import ast
+
+import pytest
+
+import assay
+from assay import library
+from assay.backends import Level, backend
+from assay.kernel import BACKENDS
+
+FORWARD = ("gelu", "gelu_tanh", "silu", "layernorm", "ln_gelu", "softmax", "rmsnorm")
+SMALL = ("sum", "mean_var", "normalize_clip", "axpy", "euclidean_distance", "row_scale", "col_scale")
+BACKWARD = ("gelu_backward", "silu_backward", "layernorm_backward", "ln_gelu_backward")
+NAMES = {k.name for k in library.kernels()}
+
+
+@pytest.mark.parametrize("op", FORWARD)
+def test_first_floor_stands_in_all_seven_languages(op):
+    assert {f"{op}/{b}" for b in BACKENDS} <= NAMES
+    assert {f"{op}/njit:parallel", f"{op}/njit:fastmath"} <= NAMES
+
+
+@pytest.mark.parametrize("op", SMALL)
+def test_elementwise_and_reductions_stand_in_cupy_numba_triton_and_njit(op):
+    assert {f"{op}/{b}" for b in ("cupy", "numba", "triton", "njit", "torch", "inductor")} <= NAMES
+
+
+@pytest.mark.parametrize("op", BACKWARD)
+def test_backward_passes_are_ops_of_their_own_in_triton_and_cuda(op):
+    assert {f"{op}/triton", f"{op}/cuda"} <= NAMES
+
+
+def test_convolution_and_transpose_have_their_designs():
+    wanted = {
+        "conv2d/cuda",
+        "conv2d/cuda:inline_ptx",
+        "conv2d/triton",
+        "transpose/triton:naive",
+        "transpose/triton:tiled",
+    }
+    wanted |= {f"transpose/{b}:{v}" for b in ("cuda", "numba") for v in ("naive", "tiled", "padded")}
+    assert wanted <= NAMES
+
+
+@pytest.mark.parametrize("kernel", sorted(NAMES))
+def test_every_dtype_is_covered(kernel):
+    op = library.ops()[kernel.split("/")[0]]
+    assert op.dtypes == ("fp32", "bf16", "fp16")
+    found = next(k for k in library.kernels() if k.name == kernel)
+    assert not found.dtypes
+
+
+@pytest.mark.parametrize("name", sorted(library.ops()))
+def test_an_ops_cost_and_contract_are_declared(name):
+    op = library.ops()[name]
+    from assay.workload import parse
+
+    workload = parse("", op)
+    assert op.summary
+    assert op.bytes(workload) > 0
+    assert op.operations(workload) > 0 or name == "transpose"
+    assert op.bytes(parse("dtype=bf16", op)) < op.bytes(workload)
+
+
+def test_a_library_file_says_in_its_docstring_what_design_it_is():
+    for kernel in library.kernels():
+        if kernel.file:
+            assert ast.get_docstring(ast.parse(kernel.file.read_text())), kernel.file
+
+
+@pytest.mark.parametrize("name", sorted(library.ops()))
+def test_every_kernel_that_can_run_here_is_right(name):
+    """A few workloads each; `assay check --all` does the whole."""
+    choices = [k.name for k in library.kernels() if k.address.op == name and k.address.backend != "inductor"]
+    for record in assay.check(*choices, dtypes="bf16", workloads=5, seconds=300):
+        level = backend(record.kernel.split("/")[1].split(":")[0]).availability().level
+        wanted = "compiled" if level is Level.COMPILE else "pass"
+        assert record.status == wanted, (record.kernel, record.workload, record.reason)
+
+
+def test_inductor_compiles_and_is_right():
+    for record in assay.check("gelu/inductor", "layernorm/inductor", dtypes="fp32", workloads=4, seconds=300):
+        assert record.status == "pass", (record.kernel, record.reason)
