@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from assay import host, library
 from assay.kernel import BACKENDS
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_list_shows_every_op_and_backend_with_what_can_be_done_and_why(assay):
@@ -43,8 +46,6 @@ def test_a_missing_package_is_reported_with_the_command_that_brings_it(assay, tm
         "        if name.split('.')[0] == 'numba': raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Gone())\n"
     )
-    from conftest import ROOT
-
     done = assay("check", "gelu/njit", "--json", env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT / 'src'}"})
     assert done.returncode == 0, done.stderr
     assert {r["status"] for r in json.loads(done.stdout)["records"]} == {"skipped"}
@@ -73,7 +74,6 @@ def test_the_schema_in_the_docs_is_the_codes_own():
     from pydantic import TypeAdapter
 
     from assay.record import Record
-    from conftest import ROOT
 
     kept = json.loads((ROOT / "docs" / "record.schema.json").read_text())
     assert kept == TypeAdapter(Record).json_schema()
@@ -81,8 +81,6 @@ def test_the_schema_in_the_docs_is_the_codes_own():
 
 def test_ctrl_c_keeps_what_was_done(tmp_path):
     out = tmp_path / "kept.json"
-    from conftest import ROOT
-
     process = subprocess.Popen(
         [
             sys.executable,

@@ -79,4 +79,4 @@ def test_fuzzing_tries_as_many_different_workloads_as_asked():
     count = fuzz.explore(op, dtype("fp32"), 60, fuzz.Sizes(1 << 14, 1 << 18), 0, lambda w: bool(seen.append(str(w))))
     assert count == len(set(seen)) == 60
     sizes = {dict(p.split("=") for p in s.split(","))["n"] for s in seen}
-    assert {"0", "1"} <= sizes and len(sizes) > 30
+    assert {"0", "1"} <= sizes and len(sizes) > 20
