@@ -16,7 +16,8 @@ from assay.check import fuzz, trial
 from assay.check.fuzz import Sizes
 from assay.check.judge import Finding
 from assay.check.plain import PlainTorch
-from assay.check.trial import Conditions, Layout, Outcome
+from assay.check.request import Layout, message
+from assay.check.trial import Conditions, Outcome
 from assay.dtype import DType
 from assay.kernel import Kernel
 from assay.op import Op
@@ -274,7 +275,7 @@ class Job:
         try:
             worker = worker or settings.pool.worker(self.kernel.address.backend, here.mode)
             for workload in points:
-                ask = trial.message(
+                ask = message(
                     self.kernel,
                     self.op,
                     workload,
@@ -284,7 +285,7 @@ class Job:
                 )
                 answer = worker.ask(ask | {"do": "build", "target": str(settings.target)})
                 if "error" in answer:
-                    finding = trial._raised(answer["error"]).finding
+                    finding = trial.raised(answer["error"]).finding
                     assert finding is not None
                     return record(
                         Status.FAIL,

@@ -5,8 +5,8 @@ in float32, where their arithmetic is done (four of its ulps: a few operations),
 terms is still judged. Inside bins of |oracle|, a kernel's RMS, 99.9th percentile
 and maximum may each be SLACK times PyTorch's, and never need be better than a result that is within one unit
 everywhere (whose RMS is 1/√3); within four for float32, whose vectorised elementary functions are themselves
-specified to 3.5 ulps on the CPU (SLEEF's u35) and to two on the GPU (erff, tanhf, rsqrtf). Both figures and their ratio
-are reported. A handful of elements says little about PyTorch's error, so in small bins it is at least what PyTorch shows
+specified to 3.5 ulps on the CPU (SLEEF's u35) and to two on the GPU (erff, tanhf). Both figures and their ratio
+are reported. A handful of elements says little about PyTorch's error, so in small bins it is at least what it shows
 on a fixed larger sample of the op (`Prior`)."""
 
 from __future__ import annotations

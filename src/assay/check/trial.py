@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from assay import inputs as drawing
 from assay.backends import Availability
 from assay.check.judge import Errors, Finding, Oracle, Prior, beyond, judge, judge_maximum, oracle
+from assay.check.request import Layout, message
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.worker import Worker, WorkerLost
-from assay.worker.channel import place, tensor
+from assay.worker.channel import tensor
 from assay.workload import Workload
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ _SLICE = 1 << 24
 _ONE_AT_A_TIME = threading.Lock()
 """Two huge workloads at once would not fit into memory."""
 _LATE = {"values": 0, "buffers": 1, "bands": 0, "poison": 0, "late": True}
-_STRIDE_GAP = 3
-"""Elements between the rows of a strided input: odd, so that rows lose their alignment too."""
 
 
 @dataclass(frozen=True)
@@ -58,84 +57,6 @@ class Outcome:
     lost: bool = False
     """The worker is gone, or cannot be trusted any more."""
     detail: dict[str, Any] = field(default_factory=dict)
-
-
-class Layout:
-    """Where every tensor of a workload lies: in the arena, and in the worker's guarded buffers."""
-
-    def __init__(self, kernel: Kernel, op: Op, workload: Workload, runs: int, variations: int = drawing.FRESH) -> None:
-        derived = kernel.file is None or bool(kernel.launches)
-        self.inputs, self.outputs, self.scratch = [], [], []
-        sizes: list[int] = []
-        for name, t in op.present(workload).items():
-            shape = op.shape(t, workload)
-            gap = _STRIDE_GAP if name in workload.strided else 0
-            self.inputs.append(self._spec(name, t.dtype_in(workload).name, shape, workload.offset, gap))
-            sizes += [self._bytes(self.inputs[-1])] * variations
-        for name, t in op.outputs.items():
-            if not derived and name not in kernel.parameters and not kernel.returns:
-                continue
-            spec = self._spec(name, t.dtype_in(workload).name, op.shape(t, workload), workload.offset, 0)
-            spec["alias"] = op.aliases.get(name) if workload.inplace else None
-            self.outputs.append(spec)
-            sizes += [self._bytes(spec)] * runs
-        for name, (number, *dims) in kernel.scratch.items():
-            self.scratch.append(self._spec(name, number, tuple(op.size(d, workload) for d in dims), 0, 0))
-        offsets, self.total = place(sizes)
-        places = iter(offsets)
-        for spec in self.inputs:
-            spec["at"] = [next(places) for _ in range(variations)]
-        for spec in self.outputs:
-            spec["at"] = [next(places) for _ in range(runs)]
-
-    @staticmethod
-    def _spec(name: str, number: str, shape: tuple[int, ...], offset: int, gap: int) -> dict[str, Any]:
-        d = dtype(number)
-        strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-        if gap and len(shape) > 1:
-            row = shape[-1] + gap
-            strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [1]
-        return {
-            "name": name,
-            "dtype": d.torch_name,
-            "shape": list(shape),
-            "strides": strides,
-            "offset": offset,
-            "poison": d.poisons,
-        }
-
-    @staticmethod
-    def _bytes(spec: dict[str, Any]) -> int:
-        return math.prod(spec["shape"]) * dtype(spec["dtype"]).itemsize
-
-
-def message(
-    kernel: Kernel, op: Op, workload: Workload, layout: Layout, mode: str, parameters: dict[str, Any]
-) -> dict[str, Any]:
-    """What a worker must know to run or build a kernel on a workload."""
-    return {
-        "kernel": {
-            "address": kernel.name,
-            "file": str(kernel.file) if kernel.file else "",
-            "function": kernel.function,
-            "line": kernel.line,
-            "parameters": kernel.parameters,
-            "returns": kernel.returns,
-            "launches": kernel.launches,
-        },
-        "op": op.name,
-        "op_file": op.source,
-        "dtype": workload.dtype.name,
-        "mode": mode,
-        "parameters": parameters,
-        "inputs": layout.inputs,
-        "outputs": layout.outputs,
-        "scratch": layout.scratch,
-        "arena": layout.total,
-        "present": list(op.present(workload)),
-        "attributes": dict(workload.attributes),
-        "axes": {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}},
-    }
 
 
 @dataclass(frozen=True)
@@ -175,11 +96,11 @@ def _run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions:
         said = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
         return Outcome(Finding(lost.how, lost.detail + said), lost=True)
     if "error" in answer:
-        return _raised(answer["error"])
+        return raised(answer["error"])
     done = answer["runs"]
     seconds = tuple(r["seconds"] for r in done)
     if error := done[-1].get("error"):
-        return _raised(error, seconds)
+        return raised(error, seconds)
     if finding := _conduct(done):
         return Outcome(finding, seconds=seconds)
     results = [_outputs(layout, memory, i) for i in range(len(runs))]
@@ -190,7 +111,7 @@ def _run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions:
     return _judged(op, workload, drawn, results, conditions, seconds, answer.get("note", {}))
 
 
-def _raised(error: dict[str, Any], seconds: tuple[float, ...] = ()) -> Outcome:
+def raised(error: dict[str, Any], seconds: tuple[float, ...] = ()) -> Outcome:
     """An exception inside the worker. After a CUDA error the process's context is dead."""
     text = error["what"] or error["message"]
     words = text if error["ours"] else f"{error['type']}: {text}"

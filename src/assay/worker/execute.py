@@ -15,6 +15,7 @@ from assay.library.reader import ops_in
 from assay.op import Op
 from assay.target import Target
 from assay.worker import channel, load
+from assay.worker.failure import describe
 
 _functions: dict[str, Any] = {}
 _forks = 0
@@ -90,8 +91,6 @@ def _one_run(
     tensors: dict[str, Any],
     memory: memoryview,
 ) -> dict[str, Any]:
-    from assay.worker.serve import describe
-
     device, pattern = message["device"], run["bands"]
     aliased = {s["alias"] for s in message["outputs"] if s.get("alias")}
     for guarded in tensors.values():
