@@ -84,11 +84,17 @@ def finish(what: list[str], options: Any, title: str, json: bool, out: Path | No
     terminal = screen.console()
     width = max(len(j.kernel.name) for j in jobs)
     show = None if json else lambda record: terminal.print(line(record, width), soft_wrap=False)
-    records, interrupted = screen.collect(run(jobs, options), len(jobs), title, json, show)
+    about = {"verb": title, "run": options.run}
+
+    def save(kept: list[Record]) -> None:
+        if out:
+            screen.write_document(kept, out, **about, interrupted=True)
+
+    records, interrupted = screen.collect(run(jobs, options), len(jobs), title, json, show, save)
     if out:
-        screen.write_document(records, out, verb=title, run=options.run, interrupted=interrupted)
+        screen.write_document(records, out, **about, interrupted=interrupted)
     if json:
-        screen.write_document(records, verb=title, run=options.run, interrupted=interrupted)
+        screen.write_document(records, **about, interrupted=interrupted)
     else:
         report(records, interrupted, out)
     sys.exit(screen.exit_code(records, strict, interrupted))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ MARKS = {
     "skipped": ("–", "yellow"),
     "inconclusive": ("?", "magenta"),
 }
+
+
+_SAVE_EVERY = 5.0
 
 
 def console(stderr: bool = False) -> Console:
@@ -70,10 +74,17 @@ def progress(total: int, what: str, quiet: bool) -> Iterator[Callable[[str, int]
 
 
 def collect(
-    records: Iterator[Record], total: int, what: str, quiet: bool, show: Callable[[Record], None] | None = None
+    records: Iterator[Record],
+    total: int,
+    what: str,
+    quiet: bool,
+    show: Callable[[Record], None] | None = None,
+    save: Callable[[list[Record]], None] | None = None,
 ) -> tuple[list[Record], bool]:
-    """Drain a verb. Ctrl-C keeps what was done: (records, were we interrupted)."""
+    """Drain a verb. Ctrl-C keeps what was done: (records, were we interrupted). What is done so far is saved every few
+    seconds, for whoever is killed without warning."""
     kept: list[Record] = []
+    saved = time.monotonic()
     with progress(total, what, quiet) as tick:
         try:
             for record in records:
@@ -81,6 +92,9 @@ def collect(
                 tick(f"{record.kernel} {record.workload}", len(kept))
                 if show:
                     show(record)
+                if save and time.monotonic() > saved + _SAVE_EVERY:
+                    save(kept)
+                    saved = time.monotonic()
         except KeyboardInterrupt:
             records.close()  # type: ignore[attr-defined]
             return kept, True

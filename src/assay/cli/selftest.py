@@ -31,7 +31,12 @@ def selftest(
     terminal = screen.console()
     width = max(len(e.name) for e in chosen)
     show = None if json else lambda record: terminal.print(_line(record, width))
-    records, interrupted = screen.collect(selftest(what, jobs=jobs), len(chosen), "selftest", json, show)
+
+    def save(kept: list[Record]) -> None:
+        if out:
+            screen.write_document(kept, out, verb="selftest", interrupted=True)
+
+    records, interrupted = screen.collect(selftest(what, jobs=jobs), len(chosen), "selftest", json, show, save)
     if out:
         screen.write_document(records, out, verb="selftest", interrupted=interrupted)
     if json:

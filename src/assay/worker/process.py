@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -159,6 +160,9 @@ class _Zygote:
     def __init__(self, mode: str, preload: tuple[str, ...], prefix: tuple[str, ...] = ()) -> None:
         ours, theirs = socket.socketpair()
         environment = dict(os.environ) | MODES[mode] | _QUIET
+        # A worker killed while inductor writes its cache would leave half a library there for every later run.
+        self._cache = tempfile.TemporaryDirectory(prefix="assay-")
+        environment["TORCHINDUCTOR_CACHE_DIR"] = self._cache.name
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
         # -P: a file called torch.py in the user's folder must not stand in for torch.
         command = [*prefix, sys.executable, "-P", "-m", "assay.worker.zygote", str(theirs.fileno()), *preload]
@@ -214,6 +218,7 @@ class _Zygote:
         self.process.wait()
         if self.process.stderr:
             self.process.stderr.close()
+        self._cache.cleanup()
 
 
 class Pool:
