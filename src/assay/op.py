@@ -82,7 +82,10 @@ class Op:
     irreducible: bool = False
     """No algorithm does it with fewer operations, so they make a floor."""
     magnitude: Callable[..., Any] | None = None
-    """The scale against which rounding error is natural; None: that of the result itself."""
+    """The scale at which its arithmetic rounds; None: that of the result itself."""
+    roundings: float = 1.0
+    """Ulps, at the magnitude, that a careful float32 evaluation may lose: elementary functions at the bounds they are
+    specified to, and half an ulp for each operation around them. Counted, not measured."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Outputs that may share memory with an input."""
     independent: str = ""

@@ -1,13 +1,11 @@
 """The verdict on numbers: errors in units the format allows, held against plain PyTorch's own on the same inputs.
 
 The unit of error is one ulp at the larger of |oracle| and the op's magnitude. For 16-bit outputs the magnitude counts
-in float32, where their arithmetic is done (four of its ulps: a few operations), so that a result small against its
-terms is still judged. Inside bins of |oracle|, a kernel's RMS, 99.9th percentile
-and maximum may each be SLACK times PyTorch's, and never need be better than a result that is within one unit
-everywhere (whose RMS is 1/√3); within five for float32, whose vectorised elementary functions are themselves
-specified to 3.5 ulps on the CPU (SLEEF's u35) and to two on the GPU (erff, tanhf). Both figures and their ratio
-are reported. A handful of elements says little about PyTorch's error, so in small bins it is at least what it shows
-on a fixed larger sample of the op (`Prior`)."""
+in float32, where their arithmetic is done, so that a result small against its terms is still judged. Inside bins of
+|oracle|, a kernel's RMS, 99.9th percentile and maximum may each be SLACK times PyTorch's, and never need be better
+than a careful float32 evaluation, rounded once: `Op.roundings`, counted from the op's formula. Both figures and their
+ratio are reported. A handful of elements says little about PyTorch's error, so in small bins it is at least what it
+shows on a fixed larger sample of the op (`Prior`)."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ if TYPE_CHECKING:
 SLACK = 2.0
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more."""
 FLOOR = {"rms": 1 / math.sqrt(3), "p999": 1.0, "max": 1.0}
-"""In units; FLOAT32 times that for float32."""
-FLOAT32 = 5.0
-"""An elementary function at its specified 3.5 ulps, and three roundings of half an ulp around it."""
+"""Of a result that is within one unit everywhere; times the op's roundings for float32."""
 _FEW, _ENOUGH = 64, 1000
 """Bins with fewer elements than the first are joined with their neighbour; with fewer than the second, a 99.9th
 percentile means little and the prior counts too."""
@@ -72,10 +68,29 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Oracle:
-    """The reference in float64 and the scale of its natural error, per output."""
+    """The reference in float64, and what float32 arithmetic may lose: so many ulps at each output's magnitude."""
 
     exact: dict[str, torch.Tensor]
     magnitude: dict[str, torch.Tensor | None]
+    roundings: float = 1.0
+
+    def unit(self, name: str, rounded: torch.Tensor, number: DType) -> torch.Tensor:
+        """One ulp of the output's format at max(|oracle|, magnitude). A 16-bit result is off by half an ulp of its
+        own and by `roundings` ulps of float32: together at most the larger of twice each."""
+        import torch
+
+        finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
+        unit, magnitude = ulp(finite, number), self.magnitude[name]
+        if magnitude is None:
+            return unit
+        scale = magnitude.expand_as(rounded)
+        scale = torch.where(scale.isfinite(), scale, torch.zeros_like(scale))
+        wide = ulp(scale, number) if number.itemsize >= 4 else 2 * self.roundings * ulp(scale, dtype("fp32"))
+        return torch.maximum(unit, wide)
+
+    def floor(self, number: DType) -> float:
+        """Units a kernel need not be better than."""
+        return self.roundings if number.itemsize >= 4 else 1.0
 
 
 def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
@@ -86,7 +101,7 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
     scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
     if op.magnitude is not None:
         scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
-    return Oracle(exact, scale)
+    return Oracle(exact, scale, op.roundings)
 
 
 def baseline(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -110,7 +125,7 @@ def judge(
     errors: list[Errors] = []
     tried: dict[str, bool] = {}
     for name, value in outputs.items():
-        exact, magnitude = truth.exact[name], truth.magnitude[name]
+        exact = truth.exact[name]
         if list(exact.shape) != list(value.shape):
             return Judgement(
                 Finding("shape", f"`{name}` has shape {tuple(value.shape)}, the oracle {tuple(exact.shape)}"), (), {}
@@ -122,7 +137,7 @@ def judge(
         got = value.double()
         if wrong := _non_finite(name, got, rounded, exact, number):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), tried)
-        unit = _unit(rounded, magnitude, number)
+        unit = truth.unit(name, rounded, number)
         finite = rounded.isfinite()
         scale = _Scale(
             exact,
@@ -131,7 +146,7 @@ def judge(
             finite,
             plain[name].double(),
             prior.get(name, {}),
-            FLOAT32 if number.itemsize >= 4 else 1.0,
+            truth.floor(number),
         )
         found, place = scale.compare(name, got)
         if found is None:
@@ -203,18 +218,6 @@ def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
     return torch.exp2(exponent.clamp(min=number.min_exponent) - number.fraction)
 
 
-def _unit(rounded: torch.Tensor, magnitude: torch.Tensor | None, number: DType) -> torch.Tensor:
-    import torch
-
-    finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
-    unit = ulp(finite, number)
-    if magnitude is not None:
-        scale = magnitude.expand_as(rounded)
-        scale = torch.where(scale.isfinite(), scale, torch.zeros_like(scale))
-        unit = torch.maximum(unit, ulp(scale, number) if number.itemsize >= 4 else 4 * ulp(scale, dtype("fp32")))
-    return unit
-
-
 def _joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) -> Figures:
     """What was seen, or where too little was, the larger of that and the prior's nearest bin."""
     if count >= _ENOUGH or not prior:
@@ -231,11 +234,11 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         rounded, got = exact.to(value.dtype).double(), value.double()
         if wrong := _non_finite(name, got, rounded, exact, number):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
-        unit = _unit(rounded, truth.magnitude[name], number)
+        unit = truth.unit(name, rounded, number)
         error = ((got - exact).abs() / unit).nan_to_num(nan=0.0).flatten()
         worst, place = (v.item() for v in error.max(0))
         theirs = max((figures["max"] for figures in prior.get(name, {}).values()), default=0.0)
-        share = worst / max(FLOAT32 if number.itemsize >= 4 else 1.0, SLACK * theirs)
+        share = worst / max(truth.floor(number), SLACK * theirs)
         ratio = worst / theirs if theirs else 1.0
         errors.append(Errors(name, {"max": worst}, {"max": theirs}, share, ratio, "maximum over the slice"))
         if share > 1:
@@ -250,9 +253,7 @@ def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> No
         rounded = truth.exact[name].to(value.dtype).double()
         if not value.numel() or not value.dtype.is_floating_point:
             continue
-        error = (
-            (value.double() - truth.exact[name]).abs() / _unit(rounded, truth.magnitude[name], dtype(value.dtype))
-        ).flatten()
+        error = ((value.double() - truth.exact[name]).abs() / truth.unit(name, rounded, dtype(value.dtype))).flatten()
         bins = prior.setdefault(name, {})
         for group, where in _bins(rounded, rounded.isfinite() & value.isfinite()):
             seen = _figures(error[where])

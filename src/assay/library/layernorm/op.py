@@ -10,13 +10,12 @@ def rstd_of(x, eps):
 
 
 def forward_magnitude(x, weight, bias, *, eps):
-    """A mean rounded in its last bit shifts the whole row and adds its square to the variance. Four times: the
-    sums, subtracting, scaling, weight and bias all round."""
+    """A mean rounded in its last bit shifts the whole row and adds its square to the variance."""
     size, rstd = x.abs().mean(1), rstd_of(x, eps)
     out = (x.abs() + size[:, None]) * rstd[:, None]
     out = out if weight is None else out * weight.abs()
     out = out if bias is None else out + bias.abs()
-    return 4 * out, 4 * size, 4 * rstd * (1 + (size * rstd) ** 2 * 2**-24)
+    return out, size, rstd * (1 + (size * rstd) ** 2 * 2**-24)
 
 
 @op(
@@ -36,6 +35,7 @@ def forward_magnitude(x, weight, bias, *, eps):
     independent="rows",
     operations=lambda w: 8 * w.rows * w.cols,
     magnitude=forward_magnitude,
+    roundings=5,  # the mean, x − mean, half of the variance and a reciprocal root within 2 ulps; scale, weight, bias
 )
 def layernorm(x, weight, bias, *, eps):
     """(x − mean)·rstd·weight + bias, with rstd = 1/√(variance + eps)."""
@@ -49,15 +49,14 @@ def layernorm(x, weight, bias, *, eps):
 
 
 def backward_magnitude(dy, x, weight, mean, rstd, *, eps):
-    """Every term at the size it has before others cancel it; the normalised x rounds as x and mean do.
-    Four times, as in the forward pass."""
+    """Every term at the size it has before others cancel it; the normalised x rounds as x and mean do."""
     normal = (x - mean[:, None]) * rstd[:, None]
     rough = (x.abs() + x.abs().mean(1, keepdim=True)) * rstd[:, None]
     g = dy if weight is None else dy * weight
     along = (g.abs() * (normal.abs() + rough)).mean(1, keepdim=True) * normal.abs()
     across = (g * normal).mean(1, keepdim=True).abs() * rough
     out = (g.abs() + g.abs().mean(1, keepdim=True) + along + across) * rstd[:, None]
-    return 4 * out, 4 * (dy.abs() * (normal.abs() + rough)).sum(0), 4 * dy.abs().sum(0)
+    return out, (dy.abs() * (normal.abs() + rough)).sum(0), dy.abs().sum(0)
 
 
 @op(
@@ -78,6 +77,7 @@ def backward_magnitude(dy, x, weight, mean, rstd, *, eps):
     },
     operations=lambda w: 16 * w.rows * w.cols,
     magnitude=backward_magnitude,
+    roundings=5,  # dy·weight, two sums of products, two differences, the product with rstd; as many roundings of x
 )
 def layernorm_backward(dy, x, weight, mean, rstd, *, eps):
     """The gradient of layernorm with respect to x, weight and bias."""

@@ -8,11 +8,11 @@ def scale(x):
 
     The sum and the division round the mean µ at the scale of Σ|x|/cols. A deviation x − µ is then off by an
     ulp of |x| + |µ|, and its square by |x − µ| times that. Where all deviations are zero, the square of µ's
-    own error remains. The factor 4 is for the last few additions of a tree: each rounds by up to an ulp.
+    own error remains.
     """
     mean, size = x.mean(1, keepdim=True), x.abs().mean(1)
     spread = ((x - mean).abs() * (x.abs() + mean.abs())).mean(1)
-    return 4 * size, 4 * (spread + 2.0**-22 * size.square())
+    return size, spread + 2.0**-22 * size.square()
 
 
 @op(
@@ -24,6 +24,7 @@ def scale(x):
     independent="rows",
     operations=lambda w: 4 * w.rows * w.cols,
     magnitude=scale,
+    roundings=3,  # the mean's sum and division, the squares' sum and division: an ulp and a half each
 )
 def mean_var(x):
     """Σx/cols and Σ(x − mean)²/cols of each row."""

@@ -21,6 +21,7 @@ def scale(x, *, mean, std, low, high):
     independent="n",
     operations=lambda w: 4 * w.n,
     magnitude=scale,
+    roundings=2,  # the difference, the quotient or a rounded reciprocal and its product
 )
 def normalize_clip(x, *, mean, std, low, high):
     """(x − mean)/std, clipped to [low, high]; a NaN stays NaN."""

@@ -14,9 +14,12 @@ def _rmsnorm(x, weight, y, eps):
     row, t, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     sums = cuda.shared.array(256, float32)
     total = float32(0)
-    for c in range(t, x.shape[1], threads):
-        v = widen(x[row, c])
-        total += v * v
+    for start in range(t, x.shape[1], 64 * threads):  # a long sum loses bits: sum runs, then the runs
+        run = float32(0)
+        for c in range(start, min(start + 64 * threads, x.shape[1]), threads):
+            v = widen(x[row, c])
+            run += v * v
+        total += run
     sums[t] = total
     cuda.syncthreads()
     half = threads // 2

@@ -12,6 +12,7 @@ AXES = {"n": Axis(typical=4194304)}
     independent="n",
     operations=lambda w: 4 * w.n,
     magnitude=lambda x: x.abs(),
+    roundings=3,  # an exponential within 2 ulps; 1 + e, the division or product
 )
 def silu(x):
     """x·σ(x)."""
@@ -28,6 +29,7 @@ def silu(x):
     operations=lambda w: 8 * w.n,
     # σ(x) and x·σ(x)·(1 − σ(x)) are each rounded at the scale of 1 before they are added.
     magnitude=lambda dy, x: dy.abs(),
+    roundings=4,  # as above, twice where the terms are added; their product with dy
 )
 def silu_backward(dy, x):
     """The gradient of silu with respect to x."""
