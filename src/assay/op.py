@@ -86,6 +86,8 @@ class Op:
     roundings: float = 1.0
     """Ulps, at the magnitude, that a careful float32 evaluation may lose: elementary functions at the bounds they are
     specified to, and half an ulp for each operation around them. Counted, not measured."""
+    terms: Callable[[Workload], int] = lambda w: 1
+    """How many terms one result sums. Added in pairs, they lose up to half an ulp for each doubling."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Outputs that may share memory with an input."""
     independent: str = ""
@@ -114,6 +116,10 @@ class Op:
             return self.traffic(workload)
         tensors = [*self.present(workload).values(), *(t for t in self.outputs.values() if not t.optional)]
         return sum(math.prod(self.shape(t, workload)) * t.dtype_in(workload).itemsize for t in tensors)
+
+    def lost(self, workload: Workload) -> float:
+        """Ulps at the magnitude that a careful float32 evaluation may lose."""
+        return self.roundings + math.log2(max(1, self.terms(workload))) / 2
 
     def elements(self, workload: Workload) -> int:
         """Elements held by all tensors, the measure of a workload's size."""

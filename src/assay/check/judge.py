@@ -3,7 +3,7 @@
 The unit of error is one ulp at the larger of |oracle| and the op's magnitude. For 16-bit outputs the magnitude counts
 in float32, where their arithmetic is done, so that a result small against its terms is still judged. Inside bins of
 |oracle|, a kernel's RMS, 99.9th percentile and maximum may each be SLACK times PyTorch's, and never need be better
-than a careful float32 evaluation, rounded once: `Op.roundings`, counted from the op's formula. Both figures and their
+than a careful float32 evaluation, rounded once: `Op.lost`, counted from the op's formula. Both figures and their
 ratio are reported. A handful of elements says little about PyTorch's error, so in small bins it is at least what it
 shows on a fixed larger sample of the op (`Prior`)."""
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SLACK = 2.0
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more."""
 FLOOR = {"rms": 1 / math.sqrt(3), "p999": 1.0, "max": 1.0}
-"""Of a result that is within one unit everywhere; times the op's roundings for float32."""
+"""Of a result that is within one unit everywhere; times what the op may lose for float32."""
 _FEW, _ENOUGH = 64, 1000
 """Bins with fewer elements than the first are joined with their neighbour; with fewer than the second, a 99.9th
 percentile means little and the prior counts too."""
@@ -72,11 +72,11 @@ class Oracle:
 
     exact: dict[str, torch.Tensor]
     magnitude: dict[str, torch.Tensor | None]
-    roundings: float = 1.0
+    lost: float = 1.0
 
     def unit(self, name: str, rounded: torch.Tensor, number: DType) -> torch.Tensor:
         """One ulp of the output's format at max(|oracle|, magnitude). A 16-bit result is off by half an ulp of its
-        own and by `roundings` ulps of float32: together at most the larger of twice each."""
+        own and by `lost` ulps of float32: together at most the larger of twice each."""
         import torch
 
         finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
@@ -85,12 +85,12 @@ class Oracle:
             return unit
         scale = magnitude.expand_as(rounded)
         scale = torch.where(scale.isfinite(), scale, torch.zeros_like(scale))
-        wide = ulp(scale, number) if number.itemsize >= 4 else 2 * self.roundings * ulp(scale, dtype("fp32"))
+        wide = ulp(scale, number) if number.itemsize >= 4 else 2 * self.lost * ulp(scale, dtype("fp32"))
         return torch.maximum(unit, wide)
 
     def floor(self, number: DType) -> float:
         """Units a kernel need not be better than."""
-        return self.roundings if number.itemsize >= 4 else 1.0
+        return self.lost if number.itemsize >= 4 else 1.0
 
 
 def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
@@ -101,7 +101,7 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
     scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
     if op.magnitude is not None:
         scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
-    return Oracle(exact, scale, op.roundings)
+    return Oracle(exact, scale, op.lost(workload))
 
 
 def baseline(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

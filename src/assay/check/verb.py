@@ -1,9 +1,8 @@
-"""The verb itself: plans jobs, runs them side by side, yields records as they are ready."""
+"""The verb itself: what a user may set, which jobs follow from it, records as they are ready."""
 
 from __future__ import annotations
 
 import os
-import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 from assay import host, provenance
 from assay.check.job import Job, Settings
 from assay.check.plain import PlainTorch
+from assay.check.schedule import side_by_side
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.library.select import Choice, everything, select
@@ -86,68 +86,21 @@ def _options(settings: dict[str, Any]) -> Options:
     return Options(**settings)
 
 
-def run(jobs: list[Job], options: Options, started: Callable[[Job], None] | None = None) -> Iterator[Record]:
+def run(jobs: list[Job], options: Options) -> Iterator[Record]:
     """Run planned jobs, those of one kernel in one worker after another, several kernels at a time."""
     groups: dict[Any, list[Job]] = {}
     for job in jobs:
         groups.setdefault((job.kernel.address, job.kernel.file), []).append(job)
-    side_by_side = options.jobs or max(1, min(8, (os.cpu_count() or 2)))
-    waiting: queue.SimpleQueue[list[Job]] = queue.SimpleQueue()
-    for group in groups.values():
-        waiting.put(group)
-    done: queue.SimpleQueue[Record | BaseException | None] = queue.SimpleQueue()
-    stop = threading.Event()
     limits = Limits(options.seconds, options.memory) if options.memory else Limits(options.seconds)
-    with Pool(limits) as pool:
-        settings = Settings(
+    cores = os.cpu_count() or 2
+
+    def settings(pool: Pool, stop: threading.Event) -> Settings:
+        return Settings(
             pool, PlainTorch(pool), options.target, options.workloads, options.seed, options.parameters, options.run,
-            threads=max(2, (os.cpu_count() or 2) // side_by_side), stop=stop,
+            threads=max(2, cores // (options.jobs or min(8, cores))), stop=stop,
         )  # fmt: skip
 
-        def work() -> None:
-            try:
-                while not stop.is_set():
-                    try:
-                        group = waiting.get_nowait()
-                    except queue.Empty:
-                        break
-                    worker = None
-                    for job in group:
-                        if started:
-                            started(job)
-                        record, worker = job.run(settings, worker)
-                        if stop.is_set():
-                            break
-                        done.put(record)
-                    if worker:
-                        worker.close()
-            except BaseException as error:
-                done.put(error)
-            done.put(None)
-
-        import torch
-
-        before = torch.get_num_threads()
-        torch.set_num_threads(max(1, (os.cpu_count() or 2) // side_by_side))
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(side_by_side, len(groups)))]
-        for thread in threads:
-            thread.start()
-        try:
-            left = len(threads)
-            while left:
-                item = done.get()
-                if item is None:
-                    left -= 1
-                elif isinstance(item, BaseException):
-                    raise item
-                else:
-                    yield item
-        finally:
-            stop.set()
-            pool.close()
-            for thread in threads:  # none may still be inside torch when the interpreter ends
-                thread.join(30)
-            torch.set_num_threads(before)
+    yield from side_by_side(list(groups.values()), lambda: Pool(limits), settings, options.jobs)
 
 
 class KernelFailed(AssertionError):

@@ -45,6 +45,9 @@ PRELOAD = {
     "njit": ("torch", "numba"),
 }
 
+_WEIGH_EVERY = 0.25
+"""Seconds between looks at a worker's memory: each reads the process table."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -106,6 +109,7 @@ class Worker:
         except OSError:
             raise self._died() from None
         deadline = time.monotonic() + limit
+        weigh = time.monotonic() + _WEIGH_EVERY
         while True:
             ready, _, _ = select.select([self._connection], [], [], 0.05)
             if ready:
@@ -117,8 +121,10 @@ class Worker:
                 raise self._end("timeout", f"no answer within {limit:g} s")
             if self._printed > self.limits.output:
                 raise self._end("flood", f"printed more than {self.limits.output >> 10} KiB")
-            if self._resident() > self.limits.memory:
-                raise self._end("memory", f"used more than {self.limits.memory / 2**30:.1f} GiB of memory")
+            if time.monotonic() > weigh:
+                if self._resident() > self.limits.memory:
+                    raise self._end("memory", f"used more than {self.limits.memory / 2**30:.1f} GiB of memory")
+                weigh = time.monotonic() + _WEIGH_EVERY
 
     def _resident(self) -> int:
         try:

@@ -39,6 +39,7 @@ def magnitude(x, weight, bias, *, stride, padding):
     outputs={"out": Tensor("n", "k", "oh", "ow")},
     operations=lambda w: 2 * w.n * w.k * out_height(w) * out_width(w) * w.c * w.r * w.s,
     magnitude=magnitude,
+    terms=lambda w: w.c * w.r * w.s,
 )
 def conv2d(x, weight, bias, *, stride, padding):
     """Σ x[n, c, y·stride + i − padding, x·stride + j − padding] · weight[k, c, i, j] + bias[k]."""

@@ -18,6 +18,7 @@ def distance(x, y):
     independent="rows",
     operations=lambda w: 3 * w.rows * w.cols,
     roundings=2,  # each difference, half of what the sum of squares loses, the root
+    terms=lambda w: w.cols,
 )
 def euclidean_distance(x, y):
     """‖x − y‖₂ of each row."""

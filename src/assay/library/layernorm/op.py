@@ -36,6 +36,7 @@ def forward_magnitude(x, weight, bias, *, eps):
     operations=lambda w: 8 * w.rows * w.cols,
     magnitude=forward_magnitude,
     roundings=5,  # the mean, x − mean, half of the variance and a reciprocal root within 2 ulps; scale, weight, bias
+    terms=lambda w: w.cols,
 )
 def layernorm(x, weight, bias, *, eps):
     """(x − mean)·rstd·weight + bias, with rstd = 1/√(variance + eps)."""
@@ -78,6 +79,7 @@ def backward_magnitude(dy, x, weight, mean, rstd, *, eps):
     operations=lambda w: 16 * w.rows * w.cols,
     magnitude=backward_magnitude,
     roundings=5,  # dy·weight, two sums of products, two differences, the product with rstd; as many roundings of x
+    terms=lambda w: max(w.rows, w.cols),
 )
 def layernorm_backward(dy, x, weight, mean, rstd, *, eps):
     """The gradient of layernorm with respect to x, weight and bias."""

@@ -40,6 +40,7 @@ def forward_magnitude(x, weight, bias, *, eps):
     operations=lambda w: 16 * w.rows * w.cols,
     magnitude=forward_magnitude,
     roundings=11,  # layernorm's five and gelu's six
+    terms=lambda w: w.cols,
 )
 def ln_gelu(x, weight, bias, *, eps):
     """gelu(layernorm(x)), with the error function."""
@@ -84,6 +85,7 @@ def backward_magnitude(dy, x, weight, bias, mean, rstd, *, eps):
     operations=lambda w: 32 * w.rows * w.cols,
     magnitude=backward_magnitude,
     roundings=11,  # likewise
+    terms=lambda w: max(w.rows, w.cols),
 )
 def ln_gelu_backward(dy, x, weight, bias, mean, rstd, *, eps):
     """The gradient of ln_gelu with respect to x, weight and bias."""

@@ -25,6 +25,7 @@ def scale(x):
     operations=lambda w: 4 * w.rows * w.cols,
     magnitude=scale,
     roundings=3,  # the mean's sum and division, the squares' sum and division: an ulp and a half each
+    terms=lambda w: w.cols,
 )
 def mean_var(x):
     """Σx/cols and Σ(x − mean)²/cols of each row."""

@@ -9,8 +9,8 @@ from assay import Axis, Tensor, op
     inputs={"x": Tensor("n", range=(-100.0, 100.0))},
     outputs={"out": Tensor()},
     operations=lambda w: w.n,
-    # The last additions of a tree work on numbers this large.
     magnitude=lambda x: x.abs().sum(),
+    terms=lambda w: w.n,
 )
 def sum(x):
     """Σx: one number; 0 for an empty vector."""
