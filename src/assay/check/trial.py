@@ -39,7 +39,9 @@ _RUNS = (
 )
 HUGE = 1 << 27
 """Elements from which a workload runs once and is judged in slices."""
-_SLICE = 1 << 24
+_SLICE, _SLICES = 1 << 24, 16
+"""Elements in a slice, and how many are judged: the first, the last, those where an index outgrows 31 or 32 bits, and
+others spread over the rest. Whether every element was written is looked at everywhere."""
 _ONE_AT_A_TIME = multiprocessing.get_context("fork").Lock()
 """Two huge workloads at once would not fit into memory."""
 _LATE = {"values": 0, "buffers": 1, "bands": 0, "poison": 0, "late": True}
@@ -209,6 +211,19 @@ def _unwritten(layout: Layout, results: list[dict[str, torch.Tensor]], runs: lis
     return None
 
 
+def slices(length: int, step: int, row: int) -> list[int]:
+    """Where the judged slices of `step` begin, the last first: an index that overflows shows there. A step along the
+    axis is `row` elements of the largest tensor."""
+    total = -(-length // step)
+    chosen = {0, total - 1} | {(b // row - o) // step for b in (1 << 31, 1 << 32) if b < length * row for o in (0, 1)}
+    spread = min(total, _SLICES)
+    for i in range(spread):
+        if len(chosen) >= spread:
+            break
+        chosen.add(i * total // spread)
+    return [i * step for i in sorted(chosen, reverse=True)]
+
+
 def _judged_in_slices(
     op: Op,
     workload: Workload,
@@ -218,7 +233,8 @@ def _judged_in_slices(
     seconds: tuple[float, ...],
     note: dict[str, Any],
 ) -> Outcome:
-    """A float64 oracle of the whole would not fit into memory: judge along the axis of independent results."""
+    """A float64 oracle of the whole would fit neither into memory nor into patience: judge slices along the axis of
+    independent results."""
     if not op.independent:
         raise UsageError(
             f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
@@ -227,9 +243,10 @@ def _judged_in_slices(
 
     torch.set_num_threads(max(torch.get_num_threads(), (os.cpu_count() or 2) // 2))
     length = int(workload.named[op.independent])
-    step = max(1, _SLICE // max(1, op.elements(workload) // max(1, length)))
+    step = max(1, _SLICE // max(1, op.elements(workload) // length))
+    row = max(v.numel() for v in (*drawn.values(), *result.values())) // length
     errors: list[Errors] = []
-    for start in reversed(range(0, length, step)):  # an index that overflows shows at the end
+    for start in slices(length, step, row):
         part = slice(start, start + step)
         inputs = {n: v[part] if op.inputs[n].shape[:1] == (op.independent,) else v for n, v in drawn.items()}
         outputs = {n: v[part] if op.outputs[n].shape[:1] == (op.independent,) else v for n, v in result.items()}
