@@ -170,3 +170,21 @@ def test_two_different_orders_of_summation_both_pass():
         return {"out": judge.baseline(op, workload, flipped)["out"].flip(-1)}
 
     assert verdict(op, workload, reversed_order).finding is None
+
+
+@pytest.mark.parametrize("n", [1000, 10_000])
+def test_a_float32_sum_of_values_rounded_to_float16_is_seen(n):
+    op = library.ops()["sum"]
+    caught = 0
+    for seed in range(10):
+        workload = parse(f"n={n},dtype=fp32,seed={seed}", op)
+        result = verdict(op, workload, lambda op, w, drawn, truth: {"out": drawn["x"].half().double().sum().float()})
+        caught += result.finding is not None
+    assert caught >= 8  # in some draws the roundings cancel
+
+
+def test_what_float32_may_lose_is_counted_from_the_formula():
+    sum_, axpy = library.ops()["sum"], library.ops()["axpy"]
+    assert axpy.lost(parse("n=1000,dtype=fp32", axpy)) == 1
+    assert sum_.lost(parse("n=0,dtype=fp32", sum_)) == 1
+    assert sum_.lost(parse("n=1024,dtype=fp32", sum_)) == 1 + 10 / 2

@@ -126,7 +126,10 @@ def test_unknown_and_incomplete_entries(tmp_path: Path) -> None:
         entries(folder=tmp_path)
 
 
-# Written after the formats in NVIDIA's user guide and as printed by CUDA 12 and 13; not captured from a run of ours.
+GOLDEN = Path(__file__).parent / "golden" / "compute-sanitizer"
+"""Logs of two corpus entries' wrong kernels on an H200 (CUDA 13.0); of memcheck's 24 reports the first and the last."""
+
+# Forms that other versions and tools print, after NVIDIA's user guide.
 MEMCHECK = """\
 ========= COMPUTE-SANITIZER
 ========= Invalid __global__ read of size 4 bytes
@@ -185,6 +188,21 @@ SYNCCHECK = """\
 ========= ERROR SUMMARY: 1 error
 """
 CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
+
+
+def test_a_real_memcheck_log_is_read() -> None:
+    found = parse((GOLDEN / "memcheck.txt").read_text())
+    (p,) = found.problems
+    assert (p.tool, p.kind, p.kernel) == ("memcheck", "Invalid __global__ read", "silu<(bool)0>")
+    assert (p.where, p.bytes, p.beyond) == ("overread_unnoticed.cu:6", 4, 93)
+    assert found.total == 24
+
+
+def test_a_real_racecheck_log_is_read() -> None:
+    found = parse((GOLDEN / "racecheck.txt").read_text())
+    (p,) = found.problems
+    assert (p.tool, p.kind, p.kernel) == ("racecheck", "Race between write and read", "block_sum")
+    assert (p.where, p.count, found.total) == ("race_unnoticed.cu:5", 204, 1)
 
 
 def test_memory_errors_are_read() -> None:

@@ -1,10 +1,16 @@
 """Whatever a kernel does to its process becomes a failed record that says so; the rest of the run goes on."""
 
+import json
+import subprocess
+import sys
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import assay
+from assay.check.trial import slices
 from assay.check.verb import Options, plan, run
 
 KERNELS = {
@@ -96,3 +102,33 @@ def _command(process):
         return process.cmdline()
     except psutil.Error:
         return []
+
+
+FORKED = """
+import json, os, sys
+os.cpu_count = lambda: 8
+import assay
+records = list(assay.check({bad!r}, {good!r}, "silu/torch", "axpy/torch", dtypes="fp32", workloads=3, jobs=6))
+print(json.dumps([[r.kernel, r.status, "torch" in sys.modules] for r in records]))
+"""
+
+
+def test_with_cores_to_spare_several_processes_judge_and_this_one_stays_light(tmp_path):
+    bad, good = tmp_path / "bad.py", tmp_path / "good.py"
+    bad.write_text(source(KERNELS["crash"][2]))
+    good.write_text(source("out.copy_(torch.nn.functional.gelu(x))"))
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED.format(bad=str(bad), good=str(good))], capture_output=True, text=True, timeout=300
+    )
+    records = json.loads(done.stdout)
+    assert sorted(status for _, status, _ in records) == ["fail", "pass", "pass", "pass"], done.stderr
+    assert not any(loaded for *_, loaded in records)
+
+
+@given(length=st.integers(1, 2**33), step=st.integers(1, 2**24), row=st.integers(1, 4096))
+def test_the_judged_slices_of_a_huge_workload_hold_its_ends_and_where_an_index_overflows(length, step, row):
+    starts = slices(length, step, row)
+    assert starts == sorted(set(starts), reverse=True) and all(0 <= s < length and s % step == 0 for s in starts)
+    places = [0, length - 1, *(b // row for b in (2**31, 2**32) if b < length * row)]
+    assert all(any(s <= place < s + step for s in starts) for place in places)
+    assert len(starts) == min(-(-length // step), 16)

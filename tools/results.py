@@ -2,6 +2,8 @@
 
 python tools/results.py            write it
 python tools/results.py --check    fail if it is not what this would write
+python tools/results.py --add run.json results/h200/check.json
+                                   put a later run's records in place of those of the same kernels and dtypes
 """
 
 from __future__ import annotations
@@ -18,12 +20,27 @@ PAGE = ROOT / "docs" / "results.md"
 
 
 def main() -> None:
+    if "--add" in sys.argv:
+        later, kept = map(Path, sys.argv[2:])
+        kept.write_text(json.dumps(merge(json.loads(kept.read_text()), json.loads(later.read_text())), indent=1) + "\n")
+        return
     text = render()
     if "--check" in sys.argv:
         if PAGE.read_text() != text:
             sys.exit("docs/results.md is not what the records give: run `python tools/results.py`")
         return
     PAGE.write_text(text)
+
+
+def merge(kept: dict, later: dict) -> dict:
+    """Every record says itself which run and which commit it comes from."""
+    fresh = {_what(r) for r in later["records"]}
+    return kept | {"records": [r for r in kept["records"] if _what(r) not in fresh] + later["records"]}
+
+
+def _what(record: dict) -> tuple[str, str, str]:
+    dtype = next((part for part in record["workload"].split(",") if part.startswith("dtype=")), "")
+    return record["verb"], record["kernel"], dtype
 
 
 def render() -> str:
