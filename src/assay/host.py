@@ -114,3 +114,9 @@ def cuda_include() -> Path | None:
 def cache_folder() -> Path:
     base = os.environ.get("ASSAY_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "assay"
+
+
+def data_folder() -> Path:
+    """What must outlive a run: the records, the measured model of each machine."""
+    base = os.environ.get("ASSAY_DATA") or os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "assay"

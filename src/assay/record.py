@@ -41,10 +41,17 @@ class Record:
     """What was built: name, target, hash of the machine code's .text, resources."""
     provenance: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    median: float | None = None
+    """bench: seconds of one call, cold."""
+    interval: tuple[float, float] | None = None
+    """Of that median, at 95 %, over rounds."""
+    samples: list[list[float]] | None = None
+    """Every sample it comes from, by round."""
     schema: int = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        whole = asdict(self)
+        return {k: v for k, v in whole.items() if v is not None or k not in ("median", "interval", "samples")}
 
 
 def document(records: Iterable[Record], **about: Any) -> dict[str, Any]:
