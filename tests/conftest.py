@@ -13,6 +13,15 @@ from assay import host
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_data(tmp_path_factory):
+    """Records and machine models of tests go to a folder of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSAY_DATA", str(tmp_path_factory.mktemp("data")))
+        patch.delenv("ASSAY_STORE", raising=False)
+        yield
+
+
 def pytest_collection_modifyitems(items):
     if not host.runs_on_gpu():
         for item in items:

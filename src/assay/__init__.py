@@ -10,16 +10,28 @@ from assay.op import INF, NAN, Attribute, Axis, Op, Tensor, op
 from assay.record import Record, Status
 
 if TYPE_CHECKING:
+    from assay.bench import bench
     from assay.check import check, verify
+    from assay.compare import compare
+    from assay.machine import machine
+    from assay.report import report
     from assay.selftest import selftest
 
 __version__ = "0.1.0"
 __all__ = [
     "INF", "NAN", "AssayError", "Attribute", "Axis", "Op", "Record", "Status", "Tensor",
-    "check", "kernel", "op", "selftest", "verify",
+    "bench", "check", "compare", "kernel", "machine", "op", "report", "selftest", "verify",
 ]  # fmt: skip
 
-_VERBS = {"check": "assay.check", "verify": "assay.check", "selftest": "assay.selftest"}
+_VERBS = {
+    "bench": "assay.bench",
+    "check": "assay.check",
+    "compare": "assay.compare",
+    "machine": "assay.machine",
+    "report": "assay.report",
+    "selftest": "assay.selftest",
+    "verify": "assay.check",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -65,15 +65,15 @@ class PlainTorch:
         for name, t in op.present(workload).items():
             value = drawn[0][name]
             inputs.append({"name": name, "dtype": t.dtype_in(workload).torch_name, "shape": list(value.shape)})
-            sizes += [value.numel() * value.element_size()] * FRESH
+            sizes += [value.numel() * value.element_size()] * len(drawn)
         for name, t in op.outputs.items():
             number, shape = t.dtype_in(workload), op.shape(t, workload)
             outputs.append({"name": name, "dtype": number.torch_name, "shape": list(shape)})
-            sizes += [math.prod(shape) * number.itemsize] * FRESH
+            sizes += [math.prod(shape) * number.itemsize] * len(drawn)
         offsets, total = place(sizes)
         places = iter(offsets)
         for spec in (*inputs, *outputs):
-            spec["at"] = [next(places) for _ in range(FRESH)]
+            spec["at"] = [next(places) for _ in range(len(drawn))]
         memory = worker.memory(total)
         for spec in inputs:
             for at, values in zip(spec["at"], drawn, strict=True):
@@ -86,7 +86,7 @@ class PlainTorch:
                 "inputs": inputs,
                 "outputs": outputs,
                 "arena": total,
-                "variations": FRESH,
+                "variations": len(drawn),
                 "attributes": dict(workload.attributes),
                 "device": "cuda",
             },
@@ -97,4 +97,4 @@ class PlainTorch:
         import torch
 
         return [{s["name"]: tensor(memory, s["at"][i], getattr(torch, s["dtype"]), s["shape"]).clone() for s in outputs}
-                for i in range(FRESH)]  # fmt: skip
+                for i in range(len(drawn))]  # fmt: skip

@@ -113,7 +113,7 @@ def _run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions:
     if finding := _unwritten(layout, results, runs):
         return Outcome(finding, seconds=seconds)
     if huge:
-        return _judged_in_slices(op, workload, drawn[0], results[0], conditions.prior, seconds, answer.get("note", {}))
+        return judged_in_slices(op, workload, drawn[0], results[0], conditions.prior, seconds, answer.get("note", {}))
     if not _same(results[0], results[4]) and workload.values != "beyond":
         try:
             worker.ask(ask | {"runs": _OTHER_BANDS})
@@ -224,7 +224,7 @@ def slices(length: int, step: int, row: int) -> list[int]:
     return [i * step for i in sorted(chosen, reverse=True)]
 
 
-def _judged_in_slices(
+def judged_in_slices(
     op: Op,
     workload: Workload,
     drawn: dict[str, torch.Tensor],

@@ -63,15 +63,15 @@ def check(
 
     options = Options(
         op=op,
-        dtypes=_split(dtype),
+        dtypes=split(dtype),
         workload=workload,
         workloads=workloads,
         target=named(target) if target else host_target(),
         seconds=timeout,
         jobs=jobs,
         seed=seed,
-        parameters=_parameters(param or []),
-        backends=_split(backend),
+        parameters=parameters(param or []),
+        backends=split(backend),
     )
     finish(what or [], options, "check", json, out, strict)
 
@@ -124,11 +124,11 @@ def report(records: list[Record], interrupted: bool, out: Path | None) -> None:
         terminal.print(f"records: {out}")
 
 
-def _split(text: str) -> tuple[str, ...]:
+def split(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (t.strip() for t in text.split(","))))
 
 
-def _parameters(texts: list[str]) -> dict[str, Any]:
+def parameters(texts: list[str]) -> dict[str, Any]:
     import ast
 
     from assay.errors import UsageError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -81,24 +82,66 @@ def collect(
     show: Callable[[Record], None] | None = None,
     save: Callable[[list[Record]], None] | None = None,
 ) -> tuple[list[Record], bool]:
-    """Drain a verb. Ctrl-C keeps what was done: (records, were we interrupted). What is done so far is saved every few
-    seconds, for whoever is killed without warning."""
+    """Drain a verb under a progress bar: (records, were we interrupted)."""
     kept: list[Record] = []
-    saved = time.monotonic()
     with progress(total, what, quiet) as tick:
-        try:
-            for record in records:
-                kept.append(record)
-                tick(f"{record.kernel} {record.workload}", len(kept))
-                if show:
-                    show(record)
-                if save and time.monotonic() > saved + _SAVE_EVERY:
-                    save(kept)
-                    saved = time.monotonic()
-        except KeyboardInterrupt:
-            records.close()  # type: ignore[attr-defined]
-            return kept, True
+
+        def each(record: Record) -> None:
+            tick(f"{record.kernel} {record.workload}", len(kept))
+            if show:
+                show(record)
+
+        return drain(records, kept, each, save)
+
+
+def drain(
+    records: Iterator[Record],
+    kept: list[Record],
+    each: Callable[[Record], None] | None = None,
+    save: Callable[[list[Record]], None] | None = None,
+) -> tuple[list[Record], bool]:
+    """Take every record and keep it in the store. Ctrl-C keeps what was done; what is done so far is also saved every
+    few seconds, for whoever is killed without warning."""
+    saved = time.monotonic()
+    keep = keeper()
+    try:
+        for record in records:
+            kept.append(record)
+            keep(record)
+            if each:
+                each(record)
+            if save and time.monotonic() > saved + _SAVE_EVERY:
+                save(kept)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        records.close()  # type: ignore[attr-defined]
+        return kept, True
     return kept, False
+
+
+def keeper() -> Callable[[Record], None]:
+    """Puts records into the store, opened with the first. Where that cannot be, it says so once and goes on."""
+    opened: list[Any] = []
+
+    def keep(record: Record) -> None:
+        if not opened:
+            opened.append(_store())
+        if opened[0] is not None:
+            opened[0].add(record)
+
+    return keep
+
+
+def _store() -> Any:
+    if os.environ.get("ASSAY_STORE") == "none":
+        return None
+    from assay.store import open_store
+
+    try:
+        return open_store()
+    except (AssayError, OSError) as problem:
+        print(f"assay: these records are not kept: {problem}", file=sys.stderr)
+        return None
 
 
 def exit_code(records: Iterable[Record], strict: bool, interrupted: bool = False) -> int:

@@ -37,7 +37,7 @@ def _op(message: dict[str, Any]) -> Op:
     )
 
 
-def _function(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
+def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
     told = message["kernel"]
     kernel = Kernel(
         address(told["address"]),
@@ -62,10 +62,10 @@ def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     """Run a kernel as often as `runs` says, each time on chosen values, buffers, bands and poison."""
     from assay.worker.guard import Guarded
 
-    kernel, op, function = _function(message)
+    kernel, op, function = function_of(message)
     device, memory = message["device"], arena.view(message["arena"])
     if message["threads"]:
-        _use_threads(message["threads"])
+        use_threads(message["threads"])
     sets: dict[int, dict[str, Guarded]] = {}
     results = []
     for run in message["runs"]:
@@ -189,7 +189,7 @@ def _type_name(value: Any) -> str:
     return type(value).__name__ + (f" of shape {tuple(shape)} and {value.dtype}" if shape is not None else "")
 
 
-def _use_threads(count: int) -> None:
+def use_threads(count: int) -> None:
     import sys
 
     import torch
@@ -205,7 +205,7 @@ def build(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     """Every instance the kernel would launch on this workload, built for a target. Nothing runs."""
     from assay.worker.guard import Guarded
 
-    kernel, op, function = _function(message)
+    kernel, op, function = function_of(message)
     tensors = {
         s["name"]: Guarded(s, "cpu").tensor for s in (*message["inputs"], *message["outputs"], *message["scratch"])
     }

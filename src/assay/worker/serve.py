@@ -8,8 +8,9 @@ import socket
 from assay.worker import channel
 from assay.worker.execute import build, reference, trial
 from assay.worker.failure import describe
+from assay.worker.measure import timed
 
-_ANSWERS = {"trial": trial, "build": build, "reference": reference}
+_ANSWERS = {"trial": trial, "build": build, "reference": reference, "timed": timed}
 
 
 def serve(connection: socket.socket, arena: channel.Arena) -> None:

@@ -1,0 +1,31 @@
+"""Two clocks that must agree: events around a batch, and what the device itself recorded of each kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_RELATIVE, _ABSOLUTE = 0.03, 1e-6
+
+
+def agreement(events: float, activity: dict[str, Any], held: bool) -> dict[str, Any]:
+    """Do they, and if not, why we think so."""
+    device, launches = float(activity["seconds"]), float(activity["launches"])
+    off = events - device
+    agrees = abs(off) <= max(_RELATIVE * device, _ABSOLUTE)
+    told = {"seconds": device, "launches": launches, "streams": activity["streams"], "names": activity["names"]}
+    return told | {"agrees": agrees, "why": "" if agrees else _why(off, launches, activity["streams"], held)}
+
+
+def _why(off: float, launches: float, streams: int, held: bool) -> str:
+    shown = f"{abs(off) * 1e6:.2f} µs"
+    if not launches:
+        return "the device recorded no kernel: nothing was launched, or by means that are not recorded"
+    if streams > 1:
+        return f"hidden stream: kernels ran on {streams} streams, the events see one"
+    if not held:
+        return f"host sync: the launches could not be queued ahead, and {shown} a call are the host's"
+    if off < 0:
+        return f"overlap: kernels of neighbouring calls ran at once, {shown} a call"
+    if launches > 1.5:
+        return f"several kernels: {launches:g} a call, with {shown} between them"
+    return f"launch-bound: {shown} between one kernel's end and the next one's start"

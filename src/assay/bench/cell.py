@@ -1,0 +1,166 @@
+"""One workload: all kernels that are compared on it, measured in turns, round after round, until their times stand."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay import provenance
+from assay.bench.agreement import agreement
+from assay.bench.entrant import Effort, Entrant
+from assay.bench.limit import Limit, limit
+from assay.bench.sensors import Sensors, state
+from assay.bench.statistics import Estimate, ratio
+from assay.machine.model import Model
+from assay.op import Op
+from assay.record import Record, Status
+from assay.worker import Pool
+from assay.workload import Workload
+
+CLOSE = 0.005
+"""Half the interval of every cold median, as a share of it, at which sampling ends."""
+COPY = "copy"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all cells of a run share."""
+
+    pool: Pool
+    rounds: int
+    budget: float
+    """Seconds of measuring for each kernel of a cell."""
+    seconds: float
+    """That a worker may take for one round."""
+    effort: Effort
+    seed: int
+    run: str
+    model: Callable[[str], Model | None]
+    replay: Callable[[Entrant], str]
+
+
+@dataclass
+class Cell:
+    op: Op
+    workload: Workload
+    entrants: list[Entrant]
+    baseline: str
+    settings: Settings
+    readings: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self, tick: Callable[[str], None]) -> Iterator[Record]:
+        """Measure, then one record per kernel, the copy's figures in each."""
+        began = time.perf_counter()
+        cuda = any(e.here.device == "cuda" for e in self.entrants)
+        sensors = Sensors() if cuda else None
+        rng = random.Random(self.settings.seed)
+        rounds = 0
+        try:
+            while not self._done(rounds, time.perf_counter() - began):
+                turn = rng.sample(self.entrants, len(self.entrants))
+                for entrant in turn:
+                    tick(f"{self.workload}  round {rounds + 1}  {entrant.name}")
+                    entrant.measure(self.settings.pool, rounds, self.settings.effort, self.settings.seconds)
+                if sensors:
+                    self.readings.append(sensors.read())
+                rounds += 1
+            for entrant in self.entrants:
+                entrant.look(self.settings.pool, self.settings.effort, self.settings.seconds)
+        finally:
+            for entrant in self.entrants:
+                entrant.close()
+        spent = time.perf_counter() - began
+        for entrant in self.entrants:
+            if entrant.kernel is not None:
+                yield self._record(entrant, spent / max(1, len(self.entrants)))
+
+    def _done(self, rounds: int, spent: float) -> bool:
+        alive = [e for e in self.entrants if not e.failure]
+        if not any(e.kernel for e in alive):
+            return rounds > 0
+        if rounds < self.settings.rounds:
+            return False
+        close = all(e.estimate().spread <= CLOSE for e in alive)
+        return close or spent > self.settings.budget * len(self.entrants)
+
+    def _record(self, entrant: Entrant, spent: float) -> Record:
+        assert entrant.kernel is not None
+        source = provenance.source_of(entrant.kernel.file, entrant.kernel.line)
+        common: dict[str, Any] = {
+            "verb": "bench", "kernel": entrant.kernel.name, "workload": str(self.workload),
+            "run": self.settings.run, "replay": self.settings.replay(entrant), "source": source,
+            "provenance": provenance.provenance(self.settings.seed), "seconds": spent,
+        }  # fmt: skip
+        if entrant.failure:
+            detector = entrant.failure.detector
+            return Record(
+                status=Status.FAIL, reason=f"{detector}: {entrant.failure.what}",
+                evidence={"device": entrant.here.device, "detector": detector}, **common,
+            )  # fmt: skip
+        cold, samples = entrant.estimate(), entrant.samples("cold")
+        known = limit(self.op, self.workload, self.settings.model(entrant.here.device), entrant.rounds[0]["cache"])
+        evidence = self._evidence(entrant, cold, known)
+        status, reason = _verdict(cold, evidence, known)
+        return Record(
+            status=status, reason=reason, evidence=evidence, artifacts=entrant.rounds[0]["artifacts"],
+            median=cold.median, interval=cold.interval, samples=samples, **common,
+        )  # fmt: skip
+
+    def _evidence(self, entrant: Entrant, cold: Estimate, known: Limit | None) -> dict[str, Any]:
+        first, device = entrant.rounds[0], entrant.here.device
+        moved, operations = self.op.bytes(self.workload), self.op.operations(self.workload)
+        found: dict[str, Any] = {
+            "device": device, "method": first["method"], "rounds": len(entrant.rounds), "batch": first["batch"],
+            "sets": first["sets"], "cold_enough": first["cold_enough"], "converged": cold.spread <= CLOSE,
+            **{k: entrant.estimate(k).to_dict() | {"samples": entrant.samples(k)} for k in ("hot", "call")},
+            "bytes": moved, "operations": operations,
+            "gbps": moved / cold.median / 1e9, "tflops": operations / cold.median / 1e12,
+            "compile_seconds": max(0.0, first["first_call"] - entrant.estimate("call").median),
+        }  # fmt: skip
+        if device == "cpu":
+            found["threads"] = self.settings.effort.threads
+        if base := self._measured(self.baseline):
+            found |= {
+                "baseline": self.baseline,
+                "speedup": ratio(base.samples("cold"), entrant.samples("cold")).to_dict(),
+            }
+        if copy := self._measured(COPY):
+            found |= {"copy": copy.estimate().to_dict()}
+            found["share_of_copy"] = ratio(copy.samples("cold"), entrant.samples("cold")).median
+        if known:
+            found["roofline"] = known.roofline(cold.median)
+        if device == "cuda":
+            held = all(r["held"] for r in entrant.rounds)
+            if not held:
+                found["method"] = "events around each batch; the launches could not be queued ahead of the device"
+            if entrant.activity:
+                found["second_clock"] = agreement(cold.median, entrant.activity, held)
+                found["launches"] = round(entrant.activity["launches"], 2)
+            hz = entrant.clock()
+            found["clocks"] = {"sm_mhz": hz / 1e6 if hz else None, **state(self.readings)}
+            taken = sum(len(r["cold"]) for r in entrant.rounds)
+            found["set_aside"] = taken - sum(map(len, entrant.samples("cold")))
+        return found
+
+    def _measured(self, name: str) -> Entrant | None:
+        return next((e for e in self.entrants if e.name == name and e.rounds and not e.failure), None)
+
+
+def _verdict(cold: Estimate, evidence: dict[str, Any], known: Limit | None) -> tuple[Status, str]:
+    speed = f"{evidence['gbps']:.4g} GB/s"
+    if known and known.floor and cold.interval[1] < known.floor:
+        return Status.FAIL, (
+            f"floor: {cold.median * 1e6:.4g} µs is less than the {known.floor * 1e6:.4g} µs that {known.model} needs: "
+            "it does not do the work, or the op's cost is wrong"
+        )
+    parts = [speed]
+    if "speedup" in evidence:
+        parts.append(f"{evidence['speedup']['median']:.3g}× {evidence['baseline']}")
+    if "roofline" in evidence:
+        parts.append(f"{evidence['roofline']['share']:.0%} of the limit")
+    if not evidence["converged"]:
+        parts.append(f"± {cold.spread:.1%}")
+    return Status.PASS, ", ".join(parts)

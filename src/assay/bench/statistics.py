@@ -1,0 +1,56 @@
+"""Medians over rounds and their intervals. Samples inside a round share allocations, addresses and the moment; rounds
+are the independent observations, so every interval here is over rounds, by order statistics, for any distribution."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    median: float
+    interval: tuple[float, float]
+
+    @property
+    def spread(self) -> float:
+        """Half the interval, as a share of the median."""
+        low, high = self.interval
+        return (high - low) / 2 / self.median if self.median else math.inf
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"median": self.median, "interval": list(self.interval)}
+
+
+def estimate(rounds: Sequence[Sequence[float]]) -> Estimate:
+    """The median of the rounds' medians, and the interval its rank allows."""
+    return of_rounds([statistics.median(r) for r in rounds if r])
+
+
+def of_rounds(values: Sequence[float]) -> Estimate:
+    """One value per round."""
+    ordered = sorted(values)
+    low = rank(len(ordered))
+    return Estimate(statistics.median(ordered), (ordered[low], ordered[-1 - low]))
+
+
+def rank(count: int, level: float = LEVEL) -> int:
+    """How many of the smallest and of the largest may be left out so that the rest covers the median with `level`.
+    None of fewer than nine; and all of five cover it with only 94 %."""
+    out, tail = 0, 1 / 2**count
+    while True:
+        tail += math.comb(count, out + 1) / 2**count
+        if 1 - 2 * tail < level:
+            return out
+        out += 1
+
+
+def ratio(over: Sequence[Sequence[float]], under: Sequence[Sequence[float]]) -> Estimate:
+    """How many times longer `over` takes, round by round: both were measured in the same rounds."""
+    pairs = [statistics.median(a) / statistics.median(b) for a, b in zip(over, under, strict=False) if a and b]
+    return of_rounds(pairs)

@@ -1,0 +1,78 @@
+"""Which workloads: one as printed, or the product of axes written as ranges, from the command line or a TOML file."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.errors import UsageError
+from assay.op import Op
+from assay.workload import Workload, parse
+
+_RANGE = re.compile(r"(?P<first>\d+)\.\.(?P<last>\d+)(?::(?P<how>[x+])(?P<step>\d+))?$")
+_LIMIT = 10_000
+
+
+def axis_values(text: str) -> list[int]:
+    """`1024..65536:x2` doubles, `0..100:+10` adds (by 1 if nothing is said), `3,5,1024..4096:x2` joins."""
+    values: list[int] = []
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        if part.isdigit():
+            values.append(int(part))
+            continue
+        found = _RANGE.match(part)
+        if not found:
+            raise _bad(text)
+        first, last, step = int(found["first"]), int(found["last"]), int(found["step"] or 1)
+        times = found["how"] == "x"
+        if last < first or step < (2 if times else 1) or (times and first == 0):
+            raise _bad(text)
+        value = first
+        while value <= last:
+            values.append(value)
+            value = value * step if times else value + step
+            if len(values) > _LIMIT:
+                raise UsageError(f"{text}: more than {_LIMIT} sizes", fix="take larger steps")
+    if not values:
+        raise _bad(text)
+    return list(dict.fromkeys(values))
+
+
+def _bad(text: str) -> UsageError:
+    return UsageError(f"'{text}' is no list of sizes", fix="e.g. 1024..65536:x2, 0..100:+10, or 3,5,1024")
+
+
+def workloads(op: Op, dtypes: Sequence[str], axes: Mapping[str, Iterable[int]], seed: int = 0) -> list[Workload]:
+    """Every combination that the op's contract allows; axes that are not named take their typical size."""
+    if unknown := [name for name in axes if name not in op.axes]:
+        raise UsageError(f"{op.name} has no axis '{unknown[0]}'", fix=f"its axes: {', '.join(op.axes)}")
+    found = []
+    for number in dtypes:
+        for point in itertools.product(*axes.values()):
+            text = ",".join([*(f"{n}={v}" for n, v in zip(axes, point, strict=True)), f"dtype={number},seed={seed}"])
+            try:
+                found.append(parse(text, op))
+            except UsageError:
+                if len(list(itertools.product(*axes.values()))) == 1:
+                    raise
+    return found
+
+
+def from_file(path: Path) -> dict[str, Any]:
+    """A sweep in TOML: `kernels`, `dtype`, `against`, `[axes]` with ranges as text, numbers or lists."""
+    try:
+        told = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: {error}", fix="see docs/bench.md for an example") from None
+    known = {"kernels", "dtype", "against", "axes", "rounds", "budget"}
+    if unknown := sorted(set(told) - known):
+        raise UsageError(f"{path}: '{unknown[0]}' means nothing here", fix=f"known: {', '.join(sorted(known))}")
+    axes = told.get("axes", {})
+    told["axes"] = {
+        n: axis_values(v) if isinstance(v, str) else [v] if isinstance(v, int) else v for n, v in axes.items()
+    }
+    return told

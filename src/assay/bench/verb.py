@@ -1,0 +1,180 @@
+"""The verb itself: what a user may set, which cells follow from it, records as they are ready."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from assay import library, provenance
+from assay.backends import Level, backend
+from assay.bench import sweep
+from assay.bench.cell import COPY, Cell, Settings
+from assay.bench.entrant import Effort, Entrant
+from assay.bench.truth import Truth
+from assay.check.plain import PlainTorch
+from assay.dtype import dtype
+from assay.errors import UsageError
+from assay.kernel import Kernel
+from assay.library.select import Choice, everything, select
+from assay.machine.model import Model, best, this_device
+from assay.op import Op
+from assay.record import Record, Status
+from assay.worker import Limits, Pool
+from assay.workload import Workload, parse
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set."""
+
+    op: str | None = None
+    """Which op a bare .cu file computes."""
+    dtypes: tuple[str, ...] = ()
+    """Empty: the first that each op declares."""
+    workload: str = ""
+    """This one alone."""
+    axes: Mapping[str, Iterable[int]] = field(default_factory=dict)
+    """A sweep: every combination."""
+    against: tuple[str, ...] = ("torch",)
+    """Backends, or addresses, to compare with; the first is the baseline."""
+    rounds: int = 10
+    """At least so many."""
+    budget: float = 8.0
+    """Seconds of measuring for each kernel and workload, if the times do not stand before."""
+    seconds: float = 120.0
+    threads: int = 0
+    """Of CPU kernels; 0: all cores."""
+    seed: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)
+    backends: tuple[str, ...] = ()
+    run: str = field(default_factory=provenance.new_run)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One cell to be: a workload and the kernels compared on it."""
+
+    op: Op
+    workload: Workload
+    kernels: list[Kernel]
+    baseline: str
+
+
+def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> list[Plan]:
+    if options.rounds < 5:
+        raise UsageError(f"{options.rounds} rounds say nothing of the offset between rounds", fix="--rounds 5 or more")
+    named = list(what)
+    choices: list[Choice] = select(named, options.op) if named else everything()
+    if options.backends:
+        choices = [c for c in choices if c[0].address.backend in options.backends]
+    by_op: dict[str, tuple[Op, list[Kernel]]] = {}
+    for kernel, op in choices:
+        by_op.setdefault(op.name, (op, []))[1].append(kernel)
+    plans = []
+    for op, kernels in by_op.values():
+        rivals = _rivals(op, options.against)
+        for workload in _workloads(op, options):
+            if workload.inplace:
+                raise UsageError("an in-place workload changes its own inputs", fix="leave out inplace=1")
+            entered = list({k.name: k for k in (*kernels, *rivals)}.values())
+            fits = [k for k in entered if not k.dtypes or workload.dtype.name in k.dtypes]
+            plans.append(Plan(op, workload, fits, rivals[0].name if rivals else ""))
+    if not plans:
+        raise UsageError("nothing to time", fix="`assay list` shows what there is")
+    return plans
+
+
+def _rivals(op: Op, against: tuple[str, ...]) -> list[Kernel]:
+    found = []
+    for name in against:
+        address = name if "/" in name else f"{op.name}/{name}"
+        mine = [k for k in library.kernels() if k.name == address and k.address.op == op.name]
+        if not mine and "/" not in name and name not in {k.address.backend for k in library.kernels()}:
+            raise UsageError(f"--against {name}: no such backend", fix="torch, inductor, … or an address: gelu/cuda")
+        found += mine
+    return found
+
+
+def _workloads(op: Op, options: Options) -> list[Workload]:
+    if options.workload:
+        return [parse(options.workload, op)]
+    numbers = [d for d in (dtype(n).name for n in options.dtypes or op.dtypes[:1]) if d in op.dtypes]
+    return sweep.workloads(op, numbers, options.axes, options.seed)
+
+
+def bench(*what: str | Path | Callable[..., Any], options: Options | None = None, **settings: Any) -> Iterator[Record]:
+    """Time kernels: ops, addresses, patterns, files or functions. Yields one record per kernel and workload."""
+    for name in ("dtypes", "against", "backends"):
+        if isinstance(settings.get(name), str):
+            settings[name] = tuple(settings[name].split(","))
+    chosen = options or Options(**settings)
+    yield from run(plan(what, chosen), chosen)
+
+
+def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambda text: None) -> Iterator[Record]:
+    """One cell after another: nothing else may run on the device while one is timed."""
+    threads = options.threads or os.cpu_count() or 1
+    most = min(8 << 30, psutil.virtual_memory().available // 4)
+    with Pool(Limits(options.seconds)) as pool:
+        plain = PlainTorch(pool)
+
+        @cache
+        def model(device: str) -> Model | None:
+            return best(this_device(device))
+
+        settings = Settings(
+            pool, options.rounds, options.budget, options.seconds, Effort(threads=threads, most_bytes=most),
+            options.seed, options.run, model, lambda e: _replay(e, options),
+        )  # fmt: skip
+        for planned in plans:
+            runnable, records = _sorted(planned, options)
+            yield from records
+            if not any(here.device for _, here in runnable):
+                continue
+            truths: dict[str, Truth] = {}
+            entrants = []
+            for kernel, here in runnable:
+                if here.device not in truths:
+                    truths[here.device] = Truth(planned.op, planned.workload, plain, here.device)
+                entrants.append(Entrant(kernel.name, kernel, here, truths[here.device], options.parameters))
+            device = runnable[0][1].device
+            yardstick = backend("torch").availability()
+            if yardstick.device == device:
+                entrants.append(Entrant(COPY, None, yardstick, truths[device]))
+            yield from Cell(planned.op, planned.workload, entrants, planned.baseline, settings).run(tick)
+
+
+def _sorted(planned: Plan, options: Options) -> tuple[list[tuple[Kernel, Any]], list[Record]]:
+    """What can be timed here, and records for what cannot."""
+    runnable, records = [], []
+    for kernel in planned.kernels:
+        here = backend(kernel.address.backend).availability()
+        if here.level is Level.RUN:
+            runnable.append((kernel, here))
+            continue
+        why = (
+            "an interpreter's time says nothing about the kernel"
+            if here.level is Level.INTERPRET
+            else f"{here.reason}; {here.fix}"
+        )
+        source = provenance.source_of(kernel.file, kernel.line)
+        told = provenance.provenance(options.seed)
+        workload = str(planned.workload)
+        records.append(
+            Record("bench", kernel.name, workload, Status.SKIPPED, why, options.run, source=source, provenance=told)
+        )
+    return runnable, records
+
+
+def _replay(entrant: Entrant, options: Options) -> str:
+    assert entrant.kernel is not None
+    inside = entrant.kernel.file is None or library.ROOT in entrant.kernel.file.parents
+    name = entrant.kernel.name if inside else provenance.shown(entrant.kernel.file)
+    op = f" --op {entrant.truth.op.name}" if entrant.kernel.launches else ""
+    return f"assay bench {name}{op} --workload {entrant.truth.workload} --against {','.join(options.against)}"

@@ -1,0 +1,140 @@
+"""`assay bench`: how fast, against the limit?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli import check as checking
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.record import Record
+
+DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
+Axes = Annotated[
+    list[str] | None,
+    typer.Option("--axis", help="rows=1024..65536:x2, cols=768,1024 or n=0..100:+10. May be repeated."),
+]
+Sweep = Annotated[Path | None, typer.Option("--sweep", help="A TOML file that says all of this; see docs/bench.md.")]
+Against = Annotated[str, typer.Option("--against", help="torch,inductor or addresses; the first is the baseline.")]
+Rounds = Annotated[int, typer.Option("--rounds", min=5, help="At least so many, with fresh buffers each.")]
+Budget = Annotated[float, typer.Option("--budget", min=0.1, help="Seconds for each kernel and workload at most.")]
+Threads = Annotated[int, typer.Option("--threads", min=0, help="Of CPU kernels; 0: all cores.")]
+Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds one round of one kernel may take.")]
+
+
+def bench(
+    what: checking.What = None,
+    everything: checking.All = False,
+    op: checking.OpName = None,
+    dtype: DTypes = "",
+    workload: checking.OneWorkload = "",
+    axis: Axes = None,
+    sweep: Sweep = None,
+    backend: checking.Backends = "",
+    against: Against = "torch",
+    rounds: Rounds = 10,
+    budget: Budget = 8.0,
+    threads: Threads = 0,
+    timeout: Timeout = 120.0,
+    seed: checking.Seed = 0,
+    param: checking.Param = None,
+    json: checking.AsJson = False,
+    out: checking.Out = None,
+    strict: checking.Strict = False,
+) -> None:
+    """How fast is it? Cold, hot and per call, over rounds, against a baseline, a copy and the device's own limit."""
+    from assay.bench.sweep import axis_values, from_file
+    from assay.bench.verb import Options, plan, run
+    from assay.errors import UsageError
+
+    told: dict[str, Any] = from_file(sweep) if sweep else {}
+    kernels = list(what or told.get("kernels", []))
+    if not kernels and not everything:
+        raise UsageError("bench what?", fix="name an op, a kernel or a file (assay bench gelu), or say --all")
+    axes = dict(told.get("axes", {}))
+    for text in axis or []:
+        name, equals, sizes = text.partition("=")
+        if not equals:
+            raise UsageError(f"--axis {text}: not name=sizes", fix="e.g. --axis rows=1024..65536:x2")
+        axes[name.strip()] = axis_values(sizes)
+    options = Options(
+        op=op, dtypes=checking.split(dtype) or tuple(checking.split(told.get("dtype", ""))), workload=workload,
+        axes=axes, against=checking.split(told.get("against", "") if sweep and against == "torch" else against)
+        or ("torch",), rounds=told.get("rounds", rounds), budget=told.get("budget", budget), seconds=timeout,
+        threads=threads, seed=seed, parameters=checking.parameters(param or []), backends=checking.split(backend),
+    )  # fmt: skip
+    plans = plan(kernels, options)
+    total = sum(len(p.kernels) for p in plans)
+    terminal = screen.console()
+    about: dict[str, Any] = {"verb": "bench", "run": options.run}
+
+    def save(kept: list[Record]) -> None:
+        if out:
+            screen.write_document(kept, out, **about, interrupted=True)
+
+    with screen.progress(total, "bench", json) as tick:
+        done: list[Record] = []
+        records, interrupted = screen.drain(run(plans, options, lambda text: tick(text, len(done))), done, None, save)
+    if out:
+        screen.write_document(records, out, **about, interrupted=interrupted)
+    if json:
+        screen.write_document(records, **about, interrupted=interrupted)
+    else:
+        show(records, terminal)
+        checking.report(records, interrupted, out)
+    sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def show(records: list[Record], terminal: Any) -> None:
+    """One table per workload: the fastest first, what was not timed below it. `copy` and `limit` are shares: of a copy
+    of the same bytes in the same run, and of what the machine's model allows (* where that is published only)."""
+    from rich.table import Table
+
+    by_workload: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        by_workload.setdefault((record.kernel.split("/")[0], record.workload), []).append(record)
+    for (op, workload), group in by_workload.items():
+        timed = sorted((r for r in group if r.median), key=lambda r: r.median or 0.0)
+        if timed:
+            first = timed[0].evidence
+            where = f"{first['threads']} threads" if "threads" in first else timed[0].provenance.get("gpu") or ""
+            table = Table(title=f"{op}  {workload}  ({where})", title_justify="left", title_style="bold", box=None)
+            table.add_column("kernel", no_wrap=True)
+            for column in ("cold", "±", "hot", "call", "GB/s", "copy", "limit", "speedup"):
+                table.add_column(column, justify="right", no_wrap=True)
+            for r in timed:
+                table.add_row(*row(r))
+            terminal.print(table)
+        for r in (r for r in group if str(r.status) == "skipped"):
+            terminal.print(f"[yellow]– {r.kernel}[/]  {r.reason}", style="dim")
+
+
+def row(record: Record) -> list[str]:
+    e = record.evidence
+    assert record.median is not None and record.interval is not None
+    spread = (record.interval[1] - record.interval[0]) / 2 / record.median
+    speedup = e.get("speedup")
+    return [
+        f"[red]✗[/] {record.kernel}" if str(record.status) == "fail" else record.kernel,
+        duration(record.median),
+        f"{spread:.1%}",
+        duration(e["hot"]["median"]),
+        duration(e["call"]["median"]),
+        f"{e['gbps']:.1f}",
+        f"{e['share_of_copy']:.0%}" if "share_of_copy" in e else "",
+        (f"{e['roofline']['share']:.0%}" + ("" if e["roofline"]["measured"] else "*")) if "roofline" in e else "",
+        f"{speedup['median']:.2f}×" if speedup else "",
+    ]
+
+
+def duration(seconds: float) -> str:
+    """Four figures, in the unit a reader would choose."""
+    for scale, unit in ((1.0, "s "), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= scale:
+            return f"{seconds / scale:#.4g} {unit}"
+    return f"{seconds * 1e9:#.4g} ns"

@@ -1,0 +1,100 @@
+"""`assay compare`: did it change?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli import check as checking
+from assay.cli import screen
+from assay.cli.history import Place
+
+if TYPE_CHECKING:
+    from assay.record import Record
+
+Old = Annotated[
+    str, typer.Argument(metavar="OLD", help="A run (its id or the beginning of it), `last~1`, or FILE.json.")
+]
+New = Annotated[str, typer.Argument(metavar="NEW", help="Likewise; default: the last run.")]
+Strict = Annotated[bool, typer.Option("--strict", help="What is ambiguous counts as a failure.")]
+_COLOURS = {"SAME": "dim", "FASTER": "green", "SLOWER": "bold red", "AMBIGUOUS": "magenta"}
+
+
+def compare(
+    old: Old = "last~1",
+    new: New = "last",
+    store: Place = None,
+    json: checking.AsJson = False,
+    out: checking.Out = None,
+    strict: Strict = False,
+) -> None:
+    """Did it change? SAME, FASTER, SLOWER or AMBIGUOUS per kernel and workload, by the rule in docs/compare.md."""
+    from assay.compare.verb import compare as ask
+
+    records = list(ask(side(old, store), side(new, store)))
+    about: dict[str, Any] = {"verb": "compare", "run": records[0].run}
+    if out:
+        screen.write_document(records, out, **about)
+    if json:
+        screen.write_document(records, **about)
+    else:
+        show(records)
+    bad = {"fail", "inconclusive"} if strict else {"fail"}
+    sys.exit(int(any(str(r.status) in bad for r in records)))
+
+
+def side(name: str, store: str | None) -> list[Record]:
+    """The records of a document or of a run in the store; `last~1` is the timed run before the last one."""
+    from assay.errors import UsageError
+    from assay.record import read
+    from assay.store import open_store
+
+    if name.endswith(".json"):
+        if not Path(name).exists():
+            raise UsageError(f"there is no {name}", fix="write one with `assay bench … --out FILE.json`")
+        return read(Path(name))
+    with open_store(store, create=store is None) as opened:
+        timed = [run.id for run in opened.runs() if "bench" in run.verbs]
+        if name == "last" or name.startswith("last~"):
+            back = int(name[5:] or 0) if name[5:].isdigit() or name == "last" else -1
+            if not 0 <= back < len(timed):
+                raise UsageError(
+                    f"there is no run '{name}' among {len(timed)} timed ones", fix="`assay history` lists them"
+                )
+            chosen = sorted(timed, reverse=True)[back]
+        else:
+            fitting = [run for run in timed if run.startswith(name)]
+            if len(fitting) != 1:
+                raise UsageError(f"{len(fitting)} timed runs begin with '{name}'", fix="`assay history` lists them")
+            chosen = fitting[0]
+        return list(opened.records(run=chosen, verb="bench"))
+
+
+def show(records: list[Record]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None)
+    table.add_column("kernel", no_wrap=True)
+    table.add_column("workload")
+    for column in ("old", "new", "new/old", "verdict"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("why")
+    from assay.cli.bench import duration
+
+    for r in records:
+        e = r.evidence
+        if not e:
+            table.add_row(r.kernel, r.workload, "", "", "", "–", r.reason, style="yellow")
+            continue
+        why = r.reason.partition(": ")[2]
+        table.add_row(
+            r.kernel, r.workload, duration(e["old"]["median"]), duration(e["new"]["median"]), f"{e['ratio']:.4f}",
+            f"[{_COLOURS[e['verdict']]}]{e['verdict']}[/]", why,
+        )  # fmt: skip
+    terminal = screen.console()
+    terminal.print(table)
+    counts = {v: sum(r.evidence.get("verdict") == v for r in records) for v in _COLOURS}
+    terminal.print("\n" + ", ".join(f"[{_COLOURS[v]}]{n} {v}[/]" for v, n in counts.items() if n))

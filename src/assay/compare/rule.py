@@ -1,0 +1,84 @@
+"""The rule of docs/compare.md: what two sets of rounds say about a change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from assay.compare.rank_sum import holm, p_value, shift
+
+ALPHA = 0.05
+"""The chance of even one false alarm in a whole comparison."""
+MATTERS = 0.01
+"""A change smaller than this is nobody's concern."""
+CLOCKS = 0.01
+"""Clocks further apart than this are a reason of their own."""
+FEWEST = 5
+"""Rounds on each side."""
+
+
+class Verdict(StrEnum):
+    SAME = "SAME"
+    FASTER = "FASTER"
+    SLOWER = "SLOWER"
+    AMBIGUOUS = "AMBIGUOUS"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a cell: a time for each round, in seconds, and the SM clock they were taken at, if known."""
+
+    rounds: Sequence[float]
+    hertz: float | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    verdict: Verdict
+    ratio: float
+    """New over old."""
+    interval: tuple[float, float]
+    p: float
+    """Corrected for the number of cells."""
+    why: str
+
+
+def judge(cells: Sequence[tuple[Side, Side]]) -> list[Change]:
+    """Every cell (old, new) of one comparison; they share the chance of a false alarm."""
+    raw = holm([p_value(a.rounds, b.rounds) for a, b in cells])
+    cycles = holm([p_value(_cycles(a), _cycles(b)) for a, b in cells])
+    return [_one(a, b, p, q) for (a, b), p, q in zip(cells, raw, cycles, strict=True)]
+
+
+def _cycles(side: Side) -> list[float]:
+    return [r * (side.hertz or 1.0) for r in side.rounds]
+
+
+def _one(old: Side, new: Side, p: float, p_cycles: float) -> Change:
+    if min(len(old.rounds), len(new.rounds)) < FEWEST:
+        few = f"{len(old.rounds)} and {len(new.rounds)} rounds: at least {FEWEST} on each side are needed"
+        return Change(Verdict.AMBIGUOUS, math.nan, (math.nan, math.nan), 1.0, few)
+    first = _answer(old.rounds, new.rounds, p)
+    if not old.hertz or not new.hertz or abs(new.hertz / old.hertz - 1) <= CLOCKS:
+        return first
+    second = _answer(_cycles(old), _cycles(new), p_cycles)
+    clocks = f"the SM clock was {old.hertz / 1e6:.0f} MHz, then {new.hertz / 1e6:.0f} MHz"
+    if second.verdict is first.verdict:
+        return Change(first.verdict, first.ratio, first.interval, first.p, f"{first.why}; {clocks}, in cycles the same")
+    told = f"{clocks}: in seconds {first.verdict}, in cycles {second.verdict}"
+    return Change(Verdict.AMBIGUOUS, first.ratio, first.interval, first.p, told)
+
+
+def _answer(old: Sequence[float], new: Sequence[float], p: float) -> Change:
+    middle, low, high = (math.exp(v) for v in shift([math.log(v) for v in old], [math.log(v) for v in new], 1 - ALPHA))
+    by = f"{abs(middle - 1):.2%}"
+    if p < ALPHA and abs(middle - 1) >= MATTERS:
+        verdict = Verdict.SLOWER if middle > 1 else Verdict.FASTER
+        return Change(verdict, middle, (low, high), p, f"{by} {verdict.lower()}, p = {p:.2g}")
+    if low >= 1 - MATTERS and high <= 1 + MATTERS:
+        return Change(Verdict.SAME, middle, (low, high), p, f"within ±{max(1 - low, high - 1):.2%}")
+    return Change(
+        Verdict.AMBIGUOUS, middle, (low, high), p, f"anything from {low - 1:+.1%} to {high - 1:+.1%}, p = {p:.2g}"
+    )

@@ -1,0 +1,68 @@
+"""The verb itself: pairs the cells of two runs and asks the rule."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from assay import provenance
+from assay.compare.rule import Change, Side, Verdict, judge
+from assay.errors import UsageError
+from assay.record import Record, Status
+
+Cell = tuple[str, str, str]
+"""Kernel, workload, device."""
+_STATUS = {
+    Verdict.SAME: Status.PASS,
+    Verdict.FASTER: Status.PASS,
+    Verdict.SLOWER: Status.FAIL,
+    Verdict.AMBIGUOUS: Status.INCONCLUSIVE,
+}
+
+
+def compare(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
+    """One record per cell that both have: `pass` (SAME or FASTER), `fail` (SLOWER), `inconclusive` (AMBIGUOUS);
+    `skipped` for those that only one has."""
+    before, after = _cells(old), _cells(new)
+    if not before or not after:
+        missing = "old" if not before else "new"
+        raise UsageError(f"the {missing} run holds no timed kernel", fix="take two runs of `assay bench`")
+    both = [cell for cell in before if cell in after]
+    if not both:
+        raise UsageError("the two runs share no kernel, workload and device", fix="bench the same things twice")
+    changes = judge([(_side(before[c]), _side(after[c])) for c in both])
+    run = provenance.new_run()
+    for cell, change in zip(both, changes, strict=True):
+        yield _record(cell, before[cell], after[cell], change, run)
+    for cell, side, which in [(c, before, "old") for c in before] + [(c, after, "new") for c in after]:
+        if cell not in both:
+            yield Record("compare", cell[0], cell[1], Status.SKIPPED, f"only the {which} run has it", run,
+                         provenance=side[cell].provenance)  # fmt: skip
+
+
+def _cells(records: Iterable[Record]) -> dict[Cell, Record]:
+    found = {}
+    for r in records:
+        if r.verb == "bench" and r.samples:
+            device = r.provenance.get("gpu") if r.evidence.get("device") == "cuda" else r.provenance.get("cpu")
+            found[r.kernel, r.workload, str(device)] = r
+    return found
+
+
+def _side(record: Record) -> Side:
+    mhz = (record.evidence.get("clocks") or {}).get("sm_mhz")
+    rounds = [statistics.median(r) for r in record.samples or [] if r]
+    return Side(rounds, mhz * 1e6 if mhz else None)
+
+
+def _record(cell: Cell, old: Record, new: Record, change: Change, run: str) -> Record:
+    evidence: dict[str, Any] = {
+        "verdict": str(change.verdict), "ratio": change.ratio, "interval": list(change.interval), "p": change.p,
+        "old": {"run": old.run, "median": old.median, "commit": old.provenance.get("commit")},
+        "new": {"run": new.run, "median": new.median, "commit": new.provenance.get("commit")},
+        "device": cell[2], "source_changed": old.source.get("hash") != new.source.get("hash"),
+    }  # fmt: skip
+    reason = f"{change.verdict}: {change.why}"
+    return Record("compare", cell[0], cell[1], _STATUS[change.verdict], reason, run, evidence, new.replay, new.source,
+                  provenance=new.provenance)  # fmt: skip

@@ -1,0 +1,31 @@
+"""Inside a worker: the second clock. CUPTI's record of what ran on the device, read through PyTorch's profiler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.worker.stopwatch import Call
+
+
+def record(call: Call, count: int, stream: Any) -> dict[str, Any]:
+    """Per call: seconds that kernels and copies took on the device, how many there were, on how many streams."""
+    import torch
+    from torch.autograd import DeviceType
+
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        for i in range(count):
+            call(i)
+        torch.cuda.synchronize()
+    events = [e for e in profile.profiler.kineto_results.events() if e.device_type() == DeviceType.CUDA]
+    events = [e for e in events if e.duration_ns() > 0 and not e.name().startswith("ProfilerStep")]
+    names: dict[str, int] = {}
+    for e in events:
+        names[e.name()[:200]] = names.get(e.name()[:200], 0) + 1
+    streams = {e.device_resource_id() for e in events}
+    return {
+        "seconds": sum(e.duration_ns() for e in events) * 1e-9 / count,
+        "launches": len(events) / count,
+        "names": dict(sorted(names.items(), key=lambda item: -item[1])[:8]),
+        "streams": len(streams),
+    }
