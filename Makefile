@@ -8,8 +8,9 @@ comma    := ,
 PYTHON3  ?= python3
 BIN      := .venv/bin
 RESULTS  ?= assay-results
-DEMO     ?= $(BIN)/assay run gelu layernorm conv2d transpose --dtype fp32,bf16 --workloads 8 --out $(RESULTS)/demo.json
-PYTEST   ?= $(BIN)/pytest -n 2 -m "not gpu and not browser"
+DEMO     ?= $(BIN)/assay run gelu layernorm transpose conv2d/cuda conv2d/cuda:inline_ptx --dtype fp32 --workloads 6 \
+              --rounds 5 --budget 1 --out $(RESULTS)/demo.json --report $(RESULTS)/report.html
+PYTEST   ?= $(BIN)/pytest -n 2 -m "not gpu"
 
 # wheelhouse: the other machine's Python and processor, and the largest slice
 PYTHON   ?= 3.12
@@ -24,7 +25,7 @@ printf '== %s: %s, %d.%d s\n' '$(1)' "$$([ $$rc = 0 ] && echo ok || echo FAILED)
   $$((t = ($$(date +%s%N) - start) / 100000000, t / 10)) $$((t % 10)); exit $$rc
 endef
 
-.PHONY: help venv demo test lint types layers pytest records wheelhouse clean
+.PHONY: help venv demo test lint types layers system pytest records wheelhouse clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +42,7 @@ demo: venv ## a first run, with or without a GPU
 	$(DEMO)
 	@echo "results: $(CURDIR)/$(RESULTS)"
 
-test: venv lint types layers pytest ## all that CI runs
+test: venv lint types layers system pytest ## all that CI runs
 
 lint: venv ## ruff: rules and format
 	$(call stage,lint,{ $(BIN)/ruff check && $(BIN)/ruff format --check; })
@@ -52,7 +53,18 @@ types: venv ## mypy
 layers: venv ## import-linter: the floors of the house
 	$(call stage,layers,$(BIN)/lint-imports --no-logo)
 
-pytest: venv ## tests that need no GPU and no browser
+# Missing is not failing: what cannot be installed is named, and the tests that need it are skipped.
+WANTED = $(if $(shell command -v chromium),,chromium fonts-dejavu-core) \
+         $(if $(wildcard /usr/lib/postgresql/*/bin/initdb)$(shell command -v initdb),,postgresql)
+system: ## chromium and postgresql for the tests, where root on Debian can bring them
+	@wanted="$(strip $(WANTED))"; [ -n "$$wanted" ] || exit 0; \
+	if [ "$$(id -u)" != 0 ] || ! grep -qsx ID=debian /etc/os-release; then \
+	  echo "== system: left out: $$wanted (not root on Debian; install them to run their tests)"; exit 0; fi; \
+	echo "== system: apt-get install $$wanted"; export DEBIAN_FRONTEND=noninteractive; \
+	{ apt-get update -qq && apt-get install -qq -y --no-install-recommends $$wanted; } >/dev/null 2>&1 \
+	  || echo "== system: left out: $$wanted (apt-get failed; their tests are skipped)"
+
+pytest: venv ## tests that need no GPU
 	$(call stage,pytest,$(PYTEST))
 
 # On a GPU machine, which keeps its own Python: `make records DEVICE=h200 RUN="env PYTHONPATH=src python3"`.

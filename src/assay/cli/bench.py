@@ -12,6 +12,7 @@ from assay.cli import check as checking
 from assay.cli import screen
 
 if TYPE_CHECKING:
+    from assay.bench.verb import Plan
     from assay.record import Record
 
 DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
@@ -49,7 +50,7 @@ def bench(
 ) -> None:
     """How fast is it? Cold, hot and per call, over rounds, against a baseline, a copy and the device's own limit."""
     from assay.bench.sweep import axis_values, from_file
-    from assay.bench.verb import Options, plan, run
+    from assay.bench.verb import Options, plan
     from assay.errors import UsageError
 
     told: dict[str, Any] = from_file(sweep) if sweep else {}
@@ -68,26 +69,32 @@ def bench(
         or ("torch",), rounds=told.get("rounds", rounds), budget=told.get("budget", budget), seconds=timeout,
         threads=threads, seed=seed, parameters=checking.parameters(param or []), backends=checking.split(backend),
     )  # fmt: skip
-    plans = plan(kernels, options)
-    total = sum(len(p.kernels) for p in plans)
-    terminal = screen.console()
-    about: dict[str, Any] = {"verb": "bench", "run": options.run}
+    records, interrupted = perform(plan(kernels, options), options, json, out)
+    about: dict[str, Any] = {"verb": "bench", "run": options.run, "interrupted": interrupted}
+    if out:
+        screen.write_document(records, out, **about)
+    if json:
+        screen.write_document(records, **about)
+    else:
+        checking.report(records, interrupted, out)
+    sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def perform(plans: list[Plan], options: Any, json: bool, out: Path | None = None) -> tuple[list[Record], bool]:
+    """Run under a progress bar, then the tables: (records, were we interrupted)."""
+    from assay.bench.verb import run
+
+    done: list[Record] = []
 
     def save(kept: list[Record]) -> None:
         if out:
-            screen.write_document(kept, out, **about, interrupted=True)
+            screen.write_document(kept, out, verb="bench", run=options.run, interrupted=True)
 
-    with screen.progress(total, "bench", json) as tick:
-        done: list[Record] = []
+    with screen.progress(sum(len(p.kernels) for p in plans), "bench", json) as tick:
         records, interrupted = screen.drain(run(plans, options, lambda text: tick(text, len(done))), done, None, save)
-    if out:
-        screen.write_document(records, out, **about, interrupted=interrupted)
-    if json:
-        screen.write_document(records, **about, interrupted=interrupted)
-    else:
-        show(records, terminal)
-        checking.report(records, interrupted, out)
-    sys.exit(screen.exit_code(records, strict, interrupted))
+    if not json:
+        show(records, screen.console())
+    return records, interrupted
 
 
 def show(records: list[Record], terminal: Any) -> None:

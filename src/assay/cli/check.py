@@ -77,27 +77,34 @@ def check(
 
 
 def finish(what: list[str], options: Any, title: str, json: bool, out: Path | None, strict: bool) -> None:
-    """Plan, run, print, and exit with the right code."""
+    """Run, print, and exit with the right code."""
+    records, interrupted = perform(what, options, title, json, out)
+    about: dict[str, Any] = {"verb": title, "run": options.run, "interrupted": interrupted}
+    if out:
+        screen.write_document(records, out, **about)
+    if json:
+        screen.write_document(records, **about)
+    else:
+        report(records, interrupted, out)
+    sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def perform(
+    what: list[str], options: Any, title: str, json: bool, out: Path | None = None
+) -> tuple[list[Record], bool]:
+    """Plan and run, a line for each record as it is ready: (records, were we interrupted)."""
     from assay.check.verb import plan, run
 
     jobs = plan(what, options)
     terminal = screen.console()
     width = max(len(j.kernel.name) for j in jobs)
     show = None if json else lambda record: terminal.print(line(record, width), soft_wrap=False)
-    about = {"verb": title, "run": options.run}
 
     def save(kept: list[Record]) -> None:
         if out:
-            screen.write_document(kept, out, **about, interrupted=True)
+            screen.write_document(kept, out, verb=title, run=options.run, interrupted=True)
 
-    records, interrupted = screen.collect(run(jobs, options), len(jobs), title, json, show, save)
-    if out:
-        screen.write_document(records, out, **about, interrupted=interrupted)
-    if json:
-        screen.write_document(records, **about, interrupted=interrupted)
-    else:
-        report(records, interrupted, out)
-    sys.exit(screen.exit_code(records, strict, interrupted))
+    return screen.collect(run(jobs, options), len(jobs), title, json, show, save)
 
 
 def line(record: Record, width: int) -> str:

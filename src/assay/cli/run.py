@@ -1,8 +1,23 @@
-"""`assay run`: all that fits, in one go. Today that is check."""
+"""`assay run`: all that fits, in one go: check, then time what is right, then draw it."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli import bench as timing
 from assay.cli import check as checking
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.record import Record
+
+Page = Annotated[Path | None, typer.Option("--report", help="Write the page of these records here.")]
+NoBench = Annotated[bool, typer.Option("--no-bench", help="Only check.")]
 
 
 def run(
@@ -13,25 +28,63 @@ def run(
     timeout: checking.Timeout = 60.0,
     jobs: checking.Jobs = None,
     workloads: checking.Count = None,
+    against: timing.Against = "torch",
+    rounds: timing.Rounds = 10,
+    budget: timing.Budget = 8.0,
+    no_bench: NoBench = False,
+    page: Page = None,
     json: checking.AsJson = False,
     out: checking.Out = None,
     strict: checking.Strict = False,
 ) -> None:
     """Take kernels from source to verdict: everything this machine can do with them, in one go."""
-    checking.check(
-        what,
-        not what,
-        op,
-        dtype,
-        "",
-        workloads,
-        "",
-        target,
-        timeout,
-        jobs,
-        0,
-        None,
-        json,
-        out,
-        strict,
-    )
+    from assay.check.verb import Options, host_target
+    from assay.target import target as named
+
+    options = Options(
+        op=op, dtypes=checking.split(dtype), workloads=workloads, target=named(target) if target else host_target(),
+        seconds=timeout, jobs=jobs,
+    )  # fmt: skip
+    records, interrupted = checking.perform(what or [], options, "check", json)
+    if not interrupted and not no_bench:
+        timed, interrupted = _timed(records, what or [], options, checking.split(against), rounds, budget, json)
+        records += timed
+    about: dict[str, Any] = {"verb": "run", "run": options.run, "interrupted": interrupted}
+    if out:
+        screen.write_document(records, out, **about)
+    if page:
+        from assay.report import report
+
+        report(records, page)
+    if json:
+        screen.write_document(records, **about)
+    else:
+        checking.report(records, interrupted, out)
+        if page:
+            screen.console().print(f"page: {page}")
+    sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def _timed(
+    checked: list[Record],
+    what: list[str],
+    options: Any,
+    against: tuple[str, ...],
+    rounds: int,
+    budget: float,
+    json: bool,
+) -> tuple[list[Record], bool]:
+    """Only what passed: the time of a wrong kernel means nothing."""
+    from assay.bench.verb import Options, plan
+
+    right = {(r.kernel, r.workload.rpartition("dtype=")[2]) for r in checked if str(r.status) == "pass"}
+    chosen = Options(
+        op=options.op, dtypes=options.dtypes, against=against or ("torch",), rounds=rounds, budget=budget,
+        run=options.run,
+    )  # fmt: skip
+    plans = []
+    for planned in plan(what, chosen):
+        kernels = [k for k in planned.kernels if (k.name, planned.workload.dtype.name) in right]
+        if kernels:
+            plans.append(replace(planned, kernels=kernels))
+    return timing.perform(plans, chosen, json) if plans else ([], False)

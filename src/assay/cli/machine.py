@@ -1,0 +1,131 @@
+"""`assay machine`: what can this device do?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.record import Record
+
+Only = Annotated[str, typer.Option("--only", help="One family or figure: bandwidth, latency, dram.copy, …")]
+Device = Annotated[str, typer.Option("--device", help="cuda or cpu; default: the GPU where there is one.")]
+Prove = Annotated[
+    str, typer.Option("--prove", help="Build the GPU's probes for a target (sm_90a) and prove their code, run nothing.")
+]
+List = Annotated[bool, typer.Option("--list", help="What would be measured, and what each probe's code must show.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
+Strict = Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")]
+
+_PREFIXES = {"P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
+
+
+def machine(
+    only: Only = "",
+    device: Device = "",
+    prove: Prove = "",
+    list_: List = False,
+    json: AsJson = False,
+    out: Out = None,
+    strict: Strict = False,
+) -> None:
+    """Measure this device: bandwidths, latencies, peaks, launch costs, clocks. Every GPU probe proves its machine code
+    first. A whole run is kept as the device's model."""
+    from assay.machine.verb import Options, chosen_probes, device_kind
+    from assay.machine.verb import machine as measure
+
+    options = Options(only=only, device=device, prove=prove)
+    kind = "cuda" if prove else device_kind(options)
+    planned = chosen_probes(kind, only)
+    if list_:
+        _list(planned)
+        return
+    about: dict[str, Any] = {"verb": "machine", "run": options.run}
+
+    def save(kept: list[Record]) -> None:
+        if out:
+            screen.write_document(kept, out, **about)
+
+    records, interrupted = screen.collect(measure(options), len(planned) + 1, "machine", json, save=save)
+    if out:
+        screen.write_document(records, out, **about, interrupted=interrupted)
+    if json:
+        screen.write_document(records, **about, interrupted=interrupted)
+    else:
+        _show(records, interrupted, out)
+    sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def si(value: float, unit: str) -> str:
+    """Three digits with a prefix where the unit takes one: 4.25 TB/s, 29.4 cycles."""
+    if unit in ("cycles", "ns"):
+        return f"{value:.1f} {unit}"
+    prefix, scale = next(((p, s) for p, s in _PREFIXES.items() if abs(value) >= s), ("n", 1e-9))
+    number = value / scale
+    digits = 0 if abs(number) >= 99.95 else 1 if abs(number) >= 9.995 else 2
+    return f"{number:.{digits}f} {prefix}{unit}"
+
+
+def spread(figure: dict[str, Any]) -> str:
+    """How far the samples lie from the median, in percent."""
+    value = figure["value"]
+    if not value or figure["low"] is None:
+        return ""
+    return f"−{100 * (value - figure['low']) / value:.1f} +{100 * (figure['high'] - value) / value:.1f} %"
+
+
+def said(figure: dict[str, Any]) -> str:
+    """The published value beside it, a range as a range."""
+    known = figure.get("published")
+    if known is None:
+        return ""
+    if isinstance(known, list | tuple):
+        return f"{known[0]:g}–{si(known[1], figure['unit'])}" if known[0] != known[1] else si(known[0], figure["unit"])
+    return si(known, figure["unit"])
+
+
+def _list(planned: list[Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("family", "figure", "what", "proof"):
+        table.add_column(column, overflow="fold")
+    for probe in planned:
+        proof = probe.proof if hasattr(probe, "proof") else str(list(probe.instances.values())[-1])
+        table.add_row(probe.family, probe.key, escape(probe.says), escape(proof))
+    screen.console().print(table)
+
+
+def _show(records: list[Record], interrupted: bool, out: Path | None) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    terminal = screen.console()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("figure", "value", "spread", "clock", "published"):
+        table.add_column(column, justify="left" if column == "figure" else "right", no_wrap=True)
+    for record in records:
+        for key, figure in record.evidence.get("figures", {}).items():
+            clock = f"{figure['clock_mhz']:.0f} MHz" if figure["clock_mhz"] else ""
+            table.add_row(key, si(figure["value"], figure["unit"]), spread(figure), clock, said(figure))
+    if table.row_count:
+        terminal.print(table)
+    for record in records:
+        if str(record.status) in ("fail", "skipped") and record.kernel != "machine":
+            terminal.print(f"{screen.status_text(str(record.status))}  {record.kernel}: {escape(record.reason)}")
+            for name, finding in record.evidence.get("proof", {}).get("instances", {}).items():
+                for line in finding.get("lines", []):
+                    terminal.print(f"    {escape(name)}  {escape(line)}", style="dim", soft_wrap=True)
+    model = next((r.evidence["model"] for r in records if "model" in r.evidence), None)
+    if model:
+        terminal.print(f"\n{escape(model['device'])}, measured {model['time']}")
+    terminal.print(screen.summary(records) + (" — interrupted; this is what was done" if interrupted else ""))
+    if out:
+        terminal.print(f"records: {out}")

@@ -1,0 +1,90 @@
+"""`assay report`: the page people look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.record import Record
+
+Out = Annotated[Path, typer.Option("--out", help="Where to write the page.")]
+Documents = Annotated[
+    list[Path] | None, typer.Option("--from", help="A document of records; may be repeated. Default: the store.")
+]
+Run = Annotated[str, typer.Option("--run", help="Only this run: its id, the beginning of it, or `last`.")]
+Pictures = Annotated[Path | None, typer.Option("--pictures", help="Also every chart as SVG and PNG, into this folder.")]
+Title = Annotated[str, typer.Option("--title", help="Above the page.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print what was written as one JSON document, nothing else.")]
+Store = Annotated[str | None, typer.Option("--store", help="A store other than the default: a file or a URL.")]
+
+
+def report(
+    out: Out = Path("assay-report.html"),
+    documents: Documents = None,
+    run: Run = "",
+    pictures: Pictures = None,
+    title: Title = "Assay report",
+    json: AsJson = False,
+    store: Store = None,
+) -> None:
+    """One page that needs nothing else: verdicts, times, limits, the machine, and how each came about."""
+    from assay.errors import UsageError
+    from assay.report import report as write
+    from assay.report.pictures import draw
+    from assay.report.rows import latest
+
+    records = _documents(documents, run) if documents else _store(store, run)
+    if not records:
+        what = f"no records of run {run}" if run else "no records to report on"
+        raise UsageError(
+            what, fix="run `assay check` or `assay bench` first" + " (`assay history` lists runs)" * bool(run)
+        )
+    page = write(records, out, title=title)
+    drawn = draw(latest(records), pictures) if pictures else []
+    if json:
+        import json as notation
+
+        told = {"page": str(page), "pictures": [str(p) for p in drawn], "records": len(records)}
+        print(notation.dumps(told, indent=1))
+        return
+    terminal = screen.console()
+    terminal.print(f"{len(records)} records: {screen.summary(records)}")
+    terminal.print(f"page: {page}", soft_wrap=True)
+    if pictures:
+        terminal.print(f"pictures: {len(drawn)} in {pictures}", soft_wrap=True)
+
+
+def _documents(paths: list[Path], run: str) -> list[Record]:
+    """Of all the documents, in order. One that cannot be read says which and why."""
+    from pydantic import ValidationError
+
+    from assay.errors import UsageError
+    from assay.record import read
+
+    records = []
+    for path in paths:
+        try:
+            records += read(path)
+        except OSError as problem:
+            raise UsageError(f"cannot read {path}: {problem.strerror}", fix="name a file written with --out") from None
+        except (ValueError, KeyError, TypeError, ValidationError):
+            raise UsageError(
+                f"{path} is not a document of records", fix="name a file written with --out or from --json"
+            ) from None
+    if run == "last":  # ids sort by time
+        run = max((r.run for r in records), default="")
+    return [r for r in records if r.run.startswith(run)]
+
+
+def _store(where: str | None, run: str) -> list[Record]:
+    """The newest of each kernel, workload and device; or all of one run."""
+    from assay.store import open_store
+
+    # Looking into a named place that is not there must not make it.
+    with open_store(where, create=where is None) as store:
+        return list(store.records(run=store.run(run)) if run else store.records(latest=True))

@@ -1,0 +1,50 @@
+"""The charts of the page, in its order. Each is a file with one pure function: records → chart, or None where there is
+nothing to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.record import Record
+from assay.report.charts import copy, heatmap, roofline, runtime, samples, scaling, verdicts
+from assay.report.charts.parts import Chart
+
+
+@dataclass(frozen=True)
+class Figure:
+    name: str
+    """Of its picture's file, and its anchor in the page."""
+    title: str
+    caption: str
+    """How to read it."""
+    draw: Callable[[Sequence[Record]], Chart | None]
+
+    def spec(self, records: Sequence[Record]) -> dict[str, Any] | None:
+        """As plain Vega-Lite, without a skin: page and pictures put on their own."""
+        chart = self.draw(records)
+        if chart is None:
+            return None
+        spec = chart.to_dict(validate=False)  # the tests validate
+        spec.pop("config", None)
+        spec.pop("$schema", None)
+        return spec
+
+
+FIGURES = (
+    Figure("verdicts", "Verdicts", "The worst error over all dtypes and variants, as a share of the derived limit: "
+           "100 % is where a kernel fails.", verdicts.draw),
+    Figure("runtime", "Runtime and speedup", "Median of one cold call, with its 95 % interval over rounds. Dashed: the "
+           "floor that the machine model sets. Speedups are against the named baseline, measured in the same rounds.",
+           runtime.draw),
+    Figure("roofline", "Roofline", "Each point is one kernel and workload. Ceilings say which machine model they come "
+           "from.", roofline.draw),
+    Figure("copy", "Against a copy", "Bandwidth as a share of a plain copy of the same bytes, timed in the same run: "
+           "100 % is as fast as copying.", copy.draw),
+    Figure("scaling", "Scaling", "Cold time and bandwidth along one axis of a sweep, everything else held. The thin "
+           "dashed line is a copy of the same bytes; a coloured dashed one is a variant.", scaling.draw),
+    Figure("heatmap", "Shapes", "Two axes of a sweep at once, one panel per kernel.", heatmap.draw),
+    Figure("samples", "Every sample", "All timed samples, one line of points per round: what the interval must cover "
+           "is the offset between rounds, not only the jitter inside one.", samples.draw),
+)  # fmt: skip

@@ -1,0 +1,32 @@
+"""Bandwidth against a copy of the same bytes: the one yardstick that is the same for every memory-bound op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.record import Record
+from assay.report import rows
+from assay.report.charts import parts
+
+
+def draw(records: Sequence[Record]) -> parts.Chart | None:
+    import altair as alt
+
+    found = [r for r in rows.benches(records) if r["copy_share"]]
+    if not found:
+        return None
+    order = parts.backends(found)
+    base = alt.Chart(parts.data("bench", found))
+    top = max(1.05, *(r["copy_share"] for r in found))
+    x = alt.X("copy_share:Q", title="bandwidth, as a share of the copy's", axis=parts.share_axis(tickCount=6),
+              scale=alt.Scale(domain=[0, round(top + 0.049, 1)], nice=False))  # fmt: skip
+    y = alt.Y("op:N", title=None, sort="ascending", axis=alt.Axis(grid=True, tickBand="extent"))
+    points = base.mark_point(filled=True, size=42, opacity=0.75).encode(
+        x=x, y=y, yOffset=alt.YOffset("backend:N", sort=order), color=parts.colour(found),
+        tooltip=parts.tooltips("Share of a copy", "Bandwidth", "Time", "Speedup"),
+    )  # fmt: skip
+    copy = base.transform_aggregate(n="count()").mark_rule(style="limit", tooltip=None).encode(x=alt.XDatum(1))
+    step = max(26, 7 * len(order) + 8)
+    return alt.layer(copy, points).properties(
+        width=900, height=alt.Step(step, **{"for": "position"}), description="Bandwidth as a share of a copy, by op"
+    )

@@ -1,0 +1,23 @@
+"""Records in a notebook: a small table that stands alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assay.record import Record
+from assay.report import tables, theme
+
+
+def html_table(records: Iterable[Record]) -> str:
+    """Self-contained HTML: no script, nothing fetched, light or dark as the reader's screen is."""
+    from assay.report.page import environment
+
+    found = tables.every(list(records))
+    return environment().get_template("table.html").render(rows=found, theme=theme)
+
+
+class Records(list[Record]):
+    """A list of records that a notebook shows as a table: `Records(assay.check("gelu"))`."""
+
+    def _repr_html_(self) -> str:
+        return html_table(self)

@@ -1,0 +1,95 @@
+"""The page's tables as data: provenance, the tester's own test, and every record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from assay.record import Record
+from assay.report import rows, units
+
+
+def outcome(record: Record) -> tuple[str, float | None]:
+    """The one figure of a record and what it sorts by: a time, an error's share of its limit, or who found a fault."""
+    if record.verb == "bench" and record.median:
+        return units.si(record.median, "s"), record.median
+    if str(record.status) == "fail":
+        return str(record.evidence.get("detector") or ""), None
+    if record.verb == "check" and (worst := rows.worst_share(record)) is not None:
+        return f"{units.share(worst)} of limit", worst
+    return "", None
+
+
+def every(records: Sequence[Record]) -> list[dict[str, Any]]:
+    found = []
+    for record in records:
+        says, order = outcome(record)
+        found.append(
+            rows.common(record)
+            | {
+                "verb": record.verb,
+                "says": says,
+                "order": order,
+                "reason": record.reason,
+                "replay": record.replay,
+                "run": record.run,
+                "time": str(record.provenance.get("time", "")),
+                "took": units.si(record.seconds or None, "s", 3),
+                "source": _source(record),
+            }
+        )
+    return found
+
+
+def _source(record: Record) -> str:
+    file, line = record.source.get("file"), record.source.get("line")
+    return f"{file}:{line}" if file and line else str(file or "")
+
+
+def selftests(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Each wrong kernel: who was to catch it, who did, and whether its mended twin passes."""
+    return [
+        rows.common(r)
+        | {
+            "name": r.kernel,
+            "entry": str(r.evidence.get("entry") or r.reason),
+            "detector": str(r.evidence.get("detector") or ""),
+            "caught_by": str(r.evidence.get("caught_by") or units.NOTHING),
+            "twin": str(r.evidence.get("twin") or units.NOTHING),
+            "finding": str(r.evidence.get("finding") or r.reason),
+            "replay": r.replay,
+        }
+        for r in records
+        if r.verb == "selftest"
+    ]
+
+
+MADE_WITH = {"gpu": "GPU", "driver": "Driver", "cpu": "CPU", "cores": "Cores", "system": "System", "python": "Python",
+             "packages": "Packages", "assay": "Assay"}  # fmt: skip
+
+
+def machines(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Where the records were made: one block per machine and toolchain, with its runs."""
+    blocks: dict[str, dict[str, Any]] = {}
+    for record in records:
+        made = record.provenance
+        facts = {name: _fact(made[key]) for key, name in MADE_WITH.items() if made.get(key)}
+        block = blocks.setdefault(str(facts), {"facts": facts, "runs": {}, "commits": {}})
+        if made.get("commit"):
+            block["commits"][str(made["commit"])] = None
+        run = block["runs"].setdefault((record.run, record.verb), {"records": 0, "times": [], "seeds": set()})
+        run["records"] += 1
+        run["times"] += [str(made["time"])] if made.get("time") else []
+        run["seeds"] |= {made["seed"]} if "seed" in made else set()
+    for block in blocks.values():
+        block["commits"] = list(block["commits"])
+        block["runs"] = [
+            {"run": run, "verb": verb, "records": r["records"], "seeds": ", ".join(sorted(map(str, r["seeds"]))),
+             "first": min(r["times"], default=""), "last": max(r["times"], default="")}
+            for (run, verb), r in sorted(block["runs"].items())
+        ]  # fmt: skip
+    return list(blocks.values())
+
+
+def _fact(value: Any) -> Any:
+    return dict(value) if isinstance(value, dict) else str(value)

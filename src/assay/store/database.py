@@ -1,0 +1,253 @@
+"""The store itself. A record is one committed transaction, so that being killed loses at most the one in flight."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, ColumnElement, Connection, Select, func, inspect, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
+
+from assay.errors import UsageError
+from assay.record import SCHEMA, Record, Status, read
+from assay.store import when
+from assay.store.engine import connect, one_writer
+from assay.store.place import shown
+from assay.store.row import fit, from_row, to_row
+from assay.store.run import Run
+from assay.store.tables import VERSION, about, metadata, records
+
+_BLOCK = 200
+"""Rows fetched at a time: a store may hold more than memory does."""
+
+
+class Store:
+    """Records in a database. Usable as a context manager; several processes may use one place at once."""
+
+    def __init__(self, url: URL, *, create: bool = True) -> None:
+        self.where = shown(url)
+        """A path, or the URL without its password."""
+        if url.get_backend_name() == "sqlite":
+            _folder(Path(str(url.database)), create)
+        self._engine = connect(url)
+        self._insert = (sqlite if self._engine.dialect.name == "sqlite" else postgresql).insert
+        if self._version() is None:
+            self._create(create)
+        if (found := self._version()) != VERSION:
+            raise _other_version(self.where, found)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def add(self, record: Record) -> str:
+        """Keep a record: when this returns, it is safe. Gives its key; the same record again changes nothing."""
+        row = to_row(record)
+        with self._writing() as connection:
+            self._put(connection, row)
+        return str(row["key"])
+
+    def import_document(self, path: str | Path) -> tuple[int, int]:
+        """Keep the records of a `--json` document, all or none: (how many were new, how many were known).
+
+        A record is known when one with the same content is here: every field counts that is not at its default. It
+        names its run, its time and its samples, so two measurements are never taken for one."""
+        rows = [to_row(record) for record in _read(Path(path))]
+        with self._writing() as connection:
+            new = sum(self._put(connection, row) for row in rows)
+        return new, len(rows) - new
+
+    def records(
+        self,
+        *,
+        run: str | None = None,
+        verb: str | None = None,
+        kernel: str | None = None,
+        op: str | None = None,
+        workload: str | None = None,
+        status: str | None = None,
+        device: str | None = None,
+        since: str | datetime | None = None,
+        limit: int | None = None,
+        latest: bool = False,
+    ) -> Iterator[Record]:
+        """Records in the order they were made; `limit` keeps the newest. `kernel`: an address, a pattern (`gelu/*`), an
+        op. `latest`: only the newest per verb, kernel, workload and device; with `status`, if *that one* has it."""
+        chosen = _filter(run=run, verb=verb, op=op, workload=workload, device=device, since=since)
+        outcome = _filter(status=status)
+        newest = (records.c.time.desc(), records.c.id.desc())
+        with self._reading() as connection:
+            chosen += self._named(connection, kernel)
+            query = select(records.c.record, records.c.time, records.c.id)
+            if latest:
+                keys = (records.c.verb, records.c.kernel, records.c.workload, records.c.device)
+                place = func.row_number().over(partition_by=keys, order_by=newest).label("place")
+                ranked = select(records.c.id, place).where(*chosen).subquery()
+                query = query.join(ranked, ranked.c.id == records.c.id).where(ranked.c.place == 1, *outcome)
+            else:
+                query = query.where(*chosen, *outcome)
+            if limit is not None:
+                query = query.order_by(*newest).limit(limit)
+            found = query.subquery()
+            ordered = select(found.c.record).order_by(found.c.time, found.c.id)
+            for text in connection.execution_options(yield_per=_BLOCK).scalars(ordered):
+                yield from_row(text)
+
+    def runs(
+        self,
+        *,
+        verb: str | None = None,
+        kernel: str | None = None,
+        status: str | None = None,
+        since: str | datetime | None = None,
+        limit: int | None = None,
+    ) -> list[Run]:
+        """The runs, newest first, counting only the records that match."""
+        c = records.c
+        with self._reading() as connection:
+            chosen = [*_filter(verb=verb, status=status, since=since), *self._named(connection, kernel)]
+            groups = (c.run, c.verb, c.device, c.commit, c.status)
+            sums = (func.count().label("n"), func.min(c.time).label("first"), func.max(c.time).label("last"))
+            query: Select[Any] = select(*groups, *sums, func.max(c.id).label("id")).where(*chosen).group_by(*groups)
+            by_run: dict[str, list[Any]] = {}
+            for row in connection.execute(query):
+                by_run.setdefault(row.run, []).append(row)
+        newest = sorted(by_run.values(), key=lambda rows: max((r.last, r.id) for r in rows), reverse=True)
+        return [_run(rows) for rows in newest[:limit]]
+
+    def run(self, text: str, *, verb: str | None = None) -> str:
+        """The id of a run: given in full, as the beginning of one only, or `last`."""
+        ids = [r.id for r in self.runs(verb=verb)]
+        if text in ids:
+            return text
+        matching = ids[:1] if text == "last" else [i for i in ids if text and i.startswith(text)]
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            raise UsageError(f"'{text}' begins {len(matching)} runs: {', '.join(matching[:5])}", fix="write more of it")
+        fix = f"the newest are: {', '.join(filter(None, ids[:5]))}" if ids else "nothing is recorded there yet"
+        raise UsageError(f"no run '{text}' in {self.where}", fix=fix)
+
+    def _named(self, connection: Connection, kernel: str | None) -> list[ColumnElement[bool]]:
+        """`kernel` as `assay check` would read it. Matched here, since no two databases agree on patterns."""
+        if not kernel:
+            return []
+        known = connection.scalars(select(records.c.kernel).distinct())
+        return [records.c.kernel.in_([k for k in known if fnmatchcase(k, kernel) or k.partition("/")[0] == kernel])]
+
+    def _put(self, connection: Connection, row: dict[str, Any]) -> bool:
+        """Was it new?"""
+        put = self._insert(records).values(row).on_conflict_do_nothing(index_elements=["key"])
+        return connection.scalar(put.returning(records.c.id)) is not None
+
+    def _version(self) -> int | None:
+        with self._reading() as connection:
+            return connection.scalar(select(about.c.version)) if inspect(connection).has_table(about.name) else None
+
+    def _create(self, allowed: bool) -> None:
+        """All tables in one transaction, by whoever comes first."""
+        with self._writing() as connection:
+            there = inspect(connection)
+            if there.has_table(about.name):
+                return
+            if there.has_table(records.name):
+                raise UsageError(f"{self.where} has a table 'records' that is not Assay's", fix="name another place")
+            if not allowed:
+                raise _nothing(self.where)
+            metadata.create_all(connection)
+            connection.execute(about.insert().values(version=VERSION))
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._telling(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._telling(), one_writer(self._engine).begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """What a database says, as an error of ours."""
+        try:
+            yield
+        except DBAPIError as problem:
+            told = str(problem.orig).strip().splitlines()
+            fix = "is it there, is it a store, may you write to it? --store or ASSAY_STORE names another"
+            raise UsageError(f"the store {self.where}: {told[0] if told else problem}", fix=fix) from problem
+
+
+def _filter(*, since: str | datetime | None = None, **equal: str | None) -> list[ColumnElement[bool]]:
+    if (status := equal.get("status")) and status not in list(Status):
+        raise UsageError(f"no status '{status}'", fix=f"one of: {', '.join(Status)}")
+    wanted = [records.c[name] == fit(str(value)) for name, value in equal.items() if value is not None]
+    return [*wanted, records.c.time >= when.since(since)] if since else wanted
+
+
+def _run(rows: list[Any]) -> Run:
+    """From its groups of equal verb, device, commit and status."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.status] = counts.get(row.status, 0) + row.n
+    return Run(
+        id=rows[0].run,
+        verbs=tuple(sorted({r.verb for r in rows})),
+        first=min(r.first for r in rows),
+        last=max(r.last for r in rows),
+        devices=tuple(sorted({r.device for r in rows if r.device})),
+        commit=", ".join(sorted({r.commit for r in rows if r.commit})),
+        counts={s: counts[s] for s in Status if s in counts},
+    )
+
+
+def _read(path: Path) -> list[Record]:
+    try:
+        document = json.loads(path.read_text())
+        if document["schema"] > SCHEMA:
+            raise UsageError(f"{path} was written by a newer Assay", fix="pip install -U kernel-assay")
+        return read(path)
+    except OSError as problem:
+        raise UsageError(f"{path}: {problem.strerror}", fix="name a document that --json or --out wrote") from None
+    except (ValueError, KeyError, TypeError) as problem:
+        told = str(problem).splitlines()[0]
+        raise UsageError(f"{path} is not a document of records: {told}", fix="write one with --json or --out") from None
+
+
+def _folder(file: Path, create: bool) -> None:
+    if not create and not file.exists():
+        raise _nothing(str(file))
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(
+            f"{file.parent}: {problem.strerror}", fix="name another place: --store or ASSAY_STORE"
+        ) from None
+
+
+def _nothing(where: str) -> UsageError:
+    return UsageError(
+        f"no store at {where}", fix="`assay history --import FILE.json --store …` makes one from a document"
+    )
+
+
+def _other_version(where: str, found: int | None) -> UsageError:
+    what = f"the store {where} is of version {found}, this Assay reads {VERSION}"
+    if found is not None and found > VERSION:
+        return UsageError(what, fix="pip install -U kernel-assay, or name another store: --store or ASSAY_STORE")
+    fix = (
+        "with the Assay that wrote it: `assay history --out all.json`; with this one: "
+        "`assay history --store NEW.sqlite --import all.json`"
+    )
+    return UsageError(what, fix=fix)

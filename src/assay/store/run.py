@@ -1,0 +1,23 @@
+"""One invocation of a verb, summed up from its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Run:
+    id: str
+    """Empty: records that were made outside any run."""
+    verbs: tuple[str, ...]
+    first: str
+    """When its first and its last record were made: UTC, ISO."""
+    last: str
+    devices: tuple[str, ...]
+    commit: str
+    counts: dict[str, int]
+    """Records by status."""
+
+    @property
+    def device(self) -> str:
+        return ", ".join(self.devices)

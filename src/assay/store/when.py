@@ -1,0 +1,44 @@
+"""Moments as the store keeps them: UTC, to the second, in one form, so that they sort as text."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from assay.errors import UsageError
+
+_UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def stamp(moment: datetime) -> str:
+    """`2026-11-15T05:28:48Z`. A moment that names no zone is UTC, as records are."""
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return zoned.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
+
+
+def now() -> str:
+    return stamp(datetime.now(UTC))
+
+
+def parsed(text: str) -> str | None:
+    """An ISO date or time in the store's form; None if it is neither."""
+    try:
+        return stamp(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def since(text: str | datetime) -> str:
+    """A moment, or how long ago: `2026-11-15`, `2026-11-15T05:00`, `90min`, `12h`, `7d`, `2w`."""
+    if isinstance(text, datetime):
+        return stamp(text)
+    if ago := re.fullmatch(r"([0-9]+) ?(s|min|h|d|w)", text.strip()):
+        try:
+            return stamp(datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
+        except (ValueError, OverflowError):
+            return stamp(datetime.min)
+    if (found := parsed(text.strip())) is None:
+        raise UsageError(
+            f"'{text}' is no moment", fix="write 2026-11-15, 2026-11-15T05:00, or how long ago: 90min, 12h, 7d"
+        )
+    return found
