@@ -1,0 +1,281 @@
+"""Reads SASS, the machine code of an NVIDIA GPU: nvdisasm's listing in, instructions, labels and loops out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from assay import host
+from assay.errors import AssayError
+
+FLAGS = ("-c", "-g", "-gi", "-gp", "-hex")
+"""Code only; source lines, chains of inlining and PTX lines as comments; the encoding beside each instruction."""
+
+INSTALL = "pip install nvidia-cuda-nvdisasm"
+
+_PTX = ".nv_debug_ptx"
+"""How the listing calls the PTX text inside the cubin, as if it were a file."""
+
+_SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
+_OTHER_SECTION = re.compile(r"^\s*\.section\s")
+_LABEL = re.compile(r"^([.$\w]+):\s*$")
+_PLACE = re.compile(r'^\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)(?P<inlined> inlined at )?')
+_LINE = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<rest>\S.*)$")
+_ENCODING = re.compile(r"/\*\s*0x(?P<word>[0-9a-f]{16})\s*\*/\s*$")
+_HIGH_WORD = re.compile(r"^\s*/\*\s*0x(?P<word>[0-9a-f]{16})\s*\*/\s*$")
+_BODY = re.compile(r"^(?:\{\s*)?(?:(?P<predicate>@!?U?P[T\d]+)\s+)?(?P<name>[A-Z][\w.]*)\s*(?P<operands>.*)$")
+_NOTE = re.compile(r"\(\*.*?\*\)")
+_TARGET = re.compile(r"`\(([^)]+)\)")
+_TABLE = re.compile(r'BRANCH_TARGETS ([^"]+)"')
+
+_OPEN, _CLOSE = "([{", ")]}"
+_CALLS = ("CALL", "RET", "BSSY")
+"""They name a label without going there and on in the same flow (BSSY only says where threads meet again)."""
+_ENDS = ("EXIT", "RET", "BRX", "BRXU", "JMX", "JMXU")
+
+
+@dataclass(frozen=True)
+class Place:
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Instruction:
+    address: int
+    predicate: str
+    """`@P0`, `@!UP1`; empty where it always runs."""
+    opcode: str
+    """`LDG`"""
+    modifiers: tuple[str, ...]
+    """`("E", "128")`"""
+    operands: tuple[str, ...]
+    text: str
+    """As the listing has it, without comments: `@!P0 LDG.E.128 R4, desc[UR6][R8.64]`."""
+    targets: tuple[str, ...] = ()
+    """Labels it names."""
+    source: Place | None = None
+    inlined: tuple[Place, ...] = ()
+    """Where that source line was inlined, innermost caller first."""
+    ptx: int | None = None
+    """Line in the PTX inside the cubin."""
+    encoding: tuple[int, int] | None = None
+    """Low and high 64-bit words."""
+
+    @property
+    def name(self) -> str:
+        """`LDG.E.128`"""
+        return ".".join((self.opcode, *self.modifiers))
+
+
+@dataclass(frozen=True)
+class Loop:
+    start: int
+    """Address of the first instruction."""
+    end: int
+    """Address of the branch back."""
+    instructions: tuple[Instruction, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Function:
+    """One kernel's .text section, with the device functions the compiler placed in it."""
+
+    symbol: str
+    instructions: tuple[Instruction, ...]
+    labels: dict[str, int]
+    """Label → address."""
+
+    @cached_property
+    def index(self) -> dict[int, int]:
+        """Address → position."""
+        return {instruction.address: i for i, instruction in enumerate(self.instructions)}
+
+    def goes_to(self, instruction: Instruction) -> tuple[int, ...]:
+        """Addresses within this function that it may branch to."""
+        if instruction.opcode in _CALLS:
+            return ()
+        if instruction.opcode == "BSYNC":
+            return self._meeting(instruction)
+        return tuple(self.labels[label] for label in instruction.targets if self.labels.get(label) in self.index)
+
+    def _meeting(self, sync: Instruction) -> tuple[int, ...]:
+        """Where threads that meet at a BSYNC go on: as the BSSY before it said; the barrier's number is used again."""
+        before = self.instructions[: self.index[sync.address]]
+        for earlier in reversed(before):
+            if earlier.opcode == "BSSY" and earlier.operands[0] == sync.operands[0]:
+                return tuple(self.labels[t] for t in earlier.targets if self.labels.get(t, -1) > sync.address)
+        return ()
+
+    def follows(self, instruction: Instruction) -> tuple[int, ...]:
+        """Addresses of the instructions that may run next."""
+        found = list(self.goes_to(instruction))
+        next_one = self.index[instruction.address] + 1
+        always = not instruction.predicate and (
+            instruction.opcode in _ENDS or (instruction.opcode in ("BRA", "JMP") and len(instruction.operands) == 1)
+        )
+        if not always and next_one < len(self.instructions):
+            found.append(self.instructions[next_one].address)
+        return tuple(found)
+
+    def between(self, start: int, end: int) -> tuple[Instruction, ...]:
+        """Instructions from one address to another, both included."""
+        return tuple(i for i in self.instructions if start <= i.address <= end)
+
+
+def disassemble(cubin: bytes) -> dict[str, Function]:
+    """Every kernel of a cubin, by symbol. Needs nvdisasm, but no GPU."""
+    tool = host.tool("nvdisasm")
+    if tool is None:
+        raise AssayError("nvdisasm is not here", fix=INSTALL)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        done = subprocess.run([tool, *FLAGS, file.name], capture_output=True, text=True)
+    if done.returncode:
+        raise AssayError(f"nvdisasm: {done.stderr.strip()}", fix="is it as new as the compiler? " + INSTALL)
+    return read(done.stdout)
+
+
+def read(listing: str) -> dict[str, Function]:
+    """Every function of an nvdisasm listing, by symbol."""
+    found: dict[str, Function] = {}
+    for symbol, lines in _sections(listing):
+        reader = _Reader()
+        for line in lines:
+            reader.take(line)
+        found[symbol] = Function(symbol, tuple(reader.instructions), reader.finished_labels())
+    return found
+
+
+def split_operands(text: str) -> tuple[str, ...]:
+    """At commas outside brackets: `R4, desc[UR6][R8.64+0x10], c[0x0][0x28]` → three."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        if letter in _OPEN:
+            depth += 1
+        elif letter in _CLOSE:
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    last = text[start:].strip()
+    return tuple([*parts, last] if last or parts else ())
+
+
+def loops(function: Function) -> list[Loop]:
+    """The innermost loops, in order of address. A loop is a branch back to an instruction from which the branch can be
+    reached again; a block placed out of line that jumps back to where it was left is none."""
+    ends: dict[int, int] = {}
+    for instruction in function.instructions:
+        for target in function.goes_to(instruction):
+            if target < instruction.address and _reaches(function, target, instruction.address):
+                ends[target] = max(ends.get(target, 0), instruction.address)
+    spans = sorted(ends.items())
+    inner = [
+        (start, end)
+        for start, end in spans
+        if not any(start <= s and e <= end and (s, e) != (start, end) for s, e in spans)
+    ]
+    return [Loop(start, end, function.between(start, end)) for start, end in inner]
+
+
+def _reaches(function: Function, start: int, goal: int) -> bool:
+    seen, waiting = {start}, [start]
+    while waiting:
+        address = waiting.pop()
+        if address == goal:
+            return True
+        for following in function.follows(function.instructions[function.index[address]]):
+            if following not in seen:
+                seen.add(following)
+                waiting.append(following)
+    return False
+
+
+def _sections(listing: str) -> Iterator[tuple[str, list[str]]]:
+    symbol, lines = "", list[str]()
+    for line in listing.splitlines():
+        if begins := _SECTION.match(line):
+            if symbol:
+                yield symbol, lines
+            symbol, lines = begins[1].strip('"'), []
+        elif _OTHER_SECTION.match(line):
+            if symbol:
+                yield symbol, lines
+            symbol = ""
+        elif symbol:
+            lines.append(line)
+    if symbol:
+        yield symbol, lines
+
+
+class _Reader:
+    """Line by line. Places are sticky: nvdisasm prints one only when it changes, source and PTX each for itself."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self._labels: dict[str, int | None] = {}
+        self._source: Place | None = None
+        self._inlined: list[Place] = []
+        self._chain = False
+        self._ptx: int | None = None
+
+    def take(self, line: str) -> None:
+        if place := _PLACE.match(line):
+            self._place(place)
+        elif label := _LABEL.match(line):
+            self._labels[label[1]] = None
+        elif high := _HIGH_WORD.match(line):
+            self._high_word(int(high["word"], 16))
+        elif shown := _LINE.match(line):
+            self._instruction(int(shown["address"], 16), shown["rest"])
+
+    def finished_labels(self) -> dict[str, int]:
+        """Those before the last instruction; one at the very end marks the section's size."""
+        return {label: address for label, address in self._labels.items() if address is not None}
+
+    def _place(self, found: re.Match[str]) -> None:
+        file, line = found["file"], int(found["line"])
+        if file.startswith(_PTX):
+            self._ptx = line
+        elif self._chain:
+            self._inlined.append(Place(file, line))
+        else:
+            self._source, self._inlined = Place(file, line), []
+        self._chain = bool(found["inlined"])
+
+    def _instruction(self, address: int, rest: str) -> None:
+        encoding = None
+        if word := _ENCODING.search(rest):
+            encoding = (int(word["word"], 16), 0)
+            rest = rest[: word.start()]
+        tables = _TABLE.findall(rest)
+        text = _NOTE.sub("", rest).strip().rstrip("}").strip().rstrip(";").strip()
+        text = re.sub(r"\s+", " ", text)
+        body = _BODY.match(text)
+        if body is None:
+            raise ValueError(f"nvdisasm's line cannot be read: {rest}")
+        opcode, *modifiers = body["name"].split(".")
+        operands = split_operands(body["operands"])
+        targets = [t for operand in operands for t in _TARGET.findall(operand)]
+        targets += [t.strip() for table in tables for t in table.split(",")]
+        for label, at in self._labels.items():
+            if at is None:
+                self._labels[label] = address
+        self.instructions.append(
+            Instruction(
+                address, body["predicate"] or "", opcode, tuple(modifiers), operands, text, tuple(targets),
+                self._source, tuple(self._inlined), self._ptx, encoding,
+            )
+        )  # fmt: skip
+        self._chain = False
+
+    def _high_word(self, word: int) -> None:
+        last = self.instructions[-1]
+        if last.encoding:
+            self.instructions[-1] = replace(last, encoding=(last.encoding[0], word))

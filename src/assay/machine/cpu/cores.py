@@ -1,0 +1,69 @@
+"""What the CPU has: threads, caches, and work side by side on all of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from assay.errors import AssayError
+
+REPEATS = 7
+SEVERAL = 3
+"""An array is so many times the last cache."""
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_ASSUMED = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
+"""Where the system does not say how large its caches are."""
+
+
+class Missing(AssayError):
+    """This CPU does not have what was to be measured."""
+
+
+def threads() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def facts() -> dict[str, float]:
+    """What is counted, not measured."""
+    found: dict[str, float] = {"threads": threads()}
+    return found | {f"l{level}_bytes": size for level, size in caches().items()}
+
+
+@cache
+def caches() -> dict[int, int]:
+    """Level → bytes of the data caches."""
+    found = {}
+    for index in sorted(_CACHES.glob("index*")):
+        try:
+            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction":
+            found[int(level)] = int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1], 0)
+    return found or dict(_ASSUMED)
+
+
+def array_bytes() -> int:
+    """Several times the last cache, or as much as memory comfortably holds."""
+    import psutil
+
+    return min(SEVERAL * max(caches().values()), psutil.virtual_memory().available // 8) >> 20 << 20
+
+
+def parts(size: int) -> list[slice]:
+    n = threads()
+    return [slice(size * i // n, size * (i + 1) // n) for i in range(n)]
+
+
+def side_by_side(work: Callable[[Any], Any], pieces: list[Any]) -> float:
+    """Seconds until all threads are done."""
+    with ThreadPoolExecutor(len(pieces)) as pool:
+        list(pool.map(lambda _: None, pieces))
+        start = time.perf_counter()
+        list(pool.map(work, pieces))
+        return time.perf_counter() - start

@@ -1,0 +1,204 @@
+"""The GPU as probes see it: proven kernels, buffers, launches on a held stream, and the clock each launch ran at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, cached_property
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from assay import host
+from assay.artifact import Artifact
+from assay.errors import AssayError
+from assay.machine.probe import Probe
+from assay.machine.proof import Finding
+from assay.target import Target
+
+if TYPE_CHECKING:
+    import torch
+
+LAUNCHES, WARM_UP = 11, 3
+"""Timed launches of a figure, and launches before them."""
+QUICK = 3
+"""Timed launches of one cell of a sweep; the best cell is then measured in full."""
+SECONDS = 3e-3
+"""How long one launch should last, so that starting and ending do not count."""
+HOLD = 2_000_000
+"""Nanoseconds the stream waits while the host queues: what is timed is the device, not the host."""
+KEY = 0x9E3779B9
+"""Results are compared with it so that the compiler must compute them."""
+
+
+class ProofFailed(AssayError):
+    """The machine code is not what the probe claims to measure."""
+
+    def __init__(self, instance: str, finding: Finding) -> None:
+        super().__init__(f"{instance}: {finding.says}")
+        self.instance, self.finding = instance, finding
+
+
+class Kernel:
+    """One loaded instance; call it with grid, block and arguments."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        from cuda.core import ObjectCode
+
+        self.artifact = artifact
+        self._kernel = ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol)
+        self._shared = 0
+
+    def resident(self, threads: int, blocks: int) -> int:
+        """Threads of a multiprocessor that run at once, of so many blocks: its 65536 registers set the limit."""
+        registers = -(-(self.artifact.registers or 32) // 8) * 8
+        return min(blocks, 65536 // (registers * threads)) * threads
+
+    def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
+        """On torch's current stream. Tensors go as pointers, Python ints as long long, the rest as numpy scalars."""
+        import torch
+        from cuda.core import LaunchConfig, Stream, launch
+
+        if shared > 48 * 1024 and shared > self._shared:
+            self._kernel.attributes.max_dynamic_shared_size_bytes = shared
+            self._shared = shared
+        stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
+        launch(stream, LaunchConfig(grid=grid, block=block, shmem_size=shared), self._kernel, *map(_plain, arguments))
+
+
+class Lab:
+    def __init__(self) -> None:
+        import torch
+        from cuda.core import Device
+
+        torch.cuda.init()
+        torch.zeros(1, device="cuda")
+        Device().set_current()
+        properties = torch.cuda.get_device_properties(0)
+        self.sms: int = properties.multi_processor_count
+        self.l2: int = properties.L2_cache_size
+        self.memory: int = properties.total_memory
+        self.artifacts: list[Artifact] = []
+        """What the probe at hand has built."""
+        self.findings: dict[str, Finding] = {}
+        """What its instances' code showed."""
+        self._loaded: dict[tuple[str, str], tuple[Kernel, Finding]] = {}
+        torch.manual_seed(0)
+
+    @cached_property
+    def target(self) -> Target:
+        gpu = host.gpu()
+        assert gpu is not None
+        return build_target(gpu.target)
+
+    def begin(self) -> None:
+        """Forget what the last probe built and allocated."""
+        import torch
+
+        self.artifacts, self.findings = [], {}
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+    def kernel(self, probe: Probe, name: str) -> Kernel:
+        """Build, prove and load one instance; code that does not show what it must is never launched."""
+        key = (probe.source, name)
+        if key not in self._loaded:
+            artifact = probe.build(name, self.target)
+            finding = probe.prove(name, self.target)
+            if not finding.held:
+                raise ProofFailed(name, finding)
+            self._loaded[key] = (Kernel(artifact), finding)
+        kernel, finding = self._loaded[key]
+        self.artifacts.append(kernel.artifact)
+        self.findings[name] = finding
+        return kernel
+
+    @cached_property
+    def sink(self) -> torch.Tensor:
+        import torch
+
+        return torch.zeros(4 << 20, dtype=torch.int32, device="cuda")
+
+    @cached_property
+    def _clocks(self) -> torch.Tensor:
+        import torch
+
+        return torch.zeros((64, 2), dtype=torch.int64, device="cuda")
+
+    def floats(self, bytes_: int) -> torch.Tensor:
+        """Random finite numbers."""
+        import torch
+
+        return torch.empty(bytes_ // 4, dtype=torch.float32, device="cuda").normal_()
+
+    @cached_property
+    def _hold(self) -> Kernel:
+        from assay.machine.probes.launching import HOLDER
+
+        return Kernel(HOLDER.build("hold", self.target))
+
+    def hold(self, nanoseconds: int = HOLD) -> None:
+        """Keep the stream busy while the host queues what is to be timed."""
+        self._hold(1, 1, nanoseconds)
+
+    def time(
+        self,
+        go: Callable[[torch.Tensor], None],
+        launches: int = LAUNCHES,
+        before: Callable[[], Any] | None = None,
+        warm_up: int = WARM_UP,
+    ) -> tuple[list[float], list[float]]:
+        """Seconds of each launch, by events on a held stream, and the SM clock of each in MHz, by its own counters.
+        `go` launches once and is given where that launch notes its clocks."""
+        import torch
+
+        clocks = self._clocks
+        clocks.zero_()
+        for _ in range(warm_up):
+            go(clocks[0])
+        torch.cuda.synchronize()
+        marks = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(launches)]
+        self.hold()
+        for i, (start, end) in enumerate(marks):
+            if before:
+                before()
+            start.record()
+            go(clocks[i])
+            end.record()
+        torch.cuda.synchronize()
+        seconds = [start.elapsed_time(end) / 1e3 for start, end in marks]
+        noted = clocks[:launches].tolist()
+        return seconds, [1e3 * cycles / ns for cycles, ns in noted if ns > 0]
+
+    def rounds(self, go: Callable[[int, torch.Tensor], None], seconds: float = SECONDS, first: int = 64) -> int:
+        """How many rounds make a launch last long enough."""
+        taken = min(self.time(lambda clocks: go(first, clocks), 3, warm_up=1)[0])
+        return max(first, int(first * seconds / taken))
+
+    def per_clock(self, value: float, clocks_mhz: list[float]) -> dict[str, float]:
+        """A rate as hardware people count it: per clock and multiprocessor."""
+        return {"per_clock_sm": value / (median(clocks_mhz) * 1e6 * self.sms)} if clocks_mhz else {}
+
+
+def build_target(target: Target) -> Target:
+    """sm_90 is built as sm_90a: wgmma needs it."""
+    return Target("sm_90a") if str(target) == "sm_90" else target
+
+
+@cache
+def numpy() -> Any:
+    import numpy
+
+    return numpy
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "data_ptr"):
+        return value.data_ptr()
+    return numpy().int64(value) if isinstance(value, int) else value
+
+
+def key() -> Any:
+    return numpy().uint32(KEY)
+
+
+def f32(value: float) -> Any:
+    return numpy().float32(value)

@@ -1,0 +1,176 @@
+"""The model of a device: what it can do, as figures with their spread; measured where it was, else as published."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from assay import host, provenance
+from assay.errors import UsageError
+
+MEASURED, PUBLISHED = "measured", "published"
+
+_FOLDER = Path(__file__).parent / "published"
+
+Published = float | tuple[float, float]
+"""One value, or the range that different authors found."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    value: float
+    unit: str
+    """`B/s`, `op/s` (a fused multiply-add is two), `cycles`, `s`, `Hz`."""
+    low: float | None = None
+    high: float | None = None
+    """The spread over repeated launches; not for published figures."""
+    clock_mhz: float | None = None
+    """The SM clock during the measurement, from the device's own counters."""
+    published: Published | None = None
+    """What others say of this device."""
+    where: str = ""
+    """Who says so, in words."""
+
+
+@dataclass(frozen=True)
+class Model:
+    device: str
+    source: str
+    """`measured` or `published`: never mixed in one model."""
+    run: str
+    time: str
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    facts: Mapping[str, float] = field(default_factory=dict)
+    """What is counted, not measured: sms, boost_mhz, l2_bytes, memory_bytes; cores, threads."""
+
+    @property
+    def measured(self) -> bool:
+        return self.source == MEASURED
+
+    @property
+    def name(self) -> str:
+        """How a record says which model it stood on: `NVIDIA H200, measured 2026-11-15T07:00:00Z`."""
+        return f"{self.device}, {self.source}" + (f" {self.time}" if self.time else "")
+
+    def value(self, key: str) -> float | None:
+        figure = self.figures.get(key)
+        return figure.value if figure else None
+
+    def fastest(self, key: str) -> float | None:
+        """The best sample of a rate: a limit must not be lower than what was seen once."""
+        figure = self.figures.get(key)
+        return None if figure is None else max(figure.value, figure.high or 0.0)
+
+    def stream(self) -> float | None:
+        """The fastest of reading, writing and copying memory, in bytes a second: no kernel moves bytes faster."""
+        return max((v for k in ("read", "write", "copy") if (v := self.fastest(f"dram.{k}")) is not None), default=None)
+
+    def peak(self, dtype: str, tensor: bool = False) -> float | None:
+        """Operations a second in a dtype (`fp32`, `bf16`); with `tensor`, the fastest of the matrix instructions."""
+        if not tensor:
+            return self.fastest(f"vector.{dtype}")
+        kinds = [k for k in self.figures if k.startswith("tensor.") and k.endswith(f".{dtype}")]
+        return max((v for k in kinds if (v := self.fastest(k)) is not None), default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "figures": {k: asdict(f) for k, f in self.figures.items()}, "facts": dict(self.facts)}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Model:
+        figures = {key: _figure(figure) for key, figure in data["figures"].items()}
+        return Model(
+            data["device"], data["source"], data.get("run", ""), data.get("time", ""), figures, data.get("facts", {})
+        )
+
+
+def this_device(kind: str | None = None) -> str:
+    """The device `assay machine` measures here: the GPU, or the CPU where there is none; or the `kind` asked for,
+    `cuda` or `cpu`."""
+    gpu = host.gpu()
+    if gpu is not None and kind != "cpu":
+        return gpu.name
+    if kind == "cuda":
+        raise UsageError("there is no GPU here", fix="name the device: 'NVIDIA H200'")
+    return f"{provenance.cpu()}, {len(os.sched_getaffinity(0))} cores"
+
+
+def slug(device: str) -> str:
+    """A device's name as a file name: `NVIDIA H200` → `nvidia-h200`."""
+    return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") or "device"
+
+
+def kept_file(device: str) -> Path:
+    return host.data_folder() / "machines" / f"{slug(device)}.json"
+
+
+def kept(device: str | None = None) -> Model | None:
+    """The model that `assay machine` measured and kept, if it did; of this machine's device unless one is named."""
+    name = this_device(device) if device in (None, "cuda", "cpu") else str(device)
+    file = kept_file(name)
+    if not file.exists():
+        return None
+    try:
+        return read(file)
+    except (ValueError, KeyError, TypeError) as problem:
+        raise UsageError(f"{file} is no machine model: {problem}", fix="measure again: assay machine") from None
+
+
+def read(file: Path) -> Model:
+    """The model in a document of records, such as `assay machine --out` writes."""
+    records = json.loads(file.read_text())["records"]
+    for record in reversed(records):
+        if record["verb"] == "machine" and "model" in record["evidence"]:
+            return Model.from_dict(record["evidence"]["model"])
+    raise ValueError("it holds no model")
+
+
+def published(name: str) -> Model | None:
+    """What is published of a GPU, by its name as the driver or a person gives it: `NVIDIA H200`, `h200`, `RTX 4090`."""
+    wanted = slug(name)
+    for data in _published().values():
+        names = [slug(n) for n in (data["device"], *data["names"])]
+        if wanted in names:
+            return _from_file(data)
+    return None
+
+
+def shipped() -> list[Model]:
+    """Every published model that comes with Assay."""
+    return [_from_file(data) for data in _published().values()]
+
+
+def best(device: str | None = None) -> Model | None:
+    """The measured model if there is one, else the published; `source` says which."""
+    if (model := kept(device)) is not None:
+        return model
+    return published(this_device(device) if device in (None, "cuda", "cpu") else str(device))
+
+
+@cache
+def _published() -> dict[str, dict[str, Any]]:
+    return {file.stem: tomllib.loads(file.read_text()) for file in sorted(_FOLDER.glob("*.toml"))}
+
+
+def _from_file(data: Mapping[str, Any]) -> Model:
+    figures = {}
+    for group in data["figures"]:
+        for key, value in group["values"].items():
+            given: Published = tuple(value) if isinstance(value, list) else float(value)
+            middle = sum(given) / 2 if isinstance(given, tuple) else given
+            low, high = given if isinstance(given, tuple) else (None, None)
+            figures[key] = Figure(middle, group["unit"], low, high, published=given, where=group["where"])
+    return Model(data["device"], PUBLISHED, "", "", figures, data["facts"])
+
+
+def _figure(data: Mapping[str, Any]) -> Figure:
+    known = {k: data[k] for k in Figure.__dataclass_fields__ if k in data}
+    if isinstance(known.get("published"), list):
+        known["published"] = tuple(known["published"])
+    return Figure(**known)

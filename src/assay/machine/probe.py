@@ -1,0 +1,72 @@
+"""A probe: one CUDA source, the instances of it that run, what their machine code must show, and how it is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from assay.artifact import Artifact
+from assay.machine.build import Built, build
+from assay.machine.proof import Finding, Proof
+from assay.target import Target
+
+if TYPE_CHECKING:
+    from assay.machine.lab import Lab
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a probe found."""
+
+    samples: list[float]
+    """The figure, launch by launch."""
+    clocks_mhz: list[float] = field(default_factory=list)
+    workload: str = ""
+    table: list[dict[str, Any]] = field(default_factory=list)
+    """The sweep the figure was taken from."""
+    more: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float:
+        return median(self.samples)
+
+
+@dataclass(frozen=True)
+class Probe:
+    key: str
+    """Of its figure: `dram.read`."""
+    family: str
+    unit: str
+    says: str
+    source: str
+    """A file in probes/."""
+    instances: Mapping[str, Proof]
+    measure: Callable[[Lab, Probe], Measured]
+    helpers: tuple[str, ...] = ()
+    """Instances that serve the measurement and are not measured."""
+    least: tuple[int, int] = (8, 0)
+    """The first compute capability that has it."""
+    only: tuple[str, ...] = ()
+    """The targets that have it; empty: all from the least."""
+    lacks: str = ""
+    """Why other targets do not have it."""
+
+    def fits(self, target: Target) -> bool:
+        return str(target) in self.only if self.only else target.capability >= self.least
+
+    def build(self, name: str, target: Target) -> Artifact:
+        return self._built(target).artifacts[name]
+
+    def prove(self, name: str, target: Target) -> Finding:
+        """Look at the code that will be launched."""
+        return self.instances[name].check(self._built(target).function(name))
+
+    def _built(self, target: Target) -> Built:
+        """This probe's instances and those of all that share its source."""
+        from assay.machine.probes import probes
+
+        sharing = [p for p in probes() if p.source == self.source and p.fits(target)]
+        names = dict.fromkeys(name for probe in (*sharing, self) for name in (*probe.instances, *probe.helpers))
+        return build(self.source, tuple(names), target)

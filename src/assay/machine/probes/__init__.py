@@ -1,0 +1,16 @@
+"""The GPU's probes, one file per family, each beside the CUDA source it launches."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from assay.machine.probe import Probe
+
+
+@cache
+def probes() -> tuple[Probe, ...]:
+    """All of them, in the order they run: the long heavy ones last."""
+    from assay.machine.probes import atomics, bandwidth, clock, latency, launching, shared, tensor, vector
+
+    families = (launching, latency, shared, bandwidth, atomics, vector, tensor, clock)
+    return tuple(probe for family in families for probe in family.PROBES)

@@ -1,0 +1,211 @@
+"""The verb itself: which probes run, their records as they are ready, and last the model, which is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay import host, provenance
+from assay.errors import AssayError, UsageError
+from assay.machine import cpu, gpu
+from assay.machine.build import FOLDER
+from assay.machine.cpu import stream
+from assay.machine.cpu.cores import Missing
+from assay.machine.lab import build_target
+from assay.machine.model import MEASURED, Figure, Model, kept_file, published, this_device
+from assay.machine.probe import Probe
+from assay.machine.probes import probes
+from assay.record import Record, Status, document
+from assay.target import Target, target
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set."""
+
+    only: str = ""
+    """One family; the model is then shown but not kept."""
+    device: str = ""
+    """`cuda` or `cpu`; empty: the GPU where there is one."""
+    prove: str = ""
+    """A target: build the GPU's probes for it and prove their machine code, run nothing."""
+    run: str = field(default_factory=provenance.new_run)
+
+
+def machine(options: Options | None = None, **settings: Any) -> Iterator[Record]:
+    """Measure this device: the GPU, or the CPU where there is none. One record per probe as it is done, the model last.
+    A whole run is kept as the device's model, unless something failed and there is one already; `only` measures one
+    family; `prove="sm_90a"` proves without running."""
+    chosen = options or Options(**settings)
+    if chosen.prove:
+        yield from _proofs(chosen)
+        return
+    begin = time.perf_counter()
+    kind = device_kind(chosen)
+    records, facts = [], dict[str, float]()
+    for record in _gpu(chosen, facts) if kind == "cuda" else _cpu(chosen, facts):
+        records.append(record)
+        yield record
+    last = _model(records, facts, kind, chosen, time.perf_counter() - begin)
+    worth = last.status is Status.PASS or not kept_file(last.evidence["model"]["device"]).exists()
+    if not chosen.only and last.evidence["model"]["figures"] and worth:
+        _keep([*records, last], last, chosen)
+    yield last
+
+
+def device_kind(options: Options) -> str:
+    if options.device not in ("", "cuda", "cpu"):
+        raise UsageError(f"no device called '{options.device}'", fix="cuda or cpu")
+    if options.device == "cuda" and not host.runs_on_gpu():
+        raise UsageError("there is no GPU here", fix="assay machine --device cpu, or --prove sm_90a")
+    return options.device or ("cuda" if host.runs_on_gpu() else "cpu")
+
+
+def families(kind: str) -> list[str]:
+    return list(dict.fromkeys(p.family for p in (probes() if kind == "cuda" else cpu.PROBES)))
+
+
+def chosen_probes(kind: str, only: str) -> list[Any]:
+    found: list[Any] = [p for p in (probes() if kind == "cuda" else cpu.PROBES) if only in ("", p.family, p.key)]
+    if not found:
+        raise UsageError(f"no family of probes called '{only}'", fix=f"there are: {', '.join(families(kind))}")
+    return found
+
+
+def _gpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
+    device = host.gpu()
+    assert device is not None
+    goal = build_target(device.target)
+    known = {p.key: p for p in chosen_probes("cuda", options.only)}
+    for probe in known.values():
+        if not probe.fits(goal):
+            yield _record(probe, options, Status.SKIPPED, _lacks(probe, goal))
+    stated = published(device.name)
+    begin = time.perf_counter()
+    for key, outcome in gpu.outcomes([k for k, p in known.items() if p.fits(goal)]):
+        if not key:
+            facts.update(outcome["facts"])
+            continue
+        seconds, begin = time.perf_counter() - begin, time.perf_counter()
+        yield _measured(known[key], outcome, stated, options, seconds)
+
+
+def _measured(probe: Probe, outcome: dict[str, Any], stated: Model | None, options: Options, seconds: float) -> Record:
+    about = {"artifacts": outcome["artifacts"], "seconds": seconds}
+    proof = {"says": str(next(iter(probe.instances.values()))), "instances": outcome["proof"]}
+    if not outcome["ok"]:
+        evidence = {"proof": proof, **{k: outcome[k] for k in ("traceback",) if k in outcome}}
+        return _record(probe, options, Status.FAIL, outcome["why"], evidence, **about)
+    clocks = sorted(outcome["clocks_mhz"])
+    known = stated.figures.get(probe.key) if stated else None
+    figure = Figure(
+        outcome["value"], probe.unit, min(outcome["samples"]), max(outcome["samples"]),
+        clocks[len(clocks) // 2] if clocks else None, known.published if known else None, known.where if known else "",
+    )  # fmt: skip
+    evidence = {"figures": {probe.key: _plain(figure)}, "proof": proof, "samples": outcome["samples"]}
+    evidence |= {"table": outcome["table"]} if outcome["table"] else {}
+    evidence |= outcome["more"]
+    reason = f"measured over {len(outcome['samples'])} samples; its machine code is what it claims"
+    return _record(probe, options, Status.PASS, reason, evidence, outcome["workload"], **about)
+
+
+def _cpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
+    facts.update(cpu.facts())
+    for probe in chosen_probes("cpu", options.only):
+        begin = time.perf_counter()
+        try:
+            found = probe.measure()
+        except Missing as problem:
+            yield _record(probe, options, Status.SKIPPED, str(problem))
+            continue
+        except Exception as problem:
+            why = str(problem) if isinstance(problem, AssayError) else f"{type(problem).__name__}: {problem}"
+            yield _record(probe, options, Status.FAIL, why, seconds=time.perf_counter() - begin)
+            continue
+        evidence = {
+            "figures": {probe.key: _plain(Figure(found.value, probe.unit, min(found.samples), max(found.samples)))},
+            "samples": found.samples, **({"table": found.table} if found.table else {}), **found.more,
+        }  # fmt: skip
+        reason = f"measured over {len(found.samples)} samples"
+        seconds = time.perf_counter() - begin
+        yield _record(probe, options, Status.PASS, reason, evidence, found.workload, seconds=seconds)
+    stream.arrays.cache_clear()  # gigabytes
+
+
+def _proofs(options: Options) -> Iterator[Record]:
+    """Every GPU probe, built for a target and its machine code read, on any machine."""
+    goal = target(options.prove)
+    for probe in chosen_probes("cuda", options.only):
+        if not probe.fits(goal):
+            yield _record(probe, options, Status.SKIPPED, _lacks(probe, goal))
+            continue
+        begin = time.perf_counter()
+        findings = {name: probe.prove(name, goal) for name in probe.instances}
+        evidence = {
+            "proof": {
+                "says": str(next(iter(probe.instances.values()))),
+                "instances": {name: finding.to_dict() for name, finding in findings.items()},
+            }
+        }
+        broken = [f"{name}: {finding.says}" for name, finding in findings.items() if not finding.held]
+        status = Status.FAIL if broken else Status.COMPILED
+        reason = broken[0] if broken else f"built for {goal} and proven, not run"
+        artifacts = [probe.build(name, goal).summary() for name in probe.instances]
+        yield _record(
+            probe, options, status, reason, evidence, artifacts=artifacts, seconds=time.perf_counter() - begin
+        )
+
+
+def _lacks(probe: Probe, goal: Target) -> str:
+    return f"{goal} does not have it: {probe.lacks or 'it is older'}"
+
+
+def _record(
+    probe: Any, options: Options, status: Status, reason: str, evidence: dict[str, Any] | None = None,
+    workload: str = "", **more: Any,
+) -> Record:  # fmt: skip
+    return Record(
+        verb="machine", kernel=f"machine/{probe.key}", workload=workload, status=status, reason=reason, run=options.run,
+        evidence=evidence or {}, replay=f"assay machine --only {probe.key}", provenance=provenance.provenance(0),
+        source=_source(probe), **more,
+    )  # fmt: skip
+
+
+def _source(probe: Any) -> dict[str, Any]:
+    return provenance.source_of(FOLDER / probe.source) if isinstance(probe, Probe) else {}
+
+
+def _model(records: list[Record], facts: dict[str, float], kind: str, options: Options, seconds: float) -> Record:
+    figures = {key: _figure(f) for r in records for key, f in r.evidence.get("figures", {}).items()}
+    made = provenance.provenance(0)
+    model = Model(this_device(kind), MEASURED, options.run, made["time"], figures, facts)
+    failed = [r.kernel.removeprefix("machine/") for r in records if r.status is Status.FAIL]
+    reason = f"{len(figures)} figures" + (f"; without {', '.join(failed)}, which failed" if failed else "")
+    return Record(
+        verb="machine", kernel="machine", workload="", status=Status.FAIL if failed else Status.PASS, reason=reason,
+        run=options.run, evidence={"model": model.to_dict()}, replay="assay machine", provenance=made, seconds=seconds,
+    )  # fmt: skip
+
+
+def _keep(records: list[Record], last: Record, options: Options) -> None:
+    """Whole or not at all: another process may be reading it."""
+    file = kept_file(last.evidence["model"]["device"])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(document(records, verb="machine", run=options.run), indent=1, default=str)
+    temporary = file.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(text + "\n")
+    temporary.replace(file)
+
+
+def _plain(figure: Figure) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(figure)
+
+
+def _figure(data: dict[str, Any]) -> Figure:
+    return Figure(**data)
