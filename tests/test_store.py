@@ -601,3 +601,19 @@ def test_history_lists_runs_shows_one_takes_in_and_writes_out(where, run, tmp_pa
         run("r1", *store, "--import", document)
     with pytest.raises(UsageError, match="no run"):
         run("r3", *store)
+
+
+def test_a_verb_killed_in_mid_run_leaves_a_readable_store(tmp_path):
+    """SIGKILL while `assay check` is at work: what it had shown is there."""
+    command = [sys.executable, "-m", "assay", "check", "gelu/torch", "silu/torch", "axpy/torch", "sum/torch"]
+    process = subprocess.Popen(
+        [*command, "--dtype", "fp32", "--workloads", "4", "-j", "1"], stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"ASSAY_DATA": str(tmp_path), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"},
+    )  # fmt: skip
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.kill()
+    process.wait()
+    with open_store(tmp_path / "assay" / "records.sqlite", create=False) as store:
+        kernels = [record.kernel for record in store.records()]
+    assert first.split()[0] in kernels and len(kernels) < 4
