@@ -78,3 +78,63 @@ def test_the_interpreters_work_beside_a_gpu_too(monkeypatch):
         monkeypatch.undo()
         host.gpu.cache_clear()
     assert record.status == "pass" and record.evidence["interpreted"]
+
+
+def test_two_clocks_agree_on_a_kernel_that_fills_the_device():
+    for record in assay.bench("gelu/triton", "gelu/cuda", workload=f"n={1 << 26},dtype=bf16", budget=2):
+        assert record.status == "pass", record.reason
+        evidence = record.evidence
+        assert evidence["second_clock"]["agrees"], evidence["second_clock"]
+        assert evidence["launches"] == 1 and evidence["converged"] and evidence["cold_enough"]
+        assert 500 < evidence["clocks"]["sm_mhz"] < 3000
+        assert record.median > 0.5 * evidence["hot"]["median"]
+
+
+SYNCS = """
+import torch
+from assay import kernel
+
+@kernel("gelu", backend="torch")
+def mine(x, *, out):
+    out.copy_(torch.nn.functional.gelu(x))
+    torch.cuda.synchronize()
+"""
+HIDDEN = """
+import torch
+from assay import kernel
+
+side = torch.cuda.Stream()
+
+@kernel("gelu", backend="torch")
+def mine(x, *, out):
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.nn.functional.gelu(x[::2])
+    out.copy_(torch.nn.functional.gelu(x))
+"""
+
+
+@pytest.mark.parametrize("body, why", [(SYNCS, "host sync"), (HIDDEN, "hidden stream")])
+def test_a_kernel_that_syncs_or_hides_work_is_timed_and_explained(body, why, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(body)
+    found = {r.kernel: r for r in assay.bench(file, workload=f"n={1 << 22},dtype=bf16", rounds=5, budget=1)}
+    record = found["gelu/torch:mine"]
+    assert record.status == "pass", record.reason
+    assert why in record.evidence["second_clock"]["why"], record.evidence["second_clock"]
+
+
+def test_a_time_below_the_floor_is_a_failure(tmp_path, monkeypatch):
+    """A model that says the device is slow makes every honest kernel too fast to be true."""
+    import json
+
+    from assay.machine.model import Figure, Model, kept_file, this_device
+
+    monkeypatch.setenv("ASSAY_DATA", str(tmp_path))
+    slow = Model(this_device("cuda"), "measured", "r", "t", {"dram.copy": Figure(1e9, "B/s")})
+    file = kept_file(this_device("cuda"))
+    file.parent.mkdir(parents=True)
+    record = assay.Record("machine", "machine", "", assay.Status.PASS, "", evidence={"model": slow.to_dict()})
+    file.write_text(json.dumps({"records": [record.to_dict()]}))
+    for timed in assay.bench("gelu/triton", workload=f"n={1 << 27},dtype=bf16", rounds=5, budget=1):
+        assert timed.status == "fail" and "floor" in timed.reason

@@ -122,12 +122,12 @@ class Cell:
         }  # fmt: skip
         if device == "cpu":
             found["threads"] = self.settings.effort.threads
-        if base := self._measured(self.baseline):
+        if base := self._measured(self.baseline, device):
             found |= {
                 "baseline": self.baseline,
                 "speedup": ratio(base.samples("cold"), entrant.samples("cold")).to_dict(),
             }
-        if copy := self._measured(COPY):
+        if copy := self._measured(COPY, device):
             found |= {"copy": copy.estimate().to_dict()}
             found["share_of_copy"] = ratio(copy.samples("cold"), entrant.samples("cold")).median
         if known:
@@ -145,8 +145,10 @@ class Cell:
             found["set_aside"] = taken - sum(map(len, entrant.samples("cold")))
         return found
 
-    def _measured(self, name: str) -> Entrant | None:
-        return next((e for e in self.entrants if e.name == name and e.rounds and not e.failure), None)
+    def _measured(self, name: str, device: str) -> Entrant | None:
+        """What to compare with, on the same device."""
+        fits = (e for e in self.entrants if e.name == name and e.here.device == device and e.rounds and not e.failure)
+        return next(fits, None)
 
 
 def _verdict(cold: Estimate, evidence: dict[str, Any], known: Limit | None) -> tuple[Status, str]:

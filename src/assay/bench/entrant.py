@@ -52,7 +52,7 @@ class Entrant:
         if self.failure:
             return
         answer = self._ask(pool, number, effort, limit)
-        if self.failure or self.kernel is None:
+        if self.failure or self.kernel is None or not self._told["fetch"]:
             return
         finding = self.truth.judge(self.name, answer["variation"], self._outputs())
         if finding:
@@ -69,6 +69,8 @@ class Entrant:
             self.worker = pool.worker(backend, self.here.mode)
             self._told = self._layout()
             self._fill()
+        # Of gigabytes only the first round's are fetched and judged: it would take longer than all the timing.
+        self._told["fetch"] = self.kernel is not None and not (self.truth.huge and self.rounds)
         told = self._told | {"do": "timed", "device": self.here.device, "round": number, "samples": effort.samples}
         told |= {"seconds": effort.seconds, "threads": effort.threads, "most_bytes": effort.most_bytes, **more}
         try:

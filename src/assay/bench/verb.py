@@ -135,7 +135,7 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
         for planned in plans:
             runnable, records = _sorted(planned, options)
             yield from records
-            if not any(here.device for _, here in runnable):
+            if not runnable:
                 continue
             truths: dict[str, Truth] = {}
             entrants = []
@@ -143,10 +143,9 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
                 if here.device not in truths:
                     truths[here.device] = Truth(planned.op, planned.workload, plain, here.device)
                 entrants.append(Entrant(kernel.name, kernel, here, truths[here.device], options.parameters))
-            device = runnable[0][1].device
             yardstick = backend("torch").availability()
-            if yardstick.device == device:
-                entrants.append(Entrant(COPY, None, yardstick, truths[device]))
+            if yardstick.device in truths:
+                entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device]))
             yield from Cell(planned.op, planned.workload, entrants, planned.baseline, settings).run(tick)
 
 

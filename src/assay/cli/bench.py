@@ -110,7 +110,10 @@ def show(records: list[Record], terminal: Any) -> None:
         if timed:
             first = timed[0].evidence
             where = f"{first['threads']} threads" if "threads" in first else timed[0].provenance.get("gpu") or ""
-            table = Table(title=f"{op}  {workload}  ({where})", title_justify="left", title_style="bold", box=None)
+            title = f"{op}  {workload}  ({where})"
+            table = Table(
+                title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, collapse_padding=True
+            )
             table.add_column("kernel", no_wrap=True)
             for column in ("cold", "±", "hot", "call", "GB/s", "copy", "limit", "speedup"):
                 table.add_column(column, justify="right", no_wrap=True)

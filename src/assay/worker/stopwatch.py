@@ -57,15 +57,16 @@ class HeldStream:
     def sample(self, call: Call, first: int, count: int) -> Sample:
         while True:
             taken = self._once(call, first, count)
-            if taken.held or self._hold >= _LONGEST_HOLD:
+            if taken.held or not self._hold:
                 return taken
-            self._hold *= 4
+            self._hold = 4 * self._hold if self._hold < _LONGEST_HOLD else 0.0  # a hold that helps nobody is left out
 
     def _once(self, call: Call, first: int, count: int) -> Sample:
         cuda = self._torch.cuda
         start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
         cuda.synchronize()
-        cuda._sleep(int(self._hold * self._hz))
+        if self._hold:
+            cuda._sleep(int(self._hold * self._hz))
         if self._clock:
             self._clock.read(0)
         start.record()

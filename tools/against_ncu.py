@@ -1,0 +1,156 @@
+"""On a GPU machine: does bench's cold time agree with what Nsight Compute says of the same kernel?
+
+python tools/against_ncu.py results/h200        bench.json and ncu.json are written there
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from assay import bench, host
+from assay.record import Record, document
+
+KERNELS = {
+    "gelu": ("torch", "triton", "cuda", "cupy"),
+    "silu": ("triton", "cuda", "numba"),
+    "layernorm": ("torch", "triton", "cuda"),
+    "softmax": ("triton", "cuda"),
+    "transpose": ("cuda:padded",),
+}
+ELEMENTS = (1 << 18, 1 << 21, 1 << 24, 1 << 27, 1 << 30)
+"""In bf16, read and written once: 1 MiB to 4 GiB."""
+CALLS = 3
+SEPARATOR = "spin_kernel"
+"""What ncu calls the kernel that stands between two cells."""
+
+
+def cells() -> list[tuple[str, str]]:
+    """(kernel, workload) in the order both clocks see them."""
+    found = []
+    for op, ways in KERNELS.items():
+        for elements in ELEMENTS:
+            if op in ("gelu", "silu"):
+                sizes = f"n={elements}"
+            elif op == "transpose":
+                rows = 1 << (elements.bit_length() // 2)
+                sizes = f"rows={rows},cols={elements // rows}"
+            else:
+                sizes = f"rows={elements // 1024},cols=1024"
+            found += [(f"{op}/{way}", f"{sizes},dtype=bf16") for way in ways]
+    return found
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    records: list[Record] = []
+    wanted = dict.fromkeys((k.partition("/")[0], w) for k, w in cells())
+    for op, workload in wanted:
+        kernels = [k for k, w in cells() if k.startswith(op + "/") and w == workload]
+        records += bench(*kernels, workload=workload, against=("torch",), budget=2.0, seconds=300)
+        print(
+            op, workload, *(f"{r.kernel} {(r.median or 0) * 1e6:.2f} µs" for r in records[-len(kernels) :]), flush=True
+        )
+    (folder / "bench.json").write_text(json.dumps(document(records, verb="bench"), indent=1, default=str) + "\n")
+    told = ncu()
+    rows = []
+    for record in records:
+        seconds = told.get((record.kernel, _asked(record)))
+        if record.median is None or not seconds:
+            continue
+        off = record.median - seconds
+        rows.append({
+            "kernel": record.kernel, "workload": record.workload, "bytes": record.evidence["bytes"],
+            "bench": record.median, "interval": record.interval, "ncu": seconds, "off": off,
+            "agrees": abs(off) <= max(0.03 * seconds, 1e-6),
+            "second_clock": record.evidence.get("second_clock", {}), "provenance": record.provenance,
+        })  # fmt: skip
+    (folder / "ncu.json").write_text(json.dumps({"cells": rows}, indent=1) + "\n")
+    print(f"{sum(r['agrees'] for r in rows)} of {len(rows)} cells agree within 3 % or 1 µs")
+    for row in (r for r in rows if not r["agrees"]):
+        times = f"bench {row['bench'] * 1e6:.2f} µs, ncu {row['ncu'] * 1e6:.2f} µs"
+        print(f"  {row['kernel']} {row['workload']}: {times}; {row['second_clock'].get('why')}")
+
+
+def _asked(record: Record) -> str:
+    """The workload as `cells` wrote it: without attributes at their defaults."""
+    mine = dict(part.split("=") for part in record.workload.split(","))
+    return next((w for k, w in cells() if k == record.kernel and _within(w, mine)), "")
+
+
+def _within(workload: str, parts: dict[str, str]) -> bool:
+    return all(parts.get(name) == value for name, value in (p.split("=") for p in workload.split(",")))
+
+
+def ncu() -> dict[tuple[str, str], float]:
+    """Seconds on the device per call, caches flushed before every kernel, clocks left alone."""
+    command = [
+        str(host.tool("ncu")), "--csv", "--profile-from-start", "off", "--cache-control", "all",
+        "--clock-control", "none", "--metrics", "gpu__time_duration.sum",
+        sys.executable, __file__, "--target",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=540)
+    lines = done.stdout.splitlines()
+    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if start is None:
+        sys.exit(f"ncu printed no table:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    found: list[list[float]] = []
+    for row in csv.DictReader(io.StringIO("\n".join(lines[start:]))):
+        if SEPARATOR in row["Kernel Name"]:
+            found.append([])
+            continue
+        scale = {"nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "msecond": 1e-3, "ms": 1e-3}
+        found[-1].append(float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]])
+    calls = [sum(part) for part in found]  # one separator before every call: kernels of a call belong together
+    by_cell = zip(cells(), (calls[i : i + CALLS] for i in range(0, len(calls), CALLS)), strict=False)
+    return {cell: statistics.median(three) for cell, three in by_cell}
+
+
+def target() -> None:
+    """Under ncu: every cell, called CALLS times."""
+    import torch
+
+    from assay.library.select import select
+    from assay.worker import load
+    from assay.workload import parse
+
+    for name, text in cells():
+        ((kernel, op),) = select([name])
+        workload = parse(text, op)
+        if not _prepared.get(kernel.address.backend):
+            load.prepare(kernel, "native")
+            _prepared[kernel.address.backend] = True
+        function = load.function(kernel, op, workload.dtype)
+        tensors = {
+            n: torch.randn(op.shape(t, workload), device="cuda").to(t.dtype_in(workload).torch)
+            for n, t in op.present(workload).items()
+        }
+        outputs = {
+            n: torch.empty(op.shape(t, workload), dtype=t.dtype_in(workload).torch, device="cuda")
+            for n, t in op.outputs.items()
+            if kernel.file is None or n in kernel.parameters
+        }
+        keywords = load.keywords(kernel, op, dict(workload.attributes) | outputs)
+        args = tuple(tensors.get(n) for n in op.inputs)
+        function(*args, **keywords)
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+        for _ in range(CALLS):
+            torch.cuda._sleep(100)
+            function(*args, **keywords)
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+        del tensors, outputs, args, keywords
+        torch.cuda.empty_cache()
+
+
+_prepared: dict[str, bool] = {}
+
+if __name__ == "__main__":
+    target() if "--target" in sys.argv else main()
