@@ -41,6 +41,7 @@ NEEDED = {
     "pygments": "rich",
     "hypothesis": "shapes that shrink",
     "sortedcontainers": "hypothesis",
+    "sqlalchemy": "the store of records",
 }
 
 # Newest first. 2.28 is the floor of every wheel we use and of every machine that runs CUDA 13.
