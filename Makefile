@@ -8,7 +8,7 @@ comma    := ,
 PYTHON3  ?= python3
 BIN      := .venv/bin
 RESULTS  ?= assay-results
-DEMO     ?= $(BIN)/assay run gelu layernorm transpose conv2d/cuda conv2d/cuda:inline_ptx --dtype fp32 --workloads 6 \
+DEMO     ?= $(BIN)/assay run gelu layernorm transpose conv2d/cuda conv2d/cuda:inline_ptx --dtype fp32 --workloads 4 \
               --rounds 5 --budget 1 --out $(RESULTS)/demo.json --report $(RESULTS)/report.html
 PYTEST   ?= $(BIN)/pytest -n 2 -m "not gpu"
 

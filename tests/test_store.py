@@ -582,7 +582,7 @@ def test_history_lists_runs_shows_one_takes_in_and_writes_out(where, run, tmp_pa
     assert "2 new, 0 already there" in run(*store, "--import", document)
     assert json.loads(run(*store, "--import", document, "--json"))["imported"] == {"new": 0, "known": 2}
     text = run(*store)
-    assert text.index("r2") < text.index("r1") and "1 pass" in text and "1 fail" in text and "NVIDIA H200" in text
+    assert text.index("r2") < text.index("r1") and "✓1" in text and "✗1" in text and "NVIDIA H200" in text
     assert "sesame" not in text
     assert [r["id"] for r in json.loads(run(*store, "--json"))["runs"]] == ["r2", "r1"]
     assert "r2" not in run(*store, "--status", "pass") and "r1" not in run(*store, "--limit", "1")

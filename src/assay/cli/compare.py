@@ -76,7 +76,7 @@ def side(name: str, store: str | None) -> list[Record]:
 def show(records: list[Record]) -> None:
     from rich.table import Table
 
-    table = Table(box=None)
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
     table.add_column("kernel", no_wrap=True)
     table.add_column("workload")
     for column in ("old", "new", "new/old", "verdict"):
@@ -87,7 +87,6 @@ def show(records: list[Record]) -> None:
     for r in records:
         e = r.evidence
         if not e:
-            table.add_row(r.kernel, r.workload, "", "", "", "–", r.reason, style="yellow")
             continue
         why = r.reason.partition(": ")[2]
         table.add_row(
@@ -96,5 +95,9 @@ def show(records: list[Record]) -> None:
         )  # fmt: skip
     terminal = screen.console()
     terminal.print(table)
+    for side in ("old", "new"):
+        alone = [r.kernel for r in records if not r.evidence and side in r.reason]
+        if alone:
+            terminal.print(f"only the {side} run has: {', '.join(alone)}", style="dim")
     counts = {v: sum(r.evidence.get("verdict") == v for r in records) for v in _COLOURS}
     terminal.print("\n" + ", ".join(f"[{_COLOURS[v]}]{n} {v}[/]" for v, n in counts.items() if n))

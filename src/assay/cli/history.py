@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import screen
+from assay.cli.bench import duration
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -28,6 +29,8 @@ Place = Annotated[
     str | None, typer.Option("--store", help="A file or postgresql://…; default: $ASSAY_STORE, else yours.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
+_FIXED = 72
+"""Columns that run, verb, time and counts take."""
 
 
 def history(
@@ -92,12 +95,16 @@ def _runs(runs: list[Run], where: str) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("run", "verb", "when (UTC)"):
         table.add_column(name, no_wrap=True)
-    for name in ("records", "device", "commit"):
-        table.add_column(name)
+    table.add_column("records", no_wrap=True)
+    room = terminal.width - _FIXED  # what a narrow terminal has no room for is the device's name, then the commit
+    table.add_column("device", no_wrap=True, overflow="ellipsis", max_width=max(6, min(room, 40)))
+    if room > 30:
+        table.add_column("commit", no_wrap=True)
     for r in runs:
-        counts = ", ".join(f"[{screen.MARKS[s][1]}]{n} {s}[/]" for s, n in r.counts.items())
+        counts = " ".join("[{1}]{0}{2}[/]".format(*screen.MARKS[s], n) for s, n in r.counts.items())
         when = r.first[:16].replace("T", " ")
-        table.add_row(r.id or "–", escape(", ".join(r.verbs)), when, counts, escape(r.device), escape(r.commit))
+        commit = [escape(r.commit)] if room > 30 else []
+        table.add_row(r.id or "–", escape(", ".join(r.verbs)), when, counts, escape(r.device), *commit)
     terminal.print(table)
     terminal.print(f"{len(runs)} runs in {where}", style="dim", soft_wrap=True)
 
@@ -130,11 +137,4 @@ def _figures(record: Record) -> tuple[str, str, str]:
     low, high = record.interval or (record.median, record.median)
     spread = f"±{(high - low) / 2 / record.median:.1%}".replace("%", " %") if record.interval and record.median else ""
     speedup = record.evidence.get("speedup", {}).get("median")
-    return _seconds(record.median), spread, f"{speedup:.2f}×" if speedup else ""
-
-
-def _seconds(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(seconds) >= size:
-            return f"{seconds / size:.2f} {unit}"
-    return f"{seconds * 1e9:.1f} ns"
+    return duration(record.median), spread, f"{speedup:.2f}×" if speedup else ""

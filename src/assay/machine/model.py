@@ -69,8 +69,9 @@ class Model:
         return None if figure is None else max(figure.value, figure.high or 0.0)
 
     def stream(self) -> float | None:
-        """The fastest of reading, writing and copying memory, in bytes a second: no kernel moves bytes faster."""
-        return max((v for k in ("read", "write", "copy") if (v := self.fastest(f"dram.{k}")) is not None), default=None)
+        """The fastest way through memory that was measured, in bytes a second: no kernel moves them faster."""
+        kinds = ("read", "write", "copy", "triad")
+        return max((v for k in kinds if (v := self.fastest(f"dram.{k}")) is not None), default=None)
 
     def peak(self, dtype: str, tensor: bool = False) -> float | None:
         """Operations a second in a dtype (`fp32`, `bf16`); with `tensor`, the fastest of the matrix instructions."""
