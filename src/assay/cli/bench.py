@@ -28,6 +28,10 @@ Threads = Annotated[int, typer.Option("--threads", min=0, help="Of CPU kernels; 
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds one round of one kernel may take.")]
 
 
+_MORE, _WIDE = ("TFLOP/s", "compile", "kernels"), 108
+"""Columns that only a wide terminal has room for."""
+
+
 def bench(
     what: checking.What = None,
     everything: checking.All = False,
@@ -115,16 +119,17 @@ def show(records: list[Record], terminal: Any) -> None:
                 title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, collapse_padding=True
             )
             table.add_column("kernel", no_wrap=True)
-            for column in ("cold", "±", "hot", "call", "GB/s", "copy", "limit", "speedup"):
+            wide = terminal.width >= _WIDE
+            for column in ("cold", "±", "hot", "call", "GB/s", *_MORE * wide, "copy", "limit", "speedup"):
                 table.add_column(column, justify="right", no_wrap=True)
             for r in timed:
-                table.add_row(*row(r))
+                table.add_row(*row(r, wide))
             terminal.print(table)
         for r in (r for r in group if str(r.status) == "skipped"):
             terminal.print(f"[yellow]– {r.kernel}[/]  {r.reason}", style="dim")
 
 
-def row(record: Record) -> list[str]:
+def row(record: Record, wide: bool) -> list[str]:
     e = record.evidence
     assert record.median is not None and record.interval is not None
     spread = (record.interval[1] - record.interval[0]) / 2 / record.median
@@ -136,6 +141,7 @@ def row(record: Record) -> list[str]:
         duration(e["hot"]["median"]),
         duration(e["call"]["median"]),
         f"{e['gbps']:.1f}",
+        *([f"{e['tflops']:.3g}", f"{e['compile_seconds']:.2f} s", f"{e.get('launches', '')}"] if wide else []),
         f"{e['share_of_copy']:.0%}" if "share_of_copy" in e else "",
         (f"{e['roofline']['share']:.0%}" + ("" if e["roofline"]["measured"] else "*")) if "roofline" in e else "",
         f"{speedup['median']:.2f}×" if speedup else "",

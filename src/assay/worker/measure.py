@@ -19,6 +19,8 @@ _COLD = {"cuda": 4.0, "cpu": 1.25}
 machine it is far larger than one's share of it."""
 _MOST = 4096
 """Calls in a batch at most."""
+_SETS = 8192
+"""In a rotation at most. Workloads too small to fill a cache with so many are not quite cold; their record says so."""
 _WARM = 3
 _ALIGN = 256
 """Bytes: CUDA's natural alignment of an allocation."""
@@ -84,7 +86,7 @@ class Buffers:
         specs = (*message["inputs"], *message["outputs"], *message["scratch"])
         size = max(1, sum(map(_span, specs)))
         wanted = int(_COLD[device] * cache) // size + 2
-        self.count = max(2, min(wanted, message["most_bytes"] // size))
+        self.count = max(2, min(wanted, message["most_bytes"] // size, _SETS))
         self.cold = self.count >= wanted or size > _COLD[device] * cache
         self.variations = message["variations"]
         rng = random.Random(message["round"])
@@ -107,6 +109,14 @@ def _watch(device: str) -> HostClock | HeldStream:
     return HeldStream() if device == "cuda" else HostClock()
 
 
+@cache
+def _stream(device: str) -> Any:
+    """One for all rounds: memory freed on one stream is not given out on another."""
+    import torch
+
+    return torch.cuda.Stream() if device == "cuda" else None
+
+
 def timed(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     """One round, or (with `activity`) the same calls under the device's own record of what ran."""
     import torch
@@ -114,7 +124,9 @@ def timed(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     memory, device = arena.view(message["arena"]), message["device"]
     use_threads(message["threads"])
     watch = _watch(device)
-    stream = torch.cuda.Stream() if device == "cuda" else None
+    stream = _stream(device)
+    if stream is not None:
+        torch.cuda.empty_cache()  # last round's memory goes back, so that this round's is fresh
     with torch.cuda.stream(stream):
         buffers = Buffers(message, memory)
         began = time.perf_counter()
