@@ -70,9 +70,12 @@ pytest: venv ## tests that need no GPU
 # On a GPU machine, which keeps its own Python: `make records DEVICE=h200 RUN="env PYTHONPATH=src python3"`.
 DEVICE   ?= cpu
 RUN      ?= $(BIN)/python
-records: ## records of check and selftest, under results/$(DEVICE)
+records: ## what docs/results.md is made of, under results/$(DEVICE)
 	$(RUN) -m assay check --all --out results/$(DEVICE)/check.json
 	$(RUN) -m assay selftest --out results/$(DEVICE)/selftest.json
+	$(RUN) -m assay machine --out results/$(DEVICE)/machine.json
+	$(RUN) tools/against_ncu.py results/$(DEVICE)
+	$(RUN) tools/null_comparisons.py results/$(DEVICE)
 	$(RUN) tools/results.py
 
 wheelhouse: ## wheels for a machine without internet [PYTHON=3.12 PLATFORM=x86_64 SLICE_MB=60 FULL=1]
