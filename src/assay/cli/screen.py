@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -105,18 +107,42 @@ def drain(
     saved = time.monotonic()
     keep = keeper()
     try:
-        for record in records:
-            kept.append(record)
-            keep(record)
-            if each:
-                each(record)
-            if save and time.monotonic() > saved + _SAVE_EVERY:
-                save(kept)
-                saved = time.monotonic()
+        with remembered() as asked:
+            for record in records:
+                kept.append(record)
+                keep(record)
+                if each:
+                    each(record)
+                if save and time.monotonic() > saved + _SAVE_EVERY:
+                    save(kept)
+                    saved = time.monotonic()
+                if asked:
+                    raise KeyboardInterrupt
     except KeyboardInterrupt:
         records.close()  # type: ignore[attr-defined]
         return kept, True
     return kept, False
+
+
+@contextmanager
+def remembered() -> Iterator[list[int]]:
+    """Signals that asked us to end. Python leaves SIGINT ignored where a shell's background job began so, and a
+    KeyboardInterrupt raised inside somebody's callback is lost there: here both are heard."""
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def keeper() -> Callable[[Record], None]:
