@@ -54,10 +54,10 @@ def build(
     if all(p.exists() for p in kept):
         symbol, ptx, cubin = kept[0].read_text(), kept[1].read_bytes(), kept[2].read_bytes()
     else:
-        symbol, ptx, cubin = _compile(source, file, name, flags, named)
-        folder.mkdir(parents=True, exist_ok=True)
+        symbols, ptx, cubin = compile_all(source, file, (name,) if named else (), flags)
+        symbol = symbols.get(name, name)
         for path, data in zip(kept, (symbol.encode(), ptx, cubin), strict=True):
-            _write(path, data)
+            write(path, data)
     return describe(name, symbol, target, compiler(), ptx, cubin, source_hash)
 
 
@@ -72,15 +72,19 @@ def describe(
     )
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all: several workers build at once."""
+def write(path: Path, data: bytes) -> None:
+    """Whole or not at all: several processes build at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as f:
         f.write(data)
     Path(temporary).replace(path)
 
 
-def _compile(source: str, file: str, name: str, flags: tuple[str, ...], named: bool) -> tuple[str, bytes, bytes]:
+def compile_all(
+    source: str, file: str, names: tuple[str, ...], flags: tuple[str, ...]
+) -> tuple[dict[str, str], bytes, bytes]:
+    """One program: the symbol of every instance named, PTX, cubin."""
     from cuda.bindings import nvrtc
 
     def ask(call: Any, *args: Any) -> Any:
@@ -95,13 +99,13 @@ def _compile(source: str, file: str, name: str, flags: tuple[str, ...], named: b
         return room
 
     program = ask(nvrtc.nvrtcCreateProgram, source.encode(), file.encode(), 0, [], [])
-    if named:
+    for name in names:
         ask(nvrtc.nvrtcAddNameExpression, program, name.encode())
     code, *_ = nvrtc.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
     if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         log = fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode().strip()
-        raise BuildError(f"NVRTC refused {name}:\n{log}", where=file, fix="mend the source at the line named above")
-    symbol = ask(nvrtc.nvrtcGetLoweredName, program, name.encode()).decode() if named else name
+        what = names[0] if len(names) == 1 else file
+        raise BuildError(f"NVRTC refused {what}:\n{log}", where=file, fix="mend the source at the line named above")
+    symbols = {name: ask(nvrtc.nvrtcGetLoweredName, program, name.encode()).decode() for name in names}
     ptx = fetch(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
-    cubin = fetch(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
-    return symbol, ptx, cubin
+    return symbols, ptx, fetch(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)

@@ -16,7 +16,6 @@ from assay.kernel import Kernel
 from assay.worker import Pool, Worker, WorkerLost
 from assay.worker.channel import tensor
 
-KINDS = ("cold", "hot", "call")
 _TRANSIENT = 0.97
 """A batch at less than this share of the usual SM clock is set aside, unless many are: then so runs the device."""
 _MANY = 1 / 3

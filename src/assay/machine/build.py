@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from assay import host
 from assay.artifact import Artifact
 from assay.backends import nvrtc
-from assay.errors import BuildError
 from assay.isa import sass
 from assay.target import Target
 
@@ -44,8 +40,9 @@ def build(source: str, names: tuple[str, ...], target: Target) -> Built:
         data = json.loads(kept.read_text())
         symbols, ptx, cubin = data["symbols"], data["ptx"].encode(), bytes.fromhex(data["cubin"])
     else:
-        symbols, ptx, cubin = _compile(text, source, names, flags)
-        _write(kept, json.dumps({"symbols": symbols, "ptx": ptx.decode(), "cubin": cubin.hex()}))
+        symbols, ptx, cubin = nvrtc.compile_all(text, source, names, flags)
+        told = {"symbols": symbols, "ptx": ptx.decode(), "cubin": cubin.hex()}
+        nvrtc.write(kept, json.dumps(told).encode())
     source_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
     made_by = nvrtc.compiler()
     return Built(
@@ -57,40 +54,3 @@ def build(source: str, names: tuple[str, ...], target: Target) -> Built:
 def _text(source: str) -> str:
     """The probe's source after what all share, its own line numbers kept."""
     return f'{(FOLDER / "common.cuh").read_text()}\n#line 1 "{source}"\n{(FOLDER / source).read_text()}'
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all: several processes may build at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    Path(temporary).replace(path)
-
-
-def _compile(
-    text: str, file: str, names: tuple[str, ...], flags: tuple[str, ...]
-) -> tuple[dict[str, str], bytes, bytes]:
-    from cuda.bindings import nvrtc as api
-
-    def ask(call: Any, *arguments: Any) -> Any:
-        code, *values = call(*arguments)
-        if code != api.nvrtcResult.NVRTC_SUCCESS:
-            raise BuildError(f"NVRTC: {api.nvrtcGetErrorString(code)[1].decode()}", where=file)
-        return values[0] if values else None
-
-    def fetch(size: Any, get: Any) -> bytes:
-        room = b" " * ask(size, program)
-        ask(get, program, room)
-        return room
-
-    program = ask(api.nvrtcCreateProgram, text.encode(), file.encode(), 0, [], [])
-    for name in names:
-        ask(api.nvrtcAddNameExpression, program, name.encode())
-    code, *_ = api.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
-    if code != api.nvrtcResult.NVRTC_SUCCESS:
-        log = fetch(api.nvrtcGetProgramLogSize, api.nvrtcGetProgramLog).rstrip(b"\0").decode().strip()
-        raise BuildError(f"NVRTC refused {file}:\n{log}", where=file)
-    symbols = {name: ask(api.nvrtcGetLoweredName, program, name.encode()).decode() for name in names}
-    ptx = fetch(api.nvrtcGetPTXSize, api.nvrtcGetPTX).rstrip(b"\0")
-    return symbols, ptx, fetch(api.nvrtcGetCUBINSize, api.nvrtcGetCUBIN)

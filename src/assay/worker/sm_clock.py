@@ -6,6 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from assay.errors import AssayError
+
 _FEW = 4
 """Multiprocessors that must have been seen both times."""
 
@@ -29,7 +31,7 @@ class SmClock:
             clock = cls(kernel, torch.cuda.get_device_properties(0).multi_processor_count)
             clock.read(0)
             torch.cuda.synchronize()
-        except Exception:
+        except (ImportError, AssayError):
             return None
         return clock
 
