@@ -89,7 +89,7 @@ def synthetic_machine():
         "latency.l2": figure(251.0, "cycles", [219, 281], "made up"), "latency.dram": figure(640.0, "cycles"),
         "vector.fp32": figure(6.0e13, "op/s", 6.7e13, "made up"),
         "tensor.mma.bf16": figure(6.6e14, "op/s"), "tensor.wgmma.bf16": figure(8.0e14, "op/s", 9.89e14, "made up"),
-        "launch.stream": figure(2.4e-6, "s", clock=None), "clock.sustained": figure(1.755e9, "Hz", 1.98e9, "made up"),
+        "launch.stream": figure(2.4e-6, "s", clock=None), "clock.mma": figure(1.755e9, "Hz", 1.98e9, "made up"),
     }  # fmt: skip
     model = {"device": GPU, "source": "measured", "run": "synthetic", "time": MADE["time"], "figures": figures}
     return Record("machine", "machine", "", Status.PASS, "synthetic", "synthetic", {"model": model}, provenance=MADE)

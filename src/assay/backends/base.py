@@ -58,9 +58,14 @@ class Backend:
     def prepare(self, mode: str) -> None:
         """Mend the toolchain before any kernel file is imported."""
 
+    def on_current_stream(self) -> contextlib.AbstractContextManager[Any]:
+        """While open, calls go to torch's current stream. Languages that follow torch need nothing."""
+        return contextlib.nullcontext()
+
     def invoke(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a kernel on the current stream."""
-        return function(*args, **kwargs)
+        with self.on_current_stream():
+            return function(*args, **kwargs)
 
     def tracing(self, target: Target) -> contextlib.AbstractContextManager[list[Launch]]:
         """While open, launches are built for `target` and listed instead of started."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay import host
 from assay.backends import nvrtc
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
+from assay.backends.launcher import Launcher
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.isa import cubin as cubins
@@ -151,14 +152,13 @@ class Function:
 
     def __init__(self, source: Source | Binary, name: str) -> None:
         self.source, self.name = source, name
-        self._dynamic_shared = 0
 
     @cached_property
-    def _loaded(self) -> Any:
+    def _launcher(self) -> Launcher:
         from cuda.core import Device
 
         Device().set_current()
-        return self.source.load(self.name)
+        return Launcher(self.source.load(self.name))
 
     def __call__(self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any, shared: int = 0) -> None:
         """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`."""
@@ -170,32 +170,7 @@ class Function:
             target, launches = _tracing
             launches.append(Launch(self.source.build(self.name, target), grid, block, shared))
             return
-        import torch
-        from cuda.core import LaunchConfig, Stream, launch
-
-        kernel = self._loaded
-        if shared > 48 * 1024 and shared > self._dynamic_shared:
-            kernel.attributes.max_dynamic_shared_size_bytes = shared
-            self._dynamic_shared = shared
-        stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
-        launch(stream, LaunchConfig(grid=grid, block=block, shmem_size=shared), kernel, *map(_argument, args))
-
-
-def _argument(value: Any) -> Any:
-    import numpy as np
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return value.data_ptr()
-    if value is None:
-        return 0
-    if isinstance(value, bool):
-        return np.bool_(value)
-    if isinstance(value, int):
-        return np.int64(value)
-    if isinstance(value, float):
-        return np.float32(value)
-    return value
+        self._launcher(grid, block, args, shared)
 
 
 BACKEND = Cuda()

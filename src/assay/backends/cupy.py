@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from assay import host
@@ -47,12 +47,14 @@ class Cupy(Backend):
 
             cupy_tracing.install()
 
-    def invoke(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def on_current_stream(self) -> contextlib.AbstractContextManager[Any]:
         import cupy
         import torch
 
-        with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
-            return function(*args, **kwargs)
+        stream: contextlib.AbstractContextManager[Any] = cupy.cuda.ExternalStream(
+            torch.cuda.current_stream().cuda_stream
+        )
+        return stream
 
     @contextlib.contextmanager
     def tracing(self, target: Target) -> Iterator[list[Launch]]:

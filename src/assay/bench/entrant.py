@@ -40,6 +40,8 @@ class Entrant:
     here: Availability
     truth: Truth
     parameters: dict[str, Any] = field(default_factory=dict)
+    workers: dict[str, Worker] = field(default_factory=dict)
+    """Of kernels that were timed before, by name: a kernel keeps its process from workload to workload."""
     worker: Worker | None = None
     _told: dict[str, Any] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
@@ -65,12 +67,12 @@ class Entrant:
     def _ask(self, pool: Pool, number: int, effort: Effort, limit: float, **more: Any) -> dict[str, Any]:
         if self.worker is None:
             backend = self.kernel.address.backend if self.kernel else "torch"
-            self.worker = pool.worker(backend, self.here.mode)
+            self.worker = self.workers.pop(self.name, None) or pool.worker(backend, self.here.mode)
             self._told = self._layout()
             self._fill()
-        # Of gigabytes only the first round's are fetched and judged: it would take longer than all the timing.
-        self._told["fetch"] = self.kernel is not None and not (self.truth.huge and self.rounds)
+        self._told["fetch"] = self.kernel is not None and self.truth.wants(self.name, number)
         told = self._told | {"do": "timed", "device": self.here.device, "round": number, "samples": effort.samples}
+        told["workload"] = str(self.truth.workload)
         told |= {"seconds": effort.seconds, "threads": effort.threads, "most_bytes": effort.most_bytes, **more}
         try:
             answer = self.worker.ask(told, limit)
@@ -118,6 +120,11 @@ class Entrant:
         return {
             s["name"]: tensor(memory, s["at"][0], dtype(s["dtype"]).torch, s["shape"]) for s in self._told["outputs"]
         }
+
+    def leave(self) -> None:
+        """The cell is done; a healthy worker waits for the next one."""
+        if self.worker:
+            self.workers[self.name], self.worker = self.worker, None
 
     def close(self) -> None:
         if self.worker:

@@ -13,7 +13,7 @@ from assay.errors import UsageError
 from assay.op import Op
 from assay.workload import Workload, parse
 
-_RANGE = re.compile(r"(?P<first>\d+)\.\.(?P<last>\d+)(?::(?P<how>[x+])(?P<step>\d+))?$")
+_RANGE = re.compile(r"(?P<first>\d{1,18})\.\.(?P<last>\d{1,18})(?::(?P<how>[x+])(?P<step>\d{1,18}))?$")
 _LIMIT = 10_000
 
 
@@ -21,7 +21,7 @@ def axis_values(text: str) -> list[int]:
     """`1024..65536:x2` doubles, `0..100:+10` adds (by 1 if nothing is said), `3,5,1024..4096:x2` joins."""
     values: list[int] = []
     for part in filter(None, (p.strip() for p in text.split(","))):
-        if part.isdigit():
+        if part.isdecimal() and len(part) < 19:
             values.append(int(part))
             continue
         found = _RANGE.match(part)

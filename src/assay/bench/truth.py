@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from assay import inputs as drawing
@@ -14,8 +15,11 @@ from assay.workload import Workload
 if TYPE_CHECKING:
     import torch
 
-_MANY = 1 << 25
-"""Elements above which one set of values serves all buffers: drawing more costs more than it shows."""
+_MANY = 1 << 22
+"""Elements above which one set of values serves all buffers and slices of the outputs are judged, where results are
+independent: more costs more than all the timing, and shows no more. Fewer are judged whole, for several sets."""
+_SLICE = 1 << 18
+_OFTEN = 0.25
 
 
 class Truth:
@@ -24,13 +28,21 @@ class Truth:
     def __init__(self, op: Op, workload: Workload, plain: PlainTorch, device: str) -> None:
         self.op, self.workload = op, workload
         self.huge = op.elements(workload) > HUGE
-        many = op.elements(workload) > _MANY
-        self.drawn = [drawing.generate(op, workload, v) for v in range(1 if many else drawing.FRESH)]
-        self._plain, self._device = plain, device
+        self.many = op.elements(workload) > _MANY
+        self.drawn = [drawing.generate(op, workload, v) for v in range(1 if self.many else drawing.FRESH)]
+        self._plain, self._device, self._rng = plain, device, random.SystemRandom()
         self._oracles: dict[int, Oracle] = {}
         self._plains: list[dict[str, torch.Tensor]] = []
         self._right: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
         """Outputs already judged right, by kernel and set of values: most kernels give the same bits again."""
+
+    def wants(self, kernel: str, number: int) -> bool:
+        """Whether to fetch what a call of this round left behind. Of few elements always; of many in the first round
+        and in some later ones, which a kernel cannot know; of gigabytes in the first: fetching takes longer than all
+        the timing."""
+        if number == 0 or not self.many:
+            return True
+        return not self.huge and self._rng.random() < _OFTEN
 
     def judge(self, kernel: str, variation: int, outputs: dict[str, torch.Tensor]) -> Finding | None:
         import torch
@@ -46,8 +58,8 @@ class Truth:
     def _judge(self, variation: int, outputs: dict[str, torch.Tensor]) -> Finding | None:
         prior: Prior = self._plain.prior(self.op, self.workload.dtype, self._device)
         inputs = self.drawn[variation]
-        if self.huge:
-            return judged_in_slices(self.op, self.workload, inputs, outputs, prior, (), {}).finding
+        if self.many and self.op.independent:
+            return judged_in_slices(self.op, self.workload, inputs, outputs, prior, size=_SLICE).finding
         if variation not in self._oracles:
             self._oracles[variation] = oracle(self.op, self.workload, inputs)
         if not self._plains:

@@ -25,8 +25,11 @@ from assay.library.select import Choice, everything, select
 from assay.machine.model import Model, best, this_device
 from assay.op import Op
 from assay.record import Record, Status
-from assay.worker import Limits, Pool
+from assay.worker import Limits, Pool, Worker
 from assay.workload import Workload, parse
+
+_ALIVE = 24
+"""Processes that wait for their kernel's next workload, at most: each holds a context on the device."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,9 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
     threads = options.threads or os.cpu_count() or 1
     most = min(8 << 30, psutil.virtual_memory().available // 4)
     with Pool(Limits(options.seconds)) as pool:
+        pool.prepare({(k.address.backend, backend(k.address.backend).availability().mode) for k in _timed(plans)})
         plain = PlainTorch(pool)
+        workers: dict[str, Worker] = {}
 
         @cache
         def model(device: str) -> Model | None:
@@ -130,11 +135,15 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
 
         settings = Settings(
             pool, options.rounds, options.budget, options.seconds, Effort(threads=threads, most_bytes=most),
-            options.seed, options.run, model, lambda e: _replay(e, options),
+            options.seed, options.run, model, lambda e: _replay(e, options), {},
         )  # fmt: skip
-        for planned in plans:
+        for number, planned in enumerate(plans):
             runnable, records = _sorted(planned, options)
             yield from records
+            later = {COPY, *(k.name for p in plans[number:] for k in p.kernels)}
+            for name in [n for n in workers if n not in later] + list(workers)[:-_ALIVE]:
+                if name in workers:
+                    workers.pop(name).close()
             if not runnable:
                 continue
             truths: dict[str, Truth] = {}
@@ -142,11 +151,17 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
             for kernel, here in runnable:
                 if here.device not in truths:
                     truths[here.device] = Truth(planned.op, planned.workload, plain, here.device)
-                entrants.append(Entrant(kernel.name, kernel, here, truths[here.device], options.parameters))
+                entrants.append(Entrant(kernel.name, kernel, here, truths[here.device], options.parameters, workers))
             yardstick = backend("torch").availability()
             if yardstick.device in truths:
-                entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device]))
+                entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device], workers=workers))
             yield from Cell(planned.op, planned.workload, entrants, planned.baseline, settings).run(tick)
+
+
+def _timed(plans: list[Plan]) -> Iterator[Kernel]:
+    """Every kernel that can be timed here."""
+    for planned in plans:
+        yield from (k for k in planned.kernels if backend(k.address.backend).availability().level is Level.RUN)
 
 
 def _sorted(planned: Plan, options: Options) -> tuple[list[tuple[Kernel, Any]], list[Record]]:

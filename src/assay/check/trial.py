@@ -230,11 +230,12 @@ def judged_in_slices(
     drawn: dict[str, torch.Tensor],
     result: dict[str, torch.Tensor],
     prior: Prior,
-    seconds: tuple[float, ...],
-    note: dict[str, Any],
+    seconds: tuple[float, ...] = (),
+    note: dict[str, Any] | None = None,
+    size: int = _SLICE,
 ) -> Outcome:
-    """A float64 oracle of the whole would fit neither into memory nor into patience: judge slices along the axis of
-    independent results."""
+    """A float64 oracle of the whole would fit neither into memory nor into patience: judge slices of so many elements
+    along the axis of independent results."""
     if not op.independent:
         raise UsageError(
             f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
@@ -243,7 +244,7 @@ def judged_in_slices(
 
     torch.set_num_threads(max(torch.get_num_threads(), (os.cpu_count() or 2) // 2))
     length = int(workload.named[op.independent])
-    step = max(1, _SLICE // max(1, op.elements(workload) // length))
+    step = max(1, size // max(1, op.elements(workload) // length))
     row = max(v.numel() for v in (*drawn.values(), *result.values())) // length
     errors: list[Errors] = []
     for start in slices(length, step, row):
@@ -256,7 +257,7 @@ def judged_in_slices(
             what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"
             return Outcome(Finding(verdict.finding.detector, what), tuple(errors), seconds=seconds)
     worst = max(errors, key=lambda e: e.share, default=None)
-    return Outcome(None, (worst,) if worst else (), seconds=seconds, note=note)
+    return Outcome(None, (worst,) if worst else (), seconds=seconds, note=note or {})
 
 
 def _judged(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay import host
 from assay.artifact import Artifact
+from assay.backends.launcher import Launcher
 from assay.errors import AssayError
 from assay.machine.probe import Probe
 from assay.machine.proof import Finding
@@ -25,6 +26,8 @@ SECONDS = 3e-3
 """How long one launch should last, so that starting and ending do not count."""
 HOLD = 2_000_000
 """Nanoseconds the stream waits while the host queues: what is timed is the device, not the host."""
+SEEN = 20_000
+"""Nanoseconds that a block must live to tell the clock it ran at."""
 KEY = 0x9E3779B9
 """Results are compared with it so that the compiler must compute them."""
 
@@ -44,8 +47,7 @@ class Kernel:
         from cuda.core import ObjectCode
 
         self.artifact = artifact
-        self._kernel = ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol)
-        self._shared = 0
+        self._launch = Launcher(ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol))
 
     def resident(self, threads: int, blocks: int) -> int:
         """Threads of a multiprocessor that run at once, of so many blocks: its 65536 registers set the limit."""
@@ -53,15 +55,8 @@ class Kernel:
         return min(blocks, 65536 // (registers * threads)) * threads
 
     def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
-        """On torch's current stream. Tensors go as pointers, Python ints as long long, the rest as numpy scalars."""
-        import torch
-        from cuda.core import LaunchConfig, Stream, launch
-
-        if shared > 48 * 1024 and shared > self._shared:
-            self._kernel.attributes.max_dynamic_shared_size_bytes = shared
-            self._shared = shared
-        stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
-        launch(stream, LaunchConfig(grid=grid, block=block, shmem_size=shared), self._kernel, *map(_plain, arguments))
+        """On torch's current stream."""
+        self._launch((grid,), (block,), arguments, shared)
 
 
 class Lab:
@@ -166,7 +161,7 @@ class Lab:
         torch.cuda.synchronize()
         seconds = [start.elapsed_time(end) / 1e3 for start, end in marks]
         noted = clocks[:launches].tolist()
-        return seconds, [1e3 * cycles / ns for cycles, ns in noted if ns > 0]
+        return seconds, [1e3 * cycles / ns for cycles, ns in noted if ns >= SEEN]
 
     def rounds(self, go: Callable[[int, torch.Tensor], None], seconds: float = SECONDS, first: int = 64) -> int:
         """How many rounds make a launch last long enough."""
@@ -188,12 +183,6 @@ def numpy() -> Any:
     import numpy
 
     return numpy
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "data_ptr"):
-        return value.data_ptr()
-    return numpy().int64(value) if isinstance(value, int) else value
 
 
 def key() -> Any:

@@ -8,11 +8,15 @@ import random
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from assay.kernel import address
 from assay.worker import channel, load
 from assay.worker.execute import function_of, use_threads
 from assay.worker.stopwatch import Call, HeldStream, HostClock, call_time
+
+if TYPE_CHECKING:
+    from assay.backends import Backend
 
 _COLD = {"cuda": 4.0, "cpu": 1.25}
 """Times the last cache that the rotated buffers together must exceed. A CPU's keeps what was used last, and on a shared
@@ -86,7 +90,7 @@ class Buffers:
         specs = (*message["inputs"], *message["outputs"], *message["scratch"])
         size = max(1, sum(map(_span, specs)))
         wanted = int(_COLD[device] * cache) // size + 2
-        self.count = max(2, min(wanted, message["most_bytes"] // size, _SETS))
+        self.count = max(2, min(wanted, _room(message) // size, _SETS))
         self.cold = self.count >= wanted or size > _COLD[device] * cache
         self.variations = message["variations"]
         rng = random.Random(message["round"])
@@ -94,7 +98,7 @@ class Buffers:
         for spec in message["inputs"]:
             slab = self.slabs[spec["name"]]
             for variation in range(min(self.variations, self.count)):
-                values = channel.tensor(memory, spec["at"][variation], slab.flat.dtype, spec["shape"])
+                values = _values(message, spec, variation, memory)
                 slab.every(variation, self.variations, self.count).copy_(values)
         self.outputs = message["outputs"]
 
@@ -102,6 +106,32 @@ class Buffers:
         """So that a timed call that computes nothing is seen."""
         for spec in self.outputs:
             self.slabs[spec["name"]].poison(spec["poison"][0])
+
+
+def _room(message: dict[str, Any]) -> int:
+    """Bytes that all sets together may take."""
+    import torch
+
+    most = int(message["most_bytes"])
+    return min(most, int(0.5 * torch.cuda.mem_get_info()[0])) if message["device"] == "cuda" else most
+
+
+_uploaded: dict[tuple[str, str, int], Any] = {}
+
+
+def _values(message: dict[str, Any], spec: dict[str, Any], variation: int, memory: memoryview) -> Any:
+    """One input's values. Those for a GPU are sent there once, not in every round, unless they are very many."""
+    import torch
+
+    values = channel.tensor(memory, spec["at"][variation], getattr(torch, spec["dtype"]), spec["shape"])
+    if message["device"] == "cpu" or values.nbytes > torch.cuda.get_device_properties(0).total_memory >> 4:
+        return values
+    key = (message["workload"], spec["name"], variation)
+    if key not in _uploaded:
+        for old in [k for k in _uploaded if k[0] != key[0]]:
+            del _uploaded[old]
+        _uploaded[key] = values.to(message["device"])
+    return _uploaded[key]
 
 
 @cache
@@ -121,13 +151,20 @@ def timed(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     """One round, or (with `activity`) the same calls under the device's own record of what ran."""
     import torch
 
-    memory, device = arena.view(message["arena"]), message["device"]
     use_threads(message["threads"])
-    watch = _watch(device)
-    stream = _stream(device)
-    if stream is not None:
-        torch.cuda.empty_cache()  # last round's memory goes back, so that this round's is fresh
-    with torch.cuda.stream(stream):
+    try:
+        return _round(message, arena.view(message["arena"]))
+    finally:
+        if message["device"] == "cuda":
+            torch.cuda.empty_cache()  # the next round's memory is fresh, and other kernels have room for theirs
+
+
+def _round(message: dict[str, Any], memory: memoryview) -> dict[str, Any]:
+    import torch
+
+    device = message["device"]
+    watch, stream = _watch(device), _stream(device)
+    with torch.cuda.stream(stream), _language(message).on_current_stream():
         buffers = Buffers(message, memory)
         began = time.perf_counter()
         call, artifacts = _kernel(message, buffers)
@@ -142,6 +179,12 @@ def timed(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
 
             return record(call, message["activity"], stream)
         return {"first_call": first, "artifacts": artifacts, **_samples(message, buffers, call, watch, memory)}
+
+
+def _language(message: dict[str, Any]) -> Backend:
+    from assay.backends import backend
+
+    return backend(address(message["kernel"]["address"]).backend if message["kernel"] else "torch")
 
 
 def _kernel(message: dict[str, Any], buffers: Buffers) -> tuple[Call, list[Any]]:
@@ -159,9 +202,7 @@ def _kernel(message: dict[str, Any], buffers: Buffers) -> tuple[Call, list[Any]]
             keywords |= message["axes"]
         args = tuple(tensors[n] if n in message["present"] else None for n in op.inputs)
         prepared.append((args, keywords))
-    from assay.backends import backend
-
-    language = backend(kernel.address.backend)
+    language = _language(message)
     language.invoke(function, *prepared[0])  # once by the backend's rules, which may refuse
 
     def call(i: int) -> Any:

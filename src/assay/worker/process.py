@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -235,12 +236,16 @@ class Pool:
         self._zygotes: dict[tuple[str, str], _Zygote] = {}
         self._lock = threading.Lock()
 
-    def worker(self, backend: str, mode: str, limits: Limits | None = None) -> Worker:
+    def prepare(self, wanted: Iterable[tuple[str, str]]) -> None:
+        """Start the zygotes of these backends and modes; they import side by side."""
         with self._lock:
-            key = (backend, mode)
-            if key not in self._zygotes:
-                self._zygotes[key] = _Zygote(mode, PRELOAD[backend])
-        return Worker(self._zygotes[key], limits or self.limits)
+            for backend, mode in wanted:
+                if (backend, mode) not in self._zygotes:
+                    self._zygotes[backend, mode] = _Zygote(mode, PRELOAD[backend])
+
+    def worker(self, backend: str, mode: str, limits: Limits | None = None) -> Worker:
+        self.prepare([(backend, mode)])
+        return Worker(self._zygotes[backend, mode], limits or self.limits)
 
     def close(self) -> None:
         for zygote in self._zygotes.values():

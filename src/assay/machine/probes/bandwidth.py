@@ -18,8 +18,9 @@ THREADS = 512
 """Of a block that reads a cache."""
 DRAM_THREADS = 256
 UNROLLS = (1, 2, 4, 8)
-BLOCKS = (1, 2, 4, 8)
-"""Per multiprocessor."""
+BLOCKS = (1, 2, 4, 8, 0)
+"""Per multiprocessor; 0: as many as there is work for, each thread's loop passed once."""
+THREADS_PER_SM = 2048
 WORKING_SET = 4 << 30
 
 Go = Callable[["torch.Tensor"], None]
@@ -30,8 +31,10 @@ Cell = tuple[dict[str, Any], float, Go]
 def best_of(lab: Lab, cells: Iterable[Cell], workload: str, quick: int = QUICK) -> Measured:
     """Try every cell of a sweep, measure the fastest in full. The figure is the best; the table keeps all."""
     table, best = [], None
+    seen: list[float] = []
     for about, work, go in cells:
-        seconds, _ = lab.time(go, quick, warm_up=1)
+        seconds, clocks = lab.time(go, quick, warm_up=1)
+        seen += clocks
         rate = work / min(seconds)
         table.append({**about, "value": rate})
         if best is None or rate > best[0]:
@@ -39,7 +42,7 @@ def best_of(lab: Lab, cells: Iterable[Cell], workload: str, quick: int = QUICK) 
     assert best is not None
     _, about, work, go = best
     seconds, clocks = lab.time(go)
-    samples = [work / s for s in seconds]
+    samples, clocks = [work / s for s in seconds], clocks or seen  # short blocks cannot tell: then the sweep's
     measured = Measured(samples, clocks, workload, table, {"best": about})
     return Measured(samples, clocks, workload, table, {"best": about, **lab.per_clock(measured.value, clocks)})
 
@@ -55,12 +58,12 @@ def _dram(lab: Lab, probe: Probe, buffers: int, launch: Launcher) -> Measured:
         for unroll in UNROLLS:
             kernel = lab.kernel(probe, f"{probe.key.split('.')[1]}<{unroll}>")
             for blocks in BLOCKS:
-                grid = lab.sms * blocks
+                grid = lab.sms * blocks if blocks else bytes_ // 16 // (DRAM_THREADS * unroll)
                 sweep = grid * DRAM_THREADS * unroll
                 n = bytes_ // 16 // sweep * sweep
-                resident = lab.sms * kernel.resident(DRAM_THREADS, blocks)
+                resident = lab.sms * kernel.resident(DRAM_THREADS, blocks or THREADS_PER_SM // DRAM_THREADS)
                 about = {
-                    "unroll": unroll, "blocks_per_sm": blocks,
+                    "unroll": unroll, "blocks_per_sm": blocks or grid // lab.sms,
                     "bytes_in_flight": resident * unroll * 16 * max(1, buffers - 1),
                 }  # fmt: skip
                 yield about, n * 16.0 * buffers, launch(kernel, data, grid, n)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from assay.machine.lab import f32, key
 from assay.machine.probe import Measured, Probe
-from assay.machine.probes.vector import PER_TURN
+from assay.machine.probes import tensor, vector
 from assay.machine.proof import Proof
 
 if TYPE_CHECKING:
     from assay.machine.lab import Lab
 
-SECONDS = 3.0
-ILP, THREADS = 4, 1024
+SECONDS = 2.0
 
 
-def _sustained(lab: Lab, probe: Probe) -> Measured:
-    """fp32 multiply-adds on every multiprocessor; the second half of the time counts, the table shows all of it."""
-    kernel = lab.kernel(probe, f"fma_peak<fp32, {ILP}>")
-
-    def go(rounds: int, clocks: Any) -> None:
-        kernel(lab.sms, THREADS, f32(0.9375), f32(0.0625), rounds, key(), lab.sink, clocks)
-
+def _sustained(lab: Lab, go: Callable[[int, Any], None]) -> Measured:
+    """The second half of the time counts, the table shows all of it."""
     rounds = lab.rounds(go, 10e-3)
     begin, table = time.perf_counter(), []
     while (elapsed := time.perf_counter() - begin) < SECONDS:
@@ -33,7 +28,30 @@ def _sustained(lab: Lab, probe: Probe) -> Measured:
     return Measured([mhz * 1e6 for mhz in late], late, f"seconds={SECONDS}", table)
 
 
+def _vector(lab: Lab, probe: Probe) -> Measured:
+    kernel = lab.kernel(probe, "fma_peak<fp32, 4>")
+    return _sustained(lab, lambda r, c: kernel(lab.sms, 1024, f32(0.9375), f32(0.0625), r, key(), lab.sink, c))
+
+
+def _mma(lab: Lab, probe: Probe) -> Measured:
+    kernel, x = lab.kernel(probe, "mma_peak<bf16, 4>"), tensor.random("bf16", 8 * 32 * 6 * 4)
+    return _sustained(lab, lambda r, c: kernel(lab.sms, 8 * 32, x, r, key(), lab.sink, c))
+
+
+def _wgmma(lab: Lab, probe: Probe) -> Measured:
+    kernel, size = lab.kernel(probe, "wgmma_peak<bf16, 2>"), (2 * 64 + 256) * 128
+    x = tensor.random("bf16", size)
+    return _sustained(lab, lambda r, c: kernel(lab.sms, 2 * 128, x, r, key(), lab.sink, c, shared=size + 1024))
+
+
+_SAYS = f"the SM clock after {SECONDS:g} s of {{}} on every multiprocessor"
+
 PROBES = (
-    Probe("clock.sustained", "clock", "Hz", f"the SM clock after {SECONDS:g} s of FFMA on every multiprocessor",
-          "vector.cu", {f"fma_peak<fp32, {ILP}>": Proof({"FFMA": PER_TURN}, others=8)}, _sustained),
+    Probe("clock.vector", "clock", "Hz", _SAYS.format("FFMA"), "vector.cu",
+          {"fma_peak<fp32, 4>": Proof({"FFMA": vector.PER_TURN}, others=8)}, _vector),
+    Probe("clock.mma", "clock", "Hz", _SAYS.format("bf16 mma.sync on random data"), "tensor_mma.cu",
+          {"mma_peak<bf16, 4>": Proof({tensor.MMA["bf16"][0]: tensor.PER_TURN}, others=8)}, _mma),
+    Probe("clock.wgmma", "clock", "Hz", _SAYS.format("bf16 wgmma on random data"), "tensor_wgmma.cu",
+          {"wgmma_peak<bf16, 2>": Proof({tensor.WGMMA["bf16"][0]: tensor.WGMMA_PER_TURN}, others=64)}, _wgmma,
+          only=("sm_90a",), lacks="wgmma is Hopper's alone"),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.errors import AssayError
 from assay.machine.lab import LAUNCHES
 from assay.machine.probe import Measured, Probe
 from assay.machine.proof import Proof
@@ -22,16 +23,21 @@ def _stream(lab: Lab, probe: Probe) -> Measured:
     import torch
 
     kernel = lab.kernel(probe, "nothing")
-    samples = []
-    for _ in range(LAUNCHES):
+    samples: list[float] = []
+    tries = 0
+    while len(samples) < LAUNCHES:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         lab.hold(HOLD)
         start.record()
         for _ in range(COUNT):
             kernel(1, 32)
         end.record()
+        in_time, tries = not start.query(), tries + 1
         torch.cuda.synchronize()
-        samples.append(start.elapsed_time(end) / 1e3 / COUNT)
+        if in_time:
+            samples.append(start.elapsed_time(end) / 1e3 / COUNT)
+        elif tries > 5 * LAUNCHES:
+            raise AssayError(f"the host never queued {COUNT} launches within {HOLD / 1e6:g} ms")
     return Measured(samples[1:], workload=f"launches={COUNT}")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ILPS = (1, 2, 4, 8)
 WARPS = (4, 8, 16, 32)
 """Per multiprocessor."""
-PER_TURN, MUFU_PER_TURN = 128, 64
+PER_TURN, MUFU_PER_TURN = 512, 64
 
 DTYPES = {
     "fp64": ("DFMA", 2), "fp32": ("FFMA", 2), "fp16": ("HFMA2*", 4), "bf16": ("HFMA2*BF16*", 4), "int32": ("IMAD", 2),
