@@ -117,6 +117,11 @@ class Op:
         tensors = [*self.present(workload).values(), *(t for t in self.outputs.values() if not t.optional)]
         return sum(math.prod(self.shape(t, workload)) * t.dtype_in(workload).itemsize for t in tensors)
 
+    def written(self, workload: Workload) -> int:
+        """Bytes of all outputs."""
+        tensors = [t for t in self.outputs.values() if not t.optional]
+        return sum(math.prod(self.shape(t, workload)) * t.dtype_in(workload).itemsize for t in tensors)
+
     def lost(self, workload: Workload) -> float:
         """Ulps at the magnitude that a careful float32 evaluation may lose."""
         return self.roundings + math.log2(max(1, self.terms(workload))) / 2

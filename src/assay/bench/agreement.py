@@ -9,6 +9,8 @@ _RELATIVE, _ABSOLUTE = 0.03, 1e-6
 
 def agreement(events: float, activity: dict[str, Any], held: bool) -> dict[str, Any]:
     """Do they, and if not, why we think so."""
+    if "error" in activity:
+        return {"agrees": None, "why": f"not taken: {activity['error']['message']}"}
     device, launches = float(activity["seconds"]), float(activity["launches"])
     off = events - device
     agrees = abs(off) <= max(_RELATIVE * device, _ABSOLUTE)

@@ -17,7 +17,6 @@ from assay.bench.statistics import Estimate, ratio
 from assay.machine.model import Model
 from assay.op import Op
 from assay.record import Record, Status
-from assay.worker import Pool
 from assay.workload import Workload
 
 CLOSE = 0.005
@@ -29,7 +28,6 @@ COPY = "copy"
 class Settings:
     """What all cells of a run share."""
 
-    pool: Pool
     rounds: int
     budget: float
     """Seconds of measuring for each kernel of a cell."""
@@ -40,6 +38,7 @@ class Settings:
     run: str
     model: Callable[[str], Model | None]
     replay: Callable[[Entrant], str]
+    second_clock: bool
     compiled: dict[str, float]
     """Seconds that each kernel's first call took longer than its later ones, in this run."""
 
@@ -65,12 +64,12 @@ class Cell:
                 turn = rng.sample(self.entrants, len(self.entrants))
                 for entrant in turn:
                     tick(f"{self.workload}  round {rounds + 1}  {entrant.name}")
-                    entrant.measure(self.settings.pool, rounds, self.settings.effort, self.settings.seconds)
+                    entrant.measure(rounds, self.settings.effort, self.settings.seconds)
                 if sensors:
                     self.readings.append(sensors.read())
                 rounds += 1
-            for entrant in self.entrants:
-                entrant.look(self.settings.pool, self.settings.effort, self.settings.seconds)
+            if self.settings.second_clock:
+                self._look(tick)
         finally:
             for entrant in self.entrants:
                 entrant.leave()
@@ -78,6 +77,14 @@ class Cell:
         for entrant in self.entrants:
             if entrant.kernel is not None:
                 yield self._record(entrant, spent / max(1, len(self.entrants)))
+
+    def _look(self, tick: Callable[[str], None]) -> None:
+        watched = [e for e in self.entrants if e.watchable]
+        for entrant in watched:
+            entrant.summon()
+        for entrant in watched:
+            tick(f"{self.workload}  second clock  {entrant.name}")
+            entrant.look(self.settings.effort, self.settings.seconds)
 
     def _done(self, rounds: int, spent: float) -> bool:
         alive = [e for e in self.entrants if not e.failure]
@@ -132,15 +139,19 @@ class Cell:
         if copy := self._measured(COPY, device):
             found |= {"copy": copy.estimate().to_dict()}
             found["share_of_copy"] = ratio(copy.samples("cold"), entrant.samples("cold")).median
+            kept = min(self.op.written(self.workload), first["cache"])
+            found["write_back"] = {"bytes": kept, "seconds": kept * copy.estimate().median / max(1, moved)}
         if known:
             found["roofline"] = known.roofline(cold.median)
         if device == "cuda":
             held = all(r["held"] for r in entrant.rounds)
+            if why := entrant.processes.uncapturable.get(entrant.name):
+                found["method"] += f"; its calls cannot be captured into a graph: {why}"
             if not held:
                 found["method"] = "events around each batch; the launches could not be queued ahead of the device"
             if entrant.activity:
                 found["second_clock"] = agreement(cold.median, entrant.activity, held)
-                found["launches"] = round(entrant.activity["launches"], 2)
+                found["launches"] = round(entrant.activity.get("launches", 0), 2)
             hz = entrant.clock()
             found["clocks"] = {"sm_mhz": hz / 1e6 if hz else None, **state(self.readings)}
             taken = sum(len(r["cold"]) for r in entrant.rounds)

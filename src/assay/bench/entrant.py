@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.backends import Availability
+from assay.bench.processes import Processes, Role
 from assay.bench.statistics import Estimate, estimate
 from assay.bench.truth import Truth
 from assay.check.judge import Finding
 from assay.check.request import Layout, message
 from assay.dtype import dtype
 from assay.kernel import Kernel
-from assay.worker import Pool, Worker, WorkerLost
+from assay.worker import Worker, WorkerLost
 from assay.worker.channel import tensor
 
 _TRANSIENT = 0.97
@@ -39,58 +40,95 @@ class Entrant:
     """None: the copy."""
     here: Availability
     truth: Truth
+    processes: Processes
     parameters: dict[str, Any] = field(default_factory=dict)
-    workers: dict[str, Worker] = field(default_factory=dict)
-    """Of kernels that were timed before, by name: a kernel keeps its process from workload to workload."""
-    worker: Worker | None = None
-    _told: dict[str, Any] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
     activity: dict[str, Any] = field(default_factory=dict)
     failure: Finding | None = None
+    _workers: dict[Role, Worker] = field(default_factory=dict)
+    _told: dict[str, Any] = field(init=False)
 
-    def measure(self, pool: Pool, number: int, effort: Effort, limit: float) -> None:
+    def __post_init__(self) -> None:
+        self._told = self._layout()
+
+    def measure(self, number: int, effort: Effort, limit: float) -> None:
         """One round, unless it has failed before."""
         if self.failure:
             return
-        answer = self._ask(pool, number, effort, limit)
-        if self.failure or self.kernel is None or not self._told["fetch"]:
+        fetch = self.kernel is not None and self.truth.wants(number)
+        answer = self._ask("timed", self._message(number, effort) | {"fetch": fetch}, limit)
+        if why := answer.get("uncapturable"):
+            self.processes.uncapturable[self.name] = why
+            self._workers.pop("timed").close()
+            answer = self._ask("timed", self._message(number, effort) | {"fetch": fetch}, limit)
+        if self.failure:
             return
-        finding = self.truth.judge(self.name, answer["variation"], self._outputs())
-        if finding:
+        self.rounds.append(answer)
+        if fetch and (finding := self.truth.judge(self.name, answer["variation"], self._outputs())):
             self.failure = Finding(finding.detector, f"a timed call computed something else: {finding.what}")
 
-    def look(self, pool: Pool, effort: Effort, limit: float) -> None:
-        """What the device itself says ran, for as many calls as a batch had."""
-        if self.here.device == "cuda" and not self.failure and self.rounds:
-            self._ask(pool, 0, effort, limit, activity=max(8, min(64, self.rounds[0]["batch"])))
+    @property
+    def watchable(self) -> bool:
+        return self.kernel is not None and self.here.device == "cuda" and bool(self.rounds) and not self.failure
 
-    def _ask(self, pool: Pool, number: int, effort: Effort, limit: float, **more: Any) -> dict[str, Any]:
-        if self.worker is None:
-            backend = self.kernel.address.backend if self.kernel else "torch"
-            self.worker = self.workers.pop(self.name, None) or pool.worker(backend, self.here.mode)
-            self._told = self._layout()
-            self._fill()
-        self._told["fetch"] = self.kernel is not None and self.truth.wants(self.name, number)
-        told = self._told | {"do": "timed", "device": self.here.device, "round": number, "samples": effort.samples}
-        told["workload"] = str(self.truth.workload)
-        told |= {"seconds": effort.seconds, "threads": effort.threads, "most_bytes": effort.most_bytes, **more}
+    def summon(self) -> None:
+        """Start the process that the device's own recorder will watch: those of all entrants get ready side by side."""
+        worker, new = self._take("watched")
+        if new:
+            worker.tell({"do": "watch"})
+        self.activity = {"ready": not new}
+
+    def look(self, effort: Effort, limit: float) -> None:
+        """What the device itself says ran, for as many calls as a batch had."""
+        worker = self._workers["watched"]
+        told = self._message(0, effort) | {"activity": max(8, min(64, self.rounds[0]["batch"])), "fetch": False}
         try:
-            answer = self.worker.ask(told, limit)
+            answer = {} if self.activity["ready"] else worker.hear(limit)
+            self.activity = answer if "error" in answer else worker.ask(told, limit)
         except WorkerLost as lost:
-            self.failure = Finding(lost.how, lost.detail)
-            self.close()
-            return {}
+            self.activity = {"error": {"message": lost.detail}}
+        if "error" in self.activity:
+            self._workers.pop("watched").close()
+
+    def leave(self) -> None:
+        """The cell is done; healthy processes wait for the next one."""
+        for role, worker in self._workers.items():
+            self.processes.leave(self.name, role, worker)
+        self._workers = {}
+
+    def _take(self, role: Role) -> tuple[Worker, bool]:
+        """A process with this workload's inputs in its memory, and whether it is new."""
+        language = self.kernel.address.backend if self.kernel else "torch"
+        worker, new = self.processes.take(self.name, role, language, self.here.mode)
+        self._workers[role] = worker
+        self._fill(worker)
+        return worker, new
+
+    def _message(self, number: int, effort: Effort) -> dict[str, Any]:
+        return self._told | {
+            "do": "timed", "device": self.here.device, "workload": str(self.truth.workload), "round": number,
+            "samples": effort.samples, "seconds": effort.seconds, "threads": effort.threads,
+            "most_bytes": effort.most_bytes, "capture": self.name not in self.processes.uncapturable,
+        }  # fmt: skip
+
+    def _ask(self, role: Role, told: dict[str, Any], limit: float) -> dict[str, Any]:
+        worker = self._workers[role] if role in self._workers else self._take(role)[0]
+        try:
+            answer = worker.ask(told, limit)
+        except WorkerLost as lost:
+            return self._fail(role, Finding(lost.how, lost.detail))
         if "error" in answer:
             error = answer["error"]
             where = f" at {error['where']}" if error["where"] else ""
-            self.failure = Finding("exception", f"{error['type']}: {error['what'] or error['message']}{where}")
-            self.close()
-            return {}
-        if more:
-            self.activity = answer
-        else:
-            self.rounds.append(answer)
+            return self._fail(
+                role, Finding("exception", f"{error['type']}: {error['what'] or error['message']}{where}")
+            )
         return answer
+
+    def _fail(self, role: Role, finding: Finding) -> dict[str, Any]:
+        self.failure = finding
+        self._workers.pop(role).close()
+        return {}
 
     def _layout(self) -> dict[str, Any]:
         op, workload = self.truth.op, self.truth.workload
@@ -105,9 +143,8 @@ class Entrant:
         told = message(self.kernel, op, workload, layout, self.here.mode, self.parameters)
         return told | {"variations": len(self.truth.drawn)}
 
-    def _fill(self) -> None:
-        assert self.worker is not None
-        memory = self.worker.memory(self._told["arena"])
+    def _fill(self, worker: Worker) -> None:
+        memory = worker.memory(self._told["arena"])
         if self.kernel is None:
             return
         for spec in self._told["inputs"]:
@@ -115,21 +152,10 @@ class Entrant:
                 tensor(memory, at, values[spec["name"]].dtype, spec["shape"]).copy_(values[spec["name"]])
 
     def _outputs(self) -> dict[str, Any]:
-        assert self.worker is not None
-        memory = self.worker.memory(self._told["arena"])
+        memory = self._workers["timed"].memory(self._told["arena"])
         return {
             s["name"]: tensor(memory, s["at"][0], dtype(s["dtype"]).torch, s["shape"]) for s in self._told["outputs"]
         }
-
-    def leave(self) -> None:
-        """The cell is done; a healthy worker waits for the next one."""
-        if self.worker:
-            self.workers[self.name], self.worker = self.worker, None
-
-    def close(self) -> None:
-        if self.worker:
-            self.worker.close()
-            self.worker = None
 
     def samples(self, kind: str) -> list[list[float]]:
         """By round, without batches that ran at a passing dip of the clock."""

@@ -36,7 +36,7 @@ class Truth:
         self._right: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
         """Outputs already judged right, by kernel and set of values: most kernels give the same bits again."""
 
-    def wants(self, kernel: str, number: int) -> bool:
+    def wants(self, number: int) -> bool:
         """Whether to fetch what a call of this round left behind. Of few elements always; of many in the first round
         and in some later ones, which a kernel cannot know; of gigabytes in the first: fetching takes longer than all
         the timing."""

@@ -16,6 +16,7 @@ from assay.backends import Level, backend
 from assay.bench import sweep
 from assay.bench.cell import COPY, Cell, Settings
 from assay.bench.entrant import Effort, Entrant
+from assay.bench.processes import Processes
 from assay.bench.truth import Truth
 from assay.check.plain import PlainTorch
 from assay.dtype import dtype
@@ -25,11 +26,8 @@ from assay.library.select import Choice, everything, select
 from assay.machine.model import Model, best, this_device
 from assay.op import Op
 from assay.record import Record, Status
-from assay.worker import Limits, Pool, Worker
+from assay.worker import Limits, Pool
 from assay.workload import Workload, parse
-
-_ALIVE = 24
-"""Processes that wait for their kernel's next workload, at most: each holds a context on the device."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,8 @@ class Options:
     seconds: float = 120.0
     threads: int = 0
     """Of CPU kernels; 0: all cores."""
+    second_clock: bool = True
+    """Whether the device's own record of what ran is taken too, on a GPU. It costs seconds for each kernel."""
     seed: int = 0
     parameters: dict[str, Any] = field(default_factory=dict)
     backends: tuple[str, ...] = ()
@@ -124,26 +124,23 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
     """One cell after another: nothing else may run on the device while one is timed."""
     threads = options.threads or os.cpu_count() or 1
     most = min(8 << 30, psutil.virtual_memory().available // 4)
-    with Pool(Limits(options.seconds)) as pool:
+    with Pool(Limits(options.seconds)) as pool, Processes(pool) as processes:
         pool.prepare({(k.address.backend, backend(k.address.backend).availability().mode) for k in _timed(plans)})
         plain = PlainTorch(pool)
-        workers: dict[str, Worker] = {}
 
         @cache
         def model(device: str) -> Model | None:
             return best(this_device(device))
 
         settings = Settings(
-            pool, options.rounds, options.budget, options.seconds, Effort(threads=threads, most_bytes=most),
-            options.seed, options.run, model, lambda e: _replay(e, options), {},
+            options.rounds, options.budget, options.seconds, Effort(threads=threads, most_bytes=most),
+            options.seed, options.run, model, lambda e: _replay(e, options),
+            options.second_clock, {},
         )  # fmt: skip
         for number, planned in enumerate(plans):
             runnable, records = _sorted(planned, options)
             yield from records
-            later = {COPY, *(k.name for p in plans[number:] for k in p.kernels)}
-            for name in [n for n in workers if n not in later] + list(workers)[:-_ALIVE]:
-                if name in workers:
-                    workers.pop(name).close()
+            processes.retire({COPY, *(k.name for p in plans[number:] for k in p.kernels)})
             if not runnable:
                 continue
             truths: dict[str, Truth] = {}
@@ -151,10 +148,10 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
             for kernel, here in runnable:
                 if here.device not in truths:
                     truths[here.device] = Truth(planned.op, planned.workload, plain, here.device)
-                entrants.append(Entrant(kernel.name, kernel, here, truths[here.device], options.parameters, workers))
+                entrants.append(Entrant(kernel.name, kernel, here, truths[here.device], processes, options.parameters))
             yardstick = backend("torch").availability()
             if yardstick.device in truths:
-                entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device], workers=workers))
+                entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device], processes))
             yield from Cell(planned.op, planned.workload, entrants, planned.baseline, settings).run(tick)
 
 

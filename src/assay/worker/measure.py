@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.kernel import address
 from assay.worker import channel, load
 from assay.worker.execute import function_of, use_threads
-from assay.worker.stopwatch import Call, HeldStream, HostClock, call_time
+from assay.worker.stopwatch import Call, GraphReplay, HeldStream, HostClock, NotCapturable, Watch, call_time
 
 if TYPE_CHECKING:
     from assay.backends import Backend
@@ -135,8 +135,8 @@ def _values(message: dict[str, Any], spec: dict[str, Any], variation: int, memor
 
 
 @cache
-def _watch(device: str) -> HostClock | HeldStream:
-    return HeldStream() if device == "cuda" else HostClock()
+def _watch(device: str, capture: bool) -> Watch:
+    return HostClock() if device == "cpu" else GraphReplay() if capture else HeldStream()
 
 
 @cache
@@ -154,6 +154,8 @@ def timed(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     use_threads(message["threads"])
     try:
         return _round(message, arena.view(message["arena"]))
+    except NotCapturable as error:
+        return {"uncapturable": str(error)}
     finally:
         if message["device"] == "cuda":
             torch.cuda.empty_cache()  # the next round's memory is fresh, and other kernels have room for theirs
@@ -163,7 +165,7 @@ def _round(message: dict[str, Any], memory: memoryview) -> dict[str, Any]:
     import torch
 
     device = message["device"]
-    watch, stream = _watch(device), _stream(device)
+    watch, stream = _watch(device, message["capture"]), _stream(device)
     with torch.cuda.stream(stream), _language(message).on_current_stream():
         buffers = Buffers(message, memory)
         began = time.perf_counter()
@@ -212,9 +214,7 @@ def _kernel(message: dict[str, Any], buffers: Buffers) -> tuple[Call, list[Any]]
     return call, language.note().get("artifacts", [])
 
 
-def _samples(
-    message: dict[str, Any], buffers: Buffers, call: Call, watch: HostClock | HeldStream, memory: memoryview
-) -> dict[str, Any]:
+def _samples(message: dict[str, Any], buffers: Buffers, call: Call, watch: Watch, memory: memoryview) -> dict[str, Any]:
     rng = random.Random(message["round"])
     place = rng.randrange(buffers.count)  # every round begins elsewhere in the rotation
     guess = watch.sample(call, place, 2).seconds

@@ -103,12 +103,19 @@ class Worker:
 
     def ask(self, message: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
         """The worker's answer. Raises WorkerLost if it dies, hangs, floods or outgrows its memory first."""
-        limit = seconds if seconds is not None else self.limits.seconds
+        self.tell(message)
+        return self.hear(seconds)
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Ask without waiting; `hear` gives the answer."""
         self._printed = 0
         try:
             channel.send(self._connection, message)
         except OSError:
             raise self._died() from None
+
+    def hear(self, seconds: float | None = None) -> dict[str, Any]:
+        limit = seconds if seconds is not None else self.limits.seconds
         deadline = time.monotonic() + limit
         weigh = time.monotonic() + _WEIGH_EVERY
         while True:
