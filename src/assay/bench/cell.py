@@ -143,6 +143,9 @@ class Cell:
             found["write_back"] = {"bytes": kept, "seconds": kept * copy.estimate().median / max(1, moved)}
         if known:
             found["roofline"] = known.roofline(cold.median)
+        model = self.settings.model(device)
+        if device == "cuda" and model and model.measured and (start := model.value("launch.graph_node")):
+            found["start"] = start
         if device == "cuda":
             held = all(r["held"] for r in entrant.rounds)
             if why := entrant.processes.uncapturable.get(entrant.name):
