@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
-from assay.compare.rank_sum import holm, p_value, shift
+from assay.compare.rank_sum import p_value, shift
 from assay.compare.rule import ALPHA, Side, Verdict, judge
 from assay.errors import UsageError
 from assay.record import Record, Status
@@ -52,17 +52,25 @@ def test_the_smallest_p_of_ten_rounds_is_what_the_docs_say():
     assert p_value(range(5), range(5, 10)) == pytest.approx(0.008, rel=0.02)
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
-def test_holm_never_lowers_a_p_and_keeps_their_order(values):
-    corrected = holm(values)
-    assert all(c >= v and c <= 1 for c, v in zip(corrected, values, strict=True))
-    assert corrected[values.index(min(values))] == pytest.approx(min(1, min(values) * len(values)))
-    order = sorted(range(len(values)), key=values.__getitem__)
-    assert all(corrected[a] <= corrected[b] for a, b in itertools.pairwise(order))
+@given(
+    st.lists(st.integers(0, 10**6), min_size=5, max_size=9, unique=True),
+    st.lists(st.integers(0, 10**6), min_size=5, max_size=9, unique=True),
+    st.sampled_from([0.5, 0.2, 0.05, 0.01, 0.001, 1e-5]),
+)
+def test_the_interval_is_what_the_test_does_not_reject(a, b, alpha):
+    found = shift(a, b, 1 - alpha)
+    smallest = 2 / math.comb(len(a) + len(b), len(a))
+    assert (found is None) == (smallest > alpha * (1 + 1e-9))
+    if found:
+        _, low, high = found
+        for beyond in (low - 0.5, high + 0.5):
+            assert p_value(a, [v - beyond for v in b]) <= alpha * (1 + 1e-9)
+        for inside in (low + 0.5, high - 0.5):
+            assert p_value(a, [v - inside for v in b]) > alpha or low == high
 
 
-def rounds(rng, scale=1.0, offset=0.003, count=10):
-    """Times that drift from round to round by `offset`."""
+def rounds(rng, scale=1.0, offset=0.002, count=10):
+    """Times that drift from round to round by `offset`; on an H200 it is 0.13 %, and one kernel in ten has 0.24 %."""
     return [scale * 1e-4 * math.exp(rng.gauss(0, offset)) for _ in range(count)]
 
 
@@ -92,6 +100,17 @@ def test_a_change_of_clock_alone_is_no_change_of_the_kernel():
 def test_too_few_rounds_are_ambiguous():
     (change,) = judge([(Side([1.0] * 4), Side([2.0] * 9))])
     assert change.verdict is Verdict.AMBIGUOUS and "4 and 9 rounds" in change.why
+    changes = judge([(Side([1.0, 1.1, 1.2, 1.3, 1.4]), Side([2.0, 2.1, 2.2, 2.3, 2.4]))] * 7)
+    assert {c.verdict for c in changes} == {Verdict.AMBIGUOUS} and "for so many cells" in changes[0].why
+
+
+def test_an_effect_that_may_be_less_than_matters_is_no_alarm():
+    """1.1 % with an interval that reaches below 1 %: two processes differ by so much, on the same code."""
+    old = [1.0 + i * 4e-4 for i in range(10)]
+    (change,) = judge([(Side(old), Side([1.011 * v for v in old]))])
+    assert change.verdict is Verdict.AMBIGUOUS and change.ratio == pytest.approx(1.011) and change.p < 1e-4
+    (change,) = judge([(Side(old), Side([1.013 * v for v in old]))])
+    assert change.verdict is Verdict.SLOWER
 
 
 def timed(kernel, times, run, workload="n=8,dtype=fp32"):

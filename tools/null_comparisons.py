@@ -1,10 +1,11 @@
 """How often does `compare` cry wolf, and how often does it see 2 %? Measured on this machine.
 
-python tools/null_comparisons.py results/h200    compare.json is written there
+python tools/null_comparisons.py results/h200       times SESSIONS more sessions, adds them to null-runs.json there
+python tools/null_comparisons.py results/h200 0     judges those that are there again; no device is needed
 
-The same kernels are timed in several sessions, each with processes of its own. Runs of different sessions are
-compared: every SLOWER or FASTER is a false alarm. Then with runs on 2 % more elements, under the name of the workload
-they had: every cell that is not SLOWER is a miss."""
+The same kernels are timed in several sessions, each with processes of its own. Every run of a session is compared with
+every run of every later one: each SLOWER or FASTER is a false alarm. Then with runs on 2 % more elements, under the
+name of the workload they had: each cell that is not SLOWER is a miss. compare.json has the counts."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ from collections import Counter
 from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 from assay import compare, library
 from assay.bench.verb import Options, Plan, plan, run
 from assay.host import runs_on_gpu
-from assay.record import Record, document
+from assay.record import Record
 
 GPU, CPU = ("triton", "cuda", "cupy", "torch"), ("torch", "njit")
 OPS = ("gelu", "silu", "gelu_tanh", "axpy")
@@ -36,56 +38,66 @@ def plans(elements: int, options: Options) -> list[Plan]:
     return plan(ways, replace(options, workload=f"n={elements},dtype=bf16"))
 
 
-def session() -> tuple[list[list[Record]], list[list[Record]]]:
+def session() -> dict[str, Any]:
     """Plain runs and planted ones, by processes that live as long as it."""
     options = Options(against=(), budget=1.0, second_clock=False)
     plain, more = plans(ELEMENTS, options), plans(MORE, options)
     size = sum(len(p.kernels) for p in plain)
     order = [plain] * (RUNS - PLANTED) + [more, plain] * PLANTED
-    found = list(run([p for part in order for p in part], options))
+    found = [_slim(r) for r in run([p for part in order for p in part], options)]
     bunches = [found[i * size : (i + 1) * size] for i in range(len(order))]
-    return (
-        [b for b, part in zip(bunches, order, strict=True) if part is plain],
-        [[_renamed(r) for r in b] for b, part in zip(bunches, order, strict=True) if part is more],
-    )
+    kinds = {"plain": plain, "planted": more}
+    return {k: [b for b, part in zip(bunches, order, strict=True) if part is mine] for k, mine in kinds.items()}
 
 
-def _renamed(record: Record) -> Record:
-    return replace(record, workload=record.workload.replace(f"n={MORE}", f"n={ELEMENTS}"))
+def _slim(record: Record) -> dict[str, Any]:
+    """What `compare` needs, under the name of the plain workload."""
+    told = record.to_dict()
+    kept = ("verb", "kernel", "workload", "status", "reason", "run", "source", "provenance", "median", "samples")
+    evidence = {k: record.evidence[k] for k in ("device", "rounds", "clocks") if k in record.evidence}
+    workload = record.workload.replace(f"n={MORE}", f"n={ELEMENTS}")
+    return {k: told[k] for k in kept} | {"workload": workload, "evidence": evidence}
+
+
+def judged(sessions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Every run of a session against every run of every later one."""
+    runs = [{k: [[Record(**r) for r in one] for one in s[k]] for k in ("plain", "planted")} for s in sessions]
+    found = {
+        kind: [r for before, after in combinations(runs, 2) for a, b in product(before["plain"], after[kind])
+               for r in compare(a, b)]
+        for kind in ("plain", "planted")
+    }  # fmt: skip
+    every = [r for s in runs for kind in s.values() for one in kind for r in one]
+    return {
+        "null": dict(Counter(r.evidence["verdict"] for r in found["plain"])),
+        "planted_2_percent": dict(Counter(r.evidence["verdict"] for r in found["planted"])),
+        "largest_difference_of_medians": max(abs(_medians(r) - 1) for r in found["plain"]),
+        "cells": sorted({f"{r.kernel} {r.workload}" for r in found["plain"]}),
+        "sessions": len(sessions),
+        "runs": sum(len(s["plain"]) for s in sessions),
+        "planted_runs": sum(len(s["planted"]) for s in sessions),
+        "shortest_seconds": min(r.median for r in every if r.median),
+        "provenance": every[0].provenance,
+    }
+
+
+def _medians(change: Record) -> float:
+    return float(change.evidence["new"]["median"] / change.evidence["old"]["median"])
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
+    more = int(sys.argv[2]) if len(sys.argv) > 2 else SESSIONS
     folder.mkdir(parents=True, exist_ok=True)
-    sessions: list[tuple[list[list[Record]], list[list[Record]]]] = []
-    for number in range(SESSIONS):
+    file = folder / "null-runs.json"
+    sessions: list[dict[str, Any]] = json.loads(file.read_text())["sessions"] if file.exists() else []
+    for number in range(more):
         began = time.time()
         sessions.append(session())
-        print(f"session {number + 1} of {SESSIONS}: {time.time() - began:.0f} s", flush=True)
-        if number:
-            write(folder, sessions)
-
-
-def write(folder: Path, sessions: list[tuple[list[list[Record]], list[list[Record]]]]) -> None:
-    """Every run of a session against every run of every later one."""
-    nulls, slower = [], []
-    for (before, _), (after, planted) in combinations(sessions, 2):
-        nulls += [r for a, b in product(before, after) for r in compare(a, b)]
-        slower += [r for a, b in product(before, planted) for r in compare(a, b)]
-    every = [r for plain, more in sessions for runs in (*plain, *more) for r in runs]
-    found = {
-        "null": dict(Counter(r.evidence["verdict"] for r in nulls)),
-        "planted_2_percent": dict(Counter(r.evidence["verdict"] for r in slower)),
-        "largest_difference_of_medians": max(abs(r.evidence["ratio"] - 1) for r in nulls),
-        "cells": sorted({f"{r.kernel} {r.workload}" for r in nulls}),
-        "sessions": len(sessions),
-        "runs": sum(len(plain) for plain, _ in sessions),
-        "planted_runs": sum(len(more) for _, more in sessions),
-        "shortest_seconds": min(r.median for r in every if r.median),
-        "provenance": every[0].provenance,
-    }
+        file.write_text(json.dumps({"sessions": sessions}) + "\n")
+        print(f"session {number + 1} of {more}: {time.time() - began:.0f} s", flush=True)
+    found = judged(sessions)
     (folder / "compare.json").write_text(json.dumps(found, indent=1) + "\n")
-    (folder / "null-runs.json").write_text(json.dumps(document(every, verb="bench"), default=str) + "\n")
     print(json.dumps({k: found[k] for k in ("null", "planted_2_percent", "largest_difference_of_medians")}, indent=1))
 
 

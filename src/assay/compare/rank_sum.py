@@ -36,8 +36,9 @@ def p_value(a: Sequence[float], b: Sequence[float]) -> float:
     return min(1.0, math.erfc(max(0.0, z) / math.sqrt(2)))
 
 
-def shift(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float]:
-    """Hodges–Lehmann: the median of all differences b − a, and the interval of those the test would not reject."""
+def shift(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float] | None:
+    """Hodges–Lehmann: the median of all differences b − a, and the interval of those the test would not reject. None
+    where so few values cannot give an interval of that level."""
     differences = sorted(y - x for x in a for y in b)
     m, n, count = len(a), len(b), len(differences)
     middle = (differences[(count - 1) // 2] + differences[count // 2]) / 2
@@ -49,21 +50,12 @@ def shift(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, 
     else:
         z = _normal_quantile((1 + level) / 2)
         out = max(0, math.floor(m * n / 2 - z * math.sqrt(m * n * (m + n + 1) / 12)))
-    low = max(0, out - 1) if out else 0
-    return middle, differences[low], differences[-1 - low]
+    if not out:
+        return None
+    return middle, differences[out - 1], differences[-out]
 
 
 def _normal_quantile(p: float) -> float:
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(p)
-
-
-def holm(values: Sequence[float]) -> list[float]:
-    """Corrected for their number: the chance of even one false alarm among them stays below the level."""
-    adjusted = [0.0] * len(values)
-    worst = 0.0
-    for place, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):
-        worst = max(worst, min(1.0, values[index] * (len(values) - place)))
-        adjusted[index] = worst
-    return adjusted

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from assay.compare.rank_sum import holm, p_value, shift
+from assay.compare.rank_sum import p_value, shift
 
 ALPHA = 0.05
 """The chance of even one false alarm in a whole comparison."""
@@ -40,30 +40,29 @@ class Change:
     ratio: float
     """New over old."""
     interval: tuple[float, float]
+    """That covers the ratios of all cells of the comparison at once."""
     p: float
-    """Corrected for the number of cells."""
+    """That nothing changed at all."""
     why: str
 
 
 def judge(cells: Sequence[tuple[Side, Side]]) -> list[Change]:
     """Every cell (old, new) of one comparison; they share the chance of a false alarm."""
-    raw = holm([p_value(a.rounds, b.rounds) for a, b in cells])
-    cycles = holm([p_value(_cycles(a), _cycles(b)) for a, b in cells])
-    return [_one(a, b, p, q) for (a, b), p, q in zip(cells, raw, cycles, strict=True)]
+    return [_one(old, new, ALPHA / len(cells)) for old, new in cells]
 
 
 def _cycles(side: Side) -> list[float]:
     return [r * (side.hertz or 1.0) for r in side.rounds]
 
 
-def _one(old: Side, new: Side, p: float, p_cycles: float) -> Change:
+def _one(old: Side, new: Side, alpha: float) -> Change:
     if min(len(old.rounds), len(new.rounds)) < FEWEST:
         few = f"{len(old.rounds)} and {len(new.rounds)} rounds: at least {FEWEST} on each side are needed"
         return Change(Verdict.AMBIGUOUS, math.nan, (math.nan, math.nan), 1.0, few)
-    first = _answer(old.rounds, new.rounds, p)
+    first = _answer(old.rounds, new.rounds, alpha)
     if not old.hertz or not new.hertz or abs(new.hertz / old.hertz - 1) <= CLOCKS:
         return first
-    second = _answer(_cycles(old), _cycles(new), p_cycles)
+    second = _answer(_cycles(old), _cycles(new), alpha)
     clocks = f"the SM clock was {old.hertz / 1e6:.0f} MHz, then {new.hertz / 1e6:.0f} MHz"
     if second.verdict is first.verdict:
         return Change(first.verdict, first.ratio, first.interval, first.p, f"{first.why}; {clocks}, in cycles the same")
@@ -71,14 +70,17 @@ def _one(old: Side, new: Side, p: float, p_cycles: float) -> Change:
     return Change(Verdict.AMBIGUOUS, first.ratio, first.interval, first.p, told)
 
 
-def _answer(old: Sequence[float], new: Sequence[float], p: float) -> Change:
-    middle, low, high = (math.exp(v) for v in shift([math.log(v) for v in old], [math.log(v) for v in new], 1 - ALPHA))
-    by = f"{abs(middle - 1):.2%}"
-    if p < ALPHA and abs(middle - 1) >= MATTERS:
+def _answer(old: Sequence[float], new: Sequence[float], alpha: float) -> Change:
+    p = p_value(old, new)
+    found = shift([math.log(v) for v in old], [math.log(v) for v in new], 1 - alpha)
+    if found is None:
+        few = f"too few rounds ({len(old)} and {len(new)}) for so many cells"
+        return Change(Verdict.AMBIGUOUS, math.nan, (math.nan, math.nan), p, few)
+    middle, low, high = (math.exp(v) for v in found)
+    told = f"{low - 1:+.1%} to {high - 1:+.1%}, p = {p:.2g}"
+    if low >= 1 + MATTERS or high <= 1 - MATTERS:
         verdict = Verdict.SLOWER if middle > 1 else Verdict.FASTER
-        return Change(verdict, middle, (low, high), p, f"{by} {verdict.lower()}, p = {p:.2g}")
+        return Change(verdict, middle, (low, high), p, f"{abs(middle - 1):.2%} {verdict.lower()}: {told}")
     if low >= 1 - MATTERS and high <= 1 + MATTERS:
         return Change(Verdict.SAME, middle, (low, high), p, f"within ±{max(1 - low, high - 1):.2%}")
-    return Change(
-        Verdict.AMBIGUOUS, middle, (low, high), p, f"anything from {low - 1:+.1%} to {high - 1:+.1%}, p = {p:.2g}"
-    )
+    return Change(Verdict.AMBIGUOUS, middle, (low, high), p, f"anything from {told}")
