@@ -1,8 +1,10 @@
 """Times one can believe: the statistics, the sweeps, and real kernels timed on the CPU."""
 
 import itertools
+import json
 import math
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -17,9 +19,11 @@ from assay.bench.sensors import state
 from assay.bench.statistics import estimate, of_rounds, rank, ratio
 from assay.errors import UsageError
 from assay.machine.model import Figure, Model
+from assay.machine.model import read as read_model
 from assay.workload import parse
 
 GELU = library.ops()["gelu"]
+ROOT = Path(__file__).parents[1]
 
 
 # Statistics
@@ -228,3 +232,23 @@ def test_what_cannot_be_timed_here_is_said(quick):
     records = {r.kernel: r for r in assay.bench("gelu/cuda", "gelu/triton", **quick)}
     assert "interpreter" in records["gelu/triton"].reason
     assert records["gelu/cuda"].status == "skipped" and "GPU" in records["gelu/cuda"].reason
+
+
+def test_on_an_h200_bench_agrees_with_ncu_or_says_why_and_with_itself():
+    """results/h200/ncu.json, by tools/against_ncu.py."""
+    cells = json.loads((ROOT / "results" / "h200" / "ncu.json").read_text())["cells"]
+    kernels = {c["kernel"] for c in cells}
+    assert len(kernels) >= 10 and len({k.partition("/")[2] for k in kernels}) >= 3
+    assert min(c["bytes"] for c in cells) <= 2**20 and max(c["bytes"] for c in cells) >= 2**32
+    for c in cells:
+        assert abs(c["bench"] - c["ncu"]) <= max(0.03 * c["ncu"], 1e-6) or c["why"] not in ("", "unexplained"), c
+        assert c["bench"] < 20e-6 or abs(c["again"] / c["bench"] - 1) <= 0.01, c
+
+
+def test_the_h200_model_is_within_physics():
+    """results/h200/machine.json."""
+    model = read_model(ROOT / "results" / "h200" / "machine.json")
+    assert model.value("dram.copy") == pytest.approx(4.25e12, rel=0.03)
+    bf16 = model.figures["tensor.wgmma.bf16"]
+    assert 766e12 <= bf16.value <= 4096 * model.facts["sms"] * bf16.clock_mhz * 1e6
+    assert all(model.figures[f"latency.{level}"].published for level in ("shared", "l1", "l2", "dram"))

@@ -1,9 +1,11 @@
 """The rule of docs/compare.md: exact where it can be, blind to noise, awake to 2 %."""
 
 import itertools
+import json
 import math
 import random
 import statistics
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -80,6 +82,25 @@ def test_three_hundred_comparisons_of_nothing_raise_no_alarm_and_two_percent_is_
     assert not [c for c in null if c.verdict in (Verdict.SLOWER, Verdict.FASTER)]
     planted = judge([(Side(rounds(rng)), Side(rounds(rng, 1.02))) for _ in range(300)])
     assert sum(c.verdict is Verdict.SLOWER for c in planted) >= 0.95 * 300
+
+
+def test_runs_on_an_h200_raise_no_alarm_and_two_percent_is_found():
+    """results/h200/null-runs.json, by tools/null_comparisons.py: every run of a session against all of later ones."""
+    file = Path(__file__).parents[1] / "results" / "h200" / "null-runs.json"
+    sessions = [
+        {k: [[Record(**r) for r in one] for one in s[k]] for k in s} for s in json.loads(file.read_text())["sessions"]
+    ]
+    seen = {
+        kind: [
+            r.evidence["verdict"]
+            for before, after in itertools.combinations(sessions, 2)
+            for a, b in itertools.product(before["plain"], after[kind])
+            for r in assay.compare(a, b)
+        ]
+        for kind in ("plain", "planted")
+    }
+    assert len(seen["plain"]) >= 300 and not {"SLOWER", "FASTER"} & set(seen["plain"])
+    assert seen["planted"].count("SLOWER") >= 0.95 * len(seen["planted"])
 
 
 def test_noise_larger_than_the_effect_is_ambiguous_not_same():

@@ -423,24 +423,8 @@ def test_wrong_use_says_what_there_is():
 # ---- the screen
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "shown"),
-    [(4.25e12, "B/s", "4.25 TB/s"), (989.4e12, "op/s", "989 Top/s"), (29.04, "cycles", "29.0 cycles"),
-     (2.2e-6, "s", "2.20 µs"), (1.98e9, "Hz", "1.98 GHz"), (0.0, "s", "0.00 ns")],
-)  # fmt: skip
-def test_figures_with_prefixes(value, unit, shown):
-    assert cli.si(value, unit) == shown
-
-
-@given(st.floats(1e-9, 1e17))
-def test_a_shown_figure_is_within_half_a_percent(value):
-    number, unit = cli.si(value, "B/s").split()
-    prefixes = {"P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "B": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
-    assert float(number) * prefixes[unit[0]] == pytest.approx(value, rel=0.0051)
-
-
 def test_a_published_range_is_shown_as_one():
-    assert cli.said({"published": [219.0, 281.0], "unit": "cycles"}) == "219–281.0 cycles"
+    assert cli.said({"published": [219.0, 281.0], "unit": "cycles"}) == "219–281\u00a0cycles"
     assert cli.said({"published": None, "unit": "cycles"}) == ""
 
 

@@ -133,11 +133,12 @@ class Entrant:
     def _layout(self) -> dict[str, Any]:
         op, workload = self.truth.op, self.truth.workload
         if self.kernel is None:
-            half = max(1, op.bytes(workload) // 2)
-            spec = {"dtype": "uint8", "shape": [half], "strides": [1], "offset": 0, "poison": [0], "at": [0]}
+            words = max(1, op.bytes(workload) // 16)
+            spec = {"dtype": "int64", "shape": [words], "strides": [1], "offset": 0, "poison": [0], "at": [0]}
             inputs, outputs = [spec | {"name": "from"}], [spec | {"name": "to"}]
             return {
-                "kernel": None, "inputs": inputs, "outputs": outputs, "scratch": [], "arena": half, "variations": 1,
+                "kernel": None, "inputs": inputs, "outputs": outputs, "scratch": [], "arena": 8 * words,
+                "variations": 1,
             }  # fmt: skip
         layout = Layout(self.kernel, op, workload, 1, len(self.truth.drawn))
         told = message(self.kernel, op, workload, layout, self.here.mode, self.parameters)

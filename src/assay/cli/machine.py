@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import screen
+from assay.report.units import si
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -22,8 +23,6 @@ List = Annotated[bool, typer.Option("--list", help="What would be measured, and 
 AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
 Strict = Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")]
-
-_PREFIXES = {"P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3, "": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
 
 
 def machine(
@@ -62,16 +61,6 @@ def machine(
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 
-def si(value: float, unit: str) -> str:
-    """Three digits with a prefix where the unit takes one: 4.25 TB/s, 29.4 cycles."""
-    if unit in ("cycles", "ns"):
-        return f"{value:.1f} {unit}"
-    prefix, scale = next(((p, s) for p, s in _PREFIXES.items() if abs(value) >= s), ("n", 1e-9))
-    number = value / scale
-    digits = 0 if abs(number) >= 99.95 else 1 if abs(number) >= 9.995 else 2
-    return f"{number:.{digits}f} {prefix}{unit}"
-
-
 def spread(figure: dict[str, Any]) -> str:
     """How far the samples lie from the median, in percent."""
     value = figure["value"]
@@ -86,8 +75,9 @@ def said(figure: dict[str, Any]) -> str:
     if known is None:
         return ""
     if isinstance(known, list | tuple):
-        return f"{known[0]:g}–{si(known[1], figure['unit'])}" if known[0] != known[1] else si(known[0], figure["unit"])
-    return si(known, figure["unit"])
+        low, high = known
+        return f"{low:g}–{si(high, figure['unit'], 3)}" if low != high else si(low, figure["unit"], 3)
+    return si(known, figure["unit"], 3)
 
 
 def _list(planned: list[Any]) -> None:
@@ -114,7 +104,7 @@ def _show(records: list[Record], interrupted: bool, out: Path | None) -> None:
     for record in records:
         for key, figure in record.evidence.get("figures", {}).items():
             clock = f"{figure['clock_mhz']:.0f} MHz" if figure["clock_mhz"] else ""
-            table.add_row(key, si(figure["value"], figure["unit"]), spread(figure), clock, said(figure))
+            table.add_row(key, si(figure["value"], figure["unit"], 3), spread(figure), clock, said(figure))
     if table.row_count:
         terminal.print(table)
     for record in records:

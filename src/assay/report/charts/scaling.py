@@ -23,7 +23,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     base = alt.Chart(parts.data("sweeps", found)).transform_filter(parts.picked("sweep"))
     names = sweeps.names(found, "sweep")
     x = alt.X("at:Q", title="size of the swept axis", scale=alt.Scale(type="log", base=2, nice=False, padding=14),
-              axis=alt.Axis(labelExpr=SIZES, labelOverlap="greedy", labelFlush=False))  # fmt: skip
+              axis=alt.Axis(labelExpr=SIZES, labelOverlap="greedy", labelSeparation=6, labelFlush=False))  # fmt: skip
     variants = list(dict.fromkeys(r["way"].partition(":")[2] for r in found))
     dashes = [[1, 0], [5, 3], [2, 2], [7, 2, 2, 2], [1, 3]]
     base = base.transform_calculate(variant="split(datum.way, ':')[1] || 'plain'")
