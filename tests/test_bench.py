@@ -17,7 +17,9 @@ from assay.bench.agreement import agreement
 from assay.bench.limit import limit
 from assay.bench.sensors import state
 from assay.bench.statistics import estimate, of_rounds, rank, ratio
+from assay.bench.verb import Options, plan
 from assay.errors import UsageError
+from assay.library.select import select
 from assay.machine.model import Figure, Model
 from assay.machine.model import read as read_model
 from assay.workload import parse
@@ -252,3 +254,49 @@ def test_the_h200_model_is_within_physics():
     bf16 = model.figures["tensor.wgmma.bf16"]
     assert 766e12 <= bf16.value <= 4096 * model.facts["sms"] * bf16.clock_mhz * 1e6
     assert all(model.figures[f"latency.{level}"].published for level in ("shared", "l1", "l2", "dram"))
+
+
+# Peers
+
+
+RETURNS = """
+import torch
+from assay import kernel
+
+@kernel("softmax", backend="torch", returns=True)
+def mine(x):
+    return torch.softmax(x, -1)
+
+@kernel("softmax", backend="torch", returns=True)
+def stops(x, seen=[]):
+    seen.append(x)
+    return torch.softmax(x, -1) if len(seen) < 6 else torch.zeros_like(x)
+"""
+
+
+def test_what_a_kernel_returns_is_judged_too(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(RETURNS)
+    found = {r.kernel: r for r in assay.bench(file, workload="rows=64,cols=64,dtype=fp32", rounds=5, budget=0.5)}
+    assert found["softmax/torch:mine"].status == "pass", found["softmax/torch:mine"].reason
+    assert found["softmax/torch:stops"].status == "fail"
+    assert "a timed call computed something else" in found["softmax/torch:stops"].reason
+
+
+def test_a_peer_that_is_not_installed_is_skipped_with_the_command_that_brings_it():
+    records = list(assay.bench("rmsnorm/triton:liger", "rmsnorm/cuda:quack", workload="rows=8,cols=64,dtype=fp32"))
+    skipped = {r.kernel: r.reason for r in records if r.status == "skipped"}
+    assert "pip install liger-kernel" in skipped["rmsnorm/triton:liger"]
+    assert "pip install quack-kernels" in skipped["rmsnorm/cuda:quack"]
+
+
+def test_a_kernel_that_promises_less_is_asked_for_less():
+    ((kernel, op),) = select(["layernorm/triton:liger"])
+    assert op.axes["cols"].max == 65536 and not op.inputs["weight"].optional and not op.inputs["bias"].optional
+    assert library.ops()["layernorm"].inputs["weight"].optional
+    (long,) = plan(["layernorm"], Options(workload="rows=2,cols=65537,dtype=bf16"))
+    assert kernel.name not in {k.name for k in long.kernels} and "layernorm/triton" in {k.name for k in long.kernels}
+    (bare,) = plan(["layernorm"], Options(workload="rows=2,cols=64,dtype=bf16,without=weight"))
+    assert kernel.name not in {k.name for k in bare.kernels}
+    with pytest.raises(UsageError, match="not optional"):
+        list(assay.check("layernorm/triton:liger", workload="rows=2,cols=64,dtype=fp32,without=weight"))

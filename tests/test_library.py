@@ -48,7 +48,7 @@ def test_every_dtype_is_covered(kernel):
     op = library.ops()[kernel.split("/")[0]]
     assert op.dtypes == ("fp32", "bf16", "fp16")
     found = next(k for k in library.kernels() if k.name == kernel)
-    assert not found.dtypes
+    assert not found.dtypes or found.needs
 
 
 @pytest.mark.parametrize("name", sorted(library.ops()))
@@ -72,7 +72,8 @@ def test_a_library_file_says_in_its_docstring_what_design_it_is():
 @pytest.mark.parametrize("name", sorted(library.ops()))
 def test_every_kernel_that_can_run_here_is_right(name):
     """A few workloads each; `assay check --all` does the whole."""
-    choices = [k.name for k in library.kernels() if k.address.op == name and k.address.backend != "inductor"]
+    mine = [k for k in library.kernels() if k.address.op == name and not k.needs]
+    choices = [k.name for k in mine if k.address.backend != "inductor"]
     for record in assay.check(*choices, dtypes="bf16", workloads=5, seconds=300):
         level = backend(record.kernel.split("/")[1].split(":")[0]).availability().level
         wanted = "compiled" if level is Level.COMPILE else "pass"

@@ -497,7 +497,7 @@ def test_a_document_is_imported_once_and_all_or_nothing(where, tmp_path):
 
 
 def test_committed_records_go_in_and_come_out_the_same(where, tmp_path):
-    files = sorted((ROOT / "results").glob("*/*.json"))
+    files = [f for f in sorted((ROOT / "results").glob("*/*.json")) if '"records"' in f.read_text()]
     if not files:
         pytest.skip("no records committed yet")
     given = {to_row(r)["key"]: r for f in files for r in read(f)}

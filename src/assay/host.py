@@ -69,6 +69,14 @@ def has(module: str) -> bool:
         return False
 
 
+def installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
 @cache
 def torch_sees_cuda() -> bool:
     """Was this torch built for CUDA? Read from its version file, without importing it."""

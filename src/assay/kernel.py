@@ -49,7 +49,13 @@ class Kernel:
     parameters: tuple[str, ...] = ()
     """Names in its signature, read from the source."""
     returns: bool = False
-    """It can only return its result; the allocation is noted in the record."""
+    """It can only return its result (the outputs that are not optional); the allocation is noted in the record."""
+    needs: str = ""
+    """The distribution it is a call into, other than its language's own: somebody else's kernel."""
+    requires: tuple[str, ...] = ()
+    """Inputs that the op may leave out and this kernel may not."""
+    most: Mapping[str, int] = field(default_factory=dict)
+    """Axes along which it takes less than the op allows."""
     launches: tuple[tuple[int, str], ...] = ()
     """A bare .cu file's launch comments, with their lines."""
 
@@ -72,6 +78,9 @@ class Declaration:
     scratch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     dtypes: tuple[str, ...] = ()
     returns: bool = False
+    needs: str = ""
+    requires: tuple[str, ...] = ()
+    most: Mapping[str, int] = field(default_factory=dict)
 
 
 def kernel(
@@ -83,10 +92,15 @@ def kernel(
     scratch: Mapping[str, Sequence[Any]] | None = None,
     dtypes: Sequence[str] = (),
     returns: bool = False,
+    needs: str = "",
+    requires: Sequence[str] = (),
+    most: Mapping[str, int] | None = None,
 ) -> Callable[[F], F]:
     """Mark a function as a kernel of `op`. It is called with the op's inputs by position and, by name, whichever
     attributes, outputs and scratch tensors its signature asks for."""
-    declaration = Declaration(op, backend, variant, tune or {}, scratch or {}, tuple(dtypes), returns)
+    declaration = Declaration(
+        op, backend, variant, tune or {}, scratch or {}, tuple(dtypes), returns, needs, tuple(requires), most or {}
+    )
 
     def mark(function: F) -> F:
         function.__assay__ = declaration  # type: ignore[attr-defined]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.dtype import DType, dtype
@@ -130,6 +131,16 @@ class Op:
         """Elements held by all tensors, the measure of a workload's size."""
         tensors = [*self.present(workload).values(), *self.outputs.values()]
         return sum(math.prod(self.shape(t, workload)) for t in tensors)
+
+    def narrowed(self, requires: Collection[str] = (), most: Mapping[str, int] | None = None) -> Op:
+        """The same op, as a kernel takes it that promises less: inputs that may not be left out, shorter axes."""
+        if not requires and not most:
+            return self
+        inputs = {n: copy(t) for n, t in self.inputs.items()}
+        for name in requires:
+            inputs[name].optional = False
+        shorter = {n: replace(self.axes[n], max=min(self.axes[n].max, limit)) for n, limit in (most or {}).items()}
+        return replace(self, inputs=inputs, axes={**self.axes, **shorter})
 
     def allows(self, workload: Workload) -> bool:
         """Is the workload within the contract?"""

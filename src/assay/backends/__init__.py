@@ -5,15 +5,28 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
+from assay import host
 from assay.backends.base import Availability, Backend, Level
-from assay.kernel import BACKENDS
+from assay.kernel import BACKENDS, Kernel
 
-__all__ = ["Availability", "Backend", "Level", "backend", "backends"]
+__all__ = ["Availability", "Backend", "Level", "backend", "backends", "here"]
 
 
 @cache
 def backend(name: str) -> Backend:
     found: Backend = import_module(f"assay.backends.{name}").BACKEND
+    return found
+
+
+def here(kernel: Kernel) -> Availability:
+    """What can be done with this kernel on this machine."""
+    found = backend(kernel.address.backend).availability()
+    if not kernel.needs or found.level is Level.MISSING:
+        return found
+    if not host.installed(kernel.needs):
+        return Availability(Level.MISSING, f"{kernel.needs} is not installed", f"pip install {kernel.needs}")
+    if found.level is not Level.RUN:  # its sources are not ours to build or to interpret
+        return Availability(Level.MISSING, f"{kernel.needs} needs a GPU", "run it on a machine with an NVIDIA GPU")
     return found
 
 

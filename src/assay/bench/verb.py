@@ -13,6 +13,7 @@ import psutil
 
 from assay import library, provenance
 from assay.backends import Level, backend
+from assay.backends import here as available
 from assay.bench import sweep
 from assay.bench.cell import COPY, Cell, Settings
 from assay.bench.entrant import Effort, Entrant
@@ -86,11 +87,17 @@ def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> l
             if workload.inplace:
                 raise UsageError("an in-place workload changes its own inputs", fix="leave out inplace=1")
             entered = list({k.name: k for k in (*kernels, *rivals)}.values())
-            fits = [k for k in entered if not k.dtypes or workload.dtype.name in k.dtypes]
+            fits = [k for k in entered if _takes(k, op, workload)]
             plans.append(Plan(op, workload, fits, rivals[0].name if rivals else ""))
     if not plans:
         raise UsageError("nothing to time", fix="`assay list` shows what there is")
     return plans
+
+
+def _takes(kernel: Kernel, op: Op, workload: Workload) -> bool:
+    if kernel.dtypes and workload.dtype.name not in kernel.dtypes:
+        return False
+    return not set(workload.without) & set(kernel.requires) and op.narrowed(most=kernel.most).allows(workload)
 
 
 def _rivals(op: Op, against: tuple[str, ...]) -> list[Kernel]:
@@ -125,7 +132,7 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
     threads = options.threads or os.cpu_count() or 1
     most = min(8 << 30, psutil.virtual_memory().available // 4)
     with Pool(Limits(options.seconds)) as pool, Processes(pool) as processes:
-        pool.prepare({(k.address.backend, backend(k.address.backend).availability().mode) for k in _timed(plans)})
+        pool.prepare({(k.address.backend, available(k).mode) for k in _timed(plans)})
         plain = PlainTorch(pool)
 
         @cache
@@ -158,14 +165,14 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
 def _timed(plans: list[Plan]) -> Iterator[Kernel]:
     """Every kernel that can be timed here."""
     for planned in plans:
-        yield from (k for k in planned.kernels if backend(k.address.backend).availability().level is Level.RUN)
+        yield from (k for k in planned.kernels if available(k).level is Level.RUN)
 
 
 def _sorted(planned: Plan, options: Options) -> tuple[list[tuple[Kernel, Any]], list[Record]]:
     """What can be timed here, and records for what cannot."""
     runnable, records = [], []
     for kernel in planned.kernels:
-        here = backend(kernel.address.backend).availability()
+        here = available(kernel)
         if here.level is Level.RUN:
             runnable.append((kernel, here))
             continue

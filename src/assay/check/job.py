@@ -12,6 +12,7 @@ from typing import Any
 
 from assay import library, provenance
 from assay.backends import Availability, Level, backend
+from assay.backends import here as available
 from assay.check import fuzz, trial
 from assay.check.fuzz import Sizes
 from assay.check.judge import Finding
@@ -115,7 +116,7 @@ class Job:
     def run(self, settings: Settings, worker: Worker | None) -> tuple[Record, Worker | None]:
         """The record, and the worker if it is still healthy."""
         began = time.perf_counter()
-        here = backend(self.kernel.address.backend).availability()
+        here = available(self.kernel)
 
         def record(
             status: Status,

@@ -29,7 +29,7 @@ class Layout:
             self.inputs.append(self._spec(name, t.dtype_in(workload).name, shape, workload.offset, gap))
             sizes += [self._bytes(self.inputs[-1])] * variations
         for name, t in op.outputs.items():
-            if not derived and name not in kernel.parameters and not kernel.returns:
+            if not derived and name not in kernel.parameters and (t.optional or not kernel.returns):
                 continue
             spec = self._spec(name, t.dtype_in(workload).name, op.shape(t, workload), workload.offset, 0)
             spec["alias"] = op.aliases.get(name) if workload.inplace else None

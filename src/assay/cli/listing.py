@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli import screen
 
 if TYPE_CHECKING:
-    from assay.backends import Backend
     from assay.kernel import Kernel
     from assay.record import Record
 
@@ -37,11 +36,12 @@ def list_(
 def _records(kernel: Kernel) -> list[Record]:
     """One per dtype: what could be done with it here."""
     from assay.backends import Level, backend
+    from assay.backends import here as available
     from assay.library import ops
     from assay.record import Record, Status
 
     toolchain = backend(kernel.address.backend)
-    here = toolchain.availability()
+    here = available(kernel)
     level = {
         Level.RUN: Status.PASS,
         Level.INTERPRET: Status.PASS,
@@ -72,7 +72,7 @@ def _table(kernels: list[Kernel], records: list[Record]) -> None:
     for op in dict.fromkeys(k.address.op for k in kernels):
         table.add_row(
             op,
-            *(_cell(b, [k for k in kernels if k.address.op == op and k.address.backend == b.name]) for b in backends()),
+            *(_cell([k for k in kernels if k.address.op == op and k.address.backend == b.name]) for b in backends()),
         )
     terminal.print(table)
     dtypes = sorted(
@@ -99,9 +99,11 @@ def _table(kernels: list[Kernel], records: list[Record]) -> None:
             )
 
 
-def _cell(b: Backend, kernels: list[Any]) -> str:
+def _cell(kernels: list[Kernel]) -> str:
     """A mark for each kernel: the plain one and its variants."""
-    return _MARK[str(b.availability().level)] * len(kernels)
+    from assay.backends import here
+
+    return "".join(_MARK[str(here(k).level)] for k in kernels)
 
 
 def _variants(kernels: list[Kernel]) -> str:

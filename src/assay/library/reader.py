@@ -106,6 +106,7 @@ def _kernel(
         tune=told.get("tune", {}), scratch=told.get("scratch", {}), dtypes=tuple(told.get("dtypes", ())),
         parameters=tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)),
         returns=bool(told.get("returns", False)),
+        needs=told.get("needs", ""), requires=tuple(told.get("requires", ())), most=told.get("most", {}),
     )  # fmt: skip
 
 

@@ -31,12 +31,16 @@ def select(what: Iterable[str | Path | Callable[..., Any]], op: str | None = Non
         )
         for kernel, its_op in chosen:
             verify_signature(kernel, its_op)
-            found.setdefault((kernel.address, kernel.file), (kernel, its_op))
+            found.setdefault((kernel.address, kernel.file), _narrowed(kernel, its_op))
     return list(found.values())
 
 
 def everything() -> list[Choice]:
-    return [(k, library.ops()[k.address.op]) for k in library.kernels()]
+    return [_narrowed(k, library.ops()[k.address.op]) for k in library.kernels()]
+
+
+def _narrowed(kernel: Kernel, op: Op) -> Choice:
+    return kernel, op.narrowed(kernel.requires, kernel.most)
 
 
 def _is_file(text: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import host
-from assay.backends import Level, backend
+from assay.backends import Level, here
 from assay.errors import UsageError
 from assay.kernel import Kernel
 from assay.op import Op
@@ -50,11 +50,11 @@ def why_not(kernel: Kernel | None = None) -> tuple[str, str]:
     if host.tool("compute-sanitizer") is None:
         return "compute-sanitizer is not installed", "install the CUDA toolkit (package cuda-sanitizer)"
     if kernel is not None:
-        here = backend(kernel.address.backend).availability()
-        if here.level is not Level.RUN or here.device != "cuda":
+        found = here(kernel)
+        if found.level is not Level.RUN or found.device != "cuda":
             return (
-                here.reason or f"{kernel.address.backend} kernels run on the CPU",
-                here.fix or "sanitize a GPU kernel",
+                found.reason or f"{kernel.address.backend} kernels run on the CPU",
+                found.fix or "sanitize a GPU kernel",
             )
     return "", ""
 

@@ -132,7 +132,7 @@ def _one_run(
     for spec in message["outputs"]:
         value = tensors[spec["name"]].tensor
         if kernel.returns:
-            value = _returned(returned, spec, [s["name"] for s in message["outputs"]])
+            value = output_in(returned, spec, [s["name"] for s in message["outputs"]])
         channel.tensor(memory, spec["at"][run["index"]], value.dtype, spec["shape"]).copy_(value)
     return {
         "seconds": seconds,
@@ -169,7 +169,8 @@ def _call(
     return returned
 
 
-def _returned(value: Any, spec: dict[str, Any], names: list[str]) -> Any:
+def output_in(value: Any, spec: dict[str, Any], names: list[str]) -> Any:
+    """One of the outputs that a kernel returned."""
     import torch
 
     values = value if isinstance(value, tuple | list) else (value,)

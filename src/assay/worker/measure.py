@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.kernel import address
 from assay.worker import channel, load
-from assay.worker.execute import function_of, use_threads
+from assay.worker.execute import function_of, output_in, use_threads
 from assay.worker.stopwatch import Call, GraphReplay, HeldStream, HostClock, NotCapturable, Watch, call_time
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ class Buffers:
                 values = _values(message, spec, variation, memory)
                 slab.every(variation, self.variations, self.count).copy_(values)
         self.outputs = message["outputs"]
+        self.returned: Any = None
+        """By the last call."""
 
     def poison(self) -> None:
         """So that a timed call that computes nothing is seen."""
@@ -214,9 +216,22 @@ def _kernel(message: dict[str, Any], buffers: Buffers) -> tuple[Call, list[Any]]
 
     def call(i: int) -> Any:
         args, keywords = prepared[i % buffers.count]
-        return function(*args, **keywords)
+        buffers.returned = function(*args, **keywords)
 
     return call, language.note().get("artifacts", [])
+
+
+def _returns(message: dict[str, Any]) -> bool:
+    return bool(message["kernel"] and message["kernel"]["returns"])
+
+
+def _fetch(message: dict[str, Any], buffers: Buffers, chosen: int, memory: memoryview) -> None:
+    """What that call left behind, into the arena. Of what a kernel returns only the last is still there."""
+    names = [spec["name"] for spec in message["outputs"]]
+    for spec in message["outputs"]:
+        slab = buffers.slabs[spec["name"]]
+        held = output_in(buffers.returned, spec, names) if _returns(message) else slab.tensor(chosen)
+        channel.tensor(memory, spec["at"][0], held.dtype, spec["shape"]).copy_(held)
 
 
 def _samples(message: dict[str, Any], buffers: Buffers, call: Call, watch: Watch, memory: memoryview) -> dict[str, Any]:
@@ -231,10 +246,10 @@ def _samples(message: dict[str, Any], buffers: Buffers, call: Call, watch: Watch
     for _ in range(count):
         cold.append(watch.sample(call, place, batch))
         place += batch
-    chosen = (place - 1 - rng.randrange(min(batch, buffers.count))) % buffers.count
-    for spec in message["outputs"] if message["fetch"] else ():
-        held = buffers.slabs[spec["name"]].tensor(chosen)
-        channel.tensor(memory, spec["at"][0], held.dtype, spec["shape"]).copy_(held)
+    back = 0 if _returns(message) else rng.randrange(min(batch, buffers.count))
+    chosen = (place - 1 - back) % buffers.count
+    if message["fetch"]:
+        _fetch(message, buffers, chosen, memory)
     hot = [watch.sample(lambda i: call(0), 0, batch) for _ in range(count)]
     single = max(1, min(batch, math.ceil(50e-6 / max(guess, 1e-9))))
     calls = [call_time(call, watch.finish, single) for _ in range(count)]

@@ -255,9 +255,10 @@ class Pool:
         return Worker(self._zygotes[backend, mode], limits or self.limits)
 
     def close(self) -> None:
-        for zygote in self._zygotes.values():
+        with self._lock:
+            zygotes, self._zygotes = list(self._zygotes.values()), {}
+        for zygote in zygotes:
             zygote.close()
-        self._zygotes.clear()
 
     def __enter__(self) -> Pool:
         return self
