@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from assay.bench import bench
     from assay.check import check, verify
     from assay.compare import compare
+    from assay.inspect import inspect
     from assay.machine import machine
     from assay.report import report
     from assay.selftest import selftest
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "INF", "NAN", "AssayError", "Attribute", "Axis", "Op", "Record", "Status", "Tensor",
-    "bench", "check", "compare", "kernel", "machine", "op", "report", "selftest", "verify",
+    "bench", "check", "compare", "inspect", "kernel", "machine", "op", "report", "selftest", "verify",
 ]  # fmt: skip
 
 _VERBS = {
     "bench": "assay.bench",
     "check": "assay.check",
     "compare": "assay.compare",
+    "inspect": "assay.inspect",
     "machine": "assay.machine",
     "report": "assay.report",
     "selftest": "assay.selftest",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from assay.target import Target
@@ -24,7 +25,11 @@ class Artifact:
     source_hash: str
     registers: int | None = None
     shared: int | None = None
+    """Static bytes per block; what a launch adds is the launch's."""
     spills: int | None = None
+    """Bytes of stack per thread for registers that did not fit; None where that is not known."""
+    ir: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    """What the compiler went through on its way to PTX, by name: `ttir`, `ttgir`, `llir`."""
 
     def summary(self) -> dict[str, Any]:
         """What a record keeps of it."""

@@ -25,3 +25,7 @@ class SourceError(AssayError):
 
 class BuildError(SourceError):
     """A toolchain refused the source. `what` is the toolchain's own text."""
+
+
+class MalformedError(AssayError):
+    """A file of machine code is not what it should be: cut short, damaged, or of another kind."""

@@ -47,11 +47,15 @@ class Record:
     """Of that median, at 95 %, over rounds."""
     samples: list[list[float]] | None = None
     """Every sample it comes from, by round."""
+    instructions: list[dict[str, Any]] | None = None
+    """inspect: the machine code, one row for each instruction (assay.inspect.row)."""
     schema: int = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
-        whole = asdict(self)
-        return {k: v for k, v in whole.items() if v is not None or k not in ("median", "interval", "samples")}
+        return {k: v for k, v in asdict(self).items() if v is not None or k not in _SOMETIMES}
+
+
+_SOMETIMES = ("median", "interval", "samples", "instructions")
 
 
 def document(records: Iterable[Record], **about: Any) -> dict[str, Any]:

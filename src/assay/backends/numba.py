@@ -1,13 +1,17 @@
-"""Numba CUDA: compiled on a GPU, simulated without one."""
+"""Numba CUDA: compiled on a GPU; simulated, or built but not run, without one."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from assay import host
-from assay.backends.base import Availability, Backend, Level, missing, no_gpu
+from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
+from assay.target import Target
 
 if TYPE_CHECKING:
     import torch
@@ -31,6 +35,13 @@ class Numba(Backend):
         if mode == "numba-sim":
             sys.setswitchinterval(1e-4)  # the simulator polls its threads; at Python's 5 ms each barrier takes 10
             _share_arrays_between_threads()
+
+    @contextlib.contextmanager
+    def tracing(self, target: Target) -> Iterator[list[Launch]]:
+        from assay.backends import numba_tracing
+
+        with numba_tracing.recording(target) as launches:
+            yield launches
 
 
 def _share_arrays_between_threads() -> None:
@@ -77,7 +88,7 @@ def _array(tensor: torch.Tensor) -> Any:
     from numba import cuda
 
     plain = tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor
-    if tensor.is_cuda:
+    if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
         return cuda.as_cuda_array(plain)
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 

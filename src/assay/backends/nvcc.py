@@ -32,11 +32,30 @@ def compiler() -> str:
 def build(source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = ()) -> Artifact:
     """Compile the one instance `name`; a reference from the host side makes nvcc instantiate the template."""
     made_by = compiler()
+    asked = f"{source}\nstatic void* assay_instance = (void*)({name});\n"
+    ptx, cubin = _compile(asked, file, name, target, extra)
+    symbols = [f.symbol for f in cubins.functions(cubin)]
+    base = name.split("<")[0].split("::")[-1]
+    symbol = next((s for s in symbols if base in s), "")
+    source_hash = hashlib.sha256(source.encode()).hexdigest()[:16]
+    return describe(name, symbol, target, made_by, ptx, cubin, source_hash)
+
+
+def whole(file: Path, target: Target, extra: tuple[str, ...] = ()) -> tuple[bytes, bytes]:
+    """PTX and cubin of a file as it stands, with every kernel in it."""
+    compiler()
+    try:
+        source = file.read_text()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BuildError(f"cannot be read: {problem}", where=str(file), fix="give a text file of CUDA C++") from None
+    return _compile(source, str(file.resolve()), file.name, target, extra)
+
+
+def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str, ...]) -> tuple[bytes, bytes]:
     include = host.cuda_include()
     with tempfile.TemporaryDirectory() as folder:
         unit = Path(folder) / "unit.cu"
-        line = f'#line 1 "{file}"\n'
-        unit.write_text(f"{line}{source}\nstatic void* assay_instance = (void*)({name});\n")
+        unit.write_text(f'#line 1 "{file}"\n{source}')
         flags = [
             "-std=c++17",
             "-lineinfo",
@@ -69,9 +88,4 @@ def build(source: str, file: str, name: str, target: Target, extra: tuple[str, .
                     where=file,
                     fix="mend the source at the line named above",
                 )
-        cubin = outputs["cubin"].read_bytes()
-        symbols = [f.symbol for f in cubins.functions(cubin)]
-        base = name.split("<")[0].split("::")[-1]
-        symbol = next((s for s in symbols if base in s), "")
-        source_hash = hashlib.sha256(source.encode()).hexdigest()[:16]
-        return describe(name, symbol, target, made_by, outputs["ptx"].read_bytes(), cubin, source_hash)
+        return outputs["ptx"].read_bytes(), outputs["cubin"].read_bytes()

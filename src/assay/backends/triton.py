@@ -1,11 +1,14 @@
-"""Triton: compiled on a GPU, interpreted without one."""
+"""Triton: compiled on a GPU; interpreted, or built but not run, without one."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from assay import host
-from assay.backends.base import Availability, Backend, Level, missing, no_gpu
+from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
+from assay.target import Target
 
 
 class Triton(Backend):
@@ -27,6 +30,13 @@ class Triton(Backend):
         if mode == "triton-interpret":
             _round_to_nearest_even()
             _multiply_bf16_as_numbers()
+
+    @contextlib.contextmanager
+    def tracing(self, target: Target) -> Iterator[list[Launch]]:
+        from assay.backends import triton_tracing
+
+        with triton_tracing.recording(target) as launches:
+            yield launches
 
 
 def _round_to_nearest_even() -> None:

@@ -14,7 +14,7 @@ app = typer.Typer(
     name="assay", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="A workbench for GPU kernels: is it right, how fast is it against the limit, why, and does it matter?",
 )  # fmt: skip
-VERBS = ("doctor", "list", "check", "bench", "compare", "history", "machine", "report", "run", "selftest")
+VERBS = ("doctor", "list", "check", "bench", "inspect", "compare", "history", "machine", "report", "run", "selftest")
 
 for _verb in VERBS:
     _module = import_module(f"assay.cli.{_verb if _verb != 'list' else 'listing'}")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from assay import host
-from assay.errors import AssayError
+from assay.errors import AssayError, MalformedError
+from assay.isa import cubin as cubins
 
 FLAGS = ("-c", "-g", "-gi", "-gp", "-hex")
 """Code only; source lines, chains of inlining and PTX lines as comments; the encoding beside each instruction."""
@@ -127,18 +128,34 @@ class Function:
         return tuple(i for i in self.instructions if start <= i.address <= end)
 
 
-def disassemble(cubin: bytes) -> dict[str, Function]:
-    """Every kernel of a cubin, by symbol. Needs nvdisasm, but no GPU."""
+def disassemble(cubin: bytes, limit: float = 120) -> dict[str, Function]:
+    """Every kernel of a cubin, by symbol. Needs nvdisasm, but no GPU; `limit` in seconds."""
     tool = host.tool("nvdisasm")
     if tool is None:
         raise AssayError("nvdisasm is not here", fix=INSTALL)
+    built_for = cubins.target(cubin)  # also says what is wrong with a file that is no cubin
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        done = subprocess.run([tool, *FLAGS, file.name], capture_output=True, text=True)
+        try:
+            done = subprocess.run([tool, *FLAGS, file.name], capture_output=True, errors="replace", timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise AssayError(
+                f"nvdisasm was still at work on {len(cubin):,} bytes after {limit:g} s",
+                fix="give it fewer kernels at once",
+            ) from None
+        said = done.stderr.replace(file.name, "the cubin").strip() or f"ended with status {done.returncode}"
     if done.returncode:
-        raise AssayError(f"nvdisasm: {done.stderr.strip()}", fix="is it as new as the compiler? " + INSTALL)
-    return read(done.stdout)
+        raise MalformedError(
+            f"nvdisasm cannot read this code for {built_for}: {said}",
+            fix=f"a newer one may know {built_for} ({INSTALL} --upgrade); else the cubin is damaged: build it again",
+        )
+    try:
+        return read(done.stdout)
+    except (ValueError, IndexError) as problem:
+        raise MalformedError(
+            f"what nvdisasm made of this code for {built_for} is no listing: {problem}", fix="build the cubin again"
+        ) from None
 
 
 def read(listing: str) -> dict[str, Function]:

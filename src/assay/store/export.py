@@ -164,7 +164,7 @@ def _at(whole: Any, where: str) -> Any:
 
 def _pyarrow() -> Any:
     try:
-        import pyarrow.parquet  # type: ignore[import-untyped]
+        import pyarrow.parquet
     except ModuleNotFoundError:
         raise UsageError("Parquet needs pyarrow", fix="pip install pyarrow") from None
     return pyarrow

@@ -9,6 +9,7 @@ from typing import Any
 
 from assay import library
 from assay.backends import backend
+from assay.backends.base import Launch
 from assay.dtype import DType, dtype
 from assay.kernel import Kernel, address
 from assay.library.reader import ops_in
@@ -202,13 +203,14 @@ def use_threads(count: int) -> None:
         numba.set_num_threads(min(count, numba.get_num_threads()))
 
 
-def build(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
-    """Every instance the kernel would launch on this workload, built for a target. Nothing runs."""
+def _traced(message: dict[str, Any], device: str) -> list[Launch]:
+    """Every instance the kernel would launch on this workload, built for a target. Nothing runs: the tensors have no
+    values, and on the device `meta` no memory either, only shapes and addresses."""
     from assay.worker.guard import Guarded
 
     kernel, op, function = function_of(message)
     tensors = {
-        s["name"]: Guarded(s, "cpu").tensor for s in (*message["inputs"], *message["outputs"], *message["scratch"])
+        s["name"]: Guarded(s, device).tensor for s in (*message["inputs"], *message["outputs"], *message["scratch"])
     }
     args = tuple(tensors.get(n) if n in message["present"] else None for n in op.inputs)
     named = dict(message["attributes"]) | {
@@ -219,12 +221,35 @@ def build(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
         keywords |= message["axes"]
     with backend(kernel.address.backend).tracing(Target(message["target"])) as launches:
         function(*args, **keywords)
+    return launches
+
+
+def build(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+    """The launches, and of what was built a summary."""
     return {
         "launches": [
             {"grid": launch.grid, "block": launch.block, "shared": launch.shared, "artifact": launch.artifact.summary()}
-            for launch in launches
+            for launch in _traced(message, "cpu")
         ]
     }
+
+
+def compiled(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+    """The launches, and all that was built: PTX, cubin and intermediate code lie one after another in the arena, each
+    as long as `parts` says. The GPU is hidden: building is the same with and without one."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    told: list[dict[str, Any]] = []
+    pieces: list[bytes] = []
+    for launch in _traced(message, "meta"):
+        a = launch.artifact
+        parts = {"ptx": a.ptx, "cubin": a.cubin} | {f"ir.{name}": text.encode() for name, text in a.ir.items()}
+        pieces += parts.values()
+        sizes = {name: len(data) for name, data in parts.items()}
+        where = {"grid": launch.grid, "block": launch.block, "shared": launch.shared}
+        told.append(where | {"artifact": a.summary(), "parts": sizes})
+    whole = b"".join(pieces)
+    arena.view(len(whole))[: len(whole)] = whole
+    return {"launches": told}
 
 
 def reference(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:

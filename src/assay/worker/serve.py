@@ -7,11 +7,18 @@ import socket
 
 from assay.worker import channel
 from assay.worker.activity import watch
-from assay.worker.execute import build, reference, trial
+from assay.worker.execute import build, compiled, reference, trial
 from assay.worker.failure import describe
 from assay.worker.measure import timed
 
-_ANSWERS = {"trial": trial, "build": build, "reference": reference, "timed": timed, "watch": watch}
+_ANSWERS = {
+    "trial": trial,
+    "build": build,
+    "compile": compiled,
+    "reference": reference,
+    "timed": timed,
+    "watch": watch,
+}
 
 
 def serve(connection: socket.socket, arena: channel.Arena) -> None:

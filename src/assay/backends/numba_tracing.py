@@ -1,0 +1,214 @@
+"""Numba's own launch path with a stand-in for the device: its typing, compiler and linker, for the target asked for.
+Nothing is launched."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from assay import host
+from assay.artifact import Artifact
+from assay.backends.base import Launch
+from assay.backends.nvrtc import describe
+from assay.errors import BuildError, UsageError
+from assay.isa import cubin as cubins
+from assay.target import Target
+
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+@contextlib.contextmanager
+def recording(target: Target) -> Iterator[list[Launch]]:
+    """While open, launches of Numba kernels are built for `target` and listed. `cuda.as_cuda_array` takes tensors on
+    any device; only their dtypes, shapes and strides matter."""
+    if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
+        raise UsageError("Numba's simulator compiles nothing", fix="build in a worker of mode native")
+    from numba import cuda
+    from numba.cuda import dispatcher
+    from numba.cuda.cudadrv import devices
+
+    launches: list[Launch] = []
+    device = SimpleNamespace(compute_capability=target.capability, id=-1)
+    context = SimpleNamespace(device=device)
+
+    def configure(self: Any, grid: Any, block: Any, stream: Any = 0, sharedmem: int = 0) -> Callable[..., None]:
+        from numba.cuda.errors import normalize_kernel_dimensions
+
+        grid, block = (_trimmed(d) for d in normalize_kernel_dimensions(grid, block))
+
+        def build(*args: Any) -> None:
+            launches.append(Launch(_artifact(self, args), grid, block, sharedmem))
+
+        return build
+
+    patches: list[tuple[Any, str, Any]] = [
+        (dispatcher.CUDADispatcher, "configure", configure),
+        (dispatcher, "get_current_device", lambda: device),
+        (devices, "get_context", lambda number=None: context),
+        (cuda, "as_cuda_array", _array),
+    ]
+    originals = [(place, name, getattr(place, name)) for place, name, _ in patches]
+    for place, name, value in patches:
+        setattr(place, name, value)
+    try:
+        yield launches
+    finally:
+        for place, name, value in originals:
+            setattr(place, name, value)
+
+
+def _array(tensor: Any, sync: bool = True) -> Any:
+    """A device array, as Numba makes it of what torch says of a contiguous or a strided tensor on a GPU."""
+    import torch
+    from numba.cuda.api_util import prepare_shape_strides_dtype
+    from numba.cuda.cudadrv.devicearray import DeviceNDArray
+
+    size = tensor.element_size()
+    strides = None if tensor.is_contiguous() else tuple(s * size for s in tensor.stride())
+    number = "|V2" if tensor.dtype == torch.bfloat16 else str(tensor.dtype).removeprefix("torch.")
+    shape, strides, kind = prepare_shape_strides_dtype(tuple(tensor.shape), strides, number, order="C")
+    return DeviceNDArray(shape, strides, kind, gpu_data=tensor)
+
+
+def _trimmed(dimensions: tuple[int, ...]) -> tuple[int, ...]:
+    """Without the ones Numba adds at the end."""
+    while len(dimensions) > 1 and dimensions[-1] == 1:
+        dimensions = dimensions[:-1]
+    return tuple(dimensions)
+
+
+def _artifact(kernel: Any, args: tuple[Any, ...]) -> Artifact:
+    """What the dispatcher would compile for these arguments, and with a line table: it changes no machine code."""
+    from numba.cuda.dispatcher import _Kernel
+
+    types = tuple(kernel.typeof_pyval(a) for a in args)
+    options = kernel.targetoptions
+    try:
+        with contextlib.nullcontext() if options["debug"] or options["lineinfo"] else _plain_symbols():
+            built = _Kernel(kernel.py_func, types, **(options | {"lineinfo": True}))
+        ptx, cubin, linker = _linked(built.library)
+    except Exception as error:
+        raise _refusal(kernel, error) from error
+    named = re.search(rb"^\.target\s+(sm_\w+)", ptx, re.MULTILINE)
+    assert named is not None
+    artifact = describe(
+        f"{kernel.py_func.__name__}({', '.join(str(t) for t in types)})",
+        built.entry_name,
+        Target(named[1].decode()),  # Numba builds sm_90 as sm_90a
+        f"numba-cuda {host.version('numba-cuda')}, {linker}",
+        ptx,
+        cubin,
+        hashlib.sha256(Path(kernel.py_func.__code__.co_filename).read_bytes()).hexdigest()[:16],
+    )
+    return replace(artifact, spills=_spills(artifact), ir={"llir": built.library.get_llvm_str()})
+
+
+@contextlib.contextmanager
+def _plain_symbols() -> Iterator[None]:
+    """Numba mangles its flags into the symbol, and a symbol can change what ptxas makes of the code: name the kernel
+    as if it had no line table, as it is launched."""
+    from numba.cuda.core.targetconfig import TargetConfig
+
+    mangled = TargetConfig.get_mangle_string
+
+    def plain(flags: Any) -> str:
+        flags = flags.copy()
+        flags.discard("debuginfo")
+        flags.discard("dbg_directives_only")
+        name: str = mangled(flags)
+        return name
+
+    TargetConfig.get_mangle_string = plain
+    try:
+        yield
+    finally:
+        TargetConfig.get_mangle_string = mangled
+
+
+def _linked(library: Any) -> tuple[bytes, bytes, str]:
+    """PTX, cubin and who made it. With nvJitLink, Numba's default is to optimize at link time: that PTX is what the
+    cubin is made of."""
+    from cuda.bindings import nvjitlink
+    from numba.cuda.cudadrv import driver as _driver
+
+    driver: Any = _driver
+    ptx = (library.get_lto_ptx() if library._lto else library.get_asm_str()).encode()
+    if not driver._have_nvjitlink():  # the driver would link
+        return ptx, _assembled(ptx, library), f"{_ptxas()} in place of the driver's linker"
+    major, minor = nvjitlink.version()
+    return ptx, library.get_cubin().code, f"nvjitlink {major}.{minor}" + (", LTO" if library._lto else "")
+
+
+def _assembled(ptx: bytes, library: Any) -> bytes:
+    if library._linking_files or library.needs_cudadevrt:
+        raise BuildError("it links other files, which takes nvJitLink", fix="pip install nvidia-nvjitlink==13.0.88")
+    major, minor, suffix = library._ensure_cc(None)
+    limit = (f"--maxrregcount={library._max_registers}",) if library._max_registers else ()
+    with tempfile.TemporaryDirectory() as folder:
+        source, result = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
+        source.write_bytes(ptx)
+        done = subprocess.run(
+            [str(host.tool("ptxas")), "-lineinfo", *limit, f"-arch=sm_{major}{minor}{suffix}", source, "-o", result],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise BuildError(f"ptxas:\n{done.stderr.strip()}")
+        return result.read_bytes()
+
+
+@cache
+def _ptxas() -> str:
+    tool = host.tool("ptxas")
+    if tool is None:
+        raise BuildError(
+            "neither nvJitLink nor ptxas is here, and there is no driver to link with",
+            fix="pip install nvidia-nvjitlink==13.0.88",
+        )
+    said = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"V(\d[\d.]*)", said)
+    return f"ptxas {found[1] if found else '?'}"
+
+
+def _spills(artifact: Artifact) -> int | None:
+    """All of the stack, unless the kernel keeps variables of its own there."""
+    stack = next(f.stack for f in cubins.functions(artifact.cubin) if f.symbol == artifact.symbol)
+    return stack if not stack or b".local " not in artifact.ptx else None
+
+
+def _refusal(kernel: Any, error: Exception) -> BuildError:
+    if isinstance(error, BuildError):
+        return error
+    code = kernel.py_func.__code__
+    line = _line(error, code.co_filename) or code.co_firstlineno
+    return BuildError(
+        f"Numba refused {kernel.py_func.__name__}:\n{type(error).__name__}: {error}",
+        where=f"{code.co_filename}:{line}",
+        fix="mend the source at the line named above",
+    )
+
+
+def _line(error: Exception, file: str) -> int | None:
+    """Where in the file Numba was: its words name the innermost line first, but not every error says where. Then it is
+    the last statement or constraint that one of its own functions held when it gave up."""
+    for said, line in _PLACE.findall(str(error)):
+        if said == file:
+            return int(line)
+    found, at = None, error.__traceback__
+    while at is not None:
+        for held in at.tb_frame.f_locals.values():
+            loc: Any = getattr(held, "loc", None)
+            if getattr(loc, "filename", "") == file:
+                found = int(loc.line)
+        at = at.tb_next
+    return found

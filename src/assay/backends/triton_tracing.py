@@ -1,0 +1,190 @@
+"""Triton's own launch path with a stand-in for the driver: the binder, the specialization and the compiler are
+Triton's, the target is the one asked for, and nothing is launched."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from assay import host
+from assay.artifact import Artifact
+from assay.backends.base import Launch
+from assay.backends.nvrtc import describe
+from assay.errors import BuildError, UsageError
+from assay.isa import cubin as cubins
+from assay.target import Target
+
+_IR = ("ttir", "ttgir", "llir")
+_OPTIONS: dict[str, Any] = {"num_warps": None, "num_stages": None, "num_ctas": 1, "maxnreg": None}
+"""Launch options that belong into an instance's name, each with the value at which it is left out."""
+
+
+class _Driver:
+    """What the launch path asks of a driver before anything is loaded."""
+
+    def __init__(self, target: Target) -> None:
+        from triton.backends.compiler import GPUTarget
+
+        major, minor = target.capability
+        self._target = GPUTarget("cuda", 10 * major + minor, 32)
+        self.device = f"assay: {target}"
+        """A name no real device has: Triton keeps compiled kernels by device."""
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+    def get_current_device(self) -> str:
+        return self.device
+
+    def get_current_stream(self, device: object) -> int:
+        return 0
+
+
+@contextlib.contextmanager
+def recording(target: Target) -> Iterator[list[Launch]]:
+    """While open, launches of Triton kernels are built for `target` and listed. Tensors may be on any device; only
+    their dtypes and the alignment of their data pointers matter."""
+    from triton import knobs
+    from triton.runtime import driver
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.jit import JITFunction
+
+    if knobs.runtime.interpret:
+        raise UsageError("Triton's interpreter compiles nothing", fix="build in a worker of mode native")
+    launches: list[Launch] = []
+    ours, active = _Driver(target), driver._active
+    run, tune = JITFunction.run, Autotuner.run
+    choices = [0]
+
+    def build(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        try:
+            with _compiling(self):
+                kernel = run(self, *args, grid=grid, warmup=True, **kwargs)  # a warm-up: all but the launch
+                if callable(grid):
+                    *_, binder = self.device_caches[ours.device]
+                    grid = grid(binder(*args, **kwargs)[0])
+        finally:
+            self.device_caches.pop(ours.device, None)
+        if 0 not in grid:
+            launches.append(_launch(kernel, tuple(grid), choices[0]))
+        return kernel
+
+    def choose(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """Which configuration is fastest, only a GPU can say: take the first, and let the name tell."""
+        every, self.nargs = self.configs, dict(zip(self.arg_names, args, strict=False))
+        self.configs, choices[0] = self.prune_configs(kwargs)[:1], len(every)
+        try:
+            return tune(self, *args, **kwargs)
+        finally:
+            self.configs, choices[0] = every, 0
+
+    JITFunction.run, Autotuner.run = build, choose
+    driver.set_active(ours)
+    try:
+        yield launches
+    finally:
+        JITFunction.run, Autotuner.run = run, tune
+        driver.set_active(active)
+
+
+@contextlib.contextmanager
+def _compiling(function: Any) -> Iterator[None]:
+    """Triton's cache knows a kernel by its text, not by its file, whose name is in the line table: one cache per file.
+    What it prints of a failure is in the error too."""
+    from triton import knobs
+
+    file = function.fn.__code__.co_filename
+    with knobs.cache.scope(), contextlib.redirect_stdout(io.StringIO()):
+        knobs.cache.dir = str(host.cache_folder() / "triton" / hashlib.sha256(file.encode()).hexdigest()[:16])
+        try:
+            yield
+        except Exception as error:
+            raise _refusal(function, error) from error
+
+
+def _refusal(function: Any, error: Exception) -> BuildError:
+    """The compiler's words, at the line of the innermost function it was in."""
+    from triton.compiler.errors import CompilationError
+    from triton.runtime.jit import get_jit_fn_file_line
+
+    where, line, said = function, 1, f"{type(error).__name__}: {error}"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, CompilationError):
+            said = str(cause)
+            if found := next((f for f in _called(function) if f.src == cause.src), None):
+                where, line = found, getattr(cause.node, "lineno", 1)
+        cause = cause.__cause__
+    file, first = get_jit_fn_file_line(where)
+    return BuildError(
+        f"Triton refused {function.__name__}:\n{said}",
+        where=f"{file}:{first + line - 1}",
+        fix="mend the source at the line named above",
+    )
+
+
+def _called(function: Any) -> list[Any]:
+    """A Triton function and those it calls by name, and so on."""
+    from triton.runtime.jit import JITFunction
+
+    found = [function]
+    for caller in found:
+        names = inspect.getclosurevars(caller.fn)
+        for value in (*names.globals.values(), *names.nonlocals.values()):
+            if isinstance(value, JITFunction) and not any(value is f for f in found):
+                found.append(value)
+    return found
+
+
+def _launch(kernel: Any, grid: tuple[int, ...], choices: int) -> Launch:
+    held = kernel.metadata
+    grid = (grid[0] * held.num_ctas, *grid[1:])  # CUDA's grid counts blocks, Triton's counts clusters
+    return Launch(_artifact(kernel, choices), grid, (held.num_warps * held.warp_size,), held.shared)
+
+
+def _artifact(kernel: Any, choices: int) -> Artifact:
+    import triton
+    from triton.backends.nvidia.compiler import get_ptxas
+
+    ptx, cubin = kernel.asm["ptx"].encode(), kernel.asm["cubin"]
+    named = re.search(rb"^\.target\s+(sm_\w+)", ptx, re.MULTILINE)
+    assert named is not None
+    artifact = describe(
+        _name(kernel, choices),
+        kernel.metadata.name,
+        Target(named[1].decode()),  # Triton builds sm_90 as sm_90a
+        f"triton {triton.__version__}, ptxas {get_ptxas(kernel.metadata.target.arch).version}",
+        ptx,
+        cubin,
+        kernel.src.fn.cache_key[:16],
+    )
+    return replace(artifact, spills=_spills(artifact), ir={k: kernel.asm[k] for k in _IR if k in kernel.asm})
+
+
+def _spills(artifact: Artifact) -> int | None:
+    """All of the stack, unless the kernel keeps variables of its own there."""
+    stack = next(f.stack for f in cubins.functions(artifact.cubin) if f.symbol == artifact.symbol)
+    return stack if not stack or b".local " not in artifact.ptx else None
+
+
+def _name(kernel: Any, choices: int) -> str:
+    """The instance with its specialization, in the words of Triton's ahead-of-time compiler: `*fp32:16` is a pointer
+    and `i32:16` a number known to be divisible by 16, `n=1` a value known to be 1."""
+    source, parts = kernel.src, []
+    for index, (name, kind) in enumerate(source.signature.items()):
+        if kind == "constexpr":
+            parts.append(f"{name}={source.constants.get((index,))}")
+        else:
+            facts = dict(source.attrs.get((index,), ()))
+            parts.append(f"{name}: {kind}" + (f":{facts['tt.divisibility']}" if "tt.divisibility" in facts else ""))
+    for option, usual in _OPTIONS.items():
+        if (value := getattr(kernel.metadata, option)) != usual:
+            parts.append(f"{option}={value}")
+    tuned = f", the first of {choices} configurations to be tuned" if choices > 1 else ""
+    return f"{source.fn.__name__}[{', '.join(parts)}]{tuned}"

@@ -1,0 +1,312 @@
+"""`assay inspect`: what was it compiled to?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli import screen
+from assay.cli.check import AsJson, OneWorkload, OpName, Out
+
+if TYPE_CHECKING:
+    from assay.inspect import Inspection, Options
+    from assay.record import Record
+
+What = Annotated[
+    list[str], typer.Argument(help="Kernels (gelu/triton, 'gelu/*'), or files (my.py, my.cu, .ptx, .cubin, …).")
+]
+Targets = Annotated[str, typer.Option("--target", help="What to build for: sm_80,sm_90,sm_100.")]
+DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
+Brief = Annotated[bool, typer.Option("--summary", help="Without the instructions.")]
+Csv = Annotated[Path | None, typer.Option("--csv", help="The instructions as CSV, into this file.")]
+Parquet = Annotated[Path | None, typer.Option("--parquet", help="The instructions as Parquet, into this file.")]
+
+
+Html = Annotated[Path | None, typer.Option("--html", help="A page with linked panes: source, IR, PTX, SASS.")]
+Diff = Annotated[bool, typer.Option("--diff", help="What changed from the first kernel to the second.")]
+Across = Annotated[bool, typer.Option("--across", help="All kernels named, side by side: gelu in every language.")]
+Steps = Annotated[bool, typer.Option("--phases", help="nvcc's own steps for .cu files, each run, timed and kept.")]
+Keep = Annotated[Path, typer.Option("--keep", help="With --phases: where everything is kept.")]
+
+
+def inspect(
+    what: What,
+    target: Targets = "sm_90",
+    dtype: DTypes = "",
+    workload: OneWorkload = "",
+    op: OpName = None,
+    summary: Brief = False,
+    diff: Diff = False,
+    across: Across = False,
+    phases: Steps = False,
+    keep: Keep = Path("assay-phases"),
+    html: Html = None,
+    csv: Csv = None,
+    parquet: Parquet = None,
+    json: AsJson = False,
+    out: Out = None,
+) -> None:
+    """What was it compiled to? Every instruction with its source line, PTX line, control code, pipe and registers."""
+    from assay.inspect import Options
+
+    options = Options(tuple(filter(None, target.split(","))), tuple(filter(None, dtype.split(","))), workload, op)
+    if phases:
+        records = _phases(what, options, keep, json)
+    else:
+        found = _gathered(what, options, json, quiet=diff or across, brief=summary or html is not None)
+        records = [one.record for one in found]
+        if diff:
+            records = [_differ(found, json)]
+        elif across and not json:
+            _side_by_side(records)
+        if html:
+            _page(found, html)
+    for file, write in ((csv, "csv"), (parquet, "parquet")):
+        if file:
+            export(records, file, write)
+    if out:
+        screen.write_document(records, out, verb="inspect")
+    if json:
+        screen.write_document(records, verb="inspect")
+    elif written := [str(f) for f in (html, csv, parquet, out) if f]:
+        screen.console().print("written: " + ", ".join(written))
+    sys.exit(screen.exit_code(records, False, False))
+
+
+def _gathered(what: list[str], options: Options, json: bool, quiet: bool, brief: bool) -> list[Inspection]:
+    from assay.inspect import inspections
+
+    found: list[Inspection] = []
+    with screen.progress(0, "building", quiet=json) as tick:
+        for one in inspections(what, options, lambda doing: tick(doing, len(found))):
+            found.append(one)
+            if not json and not quiet:
+                show(one, brief)
+    return found
+
+
+def _differ(found: list[Inspection], json: bool) -> Record:
+    from rich.table import Table
+
+    from assay.errors import UsageError
+    from assay.inspect.diff import record
+
+    built = [one for one in found if one.table]
+    for one in (o for o in found if not o.table):
+        screen.console(stderr=True).print(f"{one.record.kernel}: {one.record.reason}")
+    if len(built) != 2:
+        raise UsageError(f"{len(built)} kernels to compare", fix="name two: assay inspect conv2d/cuda gelu/cuda --diff")
+    told, changes = record(*built)
+    if not json:
+        terminal = screen.console()
+        terminal.print(told.reason, soft_wrap=True)
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in ("", built[0].record.kernel, "line", built[1].record.kernel, "line"):
+            table.add_column(column, overflow="fold")
+        for kind, old, new in changes:
+            table.add_row(kind, *_half(old), *_half(new))
+        if table.row_count:
+            terminal.print(table)
+    return told
+
+
+def _half(row: Any) -> tuple[str, str]:
+    from rich.markup import escape
+
+    return (escape(row.text), str(row.source_line or "")) if row else ("", "")
+
+
+def _side_by_side(records: list[Record]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    columns = ("kernel", "dtype", "target", "code", "registers", "occupancy", "global loads", "stores", "fused", "mufu")
+    for column in columns:
+        table.add_column(column, justify="left" if column in columns[:3] else "right")
+    for r in (r for r in records if r.instructions):
+        s = r.evidence["summary"]
+        share = s["occupancy"].get("share")
+        wide = [", ".join(f"{n}×{w}" for w, n in s["widths"].get(f"global {k}", {}).items()) for k in ("load", "store")]
+        dtype = r.workload.rpartition("dtype=")[2].partition(",")[0]
+        table.add_row(
+            r.kernel, dtype, r.evidence["target"], str(s["instructions"]), str(s["registers"]),
+            f"{share:.0%}" if share is not None else "", *wide, str(s["multiply_add"]["fused"]),
+            str(s["mix"].get("xu", 0)),
+        )  # fmt: skip
+    screen.console().print(table)
+    left = [r for r in records if not r.instructions]
+    for r in (r for r in left if str(r.status) != "skipped"):
+        screen.console().print(f"{screen.status_text(str(r.status))}  {r.kernel}: {r.reason}", soft_wrap=True)
+    if skipped := [r.kernel for r in left if str(r.status) == "skipped"]:
+        screen.console().print(f"no machine code of a GPU: {', '.join(skipped)}", style="dim", soft_wrap=True)
+
+
+def _phases(what: list[str], options: Options, keep: Path, json: bool) -> list[Record]:
+    import os
+
+    from rich.table import Table
+
+    from assay.inspect.phases import many
+    from assay.inspect.steps import record
+    from assay.target import target
+
+    files, targets = [Path(w) for w in what], [target(t) for t in options.targets]
+    records = []
+    with screen.progress(len(files) * len(targets), "compiling", quiet=json) as tick:
+        for build in many(files, targets, keep, os.cpu_count() or 1, tick):
+            records.append(record(build, options.run))
+            if json:
+                continue
+            terminal = screen.console()
+            terminal.print(f"[bold]{build.file}[/]  {build.target}  {records[-1].reason}", soft_wrap=True)
+            table = Table(box=None, pad_edge=False, header_style="bold")
+            for column in ("step", "time", "reads", "writes"):
+                table.add_column(column, justify="right" if column == "time" else "left", overflow="fold")
+            for step in build.steps:
+                here = [Path(f.path).name for f in step.reads if Path(f.path).name.startswith(build.file.stem + ".")]
+                others = len(step.reads) - len(here)
+                own = [*here, f"+ {others} headers"] if others else here
+                took = f"{step.seconds * 1e3:.0f} ms" if step.seconds is not None else ""
+                table.add_row(step.name, took, " ".join(own), " ".join(Path(f.path).name for f in step.writes))
+            terminal.print(table)
+    if not json:
+        screen.console().print(f"kept: {keep}/ ; replay.sh in each folder runs the steps one by one")
+    return records
+
+
+def _page(found: list[Inspection], out: Path) -> None:
+    from assay.report.code import write
+    from assay.report.inspected import code
+
+    timed = _timed()
+    write([code(one, timed) for one in found if one.table], out)
+
+
+def _timed() -> list[Record]:
+    """What bench has recorded, if anything: numbers of the very same code stand beside it."""
+    from assay.errors import AssayError
+    from assay.store import open_store
+
+    try:
+        with open_store(create=False) as store:
+            return list(store.records(verb="bench"))
+    except AssayError:
+        return []
+
+
+def export(records: list[Record], file: Path, kind: str) -> None:
+    """One table for all kernels: the kernel, dtype and target before each row's own columns."""
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    rows = [
+        {"kernel": r.kernel, "workload": r.workload, "target": r.evidence["target"], "symbol": r.evidence["symbol"]}
+        | {k: _flat(v) for k, v in row.items()}
+        for r in records
+        for row in r.instructions or ()
+    ]
+    table = pyarrow.Table.from_pylist(rows)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "csv":
+        csv.write_csv(table, file)
+    else:
+        parquet.write_table(table, file)
+
+
+def _flat(value: Any) -> Any:
+    """Lists as text: a column holds one thing."""
+    if isinstance(value, list | tuple):
+        return " ".join(":".join(map(str, v)) if isinstance(v, list | tuple) else str(v) for v in value)
+    return value
+
+
+def show(one: Inspection, brief: bool) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    terminal = screen.console()
+    record = one.record
+    if not record.instructions:
+        terminal.print(f"{screen.status_text(str(record.status))}  {record.kernel}: {escape(record.reason)}")
+        return
+    e = record.evidence
+    terminal.print(
+        f"[bold]{record.kernel}[/]  {record.workload}  {e['target']}  {escape(e['name'])}  [dim]{e['compiler']}[/]",
+        soft_wrap=True,
+    )
+    about = Table(box=None, show_header=False, pad_edge=False)
+    about.add_column(style="dim", no_wrap=True)
+    about.add_column()
+    for label, text in facts(e["summary"], e.get("launch")):
+        about.add_row(label, escape(text))
+    terminal.print(about)
+    for line in e["unavailable"]:
+        terminal.print(f"unavailable  {line}", style="yellow")
+    if not brief:
+        terminal.print(_instructions(record))
+    terminal.print()
+
+
+def facts(s: dict[str, Any], launch: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """A summary, line by line."""
+    shared = s["shared"]
+    lines = [("code", f"{s['instructions']} instructions: " + ", ".join(f"{n} {p}" for p, n in s["mix"].items()))]
+    spilled = s["spills"]
+    lines.append((
+        "resources",
+        f"{s['registers']} registers, {shared['static']} + {shared['dynamic']} bytes of shared memory, "
+        + (f"{spilled['stores']} bytes spilled" if spilled["stores"] or spilled["loads"] else "no spills"),
+    ))  # fmt: skip
+    if launch:
+        lines.append(("launch", f"grid {tuple(launch['grid'])}, block {tuple(launch['block'])}"))
+    o = s["occupancy"]
+    if "share" in o:
+        lift = f"; {o['lift']}" if o["lift"] else ""
+        lines.append(
+            (
+                "occupancy",
+                f"{o['share']:.0%}: {o['blocks']} blocks, {o['warps']} warps; limit: {', '.join(o['limits'])}{lift}",
+            )
+        )
+    elif "by_block" in o:
+        told = ", ".join(f"{b['block']}: {b['share']:.0%}" for b in o["by_block"])
+        lines.append(("occupancy", f"by threads a block: {told}"))
+    widths = "; ".join(
+        f"{kind} " + ", ".join(f"{n} × {w} bits" for w, n in c.items()) for kind, c in s["widths"].items()
+    )
+    lines.append(("memory", widths or "none"))
+    m = s["multiply_add"]
+    lines.append(("multiply-add", f"{m['fused']} fused, {m['multiplies']} multiplies and {m['adds']} adds apart"))
+    lines.append(("predicated", f"{s['predicated']:.0%}"))
+    for loop in s["loops"]:
+        copies = f", about {loop['copies']} copies" if loop["copies"] > 1 else ""
+        at = f" at line {loop['line']}" if loop["line"] else ""
+        size = f"{loop['instructions']} instructions{at}, depth {loop['depth']}"
+        lines.append(("loop", f"{size}{copies}, {loop['cycles']} cycles to issue"))
+    return lines
+
+
+def _instructions(record: Record) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("address", "stall", "wait", "set", "pipe", "live", "instruction", "line", "ptx"):
+        table.add_column(column, justify="right" if column in ("address", "stall", "live", "line", "ptx") else "left",
+                         no_wrap=True)  # fmt: skip
+    last = None
+    for row in record.instructions or ():
+        if row["block"] != last and last is not None:
+            table.add_section()
+        last = row["block"]
+        sets = [f"w{row['write_barrier']}"] if row["write_barrier"] is not None else []
+        sets += [f"r{row['read_barrier']}"] if row["read_barrier"] is not None else []
+        table.add_row(
+            f"{row['address']:04x}", str(row["stall"]), "".join(map(str, row["waits"])), " ".join(sets), row["pipe"],
+            "" if row["live_registers"] is None else str(row["live_registers"]),
+            escape("  " * row["loop_depth"] + row["text"]), str(row["source_line"] or ""), str(row["ptx_line"] or ""),
+        )  # fmt: skip
+    return table

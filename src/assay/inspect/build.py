@@ -1,0 +1,151 @@
+"""From a kernel and a workload to everything it would launch, built for any target, with no GPU."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from assay.artifact import Artifact
+from assay.backends import Level, here
+from assay.backends.base import Launch
+from assay.dtype import dtype
+from assay.errors import AssayError, BuildError, SourceError, UsageError
+from assay.kernel import Kernel
+from assay.op import Op
+from assay.target import Target
+from assay.worker import Pool, WorkerLost
+from assay.workload import Workload
+
+LANGUAGES = ("cuda", "cupy", "triton", "numba")
+"""Whose kernels become machine code for a GPU that can be looked at without running it."""
+_STRIDE_GAP = 3
+"""Elements between the rows of a strided input, as in a check."""
+_LINE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\): (?:catastrophic )?error", re.MULTILINE)
+"""How NVRTC and nvcc name the place of an error."""
+
+
+def launches(
+    kernel: Kernel,
+    op: Op,
+    workload: Workload,
+    target: Target,
+    pool: Pool,
+    parameters: Mapping[str, Any] | None = None,
+) -> list[Launch]:
+    """What the kernel would launch on the workload, in order, with PTX, cubin and intermediate code; empty where it
+    would launch nothing. `parameters` are tunables that are not at their defaults."""
+    _refuse(kernel, target)
+    asked = _question(kernel, op, workload, parameters or {}) | {"do": "compile", "target": str(target)}
+    try:
+        worker = pool.worker(kernel.address.backend, "native")
+        try:
+            answer = worker.ask(asked)
+            if "error" in answer:
+                raise _error(answer["error"])
+            size = sum(sum(told["parts"].values()) for told in answer["launches"])
+            return list(_read(answer["launches"], worker.memory(size)))
+        finally:
+            worker.close()
+    except WorkerLost as lost:
+        raise BuildError(f"the build ended without an answer: {lost.detail}", where=str(kernel.file or "")) from None
+
+
+def _refuse(kernel: Kernel, target: Target) -> None:
+    language = kernel.address.backend
+    if language not in LANGUAGES:
+        raise UsageError(
+            f"{kernel} cannot be inspected: {language} is no language whose machine code is Assay's to build",
+            fix=f"these can be inspected: {', '.join(LANGUAGES)}",
+        )
+    if not target.name.startswith("sm_"):
+        raise UsageError(f"{kernel} is not built for {target}", fix="a GPU architecture such as sm_80, sm_90, sm_100")
+    found = here(kernel)
+    if found.level is Level.MISSING:
+        raise AssayError(f"{kernel} cannot be built: {found.reason}", fix=found.fix)
+
+
+def _question(kernel: Kernel, op: Op, workload: Workload, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The kernel and where its tensors would lie, as a check or a measurement of it has them."""
+    present, derived = op.present(workload), kernel.file is None or bool(kernel.launches)
+    wanted = {
+        n: t for n, t in op.outputs.items() if derived or n in kernel.parameters or (kernel.returns and not t.optional)
+    }
+    return {
+        "kernel": {
+            "address": kernel.name,
+            "file": str(kernel.file) if kernel.file else "",
+            "function": kernel.function,
+            "line": kernel.line,
+            "parameters": kernel.parameters,
+            "returns": kernel.returns,
+            "launches": kernel.launches,
+        },
+        "op": op.name,
+        "op_file": op.source,
+        "dtype": workload.dtype.name,
+        "mode": "native",
+        "parameters": dict(parameters),
+        "inputs": [
+            _tensor(n, t.dtype_in(workload).name, op.shape(t, workload), workload.offset, n in workload.strided)
+            for n, t in present.items()
+        ],
+        "outputs": [
+            _tensor(n, t.dtype_in(workload).name, op.shape(t, workload), workload.offset) for n, t in wanted.items()
+        ],
+        "scratch": [
+            _tensor(n, number, tuple(op.size(d, workload) for d in dims))
+            for n, (number, *dims) in kernel.scratch.items()
+        ],
+        "present": list(present),
+        "attributes": dict(workload.attributes),
+        "axes": {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}},
+    }
+
+
+def _tensor(name: str, number: str, shape: tuple[int, ...], offset: int = 0, strided: bool = False) -> dict[str, Any]:
+    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    if strided and len(shape) > 1:
+        strides = [math.prod(shape[i + 1 : -1]) * (shape[-1] + _STRIDE_GAP) for i in range(len(shape) - 1)] + [1]
+    return {
+        "name": name,
+        "dtype": dtype(number).torch_name,
+        "shape": list(shape),
+        "strides": strides,
+        "offset": offset,
+    }
+
+
+def _read(told: list[dict[str, Any]], memory: memoryview) -> Iterator[Launch]:
+    at = 0
+    for launch in told:
+        parts, a = {}, launch["artifact"]
+        for name, size in launch["parts"].items():
+            parts[name] = bytes(memory[at : at + size])
+            at += size
+        artifact = Artifact(
+            name=a["name"],
+            symbol=a["symbol"],
+            target=Target(a["target"]),
+            compiler=a["compiler"],
+            ptx=parts.pop("ptx"),
+            cubin=parts.pop("cubin"),
+            text_hash=a["text_hash"],
+            source_hash=a["source_hash"],
+            registers=a["registers"],
+            shared=a["shared"],
+            spills=a["spills"],
+            ir={name.removeprefix("ir."): data.decode() for name, data in parts.items()},
+        )
+        yield Launch(artifact, tuple(launch["grid"]), tuple(launch["block"]), launch["shared"])
+
+
+def _error(said: dict[str, Any]) -> AssayError:
+    """What the worker raised, at the line the toolchain names."""
+    kind = {"UsageError": UsageError, "SourceError": SourceError}.get(said["type"], BuildError)
+    what = said["what"] if said["ours"] else f"{said['type']}: {said['message']}"
+    where = said["where"]
+    if found := next((m for m in _LINE.finditer(what) if m["file"] == where), _LINE.search(what)):
+        where = f"{found['file']}:{found['line']}"
+    return kind(what, where=where, fix=said["fix"])

@@ -1,0 +1,138 @@
+"""What a bare file holds, told by its content: a cubin, a fatbin, a host object or program, PTX; and PTX assembled."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay import host
+from assay.errors import AssayError, BuildError, MalformedError, UsageError
+from assay.isa import cubin as cubins
+from assay.isa import fatbin
+from assay.target import Target
+
+GIVE = "give a cubin, a fatbin, a host object or program with GPU code, or PTX"
+INSTALL = "pip install nvidia-cuda-nvcc==13.0.88"
+LIMIT = 120.0
+"""Seconds that ptxas may take. A kernel takes milliseconds, a large library of them a minute."""
+
+_BEFORE = re.compile(rb"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_TARGET = re.compile(rb"^[ \t]*\.target[ \t]+(?:sm|compute)_(\d+[af]?)\b", re.MULTILINE)
+_DIRECTIVE = re.compile(rb"^[ \t]*\.(?:target|address_size|visible|entry|func)\b", re.MULTILINE)
+_COMPLAINT = re.compile(r", line (\d+); (?:error|fatal)")
+_HEAD = 1 << 16
+"""Bytes in which PTX must have shown itself."""
+
+
+@dataclass(frozen=True)
+class Code:
+    kind: str
+    """`cubin` or `ptx`."""
+    target: str
+    """`sm_90a` of a cubin, `compute_90` of PTX."""
+    data: bytes
+    origin: str
+    """The file, and which image in it."""
+    note: str = ""
+
+
+def code_in(path: Path) -> list[Code]:
+    """Every cubin and every PTX in the file, in its order; LTO-IR is left out, for only the linker can read it."""
+    data = _read(path)
+    try:
+        return _code(data, path.name)
+    except AssayError as problem:
+        raise type(problem)(problem.what, fix=problem.fix, where=problem.where or str(path)) from None
+
+
+def assemble(ptx: bytes, target: Target, where: str, limit: float = LIMIT) -> bytes:
+    """PTX → cubin, with line tables. `where` names the PTX in messages."""
+    tool = host.tool("ptxas")
+    if tool is None:
+        raise AssayError("ptxas is not here", fix=INSTALL)
+    if not target.name.startswith("sm_"):
+        raise UsageError(f"PTX cannot be assembled for {target}", fix="a GPU architecture such as sm_90")
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = Path(folder) / "code.ptx", Path(folder) / "code.cubin"
+        source.write_bytes(ptx)
+        command = [str(tool), f"-arch={target}", "-lineinfo", source.name, "-o", cubin.name]
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, errors="replace", timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise BuildError(
+                f"ptxas was still at work after {limit:g} s on {len(ptx) / 1e6:,.1f} MB of PTX",
+                where=where,
+                fix="give it less PTX at once (one kernel a file), or a longer limit",
+            ) from None
+        if done.returncode == 0 and cubin.exists():
+            return cubin.read_bytes()
+        said = (done.stderr + done.stdout).replace(source.name, where).strip()
+        line = _COMPLAINT.search(said)
+        raise BuildError(
+            said or f"ptxas ended with status {done.returncode} and said nothing",
+            where=f"{where}:{line[1]}" if line else where,
+            fix="mend the PTX at that line" if line and "Unsupported" not in said else _fix(said, target),
+        )
+
+
+def _fix(said: str, target: Target) -> str:
+    if "Unsupported .version" in said:
+        return "this PTX is newer than this ptxas: install the CUDA release that wrote it, or lower .version"
+    return f"is it whole, and does it fit {target}? its own .target says the least it needs"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder", fix=f"name a file in it; {GIVE}")
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is a device or a pipe", fix=GIVE)
+        return path.read_bytes()
+    except (OSError, ValueError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise UsageError(f"cannot read {path}: {why}", fix="is the path right, and may you read it?") from None
+
+
+def _code(data: bytes, name: str) -> list[Code]:
+    if not data:
+        raise MalformedError("the file is empty", fix=GIVE)
+    if data[:4] == b"\x7fELF" and data[18:20] == b"\xbe\0":
+        return [Code("cubin", str(cubins.target(data)), data, name)]
+    if data[:4] == b"\x7fELF" or fatbin.is_fatbin(data):
+        return _boxed(data, name)
+    if data[:8] == b"!<arch>\n":
+        raise MalformedError("a static library", fix="take its members out (ar x FILE) and give one of them")
+    return [_ptx(data, name)]
+
+
+def _boxed(data: bytes, name: str) -> list[Code]:
+    images = fatbin.images(data)
+    found = [
+        Code(
+            i.kind, i.target, i.data, f"{name}, image {number} of {len(images)}" + f" ({i.name})" * bool(i.name), i.note
+        )
+        for number, i in enumerate(images, 1)
+        if i.kind != "ltoir"
+    ]
+    if found:
+        return found
+    if images:
+        raise MalformedError(
+            "it holds only LTO-IR, which is no code yet", fix="link it first (nvcc -dlto), and give that"
+        )
+    raise MalformedError("it holds no GPU code", fix=GIVE)
+
+
+def _ptx(data: bytes, name: str) -> Code:
+    start = _BEFORE.match(data)
+    body = start.end() if start else 0
+    if data[body : body + 8] != b".version":
+        if b"\0" not in data[:_HEAD] and _DIRECTIVE.search(data, 0, _HEAD):
+            raise MalformedError("PTX without .version", fix="its first line must be .version, e.g. .version 8.0")
+        raise MalformedError("no GPU code that can be told by its content", fix=GIVE)
+    if (named := _TARGET.search(data, body, body + _HEAD)) is None:
+        raise MalformedError("PTX without .target", fix="its second line must be .target, e.g. .target sm_90")
+    return Code("ptx", f"compute_{named[1].decode()}", data.rstrip(b"\0"), name)

@@ -1,0 +1,268 @@
+"""What differs between two kernels, instruction by instruction: registers renamed, order changed, work more or less."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from assay.inspect.row import Row
+from assay.record import Record
+
+if TYPE_CHECKING:
+    from assay.inspect.verb import Inspection
+
+_REGISTER = re.compile(r"\b(UR|UP|R|P|B|SB)(\d+)\b")
+_LABEL = re.compile(r"`\([^)]*\)")
+_REUSE = re.compile(r"\.reuse\b")
+_Shape = tuple[str, ...]
+
+
+class Kind(StrEnum):
+    SAME = "same"
+    RENAMED = "renamed"
+    """The same but for registers, each used as the other's."""
+    RESCHEDULED = "rescheduled"
+    """The same but for its control code."""
+    CHANGED = "changed"
+    """The same opcode with other modifiers or immediates."""
+    REWIRED = "rewired"
+    """The same instruction, on values that come from elsewhere."""
+    MOVED = "moved"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+@dataclass(frozen=True)
+class Pair:
+    kind: Kind
+    old: Row | None
+    new: Row | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    pairs: tuple[Pair, ...]
+    """In the new one's order; what was removed where it stood."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(Counter(str(p.kind) for p in self.pairs))
+
+    @property
+    def equal(self) -> bool:
+        """The same work in the same order; registers and control codes aside."""
+        return all(p.kind in (Kind.SAME, Kind.RENAMED, Kind.RESCHEDULED) for p in self.pairs)
+
+
+def difference(old: Sequence[Row], new: Sequence[Row]) -> Difference:
+    pairs = list(_with_moves(list(_aligned(old, new))))
+    partner = {o.address: n.address for o, n, _ in pairs if o and n}
+    return Difference(tuple(_judged(pairs, partner, _Values(old), _Values(new))))
+
+
+def shape(row: Row) -> _Shape:
+    """An instruction without the names of its registers and labels."""
+    text = _LABEL.sub("L", _REUSE.sub("", row.text))
+    return tuple(_REGISTER.sub(r"\1", text).split())
+
+
+def _aligned(old: Sequence[Row], new: Sequence[Row]) -> Iterator[tuple[Row | None, Row | None]]:
+    matcher = SequenceMatcher(None, [shape(r) for r in old], [shape(r) for r in new], autojunk=False)
+    for what, a, b, c, d in matcher.get_opcodes():
+        if what == "equal":
+            yield from zip(old[a:b], new[c:d], strict=True)
+        else:
+            yield from _replaced(old[a:b], new[c:d])
+
+
+def _replaced(old: Sequence[Row], new: Sequence[Row]) -> Iterator[tuple[Row | None, Row | None]]:
+    """Inside a stretch that differs, instructions of the same opcode still belong together."""
+    before, after = ([r.opcode.split(".")[0] for r in side] for side in (old, new))
+    for what, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if what == "equal":
+            yield from zip(old[a:b], new[c:d], strict=True)
+        else:
+            yield from ((r, None) for r in old[a:b])
+            yield from ((None, r) for r in new[c:d])
+
+
+def _with_moves(pairs: list[tuple[Row | None, Row | None]]) -> Iterator[tuple[Row | None, Row | None, bool]]:
+    """What is gone in one place and stands in another has moved."""
+    gone: dict[_Shape, list[int]] = {}
+    for at, (old, new) in enumerate(pairs):
+        if old and not new:
+            gone.setdefault(shape(old), []).append(at)
+    taken: set[int] = set()
+    found: dict[int, Row] = {}
+    for at, (old, new) in enumerate(pairs):
+        if new and not old and gone.get(shape(new)):
+            origin = gone[shape(new)].pop(0)
+            taken.add(origin)
+            found[at] = pairs[origin][0]  # type: ignore[assignment]
+    for at, (old, new) in enumerate(pairs):
+        if at in taken:
+            continue
+        yield (found[at], new, True) if at in found else (old, new, False)
+
+
+class _Values:
+    """Where the values in a kernel's registers come from, in order of address; loops are not followed."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.origins: dict[int, list[int | None]] = {}
+        """Address of an instruction → for each register in its text the address of the one above that wrote it last."""
+        self.number: dict[int, int] = {}
+        """Address → equal for instructions that compute the same from the same."""
+        written: dict[str, int] = {}
+        for row in rows:
+            fresh, names = _written(row), _registers(row.text)
+            found = [
+                None if name in fresh and names.index(name) == at else written.get(name)
+                for at, name in enumerate(names)
+            ]
+            self.origins[row.address] = found
+            self.number[row.address] = hash((shape(row), tuple(self.number.get(o or -1) for o in found)))
+            written |= dict.fromkeys(fresh, row.address)
+
+
+def _judged(
+    pairs: Sequence[tuple[Row | None, Row | None, bool]], partner: dict[int, int], before: _Values, after: _Values
+) -> Iterator[Pair]:
+    """A register may have another name as long as it holds the same value."""
+    paired = set(partner.values())
+
+    def other(a: int | None, b: int | None) -> bool:
+        """Do two reads see different values? Not if a writer is gone or new: that is told of the writer."""
+        if a is None or b is None:
+            return a in partner if a is not None else b in paired if b is not None else False
+        same = partner.get(a) == b or before.number[a] == after.number[b]
+        return not same and a in partner and b in paired
+
+    for old, new, moved in pairs:
+        if old is None or new is None:
+            yield Pair(Kind.REMOVED if new is None else Kind.ADDED, old, new)
+        elif shape(old) != shape(new):
+            yield Pair(Kind.CHANGED, old, new)
+        elif moved:
+            yield Pair(Kind.MOVED, old, new)
+        elif any(other(a, b) for a, b in zip(before.origins[old.address], after.origins[new.address], strict=True)):
+            yield Pair(Kind.REWIRED, old, new)
+        elif _registers(old.text) != _registers(new.text):
+            yield Pair(Kind.RENAMED, old, new)
+        else:
+            yield Pair(Kind.SAME if _control(old) == _control(new) else Kind.RESCHEDULED, old, new)
+
+
+def _registers(text: str) -> list[str]:
+    return ["".join(m) for m in _REGISTER.findall(_LABEL.sub("", text))]
+
+
+def _control(row: Row) -> tuple[Any, ...]:
+    return row.stall, row.may_yield, row.write_barrier, row.read_barrier, row.waits, row.reuse
+
+
+def _written(row: Row) -> list[str]:
+    """Registers that it defines, as far as its text says: the first operand, and predicates beside it."""
+    name, *modifiers = row.opcode.split(".")
+    if not row.operands or name.startswith(("ST", "RED", "BAR", "BRA", "EXIT", "BSSY", "BSYNC")):
+        return []
+    first = row.operands[0]
+    found = _registers(first)[:1] if not first.startswith(("[", "desc")) else []
+    if found and (match := re.fullmatch(r"(UR|R)(\d+)", found[0])):
+        found = [f"{match[1]}{int(match[2]) + i}" for i in range(_count(name, modifiers, row.width))]
+    if name.endswith("SETP") or name in ("PLOP3", "IADD3", "IMAD", "LEA", "SHFL", "VOTE", "VOTEU"):
+        found += [r for o in row.operands[1:2] for r in _registers(o) if r.lstrip("U").startswith("P")]
+    return found
+
+
+def _count(name: str, modifiers: Sequence[str], width: int | None) -> int:
+    """How many registers a result takes."""
+    if width:
+        return max(1, width // 32)
+    if name in ("HMMA", "IMMA", "QMMA"):
+        return 4
+    return (
+        2
+        if "WIDE" in modifiers or "64" in modifiers or name[0] == "D" or (name == "CS2R" and "32" not in modifiers)
+        else 1
+    )
+
+
+def record(old: Inspection, new: Inspection) -> tuple[Record, list[tuple[str, Row | None, Row | None]]]:
+    """The difference of two kernels as a record, and the pairs that differ."""
+    assert old.table and new.table
+    found = difference(old.table.rows, new.table.rows)
+    names = (old.record.kernel, new.record.kernel)
+    summaries = [one.record.evidence["summary"] for one in (old, new)]
+    changes = [(str(p.kind), p.old, p.new) for p in found.pairs if p.kind not in _QUIET]
+    evidence = {
+        "counts": found.counts, "equal": found.equal, "summaries": summaries,
+        "changes": [
+            {"kind": kind, "old": a and {"address": a.address, "text": a.text, "line": a.source_line},
+             "new": b and {"address": b.address, "text": b.text, "line": b.source_line}}
+            for kind, a, b in changes
+        ],
+    }  # fmt: skip
+    reason = told(found, summaries[0], summaries[1], names)
+    whole = replace(
+        new.record, kernel=" → ".join(names), reason=reason, evidence=evidence, instructions=None, artifacts=[]
+    )
+    return whole, changes
+
+
+_QUIET = (Kind.SAME, Kind.RENAMED, Kind.RESCHEDULED)
+
+
+def told(found: Difference, old: dict[str, Any], new: dict[str, Any], names: tuple[str, str]) -> str:
+    """In plain words: what changed from the one to the other. `old` and `new` are the summaries of records."""
+    counts = found.counts
+    if found.equal:
+        renamed, again = counts.get("renamed", 0), counts.get("rescheduled", 0)
+        but = [f"{renamed} with other registers"] if renamed else []
+        but += [f"{again} with other control codes"] if again else []
+        return f"{names[0]} and {names[1]} are the same {old['instructions']} instructions" + (
+            f", {' and '.join(but)}." if but else ", to the last bit of their control codes."
+        )
+    sentences = [
+        f"{names[1]} has {new['instructions']} instructions where {names[0]} has {old['instructions']}: "
+        + ", ".join(f"{counts[k]} {k}" for k in ("added", "removed", "changed", "moved", "rewired") if counts.get(k))
+        + "."
+    ]
+    mix = _delta(old["mix"], new["mix"])
+    if mix:
+        sentences.append(f"By pipe: {mix}.")
+    opcodes = Counter(p.new.opcode.split(".")[0] for p in found.pairs if p.kind is Kind.ADDED and p.new)
+    opcodes.subtract(p.old.opcode.split(".")[0] for p in found.pairs if p.kind is Kind.REMOVED and p.old)
+    if some := ", ".join(f"{n:+d} {name}" for name, n in sorted(opcodes.items(), key=lambda i: -abs(i[1]))[:6] if n):
+        sentences.append(f"Most of it: {some}.")
+    for label, key in (("Registers", "registers"), ("Spilled bytes", "spills")):
+        if old[key] != new[key]:
+            sentences.append(f"{label}: {_shown(old[key])} before, {_shown(new[key])} now.")
+    for kind in dict.fromkeys((*old["widths"], *new["widths"])):
+        before, after = old["widths"].get(kind, {}), new["widths"].get(kind, {})
+        if before != after and not kind.startswith("constant"):
+            sentences.append(f"Bits of each {kind}: {_wide(before)} before, {_wide(after)} now.")
+    shares = [s["occupancy"].get("share") for s in (old, new)]
+    if None not in shares and shares[0] != shares[1]:
+        sentences.append(f"Occupancy: {shares[0]:.0%} before, {shares[1]:.0%} now.")
+    return " ".join(sentences)
+
+
+def _delta(old: dict[str, int], new: dict[str, int]) -> str:
+    changes = {k: new.get(k, 0) - old.get(k, 0) for k in dict.fromkeys((*old, *new))}
+    return ", ".join(f"{n:+d} {k}" for k, n in changes.items() if n)
+
+
+def _wide(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} × {width}" for width, n in counts.items()) or "none"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_shown(v)}" for k, v in value.items()) or "none"
+    return str(value)

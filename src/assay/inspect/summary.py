@@ -1,0 +1,113 @@
+"""What follows from the table of a kernel: resources, occupancy, mix, widths, loops, cycles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from assay.inspect.occupancy import occupancy
+from assay.inspect.occupancy import table as over_blocks
+from assay.inspect.row import Row
+from assay.inspect.table import Table
+from assay.isa.chips import chip
+from assay.isa.cubin import Function
+from assay.target import Target
+
+ASSUMPTIONS = (
+    "cycles: the stall counts of the control codes, one warp alone, every load and barrier answered at once",
+    "copies: how often the same memory access, special function or matrix product stands in a loop's body",
+)
+
+
+def summary(table: Table, function: Function, target: Target, block: int | None, dynamic_shared: int) -> dict[str, Any]:
+    """Everything a record keeps beside the instructions. `block`: threads, where a launch says so."""
+    rows = table.rows
+    return {
+        "instructions": len(rows),
+        "registers": function.registers,
+        "stack": function.stack,
+        "spills": spills(rows),
+        "shared": {"static": function.shared, "dynamic": dynamic_shared},
+        "live_registers": max((r.live_registers or 0 for r in rows), default=0) if table.live else None,
+        "occupancy": _occupancy(function, target, block, dynamic_shared),
+        "mix": dict(Counter(r.pipe for r in rows).most_common()),
+        "widths": widths(rows),
+        "multiply_add": _multiply_add(rows),
+        "predicated": sum(bool(r.predicate) for r in rows) / max(1, len(rows)),
+        "loops": _loops(table),
+        "cycles_per_block": {b.number: sum(max(1, r.stall) for r in rows if r.block == b.number) for b in table.blocks}
+        if len(table.blocks) <= 64
+        else None,
+        "assumptions": list(ASSUMPTIONS),
+    }
+
+
+def spills(rows: Sequence[Row]) -> dict[str, int]:
+    """Bytes that each thread stores to and loads from local memory, if every such instruction runs once."""
+    moved = {"STL": 0, "LDL": 0}
+    for row in rows:
+        name = row.opcode.split(".")[0]
+        if name in moved:
+            moved[name] += (row.width or 32) // 8
+    return {"stores": moved["STL"], "loads": moved["LDL"]}
+
+
+def widths(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """`{"global load": {"128": 4}}`: how many accesses of how many bits."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        if row.space and row.width:
+            found.setdefault(f"{row.space} {access(row)}", Counter())[str(row.width)] += 1
+    return {kind: dict(sorted(counts.items(), key=lambda item: int(item[0]))) for kind, counts in sorted(found.items())}
+
+
+def access(row: Row) -> str:
+    name = row.opcode.split(".")[0]
+    if name.startswith(("ATOM", "RED")):
+        return "atomic"
+    return "store" if name.startswith("ST") else "load"
+
+
+def _multiply_add(rows: Sequence[Row]) -> dict[str, int]:
+    """Fused against separate, in float."""
+    names = Counter(r.opcode.split(".")[0] for r in rows)
+    fused = sum(names[n] for n in ("FFMA", "FFMA2", "HFMA2", "DFMA"))
+    apart = {kind: sum(names[f"{p}{kind}"] + names[f"{p}{kind}2"] for p in "FHD") for kind in ("MUL", "ADD")}
+    return {"fused": fused, "multiplies": apart["MUL"], "adds": apart["ADD"]}
+
+
+def _occupancy(function: Function, target: Target, block: int | None, dynamic: int) -> dict[str, Any]:
+    known = chip(target)
+    if known is None or function.registers is None:
+        return {"unavailable": f"nothing is known of {target}" if known is None else "the cubin names no registers"}
+    shared = function.shared + dynamic
+    if block:
+        return occupancy(known, block, function.registers, shared).to_dict()
+    return {"by_block": [o.to_dict() for o in over_blocks(known, function.registers, shared)]}
+
+
+def _loops(table: Table) -> list[dict[str, Any]]:
+    """The innermost ones: neighbouring blocks of the same, greatest depth, closed by a branch back."""
+    found = []
+    by_number = {b.number: b for b in table.blocks}
+    for block in table.blocks:
+        for header in block.follows:
+            if header > block.number or not block.loop_depth:
+                continue
+            start = by_number[header]
+            inside = [r for r in table.rows if start.start <= r.address <= block.end]
+            deepest = max(r.loop_depth for r in inside)
+            if start.loop_depth < deepest:
+                continue
+            same = Counter((r.source_file, r.source_line, r.inlined, r.opcode) for r in inside if r.pipe in _WORK)
+            found.append({
+                "start": start.start, "end": block.end, "depth": start.loop_depth, "instructions": len(inside),
+                "line": next((r.source_line for r in inside if r.source_line), None),
+                "copies": max(same.values(), default=1),
+                "cycles": sum(max(1, r.stall) for r in inside),
+            })  # fmt: skip
+    return found
+
+
+_WORK = ("xu", "tensor", "lsu")

@@ -1,0 +1,72 @@
+"""The table of a kernel: every instruction of its machine code, once, with all that is known of it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from assay.errors import AssayError
+from assay.inspect import ir as intermediate
+from assay.inspect.places import Spot, places
+from assay.inspect.row import Row
+from assay.isa import pipes, sass
+from assay.isa.control import control
+from assay.isa.flow import Block, blocks
+from assay.isa.live import live_registers
+
+_NO_CONTROL = (0, 0)
+
+
+@dataclass(frozen=True)
+class Table:
+    symbol: str
+    rows: tuple[Row, ...]
+    blocks: tuple[Block, ...]
+    live: bool
+    """Live registers are known of this very code."""
+
+
+def tables(cubin: bytes, ptx: str = "", ir: str = "") -> dict[str, Table]:
+    """Every kernel of a cubin, by symbol."""
+    with ThreadPoolExecutor(1) as other:  # nvdisasm runs twice, side by side
+        counting = other.submit(live_registers, cubin)
+        code = sass.disassemble(cubin)
+        live = counting.result()
+    spots, lines = places(ptx), intermediate.Lines(ir)
+    return {
+        symbol: _table(function, live.get(symbol) if live else None, spots, lines) for symbol, function in code.items()
+    }
+
+
+def table(cubin: bytes, symbol: str, ptx: str = "", ir: str = "") -> Table:
+    found = tables(cubin, ptx, ir)
+    if symbol not in found:
+        raise AssayError(f"the cubin holds no kernel called {symbol}", fix=f"it holds: {', '.join(found) or 'none'}")
+    return found[symbol]
+
+
+def _table(
+    function: sass.Function, live: dict[int, int] | None, spots: list[Spot | None], lines: intermediate.Lines
+) -> Table:
+    pieces = blocks(function)
+    rows = tuple(_row(i, block, live, spots, lines) for block in pieces for i in block.instructions)
+    return Table(function.symbol, rows, tuple(pieces), live is not None)
+
+
+def _row(
+    i: sass.Instruction, block: Block, live: dict[int, int] | None, spots: list[Spot | None], lines: intermediate.Lines
+) -> Row:
+    encoding = i.encoding or _NO_CONTROL
+    told = control(encoding)
+    spot = spots[i.ptx - 1] if i.ptx and i.ptx <= len(spots) else None
+    chain = tuple((p.file, p.line) for p in i.inlined) or (spot.chain if spot else ())
+    return Row(
+        address=i.address, opcode=i.name, text=i.text, predicate=i.predicate, operands=i.operands,
+        encoding=b"".join(word.to_bytes(8, "little") for word in encoding).hex(),
+        stall=told.stall, may_yield=told.may_yield, write_barrier=told.write_barrier, read_barrier=told.read_barrier,
+        waits=told.waits, reuse=told.reuse, block=block.number, loop_depth=block.loop_depth,
+        pipe=pipes.pipe(i.opcode, i.modifiers), space=pipes.space(i.opcode), width=pipes.width(i.opcode, i.modifiers),
+        live_registers=live.get(i.address) if live else None,
+        source_file=i.source.file if i.source else None, source_line=i.source.line if i.source else None,
+        inlined=chain, ptx_line=i.ptx, ir_line=lines.of(spot, i.source),
+    )  # fmt: skip

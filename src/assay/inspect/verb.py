@@ -1,0 +1,174 @@
+"""The verb itself: what a user may set, what is built for it, and a record for each kernel that would be launched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay import provenance
+from assay.artifact import Artifact
+from assay.errors import AssayError, UsageError
+from assay.inspect.bare import artifacts
+from assay.inspect.build import launches
+from assay.inspect.summary import summary
+from assay.inspect.table import Table, table
+from assay.isa.cubin import functions
+from assay.kernel import Kernel
+from assay.library.select import select
+from assay.op import Op
+from assay.record import Record, Status
+from assay.target import DEFAULT, Target
+from assay.target import target as target_of
+from assay.worker import Limits, Pool
+from assay.workload import Workload, parse
+
+LANGUAGES = ("triton", "cuda", "cupy", "numba")
+"""Whose kernels are machine code of a GPU."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set."""
+
+    targets: tuple[str, ...] = (str(DEFAULT),)
+    dtypes: tuple[str, ...] = ()
+    """Empty: the first that each op declares."""
+    workload: str = ""
+    """As a record prints it; empty: the op's typical one. The specialization is the one this workload's launch has."""
+    op: str | None = None
+    """Which op a bare .cu file with launch comments computes."""
+    seconds: float = 120.0
+    run: str = field(default_factory=provenance.new_run)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """One kernel's machine code: the record, and the texts that a page shows beside it."""
+
+    record: Record
+    table: Table | None = None
+    cubin: bytes = b""
+    ptx: str = ""
+    ir: str = ""
+    ir_kind: str = ""
+
+
+def inspect(
+    *what: str | Path | Callable[..., Any], options: Options | None = None, **settings: Any
+) -> Iterator[Record]:
+    """What kernels are compiled to: a record with every instruction for each launch, dtype and target."""
+    for name in ("dtypes", "targets"):
+        if isinstance(settings.get(name), str):
+            settings[name] = tuple(settings[name].split(","))
+    chosen = options or Options(**settings)
+    yield from (found.record for found in inspections(what, chosen))
+
+
+def inspections(
+    what: Iterable[str | Path | Callable[..., Any]], options: Options, tick: Callable[[str], None] = lambda text: None
+) -> Iterator[Inspection]:
+    targets = [target_of(name) for name in options.targets]
+    named = list(what)
+    if not named:
+        raise UsageError("inspect what?", fix="name a kernel or a file: assay inspect gelu/triton")
+    files = [Path(item) for item in named if isinstance(item, str | Path) and _bare(Path(item), options)]
+    for file in files:
+        for target in targets:
+            tick(f"{file}  {target}")
+            yield from _of_file(file, target, options)
+    with Pool(Limits(options.seconds)) as pool:
+        for kernel, op in select([i for i in named if callable(i) or Path(i) not in files], options.op):
+            for workload in _workloads(kernel, op, options):
+                for target in targets:
+                    tick(f"{kernel.name}  {workload}  {target}")
+                    yield from _of_kernel(kernel, op, workload, target, pool, options)
+
+
+def _bare(path: Path, options: Options) -> bool:
+    """A file that is no Python, nor CUDA whose launch comments say how it is started."""
+    if path.suffix == ".py" or (path.suffix == ".cu" and options.op):
+        return False
+    return path.is_file() or path.suffix in (".cu", ".ptx", ".cubin", ".fatbin", ".o")
+
+
+def _of_file(file: Path, target: Target, options: Options) -> Iterator[Inspection]:
+    common: dict[str, Any] = {
+        "verb": "inspect", "workload": "", "run": options.run, "replay": f"assay inspect {file} --target {target}",
+        "provenance": provenance.provenance(0),
+    }  # fmt: skip
+    try:
+        for artifact in artifacts(file, target):
+            about = common | {"kernel": f"{file.name}:{artifact.name}", "source": {"file": str(file)}}
+            yield of_artifact(artifact, about, None, 0, {})
+    except UsageError:
+        raise
+    except AssayError as problem:
+        evidence = {"target": str(target)}
+        yield Inspection(Record(kernel=file.name, status=Status.FAIL, reason=str(problem), evidence=evidence, **common))
+
+
+def _workloads(kernel: Kernel, op: Op, options: Options) -> list[Workload]:
+    if options.workload:
+        return [parse(options.workload, op)]
+    wanted = options.dtypes or (kernel.dtypes or op.dtypes)[:1]
+    return [parse(f"dtype={name}", op) for name in wanted if name in op.dtypes]
+
+
+def _of_kernel(
+    kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool, options: Options
+) -> Iterator[Inspection]:
+    common: dict[str, Any] = {
+        "verb": "inspect", "kernel": kernel.name, "workload": str(workload), "run": options.run,
+        "replay": f"assay inspect {kernel.name} --workload {workload} --target {target}",
+        "source": provenance.source_of(kernel.file, kernel.line), "provenance": provenance.provenance(0),
+    }  # fmt: skip
+    if kernel.address.backend not in LANGUAGES:
+        why = f"{kernel.address.backend} kernels are no GPU machine code of their own"
+        yield Inspection(Record(status=Status.SKIPPED, reason=why, **common))
+        return
+    try:
+        started = launches(kernel, op, workload, target, pool)
+    except UsageError:
+        raise
+    except AssayError as problem:
+        yield Inspection(Record(status=Status.FAIL, reason=str(problem), evidence={"target": str(target)}, **common))
+        return
+    seen: set[tuple[str, tuple[int, ...]]] = set()
+    for launch in started:
+        key = (launch.artifact.text_hash, launch.block)
+        if key in seen:
+            continue
+        seen.add(key)
+        about = {"grid": list(launch.grid), "block": list(launch.block), "shared": launch.shared}
+        threads = 1
+        for size in launch.block:
+            threads *= size
+        yield of_artifact(launch.artifact, common, threads, launch.shared, {"launch": about})
+
+
+def of_artifact(
+    artifact: Artifact, common: dict[str, Any], block: int | None, dynamic: int, more: dict[str, Any]
+) -> Inspection:
+    """The record of one built kernel."""
+    ptx = artifact.ptx.decode(errors="replace")
+    kind, ir = next(((k, artifact.ir[k]) for k in ("ttgir", "ttir") if k in artifact.ir), ("", ""))
+    found = table(artifact.cubin, artifact.symbol, ptx, ir)
+    function = next(f for f in functions(artifact.cubin) if f.symbol == artifact.symbol)
+    told = summary(found, function, artifact.target, block, dynamic)
+    evidence = {
+        "target": str(artifact.target), "symbol": artifact.symbol, "name": artifact.name,
+        "compiler": artifact.compiler, "text_hash": artifact.text_hash, **more, "summary": told,
+        "blocks": [
+            {"number": b.number, "start": b.start, "end": b.end, "follows": list(b.follows), "loop_depth": b.loop_depth}
+            for b in found.blocks
+        ],
+        "unavailable": [] if found.live else ["live_registers: nvdisasm cannot count them in code of this generation"],
+    }  # fmt: skip
+    reason = f"{told['instructions']} instructions, {told['registers']} registers"
+    record = Record(
+        status=Status.COMPILED, reason=reason, evidence=evidence, artifacts=[artifact.summary()],
+        instructions=[r.to_dict() for r in found.rows], **common,
+    )  # fmt: skip
+    return Inspection(record, found, artifact.cubin, ptx, ir, kind)

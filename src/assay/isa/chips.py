@@ -1,0 +1,40 @@
+"""What a multiprocessor of each compute capability holds, from the CUDA C++ Programming Guide ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.target import Target
+
+
+@dataclass(frozen=True)
+class Chip:
+    threads: int
+    """Resident on a multiprocessor."""
+    blocks: int
+    shared: int
+    """Bytes for all blocks together."""
+    shared_per_block: int
+    """Bytes that one block may have, asked for explicitly."""
+    registers: int = 65536
+    registers_per_thread: int = 255
+    reserved: int = 1024
+    """Bytes of shared memory that the system takes from each block."""
+
+
+_K = 1024
+CHIPS = {
+    (8, 0): Chip(2048, 32, 164 * _K, 163 * _K),
+    (8, 6): Chip(1536, 16, 100 * _K, 99 * _K),
+    (8, 7): Chip(1536, 16, 164 * _K, 163 * _K),
+    (8, 9): Chip(1536, 24, 100 * _K, 99 * _K),
+    (9, 0): Chip(2048, 32, 228 * _K, 227 * _K),
+    (10, 0): Chip(2048, 32, 228 * _K, 227 * _K),
+    (10, 3): Chip(2048, 32, 228 * _K, 227 * _K),
+    (12, 0): Chip(1536, 24, 100 * _K, 99 * _K),
+    (12, 1): Chip(1536, 24, 100 * _K, 99 * _K),
+}
+
+
+def chip(target: Target) -> Chip | None:
+    return CHIPS.get(target.capability)

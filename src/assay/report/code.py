@@ -1,0 +1,159 @@
+"""One self-contained page: source, IR, PTX and SASS of kernels side by side, each line linked to its kin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.report import theme
+from assay.report.page import environment
+
+TEMPLATES = Path(__file__).parent / "template"
+
+PIPE_COLOURS = {
+    "fma": "#0072B2",
+    "alu": "#009E73",
+    "xu": "#CC79A7",
+    "lsu": "#E69F00",
+    "tensor": "#D55E00",
+    "fp64": "#56B4E9",
+    "uniform": "#6A51A3",
+    "tex": "#B3A125",
+    "tma": "#8C510A",
+    "adu": "#44AA99",
+    "cbu": "#8A9099",
+    "none": "#C3C8CE",
+}
+"""Of isa/pipes.py. Okabe and Ito's palette first; the name stands in a column too, so nothing hangs on colour alone."""
+OTHER_PIPES = ("#882255", "#999933", "#AA4499", "#6699CC", "#661100")
+"""For pipes not named above, in order of appearance."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """One compiled kernel, as the page shows it."""
+
+    name: str
+    """The kernel's address: `gelu/cuda`."""
+    target: str
+    symbol: str
+    compiler: str
+    rows: Sequence[Mapping[str, Any]]
+    """As `assay.inspect.row.Row.to_dict` gives them, in order of address."""
+    sources: Mapping[str, str]
+    """File → text, of the files that the rows name."""
+    ptx: str = ""
+    ir: str = ""
+    ir_kind: str = ""
+    """`ttgir`"""
+    blocks: Sequence[Mapping[str, Any]] = ()
+    """Basic blocks: `number`, `start`, `end`, `follows` (numbers of blocks) and `loop_depth`."""
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    """Registers, spills, shared memory, occupancy …; what is nested becomes a small table."""
+    figures: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """Address → label → number: a column beside the SASS for each label."""
+    heading: Sequence[tuple[str, Any]] = ()
+    """Label and value of what is said first of this kernel."""
+
+
+def write(kernels: Sequence[Code], out: Path, title: str = "Assay inspect") -> Path:
+    """Write the page to `out`."""
+    text = render(kernels, title)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    return out
+
+
+def render(kernels: Sequence[Code], title: str) -> str:
+    texts = Numbered()
+    packed = [pack(code, texts) for code in kernels]
+    pipes = dict.fromkeys(pipe for kernel in packed for pipe in kernel["pipes"])
+    return (
+        environment()
+        .get_template("code.html.j2")
+        .render(
+            title=title,
+            kernels=packed,
+            texts=texts.values,
+            colours=colours(pipes),
+            css=(TEMPLATES / "code.css").read_text(encoding="utf-8"),
+            js=(TEMPLATES / "code.js").read_text(encoding="utf-8"),
+            theme=theme,
+        )
+    )
+
+
+def colours(pipes: Iterable[str]) -> dict[str, str]:
+    """A colour for each pipe, the same one on every page for those that are known."""
+    unknown = [pipe for pipe in pipes if pipe not in PIPE_COLOURS]
+    return PIPE_COLOURS | {pipe: OTHER_PIPES[min(i, len(OTHER_PIPES) - 1)] for i, pipe in enumerate(unknown)}
+
+
+class Numbered:
+    """Values kept once each; whoever needs one holds its number."""
+
+    def __init__(self) -> None:
+        self._at: dict[Any, int] = {}
+
+    def __call__(self, value: Any) -> int:
+        return self._at.setdefault(value, len(self._at))
+
+    @property
+    def values(self) -> list[Any]:
+        return list(self._at)
+
+
+def pack(code: Code, texts: Numbered) -> dict[str, Any]:
+    """The kernel as columns, a fraction of the size of rows: texts, files, places and pipes are numbers."""
+    files, places, pipes, spaces = Numbered(), Numbered(), Numbered(), Numbered()
+    for file in code.sources:
+        files(file)
+
+    def place(row: Mapping[str, Any]) -> int:
+        if row["source_file"] is None or row["source_line"] is None:
+            return -1
+        chain = tuple((files(file), line) for file, line in row["inlined"])
+        return places((files(row["source_file"]), row["source_line"], chain))
+
+    rows = code.rows
+    columns = {
+        "address": [r["address"] for r in rows],
+        "text": [r["text"] for r in rows],
+        "encoding": [r["encoding"] for r in rows],
+        "stall": [r["stall"] for r in rows],
+        "yields": [int(r["may_yield"]) for r in rows],
+        "write": [r["write_barrier"] for r in rows],
+        "read": [r["read_barrier"] for r in rows],
+        "waits": [sum(1 << barrier for barrier in r["waits"]) for r in rows],
+        "reuse": [sum(1 << slot for slot in r["reuse"]) for r in rows],
+        "block": [r["block"] for r in rows],
+        "depth": [r["loop_depth"] for r in rows],
+        "pipe": [pipes(r["pipe"]) for r in rows],
+        "space": [spaces(r["space"]) for r in rows],
+        "width": [r["width"] for r in rows],
+        "live": [r["live_registers"] for r in rows],
+        "place": [place(r) for r in rows],
+        "ptx": [r["ptx_line"] or 0 for r in rows],
+        "ir": [r["ir_line"] or 0 for r in rows],
+    }
+    return {
+        "name": code.name,
+        "target": code.target,
+        "symbol": code.symbol,
+        "compiler": code.compiler,
+        "columns": columns,
+        "files": files.values,
+        "sources": [texts(text) for text in code.sources.values()],
+        "places": places.values,
+        "pipes": pipes.values,
+        "spaces": spaces.values,
+        "ptx": texts(code.ptx) if code.ptx else None,
+        "ir": texts(code.ir) if code.ir else None,
+        "ir_kind": code.ir_kind or "IR",
+        "blocks": [dict(block) for block in code.blocks],
+        "summary": dict(code.summary),
+        "figures": {str(address): dict(values) for address, values in code.figures.items()},
+        "heading": [list(pair) for pair in code.heading],
+    }

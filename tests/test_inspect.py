@@ -1,0 +1,256 @@
+"""What a kernel was compiled to, against the bytes of the cubin, the disassembler's own words and lines we planted."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import assay
+from assay import host
+from assay.inspect import Options, inspections
+from assay.inspect.occupancy import occupancy
+from assay.isa.chips import CHIPS
+from assay.isa.cubin import functions
+from assay.isa.pipes import PIPES
+
+KERNELS = (
+    "gelu/cuda", "layernorm/cuda", "softmax/cuda", "conv2d/cuda:inline_ptx", "gelu/triton", "layernorm/triton",
+    "softmax/triton", "transpose/triton:tiled", "gelu/numba", "layernorm/numba", "transpose/numba:padded", "gelu/cupy",
+    "sum/cupy",
+)  # fmt: skip
+TARGETS = ("sm_80", "sm_90a", "sm_100")
+pytestmark = pytest.mark.skipif(host.tool("nvdisasm") is None, reason="needs nvdisasm")
+
+
+def by_tool(cubin, symbol, tmp_path):
+    """nvdisasm's own lines: address → text, read as plainly as can be."""
+    file = tmp_path / "x.cubin"
+    file.write_bytes(cubin)
+    listing = subprocess.run([host.tool("nvdisasm"), "-c", "-fun", _index(cubin, symbol), file], capture_output=True,
+                             text=True, check=True).stdout  # fmt: skip
+    lines = {}
+    for line in listing.splitlines():
+        if m := re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", line):
+            plain = re.sub(r"\(\*.*?\*\)", "", m[2])  # its remarks: (*"SpillRefill"*)
+            lines[int(m[1], 16)] = re.sub(r"\s+", " ", plain.strip().lstrip("{").strip())
+    return lines
+
+
+def _index(cubin, symbol):
+    import struct
+
+    from assay.isa.cubin import sections
+
+    named = {s.name: s.data for s in sections(cubin)}
+    for i in range(len(named[".symtab"]) // 24):
+        (at,) = struct.unpack_from("<I", named[".symtab"], i * 24)
+        if named[".strtab"][at : named[".strtab"].index(b"\0", at)].decode() == symbol:
+            return str(i)
+    raise AssertionError(symbol)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_instruction_is_in_the_table_once_as_cubin_and_disassembler_have_it(kernel, tmp_path):
+    found = list(inspections([kernel], Options(TARGETS)))
+    assert len({one.record.evidence["target"] for one in found}) == len(TARGETS)
+    for one in found:
+        assert one.record.status == "compiled", one.record.reason
+        symbol, rows = one.record.evidence["symbol"], one.record.instructions
+        (text,) = [f.text for f in functions(one.cubin) if f.symbol == symbol]
+        assert b"".join(bytes.fromhex(r["encoding"]) for r in rows) == text
+        assert [r["address"] for r in rows] == list(range(0, len(text), 16))
+        assert {r["address"]: r["text"] for r in rows} == by_tool(one.cubin, symbol, tmp_path)
+        assert {r["pipe"] for r in rows} <= set(PIPES)
+        assert sum(bool(r["source_line"]) for r in rows) >= 0.9 * len(rows)
+        blocks = one.record.evidence["blocks"]
+        assert [r["block"] for r in rows] == [b["number"] for b in blocks for _ in range(b["start"], b["end"] + 16, 16)]
+        assert all(len(r["reuse"]) == r["text"].count(".reuse") for r in rows)
+        assert late_results(rows) > 0
+
+
+def late_results(rows):
+    """Inside each block, a register written by an instruction that sets a scoreboard is not touched before something
+    has waited for it. Read from other bits, the fields would break this at once. How many such results there are."""
+    pending, block, checked = {}, None, 0
+    for row in rows:
+        if row["block"] != block:
+            pending, block = {}, row["block"]
+        if row["opcode"].startswith("DEPBAR"):
+            pending = {r: b for r, b in pending.items() if f"SB{b}" not in row["text"]}
+        pending = {r: b for r, b in pending.items() if b not in row["waits"]}
+        used = set(re.findall(r"\bU?R\d+\b", row["text"]))
+        assert not used & pending.keys(), (row["text"], pending)
+        if row["write_barrier"] is not None and row["operands"]:
+            written = re.findall(r"^U?R\d+\b", row["operands"][0])
+            pending |= dict.fromkeys(written, row["write_barrier"])
+            checked += len(written)
+    return checked
+
+
+CUDA = """
+__device__ __forceinline__ float inner(float v) {
+    return rsqrtf(v);  // RSQ
+}
+__device__ __forceinline__ int counted(float v) {
+    return __popc(__float_as_int(v));  // POPC
+}
+extern "C" __global__ void planted(const float* x, float* out, long long n) {
+    float4 v = ((const float4*)x)[threadIdx.x];  // LOAD
+    float s = inner(v.x * v.y);  // CALLS_RSQ
+    s += counted(v.z + v.w);  // CALLS_POPC
+    s += __shfl_xor_sync(0xffffffffu, s, 1);  // SHFL
+    atomicAdd(out, s);  // ATOM
+}
+// assay: planted<<<1, 32>>>(x, out, n)
+"""
+CUPY = f'''
+import cupy
+from assay import kernel
+from assay.backends.cupy import array
+
+CODE = r"""{CUDA}"""
+raw = cupy.RawKernel(CODE, "planted", options=("-std=c++17",))
+
+@kernel("gelu", backend="cupy")
+def mine(x, *, out):
+    raw((1,), (32,), (array(x), array(out), x.numel()))
+'''
+TRITON = """
+import triton
+import triton.language as tl
+from assay import kernel
+
+@triton.jit
+def inner(v):
+    return tl.rsqrt(v)  # RSQ
+
+@triton.jit
+def planted(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)  # LOAD
+    s = inner(v * v + 1)  # CALLS_RSQ
+    t = tl.sum(s, 0)  # SHFL
+    tl.atomic_add(out, t)  # ATOM
+
+@kernel("gelu")
+def mine(x, *, out):
+    planted[(1,)](x, out, BLOCK=512, num_warps=4)
+"""
+NUMBA = """
+from numba import cuda
+from numba.cuda import libdevice
+from assay import kernel
+from assay.backends.numba import launch
+
+@cuda.jit(device=True, lineinfo=True)
+def inner(v):
+    return libdevice.rsqrtf(v)  # RSQ
+
+@cuda.jit
+def planted(x, out):
+    i = cuda.threadIdx.x
+    s = inner(x[i])  # CALLS_RSQ
+    c = cuda.popc(i * 7)  # POPC
+    s += cuda.shfl_xor_sync(0xffffffff, s, 1)  # SHFL
+    cuda.atomic.add(out, c, s)  # ATOM
+
+@kernel("gelu", backend="numba")
+def mine(x, *, out):
+    launch(planted, 1, 32, x, out)
+"""
+PLANTED = {
+    "cuda": (CUDA, "planted.cu", {"RSQ", "POPC", "LOAD", "SHFL", "ATOM"}),
+    "cupy": (CUPY, "planted.py", {"RSQ", "POPC", "LOAD", "SHFL", "ATOM"}),
+    "triton": (TRITON, "planted.py", {"RSQ", "LOAD", "SHFL", "ATOM"}),
+    "numba": (NUMBA, "planted.py", {"RSQ", "POPC", "SHFL", "ATOM"}),
+}
+WHAT = {
+    "RSQ": (r"MUFU\.RSQ", r"rsqrt"), "POPC": (r"POPC", r"popc"), "LOAD": (r"LDG\.E\.128", r"ld\.global.*v4"),
+    "SHFL": (r"SHFL", r"shfl"), "ATOM": (r"(RED|ATOM)", r"(red|atom)\."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", PLANTED)
+def test_planted_instructions_lead_back_to_their_lines(language, tmp_path):
+    text, name, planted = PLANTED[language]
+    file = tmp_path / name
+    file.write_text(text)
+    op = "gelu" if language == "cuda" else None
+    found = list(inspections([file], Options(TARGETS, workload="n=4096,dtype=fp32", op=op)))
+    assert len(found) == len(TARGETS)
+    code = CUDA if language == "cupy" else text
+    line_of = {m[1]: i for i, line in enumerate(code.splitlines(), 1) if (m := re.search(r"[/#]+ ([A-Z_]+)$", line))}
+    for one in found:
+        assert one.record.status == "compiled", one.record.reason
+        ptx = one.ptx.splitlines()
+        for plant in planted:
+            opcode, in_ptx = WHAT[plant]
+            rows = [r for r in one.record.instructions if re.match(opcode, r["opcode"])]
+            assert rows, (plant, one.record.evidence["target"])
+            for row in rows:
+                lines = [row["source_line"], *(line for _, line in row["inlined"])]
+                assert line_of[plant] in lines, (plant, row)
+                if language != "triton" or plant != "SHFL":  # Triton's own reduction stands between
+                    assert row["source_line"] == line_of[plant], (plant, row)
+                if f"CALLS_{plant}" in line_of and row["inlined"]:
+                    assert line_of[f"CALLS_{plant}"] in lines[1:], (plant, row)
+                assert re.search(in_ptx, ptx[row["ptx_line"] - 1]), (plant, ptx[row["ptx_line"] - 1])
+        if language == "triton":
+            (load,) = {r["ir_line"] for r in one.record.instructions if r["opcode"].startswith("LDG")}
+            assert "tt.load" in one.ir.splitlines()[load - 1]
+
+
+def test_live_registers_are_left_out_where_they_are_of_another_generation():
+    own, one = sorted(inspections(["gelu/triton", "gelu/cuda"], Options(("sm_90a",))), key=lambda i: i.record.kernel)
+    assert any("live_registers" in u for u in one.record.evidence["unavailable"]) == all(
+        r["live_registers"] is None for r in one.record.instructions
+    )
+    assert (
+        0
+        < max(r["live_registers"] or 0 for r in own.record.instructions)
+        <= own.record.evidence["summary"]["registers"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("capability", "block", "registers", "shared", "blocks", "limit"),
+    [((9, 0), 256, 32, 0, 8, "warps"), ((9, 0), 256, 128, 26 * 1024, 2, "registers"),
+     ((8, 0), 1024, 65, 0, 0, "registers"), ((9, 0), 128, 40, 100 * 1024, 2, "shared memory"),
+     ((8, 9), 32, 16, 0, 24, "blocks"), ((8, 6), 768, 32, 0, 2, "warps")],
+)  # fmt: skip
+def test_occupancy_as_nvidias_calculator_has_it(capability, block, registers, shared, blocks, limit):
+    got = occupancy(CHIPS[capability], block, registers, shared)
+    assert got.blocks == blocks and limit in got.limits
+
+
+@given(st.sampled_from(sorted(CHIPS)), st.integers(1, 32), st.integers(16, 255), st.integers(0, 90_000))
+def test_what_would_lift_it_lifts_it(capability, warps, registers, shared):
+    chip = CHIPS[capability]
+    now = occupancy(chip, 32 * warps, registers, shared)
+    assert now.warps <= chip.threads // 32 and now.blocks <= chip.blocks
+    if found := re.match(r"(\d+) (registers|bytes) .* (\d+) blocks", now.lift):
+        changed = {"registers": registers, "shared": shared}
+        changed["registers" if found[2] == "registers" else "shared"] = int(found[1])
+        assert occupancy(chip, 32 * warps, **changed).blocks == int(found[3]) > now.blocks
+
+
+def test_the_document_and_the_tables(tmp_path):
+    csv, parquet = tmp_path / "i.csv", tmp_path / "i.parquet"
+    command = [sys.executable, "-m", "assay", "inspect", "gelu/cuda", "--target", "sm_90", "--json"]
+    done = subprocess.run([*command, "--csv", csv, "--parquet", parquet], capture_output=True, text=True, check=True)
+    (record,) = json.loads(done.stdout)["records"]
+    needed = {"address", "opcode", "source_file", "source_line", "ptx_line"}
+    assert record["verb"] == "inspect" and all(needed <= set(i) for i in record["instructions"])
+    assert len(csv.read_text().splitlines()) == len(record["instructions"]) + 1
+    from pyarrow.parquet import read_table
+
+    assert read_table(parquet).num_rows == len(record["instructions"])
+
+
+def test_what_is_no_gpu_code_says_so():
+    (record,) = assay.inspect("gelu/njit")
+    assert record.status == "skipped" and "njit" in record.reason
