@@ -254,3 +254,67 @@ def test_the_document_and_the_tables(tmp_path):
 def test_what_is_no_gpu_code_says_so():
     (record,) = assay.inspect("gelu/njit")
     assert record.status == "skipped" and "njit" in record.reason
+
+
+GATED = """
+import triton
+import triton.language as tl
+from assay import kernel
+
+
+@triton.jit
+def _double(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n).to(tl.float32)  # HERE
+    tl.store(out + i, v / (1 + tl.exp(-v)), mask=i < n)
+
+
+@kernel("silu", expects={"spills": 0, "widest_global_load": 128, "max_registers": 64, "avoids": ["DFMA", "LDL"]})
+def wide(x, *, out):
+    _double[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+
+
+@kernel("silu", expects={"widest_global_load": 128, "uses": "HGMMA"})
+def narrow(x, *, out):
+    _double[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+"""
+
+
+def test_a_gate_fails_the_check_and_names_the_line(tmp_path):
+    file = tmp_path / "gated.py"
+    file.write_text(GATED)
+    line = next(i for i, text in enumerate(GATED.splitlines(), 1) if "HERE" in text)
+    found = {r.kernel: r for r in assay.check(file, dtypes="fp32", workloads=2)}
+    assert found["silu/triton:wide"].status == "pass", found["silu/triton:wide"].reason
+    narrow = found["silu/triton:narrow"]
+    assert narrow.status == "fail" and narrow.evidence["detector"] == "gate"
+    assert f"the widest global load has 32 bits, 128 expected at {file}:{line}" in narrow.reason
+    assert "no HGMMA in the code" in narrow.reason
+    (record,) = [r for r in assay.inspect(file, targets="sm_80") if r.kernel == "silu/triton:narrow"]
+    assert record.status == "fail" and "gate: " in record.reason
+
+
+def test_a_gate_nobody_knows_is_refused(tmp_path):
+    file = tmp_path / "gated.py"
+    file.write_text(GATED.replace('"uses"', '"use"'))
+    with pytest.raises(assay.AssayError, match="expects 'use', which is no gate"):
+        list(assay.inspect(file))
+
+
+def test_bare_files_are_taken_as_they_are(tmp_path):
+    source = (
+        "__global__ void mine(float* x, int n) {\n  if (threadIdx.x < n) x[threadIdx.x] = rsqrtf(x[threadIdx.x]);\n}\n"
+    )
+    (tmp_path / "k.cu").write_text(source)
+    for kind in ("cubin", "ptx"):
+        subprocess.run([host.tool("nvcc"), f"-{kind}", "-arch=sm_80", "-lineinfo", "-o", tmp_path / f"k.{kind}",
+                        tmp_path / "k.cu"], check=True)  # fmt: skip
+    for name, target in (("k.cu", "sm_90"), ("k.cubin", "sm_80"), ("k.ptx", "sm_90")):
+        (record,) = assay.inspect(tmp_path / name, targets="sm_90")
+        assert record.status == "compiled" and record.evidence["target"] == target, record.reason
+        assert record.kernel == f"{name}:mine"
+        (rsqrt,) = [r for r in record.instructions if r["opcode"] == "MUFU.RSQ"]
+        assert rsqrt["source_line"] == 2
+    (tmp_path / "bad.cu").write_text("__global__ void mine(float* x) { x[0] = y; }")
+    (record,) = assay.inspect(tmp_path / "bad.cu")
+    assert record.status == "fail" and 'identifier "y" is undefined' in record.reason

@@ -56,6 +56,8 @@ class Kernel:
     """Inputs that the op may leave out and this kernel may not."""
     most: Mapping[str, int] = field(default_factory=dict)
     """Axes along which it takes less than the op allows."""
+    expects: Mapping[str, Any] = field(default_factory=dict)
+    """What its machine code must be (assay.inspect.gates)."""
     launches: tuple[tuple[int, str], ...] = ()
     """A bare .cu file's launch comments, with their lines."""
 
@@ -81,6 +83,7 @@ class Declaration:
     needs: str = ""
     requires: tuple[str, ...] = ()
     most: Mapping[str, int] = field(default_factory=dict)
+    expects: Mapping[str, Any] = field(default_factory=dict)
 
 
 def kernel(
@@ -95,12 +98,14 @@ def kernel(
     needs: str = "",
     requires: Sequence[str] = (),
     most: Mapping[str, int] | None = None,
+    expects: Mapping[str, Any] | None = None,
 ) -> Callable[[F], F]:
     """Mark a function as a kernel of `op`. It is called with the op's inputs by position and, by name, whichever
     attributes, outputs and scratch tensors its signature asks for."""
     declaration = Declaration(
-        op, backend, variant, tune or {}, scratch or {}, tuple(dtypes), returns, needs, tuple(requires), most or {}
-    )
+        op, backend, variant, tune or {}, scratch or {}, tuple(dtypes), returns, needs, tuple(requires), most or {},
+        expects or {},
+    )  # fmt: skip
 
     def mark(function: F) -> F:
         function.__assay__ = declaration  # type: ignore[attr-defined]

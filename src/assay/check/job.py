@@ -7,7 +7,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay import library, provenance
@@ -20,12 +20,13 @@ from assay.check.plain import PlainTorch
 from assay.check.request import Layout, message
 from assay.check.trial import Conditions, Outcome
 from assay.dtype import DType
+from assay.inspect.verb import gates
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.record import Record, Status
 from assay.target import Target
 from assay.worker import Pool, Worker, WorkerLost
-from assay.workload import Workload
+from assay.workload import Workload, parse
 
 NATIVE, INTERPRETED = 60, 15
 """Workloads tried per kernel and dtype."""
@@ -149,9 +150,21 @@ class Job:
                 or f"it is written for {', '.join(self.kernel.dtypes)}"
             )
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
-        if here.level is Level.COMPILE:
-            return self._build(settings, worker, here, record)
-        return self._fuzz(settings, worker, here, record)
+        does = self._build if here.level is Level.COMPILE else self._fuzz
+        found, worker = does(settings, worker, here, record)
+        return self._gated(found, settings), worker
+
+    def _gated(self, found: Record, settings: Settings) -> Record:
+        """A right kernel may still not be the code that its author asked for."""
+        if not self.kernel.expects or found.status not in (Status.PASS, Status.COMPILED):
+            return found
+        workload = self.workload or parse(f"dtype={self.dtype}", self.op)
+        broken = gates(self.kernel, self.op, workload, settings.target, settings.pool)
+        evidence = found.evidence | {"gates": {"expects": dict(self.kernel.expects), "broken": broken}}
+        if not broken:
+            return replace(found, evidence=evidence)
+        evidence["detector"] = "gate"
+        return replace(found, status=Status.FAIL, reason="; ".join(broken), evidence=evidence)
 
     def replay(self, workload: Workload | None) -> str:
         """The command that does this again."""

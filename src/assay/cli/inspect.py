@@ -243,6 +243,8 @@ def show(one: Inspection, brief: bool) -> None:
     for label, text in facts(e["summary"], e.get("launch")):
         about.add_row(label, escape(text))
     terminal.print(about)
+    if str(record.status) == "fail":
+        terminal.print(f"{screen.status_text('fail')}  {escape(record.reason)}", soft_wrap=True)
     for line in e["unavailable"]:
         terminal.print(f"unavailable  {line}", style="yellow")
     if not brief:

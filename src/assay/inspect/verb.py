@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from assay.artifact import Artifact
 from assay.errors import AssayError, UsageError
 from assay.inspect.bare import artifacts
 from assay.inspect.build import launches
+from assay.inspect.gates import broken, known
 from assay.inspect.summary import summary
 from assay.inspect.table import Table, table
 from assay.isa.cubin import functions
@@ -109,6 +110,16 @@ def _of_file(file: Path, target: Target, options: Options) -> Iterator[Inspectio
         yield Inspection(Record(kernel=file.name, status=Status.FAIL, reason=str(problem), evidence=evidence, **common))
 
 
+def gates(kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool) -> list[str]:
+    """What a kernel expects of its code and does not get, on this workload and target."""
+    if not kernel.expects or kernel.address.backend not in LANGUAGES:
+        return []
+    found = _of_kernel(kernel, op, workload, target, pool, Options())
+    return [
+        f"{one.record.evidence['target']}: {one.record.reason}" for one in found if one.record.status is Status.FAIL
+    ]
+
+
 def _workloads(kernel: Kernel, op: Op, options: Options) -> list[Workload]:
     if options.workload:
         return [parse(options.workload, op)]
@@ -124,6 +135,7 @@ def _of_kernel(
         "replay": f"assay inspect {kernel.name} --workload {workload} --target {target}",
         "source": provenance.source_of(kernel.file, kernel.line), "provenance": provenance.provenance(0),
     }  # fmt: skip
+    known(kernel)
     if kernel.address.backend not in LANGUAGES:
         why = f"{kernel.address.backend} kernels are no GPU machine code of their own"
         yield Inspection(Record(status=Status.SKIPPED, reason=why, **common))
@@ -145,7 +157,19 @@ def _of_kernel(
         threads = 1
         for size in launch.block:
             threads *= size
-        yield of_artifact(launch.artifact, common, threads, launch.shared, {"launch": about})
+        yield _gated(kernel, of_artifact(launch.artifact, common, threads, launch.shared, {"launch": about}))
+
+
+def _gated(kernel: Kernel, one: Inspection) -> Inspection:
+    """What the kernel says of its own code must hold."""
+    if not kernel.expects or one.table is None:
+        return one
+    found = broken(kernel.expects, one.table.rows, one.record.evidence["summary"])
+    gates = {"expects": dict(kernel.expects), "broken": found}
+    record = replace(one.record, evidence=one.record.evidence | {"gates": gates})
+    if found:
+        record = replace(record, status=Status.FAIL, reason=f"gate: {'; '.join(found)}")
+    return replace(one, record=record)
 
 
 def of_artifact(

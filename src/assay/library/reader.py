@@ -107,6 +107,7 @@ def _kernel(
         parameters=tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)),
         returns=bool(told.get("returns", False)),
         needs=told.get("needs", ""), requires=tuple(told.get("requires", ())), most=told.get("most", {}),
+        expects=told.get("expects", {}),
     )  # fmt: skip
 
 

@@ -1,0 +1,89 @@
+"""What a kernel says its code must be, held against the code: `expects={"spills": 0, "widest_global_load": 128}`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from assay.errors import SourceError
+from assay.inspect.row import Row
+from assay.inspect.summary import access
+from assay.kernel import Kernel
+
+
+def broken(expects: Mapping[str, Any], rows: Sequence[Row], summary: Mapping[str, Any]) -> list[str]:
+    """Each expectation that the code does not meet, with the line to look at."""
+    return [told for name, wanted in expects.items() if (told := GATES[name](wanted, rows, summary))]
+
+
+def known(kernel: Kernel) -> None:
+    """Refuses what nobody can verify."""
+    for name in kernel.expects:
+        if name not in GATES:
+            raise SourceError(
+                f"{kernel.name} expects '{name}', which is no gate",
+                where=f"{kernel.file}:{kernel.line}",
+                fix=f"one of: {', '.join(GATES)}",
+            )
+
+
+def _spills(most: int, rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
+    spilled = max(summary["spills"].values())
+    first = next((r for r in rows if r.opcode.startswith(("STL", "LDL"))), None)
+    return f"{spilled} bytes are spilled, {most} expected{_at(first)}" if spilled > most else ""
+
+
+def _widest(kind: str) -> Callable[[int, Sequence[Row], Mapping[str, Any]], str]:
+    def gate(wanted: int, rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
+        mine = [r for r in rows if r.space == "global" and access(r) == kind]
+        widest = max(mine, key=lambda r: r.width or 0, default=None)
+        bits = widest.width or 0 if widest else 0
+        return f"the widest global {kind} has {bits} bits, {wanted} expected{_at(widest)}" if bits < wanted else ""
+
+    return gate
+
+
+def _registers(most: int, rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
+    used = summary["registers"]
+    fullest = max((r for r in rows if r.live_registers), key=lambda r: r.live_registers or 0, default=None)
+    where = f"; most are live{_at(fullest)}" if fullest else ""
+    return f"{used} registers, at most {most} expected{where}" if used is None or used > most else ""
+
+
+def _uses(names: str | Sequence[str], rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
+    gone = [n for n in _each(names) if not any(r.opcode.startswith(n) for r in rows)]
+    return f"no {' and no '.join(gone)} in the code" if gone else ""
+
+
+def _avoids(names: str | Sequence[str], rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
+    found = next((r for r in rows for n in _each(names) if r.opcode.startswith(n)), None)
+    return f"{found.opcode} in the code{_at(found)}" if found else ""
+
+
+def _unrolled(wanted: bool, rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
+    rolled = [loop for loop in summary["loops"] if loop["copies"] < 2]
+    if wanted and summary["loops"] and len(rolled) == len(summary["loops"]):
+        return f"no loop is unrolled: that at line {rolled[0]['line']} has one copy of its body"
+    return ""
+
+
+GATES: dict[str, Callable[[Any, Sequence[Row], Mapping[str, Any]], str]] = {
+    "spills": _spills,
+    "max_registers": _registers,
+    "widest_global_load": _widest("load"),
+    "widest_global_store": _widest("store"),
+    "uses": _uses,
+    "avoids": _avoids,
+    "unrolled": _unrolled,
+}
+
+
+def _each(names: str | Sequence[str]) -> Sequence[str]:
+    return (names,) if isinstance(names, str) else names
+
+
+def _at(row: Row | None) -> str:
+    if row is None or row.source_line is None:
+        return ""
+    chain = "".join(f", inlined at {line}" for _, line in row.inlined[:1])
+    return f" at {row.source_file}:{row.source_line}{chain}"
