@@ -91,12 +91,13 @@ def _loops(table: Table) -> list[dict[str, Any]]:
     """The innermost ones: neighbouring blocks of the same, greatest depth, closed by a branch back."""
     found = []
     by_number = {b.number: b for b in table.blocks}
+    place = {r.address: i for i, r in enumerate(table.rows)}
     for block in table.blocks:
         for header in block.follows:
             if header > block.number or not block.loop_depth:
                 continue
             start = by_number[header]
-            inside = [r for r in table.rows if start.start <= r.address <= block.end]
+            inside = table.rows[place[start.start] : place[block.end] + 1]
             deepest = max(r.loop_depth for r in inside)
             if start.loop_depth < deepest:
                 continue
