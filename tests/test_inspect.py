@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,9 +14,11 @@ import assay
 from assay import host
 from assay.inspect import Options, inspections
 from assay.inspect.occupancy import occupancy
+from assay.inspect.since import changes
 from assay.isa.chips import CHIPS
 from assay.isa.cubin import functions
 from assay.isa.pipes import PIPES
+from assay.record import document, read
 
 KERNELS = (
     "gelu/cuda", "layernorm/cuda", "softmax/cuda", "conv2d/cuda:inline_ptx", "gelu/triton", "layernorm/triton",
@@ -318,3 +321,23 @@ def test_bare_files_are_taken_as_they_are(tmp_path):
     (tmp_path / "bad.cu").write_text("__global__ void mine(float* x) { x[0] = y; }")
     (record,) = assay.inspect(tmp_path / "bad.cu")
     assert record.status == "fail" and 'identifier "y" is undefined' in record.reason
+
+
+def test_what_changed_since_an_older_document(tmp_path):
+    """The same kernel at another width stands for another compiler's code."""
+    (old,) = assay.inspect("gelu/cuda", workload="n=4096,dtype=fp32")
+    (new,) = assay.inspect("gelu/cuda", workload="n=4096,dtype=fp32")
+    (same,) = changes([old], [new])
+    assert same.status == "pass" and "the same machine code" in same.reason
+    (other,) = assay.inspect("gelu/cuda", workload="n=4096,dtype=fp32,offset=1")
+    newer = replace(other, workload=old.workload, evidence=other.evidence | {
+        "name": old.evidence["name"], "compiler": "nvrtc 99.9"})  # fmt: skip
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(document([old])))
+    (changed,) = changes(read(file), [newer])
+    assert changed.status == "inconclusive" and changed.reason.startswith(
+        "nvrtc 13.0 → nvrtc 99.9, the source is the same"
+    )
+    assert "Bits of each global load" in changed.reason
+    (none,) = [list(changes([old], [replace(new, kernel="silu/cuda")]))]
+    assert none == []

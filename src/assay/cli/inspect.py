@@ -28,6 +28,9 @@ Parquet = Annotated[Path | None, typer.Option("--parquet", help="The instruction
 Html = Annotated[Path | None, typer.Option("--html", help="A page with linked panes: source, IR, PTX, SASS.")]
 Diff = Annotated[bool, typer.Option("--diff", help="What changed from the first kernel to the second.")]
 Across = Annotated[bool, typer.Option("--across", help="All kernels named, side by side: gelu in every language.")]
+Since = Annotated[
+    Path | None, typer.Option("--since", help="An older --out document: which kernels' code changed, and how.")
+]
 Steps = Annotated[bool, typer.Option("--phases", help="nvcc's own steps for .cu files, each run, timed and kept.")]
 Keep = Annotated[Path, typer.Option("--keep", help="With --phases: where everything is kept.")]
 
@@ -41,6 +44,7 @@ def inspect(
     summary: Brief = False,
     diff: Diff = False,
     across: Across = False,
+    since: Since = None,
     phases: Steps = False,
     keep: Keep = Path("assay-phases"),
     html: Html = None,
@@ -56,12 +60,14 @@ def inspect(
     if phases:
         records = _phases(what, options, keep, json)
     else:
-        found = _gathered(what, options, json, quiet=diff or across, brief=summary or html is not None)
+        found = _gathered(what, options, json, quiet=bool(diff or across or since), brief=summary or html is not None)
         records = [one.record for one in found]
         if diff:
             records = [_differ(found, json)]
         elif across and not json:
             _side_by_side(records)
+        elif since:
+            records = _since(records, since, json)
         if html:
             _page(found, html)
     for file, write in ((csv, "csv"), (parquet, "parquet")):
@@ -111,6 +117,26 @@ def _differ(found: list[Inspection], json: bool) -> Record:
         if table.row_count:
             terminal.print(table)
     return told
+
+
+def _since(records: list[Record], file: Path, json: bool) -> list[Record]:
+    from assay.errors import UsageError
+    from assay.inspect.since import changes
+    from assay.record import read
+
+    try:
+        found = list(changes(read(file), records))
+    except (OSError, ValueError, KeyError) as problem:
+        raise UsageError(
+            f"{file} is no document of inspect: {problem}", fix="assay inspect … --out FILE writes one"
+        ) from None
+    if not found:
+        raise UsageError(f"{file} has none of these kernels", fix="inspect the same kernels, workloads and targets")
+    for r in found if not json else ():
+        screen.console().print(
+            f"{screen.status_text(str(r.status))}  {r.kernel}  {r.workload}: {r.reason}", soft_wrap=True
+        )
+    return found
 
 
 def _half(row: Any) -> tuple[str, str]:
