@@ -12,7 +12,6 @@ import pytest
 
 from assay import host, library
 from assay.backends import Level, backend
-from assay.check.request import Layout, message
 from assay.errors import BuildError, UsageError
 from assay.inspect.build import launches
 from assay.isa import cubin, sass
@@ -20,6 +19,7 @@ from assay.library.reader import kernels_in, kernels_in_cuda
 from assay.library.select import select
 from assay.target import Target
 from assay.worker import Pool
+from assay.worker.request import Layout, message
 from assay.workload import parse
 
 ROWS = "rows=1000,cols=1024,dtype=bf16"

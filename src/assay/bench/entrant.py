@@ -11,11 +11,11 @@ from assay.bench.processes import Processes, Role
 from assay.bench.statistics import Estimate, estimate
 from assay.bench.truth import Truth
 from assay.check.judge import Finding
-from assay.check.request import Layout, message
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.worker import Worker, WorkerLost
 from assay.worker.channel import tensor
+from assay.worker.request import Layout, message
 
 _TRANSIENT = 0.97
 """A batch at less than this share of the usual SM clock is set aside, unless many are: then so runs the device."""

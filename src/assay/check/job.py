@@ -17,7 +17,6 @@ from assay.check import fuzz, trial
 from assay.check.fuzz import Sizes
 from assay.check.judge import Finding
 from assay.check.plain import PlainTorch
-from assay.check.request import Layout, message
 from assay.check.trial import Conditions, Outcome
 from assay.dtype import DType
 from assay.inspect.verb import gates
@@ -26,6 +25,7 @@ from assay.op import Op
 from assay.record import Record, Status
 from assay.target import Target
 from assay.worker import Pool, Worker, WorkerLost
+from assay.worker.request import Layout, message
 from assay.workload import Workload, parse
 
 NATIVE, INTERPRETED = 60, 15

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from assay import inputs as drawing
 from assay.backends import Availability
 from assay.check.judge import Errors, Finding, Oracle, Prior, beyond, judge, judge_maximum, oracle
-from assay.check.request import Layout, message
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.worker import Worker, WorkerLost
 from assay.worker.channel import tensor
+from assay.worker.request import Layout, message
 from assay.workload import Workload
 
 if TYPE_CHECKING:

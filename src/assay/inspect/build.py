@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,18 +9,16 @@ from typing import Any
 from assay.artifact import Artifact
 from assay.backends import Level, here
 from assay.backends.base import Launch
-from assay.dtype import dtype
 from assay.errors import AssayError, BuildError, SourceError, UsageError
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.target import Target
 from assay.worker import Pool, WorkerLost
+from assay.worker.request import Layout, message
 from assay.workload import Workload
 
 LANGUAGES = ("cuda", "cupy", "triton", "numba")
 """Whose kernels become machine code for a GPU that can be looked at without running it."""
-_STRIDE_GAP = 3
-"""Elements between the rows of a strided input, as in a check."""
 _LINE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\): (?:catastrophic )?error", re.MULTILINE)
 """How NVRTC and nvcc name the place of an error."""
 
@@ -37,7 +34,9 @@ def launches(
     """What the kernel would launch on the workload, in order, with PTX, cubin and intermediate code; empty where it
     would launch nothing. `parameters` are tunables that are not at their defaults."""
     _refuse(kernel, target)
-    asked = _question(kernel, op, workload, parameters or {}) | {"do": "compile", "target": str(target)}
+    layout = Layout(kernel, op, workload, runs=1, variations=1)
+    asked = message(kernel, op, workload, layout, "native", dict(parameters or {}))
+    asked |= {"do": "compile", "target": str(target)}
     try:
         worker = pool.worker(kernel.address.backend, "native")
         try:
@@ -64,57 +63,6 @@ def _refuse(kernel: Kernel, target: Target) -> None:
     found = here(kernel)
     if found.level is Level.MISSING:
         raise AssayError(f"{kernel} cannot be built: {found.reason}", fix=found.fix)
-
-
-def _question(kernel: Kernel, op: Op, workload: Workload, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The kernel and where its tensors would lie, as a check or a measurement of it has them."""
-    present, derived = op.present(workload), kernel.file is None or bool(kernel.launches)
-    wanted = {
-        n: t for n, t in op.outputs.items() if derived or n in kernel.parameters or (kernel.returns and not t.optional)
-    }
-    return {
-        "kernel": {
-            "address": kernel.name,
-            "file": str(kernel.file) if kernel.file else "",
-            "function": kernel.function,
-            "line": kernel.line,
-            "parameters": kernel.parameters,
-            "returns": kernel.returns,
-            "launches": kernel.launches,
-        },
-        "op": op.name,
-        "op_file": op.source,
-        "dtype": workload.dtype.name,
-        "mode": "native",
-        "parameters": dict(parameters),
-        "inputs": [
-            _tensor(n, t.dtype_in(workload).name, op.shape(t, workload), workload.offset, n in workload.strided)
-            for n, t in present.items()
-        ],
-        "outputs": [
-            _tensor(n, t.dtype_in(workload).name, op.shape(t, workload), workload.offset) for n, t in wanted.items()
-        ],
-        "scratch": [
-            _tensor(n, number, tuple(op.size(d, workload) for d in dims))
-            for n, (number, *dims) in kernel.scratch.items()
-        ],
-        "present": list(present),
-        "attributes": dict(workload.attributes),
-        "axes": {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}},
-    }
-
-
-def _tensor(name: str, number: str, shape: tuple[int, ...], offset: int = 0, strided: bool = False) -> dict[str, Any]:
-    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-    if strided and len(shape) > 1:
-        strides = [math.prod(shape[i + 1 : -1]) * (shape[-1] + _STRIDE_GAP) for i in range(len(shape) - 1)] + [1]
-    return {
-        "name": name,
-        "dtype": dtype(number).torch_name,
-        "shape": list(shape),
-        "strides": strides,
-        "offset": offset,
-    }
 
 
 def _read(told: list[dict[str, Any]], memory: memoryview) -> Iterator[Launch]:
