@@ -1,6 +1,7 @@
 """GPU tests are skipped, with the reason, where there is no GPU."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -53,3 +54,15 @@ def write(tmp_path):
         return file
 
     return put
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not path:
+        pytest.skip("no chromium here: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright here: pip install playwright")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()

@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-import shutil
 from collections import defaultdict
 
 import pytest
@@ -126,18 +125,6 @@ def made(text, name, target):
 @pytest.fixture(scope="module")
 def page_file(built, tmp_path_factory):
     return code.write([c for _, c in built], tmp_path_factory.mktemp("code") / "deep" / "page.html", "A <b>title</b>")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not path:
-        pytest.skip("no chromium here: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright here: pip install playwright")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import shutil
 import struct
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -434,18 +433,6 @@ def test_nothing_to_report_says_what_to_do(tmp_path):
 
 
 # ---- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not path:
-        pytest.skip("no chromium here: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright here: pip install playwright")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
