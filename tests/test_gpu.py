@@ -138,3 +138,26 @@ def test_a_time_below_the_floor_is_a_failure(tmp_path, monkeypatch):
     file.write_text(json.dumps({"records": [record.to_dict()]}))
     for timed in assay.bench("gelu/triton", workload=f"n={1 << 27},dtype=bf16", rounds=5, budget=1):
         assert timed.status == "fail" and "floor" in timed.reason
+
+
+@pytest.mark.parametrize(
+    "kernel", ["gelu/cuda", "layernorm/cuda", "softmax/triton", "ln_gelu/triton", "layernorm/numba"]
+)
+def test_the_code_that_is_timed_is_the_code_that_inspect_shows(kernel):
+    workload = "dtype=bf16"
+    (timed,) = (r for r in assay.bench(kernel, workload=workload, second_clock=False, rounds=5) if r.kernel == kernel)
+    shown = {r.evidence["text_hash"] for r in assay.inspect(kernel, workload=workload, targets="sm_90a")}
+    assert timed.artifacts and {a["text_hash"] for a in timed.artifacts} == shown
+
+
+@pytest.mark.parametrize("kernel", ["gelu/cupy", "layernorm/cupy", "sum/cupy"])
+def test_what_cupy_loads_is_what_inspect_shows(kernel, tmp_path, monkeypatch):
+    from assay.isa.cubin import functions
+
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path))
+    (record,) = assay.check(kernel, workload="dtype=fp32")
+    assert record.status == "pass", record.reason
+    kept = [f.read_bytes() for f in tmp_path.glob("*.cubin")]
+    loaded = {f.text_hash for cubin in kept for f in functions(cubin[cubin.index(b"\x7fELF") :])}
+    shown = {r.evidence["text_hash"] for r in assay.inspect(kernel, workload="dtype=fp32", targets="sm_90,sm_90a")}
+    assert loaded & shown

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 import assay
 from assay import host
+from assay.errors import UsageError
 from assay.inspect import Options, inspections
 from assay.inspect.occupancy import occupancy
+from assay.inspect.remarks import said
 from assay.inspect.since import changes
 from assay.isa.chips import CHIPS
 from assay.isa.cubin import functions
@@ -61,7 +63,7 @@ def test_every_instruction_is_in_the_table_once_as_cubin_and_disassembler_have_i
     found = list(inspections([kernel], Options(TARGETS)))
     assert len({one.record.evidence["target"] for one in found}) == len(TARGETS)
     for one in found:
-        assert one.record.status == "compiled", one.record.reason
+        assert one.record.status == "compiled", one.record.reason  # and so its gates hold, on every target
         symbol, rows = one.record.evidence["symbol"], one.record.instructions
         (text,) = [f.text for f in functions(one.cubin) if f.symbol == symbol]
         assert b"".join(bytes.fromhex(r["encoding"]) for r in rows) == text
@@ -188,7 +190,7 @@ def test_planted_instructions_lead_back_to_their_lines(language, tmp_path):
     code = CUDA if language == "cupy" else text
     line_of = {m[1]: i for i, line in enumerate(code.splitlines(), 1) if (m := re.search(r"[/#]+ ([A-Z_]+)$", line))}
     for one in found:
-        assert one.record.status == "compiled", one.record.reason
+        assert one.record.status == "compiled", one.record.reason  # and so its gates hold, on every target
         ptx = one.ptx.splitlines()
         for plant in planted:
             opcode, in_ptx = WHAT[plant]
@@ -341,3 +343,57 @@ def test_what_changed_since_an_older_document(tmp_path):
     assert "Bits of each global load" in changed.reason
     (none,) = [list(changes([old], [replace(new, kernel="silu/cuda")]))]
     assert none == []
+
+
+def test_ptxas_own_remarks_stand_in_the_summary_where_it_makes_the_very_same_code():
+    spilling = next(assay.inspect("conv2d/triton")).evidence
+    assert any("Registers are spilled to local memory" in line for line in spilling["summary"]["remarks"])
+    plain = next(assay.inspect("gelu/cuda")).evidence
+    assert f"Used {plain['summary']['registers']} registers" in " ".join(plain["summary"]["remarks"])
+    linked = next(assay.inspect("gelu/numba")).evidence  # optimised at link time: no ptxas makes that of its PTX
+    assert linked["summary"]["remarks"] is None and any("remarks" in line for line in linked["unavailable"])
+
+
+def test_remarks_about_other_kernels_of_the_same_ptx_are_left_out():
+    text = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'mine' for 'sm_90a'
+ptxas info    : Function properties for mine
+    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers
+ptxas info    : Compiling entry function 'other' for 'sm_90a'
+ptxas info    : Function properties for other
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 12 registers, used 0 barriers
+ptxas warning : Registers are spilled to local memory in function 'mine'
+"""
+    assert said(text, "mine") == [
+        "8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads",
+        "Used 40 registers, used 1 barriers",
+        "warning: Registers are spilled to local memory in function 'mine'",
+    ]
+
+
+def test_nvcc_and_nvrtc_give_the_same_code_of_one_address():
+    hashes = {c: next(assay.inspect("silu/cuda", compiler=c)).evidence["text_hash"] for c in ("nvrtc", "nvcc")}
+    assert hashes["nvrtc"] == hashes["nvcc"]
+    with pytest.raises(UsageError, match="gelu/triton is not built by nvcc"):
+        list(assay.inspect("gelu/triton", compiler="nvcc"))
+
+
+def test_the_way_through_a_kernel_without_loops_has_a_length_and_through_one_with_loops_none():
+    straight, looping = (next(assay.inspect(k)).evidence["summary"] for k in ("gelu/triton", "sum/cupy"))
+    assert looping["loops"] and looping["cycles"] is None
+    assert not straight["loops"] and straight["cycles"] >= straight["instructions"] / 2
+    assert straight["cycles"] <= sum(straight["cycles_per_block"].values())
+
+
+def test_gates_may_speak_of_one_launch_among_several():
+    found = list(assay.inspect("layernorm_backward/cuda", dtypes="bf16"))
+    assert all(r.status == "compiled" for r in found)
+    gated = {r.evidence["name"].split("<")[0]: "gates" in r.evidence for r in found}
+    assert gated == {"layernorm_backward": True, "column_sums": False}
+
+
+def test_gates_speak_of_the_typical_workload_alone():
+    odd = next(assay.inspect("gelu/cuda", workload="n=1001,dtype=fp32"))
+    assert odd.status == "compiled" and "gates" not in odd.evidence

@@ -8,8 +8,7 @@ import pytest
 
 from assay import host
 from assay.errors import BuildError, UsageError
-from assay.inspect import phases as rooms
-from assay.inspect.phases import many, phases
+from assay.inspect.phases import many, phases, running
 from assay.isa import cubin as cubins
 from assay.target import Target
 
@@ -163,7 +162,7 @@ def test_who_stops_reading_stops_the_work(write, tmp_path):
 
 
 def test_a_step_beyond_its_time_is_ended(write, tmp_path, monkeypatch):
-    monkeypatch.setattr(rooms, "LIMIT", 0.1)
+    monkeypatch.setattr(running, "LIMIT", 0.1)
     long = "".join(f"int f{i}() {{ return {i}; }}\n" for i in range(40_000))
     (build,) = phases(write("long.cu", long), [SM_90], tmp_path / "out").builds
     assert "was ended after" in build.error.what and build.error.fix

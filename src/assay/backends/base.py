@@ -56,7 +56,8 @@ class Backend:
     # The rest is called inside a worker.
 
     def prepare(self, mode: str) -> None:
-        """Mend the toolchain before any kernel file is imported."""
+        """Mend the toolchain before any kernel file is imported. `mode`: that of the worker, or `build` where kernels
+        are only built."""
 
     def on_current_stream(self) -> contextlib.AbstractContextManager[Any]:
         """While open, calls go to torch's current stream. Languages that follow torch need nothing."""
@@ -67,13 +68,14 @@ class Backend:
         with self.on_current_stream():
             return function(*args, **kwargs)
 
-    def tracing(self, target: Target) -> contextlib.AbstractContextManager[list[Launch]]:
-        """While open, launches are built for `target` and listed instead of started."""
+    def tracing(self, target: Target, compiler: str = "") -> contextlib.AbstractContextManager[list[Launch]]:
+        """While open, launches are built for `target` and listed instead of started. `compiler`: where a language has
+        several (CUDA C++: nvrtc, nvcc), which."""
         raise NotImplementedError(f"{self.name} cannot build without running")
 
-    def note(self) -> dict[str, Any]:
-        """Facts about the last call that belong into the record."""
-        return {}
+    def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
+        """While open, the code that calls really start is listed; nothing where the language does not tell."""
+        return contextlib.nullcontext([])
 
     def refusal(self, dtype: str) -> str:
         """The toolchain's own words when handed a dtype it cannot do; empty when it can."""

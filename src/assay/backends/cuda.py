@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import inspect
 import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import host
+from assay.artifact import Artifact
 from assay.backends import nvrtc
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
 from assay.backends.launcher import Launcher
@@ -43,21 +45,32 @@ class Cuda(Backend):
         )
 
     @contextlib.contextmanager
-    def tracing(self, target: Target) -> Iterator[list[Launch]]:
+    def tracing(self, target: Target, compiler: str = "") -> Iterator[list[Launch]]:
         global _tracing
-        _tracing = (target, [])
+        _tracing = _Tracing(target, compiler, [])
         try:
-            yield _tracing[1]
+            yield _tracing.launches
         finally:
             _tracing = None
 
-    def note(self) -> dict[str, Any]:
-        built, _built[:] = [a.summary() for a in _built], []
-        return {"artifacts": built} if built else {}
+    @contextlib.contextmanager
+    def launched(self) -> Iterator[list[Artifact]]:
+        global _launched
+        _launched = []
+        try:
+            yield _launched
+        finally:
+            _launched = None
 
 
-_tracing: tuple[Target, list[Launch]] | None = None
-_built: list[Any] = []
+class _Tracing(NamedTuple):
+    target: Target
+    compiler: str
+    launches: list[Launch]
+
+
+_tracing: _Tracing | None = None
+_launched: list[Artifact] | None = None
 
 
 def ctype(tensor: torch.Tensor) -> str:
@@ -94,23 +107,22 @@ class Source:
             self._functions[name] = Function(self, name)
         return self._functions[name]
 
-    def build(self, name: str, target: Target) -> Any:
-        """The artifact of one instance, by this source's compiler."""
-        if self.compiler == "nvcc":
+    def build(self, name: str, target: Target, compiler: str = "") -> Artifact:
+        """The artifact of one instance, by this source's compiler unless another is named."""
+        if (compiler or self.compiler) == "nvcc":
             from assay.backends import nvcc
 
             return nvcc.build(self.text, str(self.file), name, target, self.options)
         return nvrtc.build(self.text, str(self.file), name, target, (f"-I{self.file.parent}", *self.options))
 
-    def load(self, name: str) -> Any:
+    def load(self, name: str) -> tuple[Any, Artifact]:
         """Build one instance for this GPU and load it. sm_90 is built as sm_90a, as Triton does: wgmma needs it."""
         from cuda.core import ObjectCode
 
         gpu = host.gpu()
         assert gpu is not None
         artifact = self.build(name, Target("sm_90a") if str(gpu.target) == "sm_90" else gpu.target)
-        _built.append(artifact)
-        return ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol)
+        return ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol), artifact
 
 
 class Binary:
@@ -137,13 +149,18 @@ class Binary:
             self._functions[name] = Function(self, name)
         return self._functions[name]
 
-    def load(self, name: str) -> Any:
+    def load(self, name: str) -> tuple[Any, Artifact | None]:
+        """The kernel, and of a cubin its artifact: what the driver makes of PTX is not seen."""
         from cuda.core import ObjectCode
 
-        load = ObjectCode.from_cubin if self.data[:4] == b"\x7fELF" else ObjectCode.from_ptx
-        return load(self.data).get_kernel(self.symbols[canonical(name)])
+        symbol = self.symbols[canonical(name)]
+        if self.data[:4] != b"\x7fELF":
+            return ObjectCode.from_ptx(self.data).get_kernel(symbol), None
+        digest = hashlib.sha256(self.data).hexdigest()[:16]
+        artifact = nvrtc.describe(name, symbol, cubins.target(self.data), "unknown", b"", self.data, digest)
+        return ObjectCode.from_cubin(self.data).get_kernel(symbol), artifact
 
-    def build(self, name: str, target: Target) -> Any:
+    def build(self, name: str, target: Target, compiler: str = "") -> Artifact:
         raise UsageError(f"{self.file} is built already", fix="launch it on a machine with a GPU")
 
 
@@ -152,13 +169,15 @@ class Function:
 
     def __init__(self, source: Source | Binary, name: str) -> None:
         self.source, self.name = source, name
+        self.artifact: Artifact | None = None
 
     @cached_property
     def _launcher(self) -> Launcher:
         from cuda.core import Device
 
         Device().set_current()
-        return Launcher(self.source.load(self.name))
+        kernel, self.artifact = self.source.load(self.name)
+        return Launcher(kernel)
 
     def __call__(self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any, shared: int = 0) -> None:
         """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`."""
@@ -167,10 +186,12 @@ class Function:
         if 0 in grid:
             return
         if _tracing is not None:
-            target, launches = _tracing
-            launches.append(Launch(self.source.build(self.name, target), grid, block, shared))
+            artifact = self.source.build(self.name, _tracing.target, _tracing.compiler)
+            _tracing.launches.append(Launch(artifact, grid, block, shared))
             return
         self._launcher(grid, block, args, shared)
+        if _launched is not None and self.artifact is not None:
+            _launched.append(self.artifact)
 
 
 BACKEND = Cuda()

@@ -42,7 +42,7 @@ class Cupy(Backend):
         )
 
     def prepare(self, mode: str) -> None:
-        if not host.runs_on_gpu():
+        if mode == "build" or not host.runs_on_gpu():
             from assay.backends import cupy_tracing
 
             cupy_tracing.install()
@@ -57,7 +57,7 @@ class Cupy(Backend):
         return stream
 
     @contextlib.contextmanager
-    def tracing(self, target: Target) -> Iterator[list[Launch]]:
+    def tracing(self, target: Target, compiler: str = "") -> Iterator[list[Launch]]:
         from assay.backends import cupy_tracing
 
         with cupy_tracing.recording(target) as launches:

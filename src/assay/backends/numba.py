@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from assay import host
+from assay.artifact import Artifact
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
 from assay.target import Target
 
@@ -37,11 +38,16 @@ class Numba(Backend):
             _share_arrays_between_threads()
 
     @contextlib.contextmanager
-    def tracing(self, target: Target) -> Iterator[list[Launch]]:
+    def tracing(self, target: Target, compiler: str = "") -> Iterator[list[Launch]]:
         from assay.backends import numba_tracing
 
         with numba_tracing.recording(target) as launches:
             yield launches
+
+    def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
+        from assay.backends import numba_tracing
+
+        return numba_tracing.launched()
 
 
 def _share_arrays_between_threads() -> None:

@@ -21,7 +21,6 @@ from assay.artifact import Artifact
 from assay.backends.base import Launch
 from assay.backends.nvrtc import describe
 from assay.errors import BuildError, UsageError
-from assay.isa import cubin as cubins
 from assay.target import Target
 
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
@@ -67,6 +66,28 @@ def recording(target: Target) -> Iterator[list[Launch]]:
             setattr(place, name, value)
 
 
+@contextlib.contextmanager
+def launched() -> Iterator[list[Artifact]]:
+    """While open, what is really launched is listed. The simulator launches nothing."""
+    seen: list[Artifact] = []
+    if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
+        yield seen
+        return
+    from numba.cuda.dispatcher import _Kernel
+
+    launch = _Kernel.launch
+
+    def start(self: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(_described(self))
+        return launch(self, *args, **kwargs)
+
+    _Kernel.launch = start
+    try:
+        yield seen
+    finally:
+        _Kernel.launch = launch
+
+
 def _array(tensor: Any, sync: bool = True) -> Any:
     """A device array, as Numba makes it of what torch says of a contiguous or a strided tensor on a GPU."""
     import torch
@@ -96,21 +117,26 @@ def _artifact(kernel: Any, args: tuple[Any, ...]) -> Artifact:
     try:
         with contextlib.nullcontext() if options["debug"] or options["lineinfo"] else _plain_symbols():
             built = _Kernel(kernel.py_func, types, **(options | {"lineinfo": True}))
-        ptx, cubin, linker = _linked(built.library)
+        return _described(built)
     except Exception as error:
         raise _refusal(kernel, error) from error
+
+
+def _described(built: Any) -> Artifact:
+    """The artifact of a kernel that Numba has compiled."""
+    ptx, cubin, linker = _linked(built.library)
     named = re.search(rb"^\.target\s+(sm_\w+)", ptx, re.MULTILINE)
     assert named is not None
     artifact = describe(
-        f"{kernel.py_func.__name__}({', '.join(str(t) for t in types)})",
+        f"{built.py_func.__name__}({', '.join(str(t) for t in built.argument_types)})",
         built.entry_name,
         Target(named[1].decode()),  # Numba builds sm_90 as sm_90a
         f"numba-cuda {host.version('numba-cuda')}, {linker}",
         ptx,
         cubin,
-        hashlib.sha256(Path(kernel.py_func.__code__.co_filename).read_bytes()).hexdigest()[:16],
+        hashlib.sha256(Path(built.py_func.__code__.co_filename).read_bytes()).hexdigest()[:16],
     )
-    return replace(artifact, spills=_spills(artifact), ir={"llir": built.library.get_llvm_str()})
+    return replace(artifact, ir={"llir": built.library.get_llvm_str()})
 
 
 @contextlib.contextmanager
@@ -178,12 +204,6 @@ def _ptxas() -> str:
     said = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"V(\d[\d.]*)", said)
     return f"ptxas {found[1] if found else '?'}"
-
-
-def _spills(artifact: Artifact) -> int | None:
-    """All of the stack, unless the kernel keeps variables of its own there."""
-    stack = next(f.stack for f in cubins.functions(artifact.cubin) if f.symbol == artifact.symbol)
-    return stack if not stack or b".local " not in artifact.ptx else None
 
 
 def _refusal(kernel: Any, error: Exception) -> BuildError:

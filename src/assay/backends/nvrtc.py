@@ -67,9 +67,12 @@ def describe(
     function = next((f for f in cubins.functions(cubin) if f.symbol == symbol), None)
     if function is None:
         raise BuildError(f"the build of {name} holds no kernel called {symbol}", fix="is it a __global__ function?")
+    # All of the stack is spills, unless the kernel keeps variables of its own there.
+    spills = function.stack if not function.stack or b".local " not in ptx else None
     return Artifact(
-        name, symbol, target, made_by, ptx, cubin, function.text_hash, source_hash, function.registers, function.shared
-    )
+        name, symbol, target, made_by, ptx, cubin, function.text_hash, source_hash, function.registers, function.shared,
+        spills,
+    )  # fmt: skip
 
 
 def write(path: Path, data: bytes) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay import host
+from assay.artifact import Artifact
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
 from assay.target import Target
 
@@ -32,11 +33,16 @@ class Triton(Backend):
             _multiply_bf16_as_numbers()
 
     @contextlib.contextmanager
-    def tracing(self, target: Target) -> Iterator[list[Launch]]:
+    def tracing(self, target: Target, compiler: str = "") -> Iterator[list[Launch]]:
         from assay.backends import triton_tracing
 
         with triton_tracing.recording(target) as launches:
             yield launches
+
+    def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
+        from assay.backends import triton_tracing
+
+        return triton_tracing.launched()
 
 
 def _round_to_nearest_even() -> None:

@@ -17,7 +17,6 @@ from assay.artifact import Artifact
 from assay.backends.base import Launch
 from assay.backends.nvrtc import describe
 from assay.errors import BuildError, UsageError
-from assay.isa import cubin as cubins
 from assay.target import Target
 
 _IR = ("ttir", "ttgir", "llir")
@@ -94,6 +93,31 @@ def recording(target: Target) -> Iterator[list[Launch]]:
 
 
 @contextlib.contextmanager
+def launched() -> Iterator[list[Artifact]]:
+    """While open, what is really launched is listed. The interpreter launches nothing."""
+    from triton import knobs
+    from triton.runtime.jit import JITFunction
+
+    seen: list[Artifact] = []
+    if knobs.runtime.interpret:
+        yield seen
+        return
+    run = JITFunction.run
+
+    def launch(self: Any, *args: Any, warmup: bool, **kwargs: Any) -> Any:
+        kernel = run(self, *args, warmup=warmup, **kwargs)
+        if kernel is not None and not warmup:
+            seen.append(_artifact(kernel, 0))
+        return kernel
+
+    JITFunction.run = launch
+    try:
+        yield seen
+    finally:
+        JITFunction.run = run
+
+
+@contextlib.contextmanager
 def _compiling(function: Any) -> Iterator[None]:
     """Triton's cache knows a kernel by its text, not by its file, whose name is in the line table: one cache per file.
     What it prints of a failure is in the error too."""
@@ -164,13 +188,7 @@ def _artifact(kernel: Any, choices: int) -> Artifact:
         cubin,
         kernel.src.fn.cache_key[:16],
     )
-    return replace(artifact, spills=_spills(artifact), ir={k: kernel.asm[k] for k in _IR if k in kernel.asm})
-
-
-def _spills(artifact: Artifact) -> int | None:
-    """All of the stack, unless the kernel keeps variables of its own there."""
-    stack = next(f.stack for f in cubins.functions(artifact.cubin) if f.symbol == artifact.symbol)
-    return stack if not stack or b".local " not in artifact.ptx else None
+    return replace(artifact, ir={k: kernel.asm[k] for k in _IR if k in kernel.asm})
 
 
 def _name(kernel: Any, choices: int) -> str:

@@ -114,7 +114,7 @@ class Cell:
         evidence = self._evidence(entrant, cold, known)
         status, reason = _verdict(cold, evidence, known)
         return Record(
-            status=status, reason=reason, evidence=evidence, artifacts=entrant.rounds[0]["artifacts"],
+            status=status, reason=reason, evidence=evidence, artifacts=entrant.code(),
             median=cold.median, interval=cold.interval, samples=samples, **common,
         )  # fmt: skip
 

@@ -6,12 +6,14 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay import host
 from assay.backends import Availability
 from assay.bench.processes import Processes, Role
 from assay.bench.statistics import Estimate, estimate
 from assay.bench.truth import Truth
 from assay.check.judge import Finding
 from assay.dtype import dtype
+from assay.inspect.build import launches
 from assay.kernel import Kernel
 from assay.worker import Worker, WorkerLost
 from assay.worker.channel import tensor
@@ -66,6 +68,18 @@ class Entrant:
         self.rounds.append(answer)
         if fetch and (finding := self.truth.judge(self.name, answer["variation"], self._outputs())):
             self.failure = Finding(finding.detector, f"a timed call computed something else: {finding.what}")
+
+    def code(self) -> list[dict[str, Any]]:
+        """The machine code that was timed: as its process told, or, where the language does not tell, as it is built
+        for this device."""
+        told: list[dict[str, Any]] = self.rounds[0]["artifacts"]
+        if told or self.kernel is None or self.here.device != "cuda" or self.kernel.address.backend != "cupy":
+            return told
+        gpu = host.gpu()
+        assert gpu is not None
+        op, workload, pool = self.truth.op, self.truth.workload, self.processes.pool
+        built = launches(self.kernel, op, workload, gpu.target, pool, self.parameters)
+        return [a.summary() for a in {one.artifact.text_hash: one.artifact for one in built}.values()]
 
     @property
     def watchable(self) -> bool:

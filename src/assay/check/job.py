@@ -66,7 +66,7 @@ class _Seen:
     errors: dict[str, dict[str, Any]] = field(default_factory=dict)
     controls: dict[str, list[int]] = field(default_factory=dict)
     beyond: dict[str, int] = field(default_factory=dict)
-    note: dict[str, Any] = field(default_factory=dict)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
     failure: tuple[Workload, Outcome] | None = None
 
     def add(self, workload: Workload, outcome: Outcome) -> None:
@@ -86,8 +86,7 @@ class _Seen:
             counts = self.controls.setdefault(control, [0, 0])
             counts[0] += rejected
             counts[1] += 1
-        for artifact in outcome.note.get("artifacts", []):
-            self.note.setdefault("artifacts", []).append(artifact)
+        self.artifacts += outcome.artifacts
 
     def evidence(self, here: Availability) -> dict[str, Any]:
         found: dict[str, Any] = {
@@ -158,8 +157,7 @@ class Job:
         """A right kernel may still not be the code that its author asked for."""
         if not self.kernel.expects or found.status not in (Status.PASS, Status.COMPILED):
             return found
-        workload = self.workload or parse(f"dtype={self.dtype}", self.op)
-        broken = gates(self.kernel, self.op, workload, settings.target, settings.pool)
+        broken = gates(self.kernel, self.op, parse(f"dtype={self.dtype}", self.op), settings.target, settings.pool)
         evidence = found.evidence | {"gates": {"expects": dict(self.kernel.expects), "broken": broken}}
         if not broken:
             return replace(found, evidence=evidence)
@@ -225,7 +223,7 @@ class Job:
 
     def _passed(self, seen: _Seen, here: Availability, record: Callable[..., Record]) -> Record:
         evidence = seen.evidence(here)
-        artifacts = list({a["text_hash"]: a for a in seen.note.get("artifacts", [])}.values())
+        artifacts = list({a["text_hash"]: a for a in seen.artifacts}.values())
         powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]
         if powerless and self.workload is None:
             return record(

@@ -59,7 +59,7 @@ class Outcome:
     controls: dict[str, bool] = field(default_factory=dict)
     seconds: tuple[float, ...] = ()
     beyond: dict[str, int] = field(default_factory=dict)
-    note: dict[str, Any] = field(default_factory=dict)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
     lost: bool = False
     """The worker is gone, or cannot be trusted any more."""
     detail: dict[str, Any] = field(default_factory=dict)
@@ -113,7 +113,9 @@ def _run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions:
     if finding := _unwritten(layout, results, runs):
         return Outcome(finding, seconds=seconds)
     if huge:
-        return judged_in_slices(op, workload, drawn[0], results[0], conditions.prior, seconds, answer.get("note", {}))
+        return judged_in_slices(
+            op, workload, drawn[0], results[0], conditions.prior, seconds, answer.get("artifacts", [])
+        )
     if not _same(results[0], results[4]) and workload.values != "beyond":
         try:
             worker.ask(ask | {"runs": _OTHER_BANDS})
@@ -123,7 +125,7 @@ def _run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions:
         if _same(a, again_a) and _same(b, again_b) and not _same(a, b):
             what = "the result depends on bytes outside the inputs: it changed with the guard bands"
             return Outcome(Finding("overread", what), seconds=seconds)
-    return _judged(op, workload, drawn, results, conditions, seconds, answer.get("note", {}))
+    return _judged(op, workload, drawn, results, conditions, seconds, answer.get("artifacts", []))
 
 
 def raised(error: dict[str, Any], seconds: tuple[float, ...] = ()) -> Outcome:
@@ -231,7 +233,7 @@ def judged_in_slices(
     result: dict[str, torch.Tensor],
     prior: Prior,
     seconds: tuple[float, ...] = (),
-    note: dict[str, Any] | None = None,
+    artifacts: list[dict[str, Any]] | None = None,
     size: int = _SLICE,
 ) -> Outcome:
     """A float64 oracle of the whole would fit neither into memory nor into patience: judge slices of so many elements
@@ -257,7 +259,7 @@ def judged_in_slices(
             what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"
             return Outcome(Finding(verdict.finding.detector, what), tuple(errors), seconds=seconds)
     worst = max(errors, key=lambda e: e.share, default=None)
-    return Outcome(None, (worst,) if worst else (), seconds=seconds, note=note or {})
+    return Outcome(None, (worst,) if worst else (), seconds=seconds, artifacts=artifacts or [])
 
 
 def _judged(
@@ -267,13 +269,15 @@ def _judged(
     results: list[dict[str, torch.Tensor]],
     conditions: Conditions,
     seconds: tuple[float, ...],
-    note: dict[str, Any],
+    artifacts: list[dict[str, Any]],
 ) -> Outcome:
     first, again, elsewhere = results[0], results[3], results[4]
     deterministic = _same(first, again) and _same(first, elsewhere)
     truths: list[Oracle] = [oracle(op, workload, d) for d in drawn]
     if workload.values == "beyond":
-        return Outcome(beyond=beyond(first, truths[0]), deterministic=deterministic, seconds=seconds, note=note)
+        return Outcome(
+            beyond=beyond(first, truths[0]), deterministic=deterministic, seconds=seconds, artifacts=artifacts
+        )
     prior = conditions.prior
     plains = conditions.plain.outputs(op, workload, drawn, conditions.here.device)
     errors: list[Errors] = []
@@ -301,4 +305,4 @@ def _judged(
             ),
             seconds=seconds,
         )
-    return Outcome(None, tuple(errors), deterministic, controls, seconds, note=note)
+    return Outcome(None, tuple(errors), deterministic, controls, seconds, artifacts=artifacts)

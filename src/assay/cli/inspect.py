@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from assay.cli import screen
 from assay.cli.check import AsJson, OneWorkload, OpName, Out
+from assay.cli.inspected import show
 
 if TYPE_CHECKING:
     from assay.inspect import Inspection, Options
@@ -21,6 +23,7 @@ What = Annotated[
 Targets = Annotated[str, typer.Option("--target", help="What to build for: sm_80,sm_90,sm_100.")]
 DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
 Brief = Annotated[bool, typer.Option("--summary", help="Without the instructions.")]
+Compiler = Annotated[str, typer.Option("--compiler", help="Of CUDA C++: nvrtc or nvcc.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="The instructions as CSV, into this file.")]
 Parquet = Annotated[Path | None, typer.Option("--parquet", help="The instructions as Parquet, into this file.")]
 
@@ -41,6 +44,7 @@ def inspect(
     dtype: DTypes = "",
     workload: OneWorkload = "",
     op: OpName = None,
+    compiler: Compiler = "",
     summary: Brief = False,
     diff: Diff = False,
     across: Across = False,
@@ -55,8 +59,10 @@ def inspect(
 ) -> None:
     """What was it compiled to? Every instruction with its source line, PTX line, control code, pipe and registers."""
     from assay.inspect import Options
+    from assay.inspect.export import export
 
-    options = Options(tuple(filter(None, target.split(","))), tuple(filter(None, dtype.split(","))), workload, op)
+    targets, dtypes = (tuple(filter(None, text.split(","))) for text in (target, dtype))
+    options = Options(targets, dtypes, workload, op, compiler)
     if phases:
         records = _phases(what, options, keep, json)
     else:
@@ -70,9 +76,9 @@ def inspect(
             records = _since(records, since, json)
         if html:
             _page(found, html)
-    for file, write in ((csv, "csv"), (parquet, "parquet")):
+    for file, kind in ((csv, "csv"), (parquet, "parquet")):
         if file:
-            export(records, file, write)
+            export(records, file, kind)
     if out:
         screen.write_document(records, out, verb="inspect")
     if json:
@@ -86,9 +92,11 @@ def _gathered(what: list[str], options: Options, json: bool, quiet: bool, brief:
     from assay.inspect import inspections
 
     found: list[Inspection] = []
+    keep = screen.keeper()
     with screen.progress(0, "building", quiet=json) as tick:
         for one in inspections(what, options, lambda doing: tick(doing, len(found))):
             found.append(one)
+            keep(replace(one.record, instructions=None))  # the code can be built again; what follows from it is kept
             if not json and not quiet:
                 show(one, brief)
     return found
@@ -176,7 +184,7 @@ def _phases(what: list[str], options: Options, keep: Path, json: bool) -> list[R
     from rich.table import Table
 
     from assay.inspect.phases import many
-    from assay.inspect.steps import record
+    from assay.inspect.phases.record import record
     from assay.target import target
 
     files, targets = [Path(w) for w in what], [target(t) for t in options.targets]
@@ -221,120 +229,3 @@ def _timed() -> list[Record]:
             return list(store.records(verb="bench"))
     except AssayError:
         return []
-
-
-def export(records: list[Record], file: Path, kind: str) -> None:
-    """One table for all kernels: the kernel, dtype and target before each row's own columns."""
-    import pyarrow
-    from pyarrow import csv, parquet
-
-    rows = [
-        {"kernel": r.kernel, "workload": r.workload, "target": r.evidence["target"], "symbol": r.evidence["symbol"]}
-        | {k: _flat(v) for k, v in row.items()}
-        for r in records
-        for row in r.instructions or ()
-    ]
-    table = pyarrow.Table.from_pylist(rows)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if kind == "csv":
-        csv.write_csv(table, file)
-    else:
-        parquet.write_table(table, file)
-
-
-def _flat(value: Any) -> Any:
-    """Lists as text: a column holds one thing."""
-    if isinstance(value, list | tuple):
-        return " ".join(":".join(map(str, v)) if isinstance(v, list | tuple) else str(v) for v in value)
-    return value
-
-
-def show(one: Inspection, brief: bool) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    terminal = screen.console()
-    record = one.record
-    if not record.instructions:
-        terminal.print(f"{screen.status_text(str(record.status))}  {record.kernel}: {escape(record.reason)}")
-        return
-    e = record.evidence
-    terminal.print(
-        f"[bold]{record.kernel}[/]  {record.workload}  {e['target']}  {escape(e['name'])}  [dim]{e['compiler']}[/]",
-        soft_wrap=True,
-    )
-    about = Table(box=None, show_header=False, pad_edge=False)
-    about.add_column(style="dim", no_wrap=True)
-    about.add_column()
-    for label, text in facts(e["summary"], e.get("launch")):
-        about.add_row(label, escape(text))
-    terminal.print(about)
-    if str(record.status) == "fail":
-        terminal.print(f"{screen.status_text('fail')}  {escape(record.reason)}", soft_wrap=True)
-    for line in e["unavailable"]:
-        terminal.print(f"unavailable  {line}", style="yellow")
-    if not brief:
-        terminal.print(_instructions(record))
-    terminal.print()
-
-
-def facts(s: dict[str, Any], launch: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """A summary, line by line."""
-    shared = s["shared"]
-    lines = [("code", f"{s['instructions']} instructions: " + ", ".join(f"{n} {p}" for p, n in s["mix"].items()))]
-    spilled = s["spills"]
-    lines.append((
-        "resources",
-        f"{s['registers']} registers, {shared['static']} + {shared['dynamic']} bytes of shared memory, "
-        + (f"{spilled['stores']} bytes spilled" if spilled["stores"] or spilled["loads"] else "no spills"),
-    ))  # fmt: skip
-    if launch:
-        lines.append(("launch", f"grid {tuple(launch['grid'])}, block {tuple(launch['block'])}"))
-    o = s["occupancy"]
-    if "share" in o:
-        lift = f"; {o['lift']}" if o["lift"] else ""
-        lines.append(
-            (
-                "occupancy",
-                f"{o['share']:.0%}: {o['blocks']} blocks, {o['warps']} warps; limit: {', '.join(o['limits'])}{lift}",
-            )
-        )
-    elif "by_block" in o:
-        told = ", ".join(f"{b['block']}: {b['share']:.0%}" for b in o["by_block"])
-        lines.append(("occupancy", f"by threads a block: {told}"))
-    widths = "; ".join(
-        f"{kind} " + ", ".join(f"{n} × {w} bits" for w, n in c.items()) for kind, c in s["widths"].items()
-    )
-    lines.append(("memory", widths or "none"))
-    m = s["multiply_add"]
-    lines.append(("multiply-add", f"{m['fused']} fused, {m['multiplies']} multiplies and {m['adds']} adds apart"))
-    lines.append(("predicated", f"{s['predicated']:.0%}"))
-    for loop in s["loops"]:
-        copies = f", about {loop['copies']} copies" if loop["copies"] > 1 else ""
-        at = f" at line {loop['line']}" if loop["line"] else ""
-        size = f"{loop['instructions']} instructions{at}, depth {loop['depth']}"
-        lines.append(("loop", f"{size}{copies}, {loop['cycles']} cycles to issue"))
-    return lines
-
-
-def _instructions(record: Record) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("address", "stall", "wait", "set", "pipe", "live", "instruction", "line", "ptx"):
-        table.add_column(column, justify="right" if column in ("address", "stall", "live", "line", "ptx") else "left",
-                         no_wrap=True)  # fmt: skip
-    last = None
-    for row in record.instructions or ():
-        if row["block"] != last and last is not None:
-            table.add_section()
-        last = row["block"]
-        sets = [f"w{row['write_barrier']}"] if row["write_barrier"] is not None else []
-        sets += [f"r{row['read_barrier']}"] if row["read_barrier"] is not None else []
-        table.add_row(
-            f"{row['address']:04x}", str(row["stall"]), "".join(map(str, row["waits"])), " ".join(sets), row["pipe"],
-            "" if row["live_registers"] is None else str(row["live_registers"]),
-            escape("  " * row["loop_depth"] + row["text"]), str(row["source_line"] or ""), str(row["ptx_line"] or ""),
-        )  # fmt: skip
-    return table

@@ -19,6 +19,7 @@ from assay.workload import Workload
 
 LANGUAGES = ("cuda", "cupy", "triton", "numba")
 """Whose kernels become machine code for a GPU that can be looked at without running it."""
+COMPILERS = ("nvrtc", "nvcc")
 _LINE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\): (?:catastrophic )?error", re.MULTILINE)
 """How NVRTC and nvcc name the place of an error."""
 
@@ -30,13 +31,14 @@ def launches(
     target: Target,
     pool: Pool,
     parameters: Mapping[str, Any] | None = None,
+    compiler: str = "",
 ) -> list[Launch]:
     """What the kernel would launch on the workload, in order, with PTX, cubin and intermediate code; empty where it
-    would launch nothing. `parameters` are tunables that are not at their defaults."""
-    _refuse(kernel, target)
+    would launch nothing. `parameters` are tunables that are not at their defaults; `compiler` is for CUDA C++."""
+    _refuse(kernel, target, compiler)
     layout = Layout(kernel, op, workload, runs=1, variations=1)
     asked = message(kernel, op, workload, layout, "native", dict(parameters or {}))
-    asked |= {"do": "compile", "target": str(target)}
+    asked |= {"do": "compile", "target": str(target), "compiler": compiler}
     try:
         worker = pool.worker(kernel.address.backend, "native")
         try:
@@ -51,8 +53,12 @@ def launches(
         raise BuildError(f"the build ended without an answer: {lost.detail}", where=str(kernel.file or "")) from None
 
 
-def _refuse(kernel: Kernel, target: Target) -> None:
+def _refuse(kernel: Kernel, target: Target, compiler: str) -> None:
     language = kernel.address.backend
+    if compiler and compiler not in COMPILERS:
+        raise UsageError(f"no compiler called '{compiler}'", fix=f"one of: {', '.join(COMPILERS)}")
+    if compiler and language != "cuda":
+        raise UsageError(f"{kernel} is not built by {compiler}", fix="a compiler is chosen for CUDA C++ alone")
     if language not in LANGUAGES:
         raise UsageError(
             f"{kernel} cannot be inspected: {language} is no language whose machine code is Assay's to build",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.inspect.occupancy import occupancy
@@ -12,6 +12,7 @@ from assay.inspect.row import Row
 from assay.inspect.table import Table
 from assay.isa.chips import chip
 from assay.isa.cubin import Function
+from assay.isa.flow import Block
 from assay.target import Target
 
 ASSUMPTIONS = (
@@ -36,9 +37,8 @@ def summary(table: Table, function: Function, target: Target, block: int | None,
         "multiply_add": _multiply_add(rows),
         "predicated": sum(bool(r.predicate) for r in rows) / max(1, len(rows)),
         "loops": _loops(table),
-        "cycles_per_block": {b.number: sum(max(1, r.stall) for r in rows if r.block == b.number) for b in table.blocks}
-        if len(table.blocks) <= 64
-        else None,
+        "cycles_per_block": (issue := _issue(rows)),
+        "cycles": _longest_way(table.blocks, issue),
         "assumptions": list(ASSUMPTIONS),
     }
 
@@ -67,6 +67,28 @@ def access(row: Row) -> str:
     if name.startswith(("ATOM", "RED")):
         return "atomic"
     return "store" if name.startswith("ST") else "load"
+
+
+def _issue(rows: Sequence[Row]) -> dict[int, int]:
+    """Cycles that one warp needs to issue each block."""
+    cycles: Counter[int] = Counter()
+    for row in rows:
+        cycles[row.block] += max(1, row.stall)
+    return dict(cycles)
+
+
+def _longest_way(blocks: Sequence[Block], issue: Mapping[int, int]) -> int | None:
+    """Through the whole kernel; None where a loop goes round who knows how often."""
+    follows = {b.number: b.follows for b in blocks}
+    reached = {blocks[0].number} if blocks else set()
+    for block in blocks:  # behind the last exit stands a branch to itself, which nothing reaches
+        reached |= set(block.follows) if block.number in reached else set()
+    longest: dict[int, int] = {}
+    for number in sorted(reached, reverse=True):
+        if any(follower <= number for follower in follows[number]):
+            return None
+        longest[number] = issue.get(number, 0) + max((longest[f] for f in follows[number]), default=0)
+    return max(longest.values(), default=0)
 
 
 def _multiply_add(rows: Sequence[Row]) -> dict[str, int]:

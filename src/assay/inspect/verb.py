@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from assay.artifact import Artifact
 from assay.errors import AssayError, UsageError
 from assay.inspect.bare import artifacts
 from assay.inspect.build import launches
-from assay.inspect.gates import broken, known
+from assay.inspect.gates import broken, known, speaks_of
+from assay.inspect.remarks import remarks
 from assay.inspect.summary import summary
 from assay.inspect.table import Table, table
 from assay.isa.cubin import functions
@@ -40,6 +42,8 @@ class Options:
     """As a record prints it; empty: the op's typical one. The specialization is the one this workload's launch has."""
     op: str | None = None
     """Which op a bare .cu file with launch comments computes."""
+    compiler: str = ""
+    """Of CUDA C++: nvrtc or nvcc. Empty: the one that the kernel is launched with."""
     seconds: float = 120.0
     run: str = field(default_factory=provenance.new_run)
 
@@ -132,7 +136,8 @@ def _of_kernel(
 ) -> Iterator[Inspection]:
     common: dict[str, Any] = {
         "verb": "inspect", "kernel": kernel.name, "workload": str(workload), "run": options.run,
-        "replay": f"assay inspect {kernel.name} --workload {workload} --target {target}",
+        "replay": f"assay inspect {kernel.name} --workload {workload} --target {target}"
+        + (f" --compiler {options.compiler}" if options.compiler else ""),
         "source": provenance.source_of(kernel.file, kernel.line), "provenance": provenance.provenance(0),
     }  # fmt: skip
     known(kernel)
@@ -141,7 +146,7 @@ def _of_kernel(
         yield Inspection(Record(status=Status.SKIPPED, reason=why, **common))
         return
     try:
-        started = launches(kernel, op, workload, target, pool)
+        started = launches(kernel, op, workload, target, pool, compiler=options.compiler)
     except UsageError:
         raise
     except AssayError as problem:
@@ -157,12 +162,15 @@ def _of_kernel(
         threads = 1
         for size in launch.block:
             threads *= size
-        yield _gated(kernel, of_artifact(launch.artifact, common, threads, launch.shared, {"launch": about}))
+        one = of_artifact(launch.artifact, common, threads, launch.shared, {"launch": about})
+        typical = workload == parse(f"dtype={workload.dtype}", op)
+        yield _gated(kernel, one) if typical else one
 
 
 def _gated(kernel: Kernel, one: Inspection) -> Inspection:
-    """What the kernel says of its own code must hold."""
-    if not kernel.expects or one.table is None:
+    """What the kernel says of its own code must hold. It speaks of the op's typical workload: another may well have
+    odd sizes, and so other code."""
+    if not kernel.expects or one.table is None or not speaks_of(kernel.expects, one.record.evidence["name"]):
         return one
     found = broken(kernel.expects, one.table.rows, one.record.evidence["summary"])
     gates = {"expects": dict(kernel.expects), "broken": found}
@@ -178,9 +186,16 @@ def of_artifact(
     """The record of one built kernel."""
     ptx = artifact.ptx.decode(errors="replace")
     kind, ir = next(((k, artifact.ir[k]) for k in ("ttgir", "ttir") if k in artifact.ir), ("", ""))
-    found = table(artifact.cubin, artifact.symbol, ptx, ir)
+    with ThreadPoolExecutor(1) as beside:
+        words = beside.submit(remarks, artifact)
+        found = table(artifact.cubin, artifact.symbol, ptx, ir)
     function = next(f for f in functions(artifact.cubin) if f.symbol == artifact.symbol)
-    told = summary(found, function, artifact.target, block, dynamic)
+    told = summary(found, function, artifact.target, block, dynamic) | {"remarks": words.result()}
+    missing = []
+    if not found.live:
+        missing.append("live_registers: nvdisasm cannot count them in code of this generation")
+    if told["remarks"] is None:
+        missing.append("remarks: no ptxas here makes this very code of its PTX")
     evidence = {
         "target": str(artifact.target), "symbol": artifact.symbol, "name": artifact.name,
         "compiler": artifact.compiler, "text_hash": artifact.text_hash, **more, "summary": told,
@@ -188,7 +203,7 @@ def of_artifact(
             {"number": b.number, "start": b.start, "end": b.end, "follows": list(b.follows), "loop_depth": b.loop_depth}
             for b in found.blocks
         ],
-        "unavailable": [] if found.live else ["live_registers: nvdisasm cannot count them in code of this generation"],
+        "unavailable": missing,
     }  # fmt: skip
     reason = f"{told['instructions']} instructions, {told['registers']} registers"
     record = Record(

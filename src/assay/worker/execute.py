@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from assay import library
+from assay.artifact import Artifact
 from assay.backends import backend
 from assay.backends.base import Launch
 from assay.dtype import DType, dtype
@@ -69,18 +71,26 @@ def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
         use_threads(message["threads"])
     sets: dict[int, dict[str, Guarded]] = {}
     results = []
-    for run in message["runs"]:
-        if run["buffers"] not in sets:
-            everything = (*message["inputs"], *message["outputs"], *message["scratch"])
-            sets[run["buffers"]] = {s["name"]: Guarded(s, device) for s in everything if not s.get("alias")}
-        tensors = dict(sets[run["buffers"]])
-        for spec in message["outputs"]:
-            if spec.get("alias"):
-                tensors[spec["name"]] = tensors[spec["alias"]]
-        results.append(_one_run(kernel, op, function, message, run, tensors, memory))
-        if results[-1].get("error"):
-            break
-    return {"runs": results, "note": backend(kernel.address.backend).note()}
+    with ExitStack() as watching:
+        started = watching.enter_context(backend(kernel.address.backend).launched())
+        for run in message["runs"]:
+            if run["buffers"] not in sets:
+                everything = (*message["inputs"], *message["outputs"], *message["scratch"])
+                sets[run["buffers"]] = {s["name"]: Guarded(s, device) for s in everything if not s.get("alias")}
+            tensors = dict(sets[run["buffers"]])
+            for spec in message["outputs"]:
+                if spec.get("alias"):
+                    tensors[spec["name"]] = tensors[spec["alias"]]
+            results.append(_one_run(kernel, op, function, message, run, tensors, memory))
+            watching.close()  # the first run tells
+            if results[-1].get("error"):
+                break
+    return {"runs": results, "artifacts": summaries(started)}
+
+
+def summaries(started: list[Artifact]) -> list[dict[str, Any]]:
+    """What a record keeps of the code that was started, each once."""
+    return [a.summary() for a in {a.text_hash: a for a in started}.values()]
 
 
 def _one_run(
@@ -219,7 +229,7 @@ def _traced(message: dict[str, Any], device: str) -> list[Launch]:
     keywords = load.keywords(kernel, op, named) | message["parameters"]
     if kernel.launches:
         keywords |= message["axes"]
-    with backend(kernel.address.backend).tracing(Target(message["target"])) as launches:
+    with backend(kernel.address.backend).tracing(Target(message["target"]), message.get("compiler", "")) as launches:
         function(*args, **keywords)
     return launches
 
@@ -238,6 +248,7 @@ def compiled(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     """The launches, and all that was built: PTX, cubin and intermediate code lie one after another in the arena, each
     as long as `parts` says. The GPU is hidden: building is the same with and without one."""
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    message = message | {"mode": "build"}
     told: list[dict[str, Any]] = []
     pieces: list[bytes] = []
     for launch in _traced(message, "meta"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.kernel import address
 from assay.worker import channel, load
-from assay.worker.execute import function_of, output_in, use_threads
+from assay.worker.execute import function_of, output_in, summaries, use_threads
 from assay.worker.stopwatch import Call, GraphReplay, HeldStream, HostClock, NotCapturable, Watch, call_time
 
 if TYPE_CHECKING:
@@ -212,13 +212,14 @@ def _kernel(message: dict[str, Any], buffers: Buffers) -> tuple[Call, list[Any]]
         args = tuple(tensors[n] if n in message["present"] else None for n in op.inputs)
         prepared.append((args, keywords))
     language = _language(message)
-    language.invoke(function, *prepared[0])  # once by the backend's rules, which may refuse
+    with language.launched() as started:
+        language.invoke(function, *prepared[0])  # once by the backend's rules, which may refuse
 
     def call(i: int) -> Any:
         args, keywords = prepared[i % buffers.count]
         buffers.returned = function(*args, **keywords)
 
-    return call, language.note().get("artifacts", [])
+    return call, summaries(started)
 
 
 def _returns(message: dict[str, Any]) -> bool:

@@ -14,7 +14,11 @@ def _axpy(x, y, z, n, alpha, BLOCK: tl.constexpr):
     tl.store(z + i, (alpha * a + b).to(z.dtype.element_ty), mask=i < n)
 
 
-@kernel("axpy", tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]})
+@kernel(
+    "axpy",
+    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def axpy(x, y, *, alpha, out, BLOCK=1024, num_warps=4):
     n = x.numel()
     _axpy[(triton.cdiv(n, BLOCK),)](x, y, out, n, alpha, BLOCK, num_warps=num_warps)

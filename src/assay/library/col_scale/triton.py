@@ -17,7 +17,11 @@ def _col_scale(x, scale, y, rows, cols, ROWS: tl.constexpr, COLS: tl.constexpr):
     tl.store(y + i, (v * factor[None, :]).to(y.dtype.element_ty), mask=inside)
 
 
-@kernel("col_scale", tune={"BLOCK": [1024, 2048, 4096], "num_warps": [4, 8]})
+@kernel(
+    "col_scale",
+    tune={"BLOCK": [1024, 2048, 4096], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def col_scale(x, scale, *, out, BLOCK=2048, num_warps=4):
     rows, cols = x.shape
     COLS = min(BLOCK, triton.next_power_of_2(max(cols, 1)))

@@ -36,21 +36,37 @@ def _gelu_backward(dy, x, dx, n, TANH: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(dx + i, (g * slope).to(dx.dtype.element_ty), mask=i < n)
 
 
-@kernel("gelu", tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]})
+@kernel(
+    "gelu",
+    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def gelu(x, *, out, BLOCK=1024, num_warps=4):
     _gelu[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), False, BLOCK, num_warps=num_warps)
 
 
-@kernel("gelu_tanh", tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]})
+@kernel(
+    "gelu_tanh",
+    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def gelu_tanh(x, *, out, BLOCK=1024, num_warps=4):
     _gelu[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), True, BLOCK, num_warps=num_warps)
 
 
-@kernel("gelu_backward", tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]})
+@kernel(
+    "gelu_backward",
+    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def gelu_backward(dy, x, *, out, BLOCK=1024, num_warps=4):
     _gelu_backward[(triton.cdiv(x.numel(), BLOCK),)](dy, x, out, x.numel(), False, BLOCK, num_warps=num_warps)
 
 
-@kernel("gelu_tanh_backward", tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]})
+@kernel(
+    "gelu_tanh_backward",
+    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def gelu_tanh_backward(dy, x, *, out, BLOCK=1024, num_warps=4):
     _gelu_backward[(triton.cdiv(x.numel(), BLOCK),)](dy, x, out, x.numel(), True, BLOCK, num_warps=num_warps)

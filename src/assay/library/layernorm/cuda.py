@@ -17,7 +17,11 @@ def split(x, tensors, keep, threads, vectors, scalars):
     return width, group, kept if kept <= (vectors if width > 1 else scalars) else 0
 
 
-@kernel("layernorm", tune={"keep": [1, 2, 4, 8]})
+@kernel(
+    "layernorm",
+    tune={"keep": [1, 2, 4, 8]},
+    expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+)
 def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=4):
     rows, cols = x.shape
     width, group, kept = split(x, (weight, bias, out), keep, threads=1024, vectors=8, scalars=32)
@@ -31,6 +35,13 @@ def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=4):
     "layernorm_backward",
     tune={"keep": [1, 2, 4], "blocks": [132, 256]},
     scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
+    expects={
+        "of": "layernorm_backward",
+        "spills": 0,
+        "widest_global_load": 128,
+        "widest_global_store": 128,
+        "max_registers": 128,
+    },
 )
 def layernorm_backward(
     dy, x, weight, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None, keep=4, blocks=256

@@ -152,7 +152,11 @@ def tile(cols, size, elements):
     return ROWS, BLOCK, max(1, min(32, ROWS * BLOCK // (32 * elements)))
 
 
-@kernel("layernorm", tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]})
+@kernel(
+    "layernorm",
+    tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
+    expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+)
 def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=32768, size=2048, elements=16):
     rows, cols = x.shape
     if cols <= keep:
@@ -168,6 +172,13 @@ def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=32768, si
     "layernorm_backward",
     tune={"keep": [4096, 8192], "size": [1024, 2048, 4096], "elements": [8, 16], "programs": [132, 256]},
     scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
+    expects={
+        "of": "_backward_kept",
+        "spills": 0,
+        "widest_global_load": 128,
+        "widest_global_store": 128,
+        "max_registers": 128,
+    },
 )
 def layernorm_backward(
     dy, x, weight, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None,

@@ -7,7 +7,11 @@ from assay.library.layernorm.cuda import split
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
 
-@kernel("ln_gelu", tune={"keep": [1, 2, 4, 8]})
+@kernel(
+    "ln_gelu",
+    tune={"keep": [1, 2, 4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+)
 def ln_gelu(x, weight, bias, *, eps, out, keep=4):
     rows, cols = x.shape
     width, group, kept = split(x, (weight, bias, out), keep, threads=1024, vectors=8, scalars=32)
@@ -21,6 +25,13 @@ def ln_gelu(x, weight, bias, *, eps, out, keep=4):
     "ln_gelu_backward",
     tune={"keep": [1, 2], "blocks": [132, 256]},
     scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
+    expects={
+        "of": "ln_gelu_backward",
+        "spills": 0,
+        "widest_global_load": 128,
+        "widest_global_store": 128,
+        "max_registers": 128,
+    },
 )
 def ln_gelu_backward(
     dy, x, weight, bias, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None, keep=2, blocks=256

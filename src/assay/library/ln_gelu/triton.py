@@ -157,7 +157,11 @@ def _backward_columns(
     tl.store(db_parts + part, tl.sum(db, 0)[None, :], mask=c < cols)
 
 
-@kernel("ln_gelu", tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]})
+@kernel(
+    "ln_gelu",
+    tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+)
 def ln_gelu(x, weight, bias, *, eps, out, keep=32768, size=2048, elements=16):
     rows, cols = x.shape
     if cols <= keep:
@@ -173,6 +177,13 @@ def ln_gelu(x, weight, bias, *, eps, out, keep=32768, size=2048, elements=16):
     "ln_gelu_backward",
     tune={"keep": [4096, 8192], "size": [1024, 2048, 4096], "elements": [8, 16], "programs": [132, 256]},
     scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
+    expects={
+        "of": "_backward_kept",
+        "spills": 0,
+        "widest_global_load": 128,
+        "widest_global_store": 128,
+        "max_registers": 168,
+    },
 )
 def ln_gelu_backward(
     dy, x, weight, bias, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None,

@@ -16,7 +16,11 @@ def _normalize_clip(x, y, n, mean, std, low, high, BLOCK: tl.constexpr):
     tl.store(y + i, v.to(y.dtype.element_ty), mask=i < n)
 
 
-@kernel("normalize_clip", tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]})
+@kernel(
+    "normalize_clip",
+    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def normalize_clip(x, *, mean, std, low, high, out, BLOCK=1024, num_warps=4):
     n = x.numel()
     _normalize_clip[(triton.cdiv(n, BLOCK),)](x, out, n, mean, std, low, high, BLOCK, num_warps=num_warps)

@@ -10,7 +10,11 @@ def power_of_2(n):
     return 1 << (n - 1).bit_length()
 
 
-@kernel("rmsnorm", tune={"keep": [1, 2, 4], "threads": [256, 512, 1024]})
+@kernel(
+    "rmsnorm",
+    tune={"keep": [1, 2, 4], "threads": [256, 512, 1024]},
+    expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+)
 def rmsnorm(x, weight, *, eps, out, keep=4, threads=1024):
     """A thread keeps `keep` vectors, up to 4 where 1024 threads would not hold the row otherwise."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)

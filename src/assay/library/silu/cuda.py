@@ -6,13 +6,21 @@ from assay.backends.cuda import Source, cdiv, ctype, vector_width
 source = Source("kernel.cu")
 
 
-@kernel("silu", tune={"threads": [128, 256, 512]})
+@kernel(
+    "silu",
+    tune={"threads": [128, 256, 512]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def silu(x, *, out, threads=256):
     n, width = x.numel(), vector_width(x, out)
     source[f"silu<{ctype(x)}, {width}>"](cdiv(n, threads * width), threads, x, out, n)
 
 
-@kernel("silu_backward", tune={"threads": [128, 256, 512]})
+@kernel(
+    "silu_backward",
+    tune={"threads": [128, 256, 512]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def silu_backward(dy, x, *, out, threads=256):
     n, width = x.numel(), vector_width(dy, x, out)
     source[f"silu_backward<{ctype(x)}, {width}>"](cdiv(n, threads * width), threads, dy, x, out, n)

@@ -22,11 +22,19 @@ def _silu_backward(dy, x, dx, n, BLOCK: tl.constexpr):
     tl.store(dx + i, (g * sigma * (1 + v * (1 - sigma))).to(dx.dtype.element_ty), mask=i < n)
 
 
-@kernel("silu", tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]})
+@kernel(
+    "silu",
+    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def silu(x, *, out, BLOCK=1024, num_warps=4):
     _silu[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK, num_warps=num_warps)
 
 
-@kernel("silu_backward", tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]})
+@kernel(
+    "silu_backward",
+    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+)
 def silu_backward(dy, x, *, out, BLOCK=1024, num_warps=4):
     _silu_backward[(triton.cdiv(x.numel(), BLOCK),)](dy, x, out, x.numel(), BLOCK, num_warps=num_warps)

@@ -14,6 +14,7 @@ def power_of_2(n):
     "softmax",
     scratch={"seen": ("fp32", 2048)},
     tune={"keep": [1, 2, 4], "longest": [8192, 16384, 32768], "threads": [256, 512, 1024]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
 def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024):
     """A thread keeps `keep` vectors, more if 1024 threads need it to hold the row; none beyond `longest`."""

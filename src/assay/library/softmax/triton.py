@@ -36,7 +36,11 @@ def _softmax_online(x, y, cols, stride, BLOCK: tl.constexpr):
         tl.store(y + row * cols + start + c, p.to(y.dtype.element_ty), mask=start + c < cols)
 
 
-@kernel("softmax", tune={"keep": [4096, 8192, 16384], "TILE": [1024, 2048, 4096, 8192], "num_warps": [4, 8, 16]})
+@kernel(
+    "softmax",
+    tune={"keep": [4096, 8192, 16384], "TILE": [1024, 2048, 4096, 8192], "num_warps": [4, 8, 16]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+)
 def softmax(x, *, out, keep=16384, TILE=4096, num_warps=8):
     rows, cols = x.shape
     if cols <= keep:

@@ -17,7 +17,11 @@ def _transpose(x, out, rows, cols, stride, TILE: tl.constexpr):
     tl.store(out + col[:, None] * rows + row[None, :], tl.trans(tile), mask=tl.trans(inside))
 
 
-@kernel("transpose", tune={"TILE": [32, 64, 128], "num_warps": [4, 8]})
+@kernel(
+    "transpose",
+    tune={"TILE": [32, 64, 128], "num_warps": [4, 8]},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+)
 def transpose(x, *, out, TILE=64, num_warps=4):
     rows, cols = x.shape
     tiles = triton.cdiv(rows, TILE) * triton.cdiv(cols, TILE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from assay import provenance
-from assay.inspect.phases import Build, File
+from assay.inspect.phases.step import Build, File
 from assay.record import Record, Status
 
 

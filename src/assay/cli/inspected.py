@@ -1,0 +1,105 @@
+"""How an inspection looks in a terminal: what follows from the code, then every instruction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.inspect import Inspection
+    from assay.record import Record
+
+
+def show(one: Inspection, brief: bool) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    terminal = screen.console()
+    record = one.record
+    if not record.instructions:
+        terminal.print(f"{screen.status_text(str(record.status))}  {record.kernel}: {escape(record.reason)}")
+        return
+    e = record.evidence
+    terminal.print(
+        f"[bold]{record.kernel}[/]  {record.workload}  {e['target']}  {escape(e['name'])}  [dim]{e['compiler']}[/]",
+        soft_wrap=True,
+    )
+    about = Table(box=None, show_header=False, pad_edge=False)
+    about.add_column(style="dim", no_wrap=True)
+    about.add_column()
+    for label, text in facts(e["summary"], e.get("launch")):
+        about.add_row(label, escape(text))
+    terminal.print(about)
+    if str(record.status) == "fail":
+        terminal.print(f"{screen.status_text('fail')}  {escape(record.reason)}", soft_wrap=True)
+    for line in e["unavailable"]:
+        terminal.print(f"unavailable  {line}", style="yellow")
+    if not brief:
+        terminal.print(_instructions(record))
+    terminal.print()
+
+
+def facts(s: dict[str, Any], launch: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """A summary, line by line."""
+    shared = s["shared"]
+    lines = [("code", f"{s['instructions']} instructions: " + ", ".join(f"{n} {p}" for p, n in s["mix"].items()))]
+    spilled = s["spills"]
+    lines.append((
+        "resources",
+        f"{s['registers']} registers, {shared['static']} + {shared['dynamic']} bytes of shared memory, "
+        + (f"{spilled['stores']} bytes spilled" if spilled["stores"] or spilled["loads"] else "no spills"),
+    ))  # fmt: skip
+    if launch:
+        lines.append(("launch", f"grid {tuple(launch['grid'])}, block {tuple(launch['block'])}"))
+    o = s["occupancy"]
+    if "share" in o:
+        lift = f"; {o['lift']}" if o["lift"] else ""
+        lines.append(
+            (
+                "occupancy",
+                f"{o['share']:.0%}: {o['blocks']} blocks, {o['warps']} warps; limit: {', '.join(o['limits'])}{lift}",
+            )
+        )
+    elif "by_block" in o:
+        told = ", ".join(f"{b['block']}: {b['share']:.0%}" for b in o["by_block"])
+        lines.append(("occupancy", f"by threads a block: {told}"))
+    widths = "; ".join(
+        f"{kind} " + ", ".join(f"{n} × {w} bits" for w, n in c.items()) for kind, c in s["widths"].items()
+    )
+    lines.append(("memory", widths or "none"))
+    m = s["multiply_add"]
+    lines.append(("multiply-add", f"{m['fused']} fused, {m['multiplies']} multiplies and {m['adds']} adds apart"))
+    lines.append(("predicated", f"{s['predicated']:.0%}"))
+    if s["cycles"] is not None:
+        lines.append(("issue", f"{s['cycles']} cycles a warp at least, on its longest way through"))
+    for loop in s["loops"]:
+        copies = f", about {loop['copies']} copies" if loop["copies"] > 1 else ""
+        at = f" at line {loop['line']}" if loop["line"] else ""
+        size = f"{loop['instructions']} instructions{at}, depth {loop['depth']}"
+        lines.append(("loop", f"{size}{copies}, {loop['cycles']} cycles to issue"))
+    lines += [("ptxas", remark) for remark in s["remarks"] or ()]
+    return lines
+
+
+def _instructions(record: Record) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("address", "stall", "wait", "set", "pipe", "live", "instruction", "line", "ptx"):
+        table.add_column(column, justify="right" if column in ("address", "stall", "live", "line", "ptx") else "left",
+                         no_wrap=True)  # fmt: skip
+    last = None
+    for row in record.instructions or ():
+        if row["block"] != last and last is not None:
+            table.add_section()
+        last = row["block"]
+        sets = [f"w{row['write_barrier']}"] if row["write_barrier"] is not None else []
+        sets += [f"r{row['read_barrier']}"] if row["read_barrier"] is not None else []
+        table.add_row(
+            f"{row['address']:04x}", str(row["stall"]), "".join(map(str, row["waits"])), " ".join(sets), row["pipe"],
+            "" if row["live_registers"] is None else str(row["live_registers"]),
+            escape("  " * row["loop_depth"] + row["text"]), str(row["source_line"] or ""), str(row["ptx_line"] or ""),
+        )  # fmt: skip
+    return table

@@ -1,0 +1,35 @@
+"""The instructions of many kernels as one table, in CSV or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.record import Record
+
+
+def export(records: Sequence[Record], file: Path, kind: str) -> None:
+    """The kernel, workload and target before each row's own columns. `kind`: csv or parquet."""
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    rows = [
+        {"kernel": r.kernel, "workload": r.workload, "target": r.evidence["target"], "symbol": r.evidence["symbol"]}
+        | {k: _flat(v) for k, v in row.items()}
+        for r in records
+        for row in r.instructions or ()
+    ]
+    table = pyarrow.Table.from_pylist(rows)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "csv":
+        csv.write_csv(table, file)
+    else:
+        parquet.write_table(table, file)
+
+
+def _flat(value: Any) -> Any:
+    """Lists as text: a column holds one thing."""
+    if isinstance(value, list | tuple):
+        return " ".join(":".join(map(str, v)) if isinstance(v, list | tuple) else str(v) for v in value)
+    return value

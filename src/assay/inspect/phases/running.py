@@ -1,0 +1,157 @@
+"""One step, run: what it read and wrote, how long it took, and where its complaint points."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from assay import host
+from assay.backends.nvcc import INSTALL
+from assay.errors import AssayError, BuildError
+from assay.inspect.phases.step import File, Step
+
+LIMIT = 600.0
+"""Seconds that one step may take."""
+
+_NAMED_ONLY = ("--orig_src_file_name", "--orig_src_path_name", "--ident")
+"""Options that name the source without reading it."""
+_INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"\n]+)"', re.MULTILINE)
+_MARKER = re.compile(rb'^# \d+ "([^"<\n]+)"([ \d]*)$', re.MULTILINE)
+"""`# 1 "file.h" 1 3`: where the preprocessor took the text from; a 3 is a header of the system."""
+_COMPLAINTS = (
+    re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error", re.MULTILINE),
+    re.compile(r"^(?P<file>[^(\n]+)\((?P<line>\d+)\): (?:\w+ )?error", re.MULTILINE),
+    re.compile(r"^ptxas (?P<file>.+?), line (?P<line>\d+); (?:error|fatal)", re.MULTILINE),
+)
+"""As gcc and clang, NVIDIA's front end, and ptxas say it."""
+
+
+class Failed(Exception):
+    def __init__(self, step: Step, error: AssayError) -> None:
+        self.step, self.error = step, error
+
+
+def run(step: Step, folder: Path, stop: threading.Event) -> Step:
+    before = _present(folder)
+    environment = dict(os.environ)
+    for key, value in step.environment.items():
+        environment[key] = value.replace(f"${key}", os.environ.get(key, ""))
+    start = time.perf_counter()
+    status, said = _call(step, folder, environment, stop)
+    seconds = time.perf_counter() - start
+    after = _present(folder)
+    written = {name for name, stamp in after.items() if before.get(name) != stamp}
+    reads = [f for f in _read_by(step, folder, written) if f.path not in written]
+    writes = tuple(File(name, after[name][0]) for name in sorted(written))
+    step = replace(step, reads=tuple(reads), writes=writes, seconds=seconds, said=said)
+    if status is None:
+        raise Failed(
+            step, BuildError(f"{step.name} was ended after {seconds:.0f} s", fix="a smaller source, or more time")
+        )
+    if status:
+        raise Failed(step, _error(step, folder, status))
+    return step
+
+
+def _call(step: Step, folder: Path, env: dict[str, str], stop: threading.Event) -> tuple[int | None, str]:
+    """Its status and its words; None when it was ended for its time, with all the processes it started."""
+    try:
+        process = subprocess.Popen(
+            step.command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, errors="replace", start_new_session=True,
+        )  # fmt: skip
+    except FileNotFoundError:
+        fix = (
+            INSTALL
+            if step.name in ("cudafe++", "cicc", "ptxas", "fatbinary", "nvlink")
+            else "install a host compiler: gcc"
+        )
+        raise Failed(step, AssayError(f"{step.command[0]} is not here", fix=fix)) from None
+    deadline = time.monotonic() + LIMIT
+    try:
+        while True:
+            try:
+                said, _ = process.communicate(timeout=0.5)
+                return process.returncode, said.strip()
+            except subprocess.TimeoutExpired:
+                if stop.is_set() or time.monotonic() > deadline:
+                    return None, ""
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def _present(folder: Path) -> dict[str, tuple[int, int]]:
+    found = {}
+    for path in folder.iterdir():
+        if path.is_file():
+            state = path.stat()
+            found[path.name] = (state.st_size, state.st_mtime_ns)
+    return found
+
+
+def _read_by(step: Step, folder: Path, written: set[str]) -> Iterator[File]:
+    """Files that the command names, that generated ones among them include, and that the preprocessor noted."""
+    words = [
+        word
+        for option, word in pairwise(step.command)
+        if option not in _NAMED_ONLY and not word.startswith(_NAMED_ONLY)
+    ]
+    waiting = [part for word in words for part in (word, *re.split(r'[=,"]', word)[1:])]
+    if step.name == "preprocess":
+        waiting += [header for name in written for header in _headers(folder / name)]
+    seen: set[Path] = set()
+    while waiting:
+        path = folder / waiting.pop(0)
+        if path in seen or not _is_file(path):
+            continue
+        seen.add(path)
+        inside = path.parent == folder
+        if step.name == "host compile" and inside and path.name not in written:
+            waiting += [name.decode(errors="replace") for name in _INCLUDE.findall(path.read_bytes())]
+        yield File(path.name if inside else str(path), path.stat().st_size)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a word of the command that is too long for a name
+        return False
+
+
+def _headers(preprocessed: Path) -> list[str]:
+    """The user's own: neither the system's nor CUDA's."""
+    roots = tuple(str(r) for r in host.cuda_roots())
+    names = (
+        m[1].decode(errors="replace") for m in _MARKER.finditer(preprocessed.read_bytes()) if b"3" not in m[2].split()
+    )
+    return [n for n in dict.fromkeys(names) if not n.startswith(roots) and not n.startswith("/usr/include")]
+
+
+def _error(step: Step, folder: Path, status: int) -> BuildError:
+    said = step.said or f"{step.name} ended with status {status} and said nothing"
+    found = next((m for pattern in _COMPLAINTS if (m := pattern.search(said))), None)
+    where = f"{found['file']}:{found['line']}" if found else ""
+    if found and step.name == "ptxas":
+        where = _source_of(folder / found["file"], int(found["line"])) or where
+    fix = "mend the source at the line named above" if found else f"see what {step.name} says above"
+    return BuildError(f"{step.name}: {said}", where=where, fix=fix)
+
+
+def _source_of(ptx: Path, line: int) -> str:
+    """Where the source is that became this line of PTX: by the last `.loc` before it."""
+    lines = ptx.read_text(errors="replace").splitlines() if ptx.is_file() else []
+    for text in reversed(lines[:line]):
+        if place := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", text):
+            named = next((m for t in lines if (m := re.match(rf'\s*\.file\s+{place[1]}\s+"([^"]+)"', t))), None)
+            return f"{named[1]}:{place[2]}" if named else ""
+    return ""
