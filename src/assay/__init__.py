@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from assay.compare import compare
     from assay.inspect import inspect
     from assay.machine import machine
+    from assay.models.swap import swap
     from assay.report import report
     from assay.selftest import selftest
 
 __version__ = "0.1.0"
 __all__ = [
     "INF", "NAN", "AssayError", "Attribute", "Axis", "Op", "Record", "Status", "Tensor",
-    "bench", "check", "compare", "inspect", "kernel", "machine", "op", "report", "selftest", "verify",
+    "bench", "check", "compare", "inspect", "kernel", "machine", "op", "report", "selftest", "swap", "verify",
 ]  # fmt: skip
 
 _VERBS = {
@@ -32,6 +33,7 @@ _VERBS = {
     "machine": "assay.machine",
     "report": "assay.report",
     "selftest": "assay.selftest",
+    "swap": "assay.models.swap",
     "verify": "assay.check",
 }
 

@@ -66,7 +66,7 @@ def gelu_backward(dy, x, *, out, BLOCK=1024, num_warps=4):
 @kernel(
     "gelu_tanh_backward",
     tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
-    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 40},
 )
 def gelu_tanh_backward(dy, x, *, out, BLOCK=1024, num_warps=4):
     _gelu_backward[(triton.cdiv(x.numel(), BLOCK),)](dy, x, out, x.numel(), True, BLOCK, num_warps=num_warps)

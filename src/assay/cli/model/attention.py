@@ -1,0 +1,164 @@
+"""`assay model attention`: the naive form against the fused ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli import check as checking
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from assay.record import Record
+
+Lengths = Annotated[str, typer.Option("--seq", help="Lengths: 128,512,1024 or 128..4096:x2. Default: by device.")]
+Heads = Annotated[int, typer.Option("--heads", min=1)]
+Dim = Annotated[int, typer.Option("--dim", min=1, help="Of each head.")]
+Batch = Annotated[int, typer.Option("--batch", min=1)]
+Causal = Annotated[str, typer.Option("--causal", help="yes, no or both.")]
+DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: fp32 on a CPU, bf16 on a GPU.")]
+Device = Annotated[str, typer.Option("--device", help="cuda or cpu; default: the GPU where there is one.")]
+Arms = Annotated[str, typer.Option("--arm", help="naive,compiled,math,flash,efficient,cudnn; default: all.")]
+Rounds = Annotated[int, typer.Option("--rounds", min=6, help="Each takes every arm, beginning with another one.")]
+Budget = Annotated[float, typer.Option("--budget", min=0.1, help="Seconds for each arm and length at most.")]
+Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; 0: as torch chooses.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the inputs.")]
+Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds for one length, all arms together.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Time and memory over length, as a page of its own.")]
+Png = Annotated[Path | None, typer.Option("--png", help="The same as a picture (.png or .svg).")]
+
+_CAUSAL = {"yes": (True,), "no": (False,), "both": (False, True)}
+
+
+def attention(
+    seq: Lengths = "",
+    heads: Heads = 8,
+    dim: Dim = 64,
+    batch: Batch = 1,
+    causal: Causal = "both",
+    dtype: DTypes = "",
+    device: Device = "",
+    arm: Arms = "",
+    rounds: Rounds = 10,
+    budget: Budget = 4.0,
+    threads: Threads = 0,
+    timeout: Timeout = 600.0,
+    seed: Seed = 0,
+    json: checking.AsJson = False,
+    out: checking.Out = None,
+    html: Html = None,
+    png: Png = None,
+    strict: checking.Strict = False,
+) -> None:
+    """Attention, naive against compiled and fused: time, peak memory and error over sequence lengths."""
+    from assay.bench.sweep import axis_values
+    from assay.errors import UsageError
+    from assay.models.attention import Options, plan, run
+    from assay.models.attention.arms import ARMS
+    from assay.report.single import check
+
+    check(html, png)
+    if causal not in _CAUSAL:
+        raise UsageError(f"--causal {causal}: neither yes, no nor both", fix="--causal both")
+    options = Options(
+        lengths=tuple(axis_values(seq)) if seq else (), batch=batch, heads=heads, dim=dim, causal=_CAUSAL[causal],
+        dtypes=checking.split(dtype), device=device, arms=checking.split(arm) or tuple(ARMS), rounds=rounds,
+        budget=budget, threads=threads, timeout=timeout, seed=seed,
+    )  # fmt: skip
+    cells = plan(options)
+    about: dict[str, Any] = {"verb": "model", "study": "attention", "run": options.run}
+    done: list[Record] = []
+
+    def save(kept: list[Record]) -> None:
+        if out:
+            screen.write_document(kept, out, **about, interrupted=True)
+
+    with screen.progress(len(cells) * len(options.arms), "attention", json) as tick:
+        records, interrupted = screen.drain(run(cells, options, lambda text: tick(text, len(done))), done, None, save)
+    if out:
+        screen.write_document(records, out, **about, interrupted=interrupted)
+    pictures = draw(records, html, png)
+    if json:
+        screen.write_document(records, **about, interrupted=interrupted)
+    else:
+        show(records, screen.console())
+        checking.report(records, interrupted, out)
+        for file in pictures:
+            screen.console().print(f"chart: {file}", soft_wrap=True)
+    sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def draw(records: list[Record], *files: Path | None) -> list[Path]:
+    wanted = [file for file in files if file]
+    if not wanted:
+        return []
+    from assay.report.charts import Figure, attention
+    from assay.report.single import save
+
+    figure = Figure("attention", attention.TITLE, attention.CAPTION, attention.draw)
+    return [written for file in wanted for written in save(figure, records, file)]
+
+
+def show(records: list[Record], terminal: Any) -> None:
+    """A table for each format and mask, a group of rows for each length; what was left out is said once."""
+    from assay.report.units import count
+
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        sizes = _sizes(record)
+        groups.setdefault((sizes["dtype"], sizes["causal"]), []).append(record)
+    for (number, causal), group in groups.items():
+        timed = [r for r in group if r.median]
+        if timed:
+            sizes, told = _sizes(timed[0]), timed[0].evidence
+            where = count(told["threads"], "thread") if told.get("threads") else timed[0].provenance.get("gpu") or ""
+            title = f"attention  {sizes['batch']} × {sizes['heads']} heads of {sizes['dim']}, {number}"
+            title += (", causal" if causal == "1" else "") + f"  ({where})"
+            terminal.print(_table(title, timed))
+        left_out: dict[tuple[str, str], list[str]] = {}
+        for record in group:
+            if str(record.status) == "skipped":
+                left_out.setdefault((record.evidence["arm"], record.reason), []).append(_sizes(record)["seq"])
+        for (arm, reason), lengths in left_out.items():
+            terminal.print(f"– {arm} at {', '.join(lengths)}: {reason}", style="dim", markup=False)
+
+
+def _table(title: str, timed: list[Record]) -> Table:
+    from rich.table import Table
+
+    from assay.cli.bench import duration
+    from assay.report.units import si
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in ("seq", "arm"):
+        table.add_column(column, justify="right" if column == "seq" else "left", no_wrap=True)
+    for column in ("time", "±", "speedup", "memory", "rate", "error", "of limit"):
+        table.add_column(column, justify="right", no_wrap=True)
+    before = ""
+    for record in timed:
+        e, seq = record.evidence, _sizes(record)["seq"]
+        if before and seq != before:
+            table.add_section()
+        assert record.median and record.interval
+        table.add_row(
+            seq if seq != before else "",
+            ("[red]✗[/] " if str(record.status) == "fail" else "") + e["arm"],
+            duration(record.median),
+            f"{(record.interval[1] - record.interval[0]) / 2 / record.median:.1%}",
+            f"{e['speedup']['median']:.2f}×" if "speedup" in e else "",
+            si(e["peak_bytes"], "B", 3) if e.get("peak_bytes") is not None else "",
+            si(e["tflops"] * 1e12, "FLOP/s", 3),
+            f"{e['errors']['rms']:.3g}",
+            f"{e['errors']['share']:.0%}",
+        )
+        before = seq
+    return table
+
+
+def _sizes(record: Record) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in record.workload.split(",") if "=" in part)

@@ -1,0 +1,1 @@
+"""The model floor: kernels inside models. `swap` puts them in and takes them out again."""

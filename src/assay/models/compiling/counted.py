@@ -1,0 +1,84 @@
+"""Inside the process: what dynamo and inductor counted, and where and why a graph was broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from assay.provenance import shown
+
+_SHORTEST = 1e-3
+"""Seconds. Phases of compiling shorter than this are left out."""
+
+
+def counts() -> dict[str, Any]:
+    """Since the process began, or since `forget`."""
+    from torch._dynamo.utils import counters
+
+    found = {name: dict(values) for name, values in counters.items()}
+    inductor, autograd = found.get("inductor", {}), found.get("aot_autograd", {})
+    return {
+        "frames": found.get("frames", {}).get("ok", 0),
+        "graphs": found.get("stats", {}).get("unique_graphs", 0),
+        "operators": found.get("stats", {}).get("calls_captured", 0),
+        "breaks": sum(found.get("graph_break", {}).values()),
+        "cache": {
+            "hits": inductor.get("fxgraph_cache_hit", 0),
+            "misses": inductor.get("fxgraph_cache_miss", 0),
+            "bypassed": inductor.get("fxgraph_cache_bypass", 0) + autograd.get("autograd_cache_bypass", 0),
+        },
+    }
+
+
+def forget() -> None:
+    import torch
+    from torch._dynamo.utils import compilation_time_metrics, counters
+
+    torch._dynamo.reset()
+    counters.clear()
+    compilation_time_metrics.clear()
+
+
+def phases() -> dict[str, float]:
+    """Seconds by torch's own name of the phase. They nest: their sum says nothing."""
+    from torch._dynamo.utils import compilation_time_metrics
+
+    sums = {name: sum(seconds) for name, seconds in compilation_time_metrics.items()}
+    kept = {name: s for name, s in sums.items() if s >= _SHORTEST}
+    return dict(sorted(kept.items(), key=lambda item: -item[1]))
+
+
+def recompile_reasons() -> list[str]:
+    """Which guard failed, for each compilation that was not a function's first."""
+    try:
+        from torch._dynamo.utils import get_compilation_metrics
+    except ImportError:
+        return []
+    found = [getattr(m, "recompile_reason", None) for m in get_compilation_metrics()]
+    return [str(reason).splitlines()[0].strip()[:300] for reason in found if reason]
+
+
+def breaks(function: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each graph break: the reason, and the line of the model it happened at. Dynamo's own `explain`, which resets
+    everything: last of all."""
+    import torch
+
+    told = torch._dynamo.explain(function)(*inputs, **named)
+    return [_break(reason) for reason in told.break_reasons]
+
+
+def _break(reason: Any) -> dict[str, Any]:
+    lines = [line.strip() for line in str(reason.reason).splitlines() if line.strip()]
+    explained = [line.partition(": ")[2] for line in lines if line.startswith("Explanation:")]
+    hints = [line.partition(": ")[2] for line in lines if line.startswith("Hint:")]
+    stack = list(reason.user_stack or [])
+    place = stack[-1] if stack else None
+    return {
+        "reason": lines[0] if lines else "",
+        "explanation": explained[0] if explained else "",
+        "hint": hints[0] if hints else "",
+        "where": f"{shown(Path(place.filename))}:{place.lineno}" if place else "",
+        "function": place.name if place else "",
+        "code": (place.line or "").strip() if place else "",
+    }

@@ -1,0 +1,181 @@
+"""What packing saved: bytes against theory, and every missing point with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from assay.models.swap.report import Report
+
+GRAIN = 512
+"""PyTorch's CUDA allocator hands out multiples of it."""
+SHORT = "short blocks: a scale of their own, and what fills up their elements"
+BIAS = "biases of packed layers"
+EMBEDDINGS = "embeddings are looked up, not multiplied"
+OTHERS = "norms and other parameters"
+BUFFERS = "buffers"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Bytes that theory would have saved and packing did not."""
+
+    why: str
+    bytes: float
+    points: float
+    """Percent of what the scope held before."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Some tensors of a model, before and after."""
+
+    before: int
+    after: int
+    theory: float
+    """The share that would be saved if every element took the format's bits."""
+    missing: tuple[Missing, ...]
+    """theory − saved, in points, is their sum."""
+    rounding: int
+    """Bytes that the CUDA allocator takes beyond `after`; 0 on a CPU."""
+
+    @property
+    def saved(self) -> float:
+        return 1 - self.after / self.before if self.before else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "saved": self.saved, "missing": [vars(m) for m in self.missing]}
+
+
+@dataclass(frozen=True)
+class Account:
+    formats: tuple[str, ...]
+    bits: float
+    """Of an element, in theory, over all packed elements."""
+    packed: int
+    """Weights; one that layers share counts once."""
+    elements: int
+    weights: Scope
+    layers: Scope
+    """The packed layers: weights and biases."""
+    model: Scope
+
+    def to_dict(self) -> dict[str, Any]:
+        scopes = {name: getattr(self, name).to_dict() for name in ("weights", "layers", "model")}
+        return {**vars(self), **scopes}
+
+    def __str__(self) -> str:
+        lines = [f"{self.packed} weights in {', '.join(self.formats)}, {self.bits:g} bits an element in theory"]
+        for name in ("weights", "layers", "model"):
+            scope: Scope = getattr(self, name)
+            lines.append(f"{name}: {scope.before:,} → {scope.after:,} bytes, {scope.saved:.1%} saved")
+            lines += [f"  {m.points:.2f} points of {scope.theory:.1%}: {m.why}" for m in scope.missing]
+            lines += [f"  {scope.rounding:,} bytes more in the CUDA allocator's blocks"] if scope.rounding else []
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A tensor of the model now, and what it was."""
+
+    why: str
+    before: int
+    after: int
+    theory: float
+    """Bytes that would be saved."""
+    rounding: int
+
+
+def account(model: nn.Module, report: Report | None = None) -> Account:
+    """Of a model with packed layers; `report` tells why others were left."""
+    from assay.models.packed.linear import PackedLinear
+
+    layers = {m: None for m in model.modules() if isinstance(m, PackedLinear)}
+    mine = {m.elements.untyped_storage()._cdata: m for m in layers}
+    if not mine:
+        raise UsageError(
+            "nothing in this model is packed", fix='swap first: assay.swap(model, {"linear": "mx_linear"})'
+        )
+    elements = sum(m.in_features * m.out_features for m in mine.values())
+    bits = sum(m.format.bits * m.in_features * m.out_features for m in mine.values()) / elements
+    parts = list(_parts(model, report, bits))
+    weights = [p for p in parts if p.why == SHORT]
+    return Account(
+        tuple(dict.fromkeys(m.format.name for m in layers)), bits, len(mine), elements,
+        _scope(weights), _scope([p for p in parts if p.why in (SHORT, BIAS)]), _scope(parts),
+    )  # fmt: skip
+
+
+def _parts(model: nn.Module, report: Report | None, bits: float) -> Iterator[_Part]:
+    from torch import nn
+
+    from assay.models.packed.linear import PackedLinear
+    from assay.models.swap.report import State
+
+    sites = [s for s in report.sites if s.op == "linear" and s.state is State.LEFT] if report else []
+    left = {model.get_submodule(s.path): s.why for s in sites}
+    seen: set[int] = set()
+
+    def new(tensor: torch.Tensor | None) -> bool:
+        if tensor is None or not tensor.numel() or (key := tensor.untyped_storage()._cdata) in seen:
+            return False
+        seen.add(key)
+        return True
+
+    def plain(tensor: torch.Tensor, why: str) -> _Part:
+        held = size(tensor)
+        could = held - tensor.numel() * bits / 8 if tensor.is_floating_point() else 0.0
+        return _Part(why, held, held, could, _rounding(tensor))
+
+    # Whatever two modules share is told by the one that comes first here.
+    order = (PackedLinear, nn.Embedding, nn.Linear, nn.Module)
+    for module in sorted(model.modules(), key=lambda m: next(i for i, k in enumerate(order) if isinstance(m, k))):
+        if isinstance(module, PackedLinear) and new(module.elements):
+            count = module.in_features * module.out_features
+            new(module.scales)
+            before = count * module.like.element_size()
+            after = size(module.elements) + size(module.scales)
+            rounding = _rounding(module.elements) + _rounding(module.scales)
+            yield _Part(SHORT, before, after, before - count * module.format.bits / 8, rounding)
+        why = _why(module, left)
+        yield from (plain(p, why) for p in module._parameters.values() if p is not None and new(p))
+        yield from (plain(b, BUFFERS) for b in module._buffers.values() if b is not None and new(b))
+
+
+def _why(module: nn.Module, left: dict[nn.Module, str]) -> str:
+    from torch import nn
+
+    from assay.models.packed.linear import PackedLinear
+
+    if isinstance(module, PackedLinear):
+        return BIAS
+    if isinstance(module, nn.Embedding):
+        return EMBEDDINGS
+    if module in left or isinstance(module, nn.Linear):
+        return f"layers left: {left.get(module, 'not swapped')}"
+    return OTHERS
+
+
+def _scope(parts: list[_Part]) -> Scope:
+    before = sum(p.before for p in parts)
+    lost: dict[str, float] = {}
+    for part in parts:
+        lost[part.why] = lost.get(part.why, 0.0) + part.theory - (part.before - part.after)
+    missing = tuple(Missing(why, bytes, 100 * bytes / before) for why, bytes in lost.items() if bytes)
+    theory = sum(p.theory for p in parts) / before if before else 0.0
+    return Scope(before, sum(p.after for p in parts), theory, missing, sum(p.rounding for p in parts))
+
+
+def size(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def _rounding(tensor: torch.Tensor) -> int:
+    return -size(tensor) % GRAIN if tensor.is_cuda else 0

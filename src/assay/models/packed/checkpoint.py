@@ -1,0 +1,124 @@
+"""A model whose weights are packed, in a file that keeps them packed; and from the file into a fresh model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from assay.errors import UsageError
+from assay.models import checkpoint
+from assay.models.checkpoint import Checkpoint
+from assay.models.packed.format import Packed, find
+from assay.models.packed.linear import PackedLinear
+from assay.models.swap.rules import choose
+
+if TYPE_CHECKING:
+    from assay.models.swap.rules import Value
+
+_PACKED, _SAME = "packed", "same"
+Facts = Mapping[str, Any]
+
+
+def save(model: nn.Module, path: str | Path) -> str:
+    """All of the model's state, packed weights as they are; tensors that modules share are in it once. Returns the
+    SHA-256 of what is in it."""
+    layers = {
+        name: {"format": m.format.name, "shape": [m.out_features, m.in_features]}
+        for name, m in model.named_modules(remove_duplicate=False)
+        if isinstance(m, PackedLinear)
+    }
+    if not layers:
+        raise UsageError(
+            "nothing in this model is packed", fix='swap first: assay.swap(model, {"linear": "mx_linear"})'
+        )
+    first: dict[Any, str] = {}
+    tensors: dict[str, torch.Tensor] = {}
+    same: dict[str, str] = {}
+    for name, tensor in model.state_dict().items():
+        if not isinstance(tensor, torch.Tensor):
+            raise UsageError(f"{name} is a {type(tensor).__name__}, not a tensor", fix="such state cannot be kept")
+        key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype) if tensor.numel() else name
+        if first.setdefault(key, name) == name:
+            tensors[name] = tensor
+        else:
+            same[name] = first[key]
+    return checkpoint.write(Path(path), Checkpoint(tensors, {_PACKED: layers, _SAME: same}))
+
+
+def load(model: nn.Module, path: str | Path, kernel: Value = "mx_linear") -> list[str]:
+    """The file's state into the model, whose linear layers become packed ones where the file's are; `kernel` multiplies
+    by MXINT8. Returns their paths. What was in the model is gone: nothing is spilled, and there is nothing to undo.
+    All of it or, with an error that says why, none."""
+    path = Path(path)
+    kept = checkpoint.read(path)
+    if _PACKED not in kept.facts:
+        raise UsageError(f"{path} holds no packed weights", fix="load it with assay.models.weights.load")
+    found = dict(kept.tensors)
+    found |= {name: found[other] for name, other in kept.facts[_SAME].items()}
+    layers: Facts = kept.facts[_PACKED]
+    built = _built(model, path, layers, found, kernel)
+    _verify(model, path, layers, found)
+    for module, packed in built.items():
+        for parent in list(model.modules()):
+            for name, child in parent._modules.items():
+                if child is module:
+                    parent._modules[name] = packed
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            tensor.copy_(found[name])
+    return list(layers)
+
+
+def _built(
+    model: nn.Module, path: Path, layers: Facts, found: Mapping[str, torch.Tensor], kernel: Value
+) -> dict[nn.Module, PackedLinear]:
+    """A packed layer for each of the model's that is none yet."""
+    placed: dict[tuple[int, torch.device], torch.Tensor] = {}
+
+    def on(device: torch.device, tensor: torch.Tensor) -> torch.Tensor:
+        return placed.setdefault((id(tensor), device), tensor.to(device))  # what the file's layers share stays shared
+
+    modules, made = dict(model.named_modules(remove_duplicate=False)), dict[nn.Module, PackedLinear]()
+    for name, told in layers.items():
+        module, (rows, cols) = modules.get(name), told["shape"]
+        if type(module) is not nn.Linear and not isinstance(module, PackedLinear):
+            raise UsageError(f"{path} has a packed layer {name}, the model has none", fix="build the same model")
+        if (module.out_features, module.in_features) != (rows, cols):
+            shape = f"{module.out_features}×{module.in_features}"
+            raise UsageError(f"{path}: {name} is {rows}×{cols}, the model's is {shape}", fix="build the same model")
+        if isinstance(module, PackedLinear):
+            if module.format.name != told["format"]:
+                formats = f"{told['format']}, the model's is {module.format.name}"
+                raise UsageError(f"{path}: {name} is {formats}", fix="undo the swap first")
+            continue
+        weight = module.weight
+        chosen = choose(kernel, "mx_linear", weight.device.type, str(kernel)) if told["format"] == "mxint8" else None
+        kind = find(told["format"], chosen[0].address.backend if chosen else "torch")
+        packed = Packed(*(on(weight.device, found[f"{name}.{part}"]) for part in Packed._fields))
+        made[module] = PackedLinear(packed, (rows, cols), module.bias, weight.dtype, kind).standing_for(module)
+        if chosen:
+            made[module].with_kernel(*chosen)
+    return made
+
+
+def _verify(model: nn.Module, path: Path, layers: Facts, found: Mapping[str, torch.Tensor]) -> None:
+    """Names and shapes are compared before the first is copied."""
+    wanted: dict[str, torch.Size | None] = {name: t.shape for name, t in model.state_dict().items()}
+    for name, told in layers.items():
+        wanted.pop(f"{name}.weight", None)
+        rows, cols = told["shape"]
+        extents = find(told["format"]).extents(rows, cols)
+        wanted |= {f"{name}.{part}": torch.Size(e) for part, e in zip(Packed._fields, extents, strict=True)}
+    missing = [n for n in wanted if n not in found]
+    beyond = [n for n in found if n not in wanted]
+    shaped = [n for n in found if n in wanted and found[n].shape != wanted[n]]
+    for names, what in ((missing, "lacks"), (beyond, "has, beyond the model,"), (shaped, "has other shapes for")):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise UsageError(f"{path} {what} {', '.join(names[:3])}{more}", fix="build the same model")
+    if any(t.is_meta for t in model.state_dict().values()):
+        raise UsageError("the model is on the device meta: there is no memory to load into", fix="build it on a device")

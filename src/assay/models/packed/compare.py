@@ -1,0 +1,81 @@
+"""How far a packed model's outputs are from the original's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Comparison:
+    sqnr: float | None
+    """Signal to quantisation noise over all elements, in dB: 10·log₁₀(Σ exact² / Σ (got − exact)²). None: no noise."""
+    cosine: float
+    """Between the rows (along the last axis) of both: their mean."""
+    least_cosine: float
+    """The row that turned furthest."""
+    worst: float
+    """The largest |got − exact|."""
+    relative: float
+    """That, over the largest |exact|."""
+    same_choice: float
+    """Share of rows whose largest element is the same: of logits, predictions that stay."""
+    rows: int
+    astray: int = 0
+    """Elements that are finite in one and not in the other. They are left out of the rest."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare(exact: Any, got: Any) -> Comparison:
+    """Outputs of one forward pass each: a tensor, or whatever holds some. Integer ones are left out."""
+    mine, theirs = _rows(exact), _rows(got)
+    if not mine or [t.shape for t in mine] != [t.shape for t in theirs]:
+        raise UsageError("outputs of different shapes cannot be compared", fix="give both models the same inputs")
+    astray = sum(int((a.isfinite() != b.isfinite()).sum()) for a, b in zip(mine, theirs, strict=True))
+    pairs = [_finite(a, b) for a, b in zip(mine, theirs, strict=True)]
+    signal = math.fsum(float(a.square().sum()) for a, _ in pairs)
+    noise = math.fsum(float((b - a).square().sum()) for a, b in pairs)
+    largest = max(float(a.abs().max()) for a, _ in pairs)
+    worst = max(float((b - a).abs().max()) for a, b in pairs)
+    cosines = [c for a, b in pairs for c in _cosines(a, b).tolist()]
+    chosen = [c for a, b in pairs for c in (a.argmax(-1) == b.argmax(-1)).tolist()]
+    return Comparison(
+        sqnr=10 * math.log10(signal / noise) if signal and noise else None,
+        cosine=math.fsum(cosines) / len(cosines),
+        least_cosine=min(cosines),
+        worst=worst,
+        relative=worst / largest if largest else math.inf if worst else 0.0,
+        same_choice=sum(chosen) / len(chosen),
+        rows=len(cosines),
+        astray=astray,
+    )
+
+
+def _rows(outputs: Any) -> list[torch.Tensor]:
+    import torch
+    from torch.utils import _pytree as pytree
+
+    leaves = [t for t in pytree.tree_leaves(outputs) if isinstance(t, torch.Tensor) and t.is_floating_point()]
+    return [t.detach().double().cpu().reshape(-1, t.shape[-1] if t.dim() else 1) for t in leaves if t.numel()]
+
+
+def _finite(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    both = a.isfinite() & b.isfinite()
+    return a.where(both, 0.0), b.where(both, 0.0)
+
+
+def _cosines(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """1 where both rows are zero."""
+    import torch
+
+    lengths = a.norm(dim=-1) * b.norm(dim=-1)
+    same = (a == b).all(-1)
+    return torch.where(same, 1.0, (a * b).sum(-1) / lengths.clamp(min=torch.finfo(a.dtype).tiny))

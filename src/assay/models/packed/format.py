@@ -1,0 +1,211 @@
+"""Formats of a packed weight: elements of a few bits that share a power of two in blocks of 32 (OCP MX v1.0).
+
+MXINT8 is packed by Assay's own kernels, the float formats by torchao; both through one interface."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from assay.errors import AssayError, UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+    from assay.models.swap.operator import Operator
+
+BLOCK = 32
+
+
+class Packed(NamedTuple):
+    """A weight of `rows` × `cols`."""
+
+    elements: torch.Tensor
+    """int8 or uint8: casting a model to another float format leaves it alone."""
+    scales: torch.Tensor
+    """uint8, E8M0: 2^(code − 127), 255 for NaN; one for each block, the last of a row may be shorter."""
+
+
+class Format(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def bits(self) -> float:
+        """Of an element, in theory: its own and its share of the block's scale."""
+
+    def pack(self, weight: torch.Tensor) -> Packed:
+        """A matrix in fp32, bf16 or fp16, on its own device."""
+
+    def unpack(self, packed: Packed, cols: int, dtype: torch.dtype) -> torch.Tensor:
+        """The matrix that the packed one stands for; exact in fp32, rounded once to another format."""
+
+    def extents(self, rows: int, cols: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The shapes of elements and scales."""
+
+    def prepare(self) -> None:
+        """Find now what `unpack` needs: torch.compile cannot follow the search."""
+
+
+@dataclass(frozen=True)
+class MxInt8:
+    language: str = "torch"
+    """Whose kernels pack and unpack; all give the same bits. PyTorch's where that language cannot here."""
+    name: str = "mxint8"
+    bits: float = 8 + 8 / BLOCK
+
+    def pack(self, weight: torch.Tensor) -> Packed:
+        return Packed(*_kernel("mx_quantize", self.language, weight.device.type).call(weight.contiguous(), BLOCK))
+
+    def unpack(self, packed: Packed, cols: int, dtype: torch.dtype) -> torch.Tensor:
+        import torch
+
+        kernel = _kernel("mx_dequantize", self.language, packed.elements.device.type)
+        known = dtype if dtype in kernel.contract.dtypes else torch.float32
+        made: torch.Tensor = kernel.call(packed.elements, packed.scales, BLOCK, known)
+        return made.to(dtype)
+
+    def extents(self, rows: int, cols: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        return (rows, cols), (rows, -(-cols // BLOCK))
+
+    def prepare(self) -> None:
+        for device in ("cpu", "cuda"):
+            _kernel("mx_dequantize", self.language, device)
+
+
+_KERNELS: dict[tuple[str, str, str], Operator] = {}
+
+
+def _kernel(op: str, language: str, device: str) -> Operator:
+    key = (op, language, device)
+    if key not in _KERNELS:
+        _KERNELS[key] = _found(op, language, device)
+    return _KERNELS[key]
+
+
+def _found(op: str, language: str, device: str) -> Operator:
+    from assay.models.swap.contract import devices
+    from assay.models.swap.operator import operator
+    from assay.models.swap.rules import choose
+
+    for name in (f"{op}/{language}", f"{op}/torch"):
+        try:
+            chosen = choose(name, op, device, name)
+        except UsageError:  # no such kernel, or not here
+            continue
+        if chosen is not None and device in devices(chosen[0]):
+            return operator(*chosen)
+    raise AssertionError("PyTorch's kernels run everywhere")
+
+
+@dataclass(frozen=True)
+class MxFloat:
+    """torchao's rule and codes. What it keeps in a byte and has fewer bits is packed closer here."""
+
+    name: str
+    code: str
+    """torchao's name for the element's format, or torch's."""
+    width: int
+    """Bits of one element."""
+
+    @property
+    def bits(self) -> float:
+        return self.width + 8 / BLOCK
+
+    def pack(self, weight: torch.Tensor) -> Packed:
+        import torch
+        from torch.nn.functional import pad
+
+        # torchao takes whole blocks alone, and no fp16.
+        whole = pad(weight.float(), (0, -weight.shape[1] % BLOCK)).contiguous()
+        scales, elements = torchao().to_mx(whole, self._element, BLOCK)
+        codes = elements.view(torch.uint8)
+        return Packed(_pack_six(codes) if self.width == 6 else codes, scales.view(torch.uint8))
+
+    def unpack(self, packed: Packed, cols: int, dtype: torch.dtype) -> torch.Tensor:
+        import torch
+
+        codes = _unpack_six(packed.elements) if self.width == 6 else packed.elements
+        codes = codes.view(self._element) if self.width == 8 else codes
+        scales = packed.scales.view(torch.float8_e8m0fnu)
+        # By way of float32: a scale may be beyond fp16.
+        made: torch.Tensor = torchao().to_dtype(codes, scales, self._element, BLOCK, torch.float32)
+        return made[:, :cols].to(dtype)
+
+    def extents(self, rows: int, cols: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        blocks = -(-cols // BLOCK)
+        return (rows, blocks * BLOCK * self.width // 8), (rows, blocks)
+
+    def prepare(self) -> None:
+        torchao()
+
+    @property
+    def _element(self) -> Any:
+        import torch
+
+        return getattr(torch, self.code, self.code)
+
+
+MX_FLOATS = (
+    MxFloat("mxfp8_e4m3", "float8_e4m3fn", 8),
+    MxFloat("mxfp8_e5m2", "float8_e5m2", 8),
+    MxFloat("mxfp6_e2m3", "fp6_e2m3", 6),
+    MxFloat("mxfp6_e3m2", "fp6_e3m2", 6),
+    MxFloat("mxfp4_e2m1", "float4_e2m1fn_x2", 4),
+)
+NAMES = (MxInt8.name, *(f.name for f in MX_FLOATS))
+
+
+def find(name: str, language: str = "torch") -> Format:
+    """The format called `name`; AssayError where what it needs is not here."""
+    if name == MxInt8.name:
+        return MxInt8(language)
+    for known in MX_FLOATS:
+        if known.name == name:
+            torchao()
+            return known
+    raise UsageError(f"no format called '{name}'", fix=f"one of: {', '.join(NAMES)}")
+
+
+@cache
+def torchao() -> Any:
+    """torchao's module of MX tensors."""
+    try:
+        with _quiet():
+            from torchao.prototype.mx_formats import mx_tensor
+    except ImportError as problem:
+        raise AssayError(
+            f"the MX float formats are torchao's, which cannot be imported here: {problem}",
+            fix="pip install 'kernel-assay[models]'",
+        ) from None
+    return mx_tensor
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """It tells at length which of its compiled parts it could not load; none of them is called here."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _pack_six(codes: torch.Tensor) -> torch.Tensor:
+    """Four codes of six bits in three bytes, the first in the lowest bits."""
+    import torch
+
+    a, b, c, d = codes.view(codes.shape[0], -1, 4).unbind(-1)
+    return torch.stack((a | (b << 6), (b >> 2) | (c << 4), (c >> 4) | (d << 2)), -1).flatten(1)
+
+
+def _unpack_six(packed: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    x, y, z = packed.view(packed.shape[0], -1, 3).unbind(-1)
+    return torch.stack((x & 63, (x >> 6 | y << 2) & 63, (y >> 4 | z << 4) & 63, z >> 2), -1).flatten(1)

@@ -1,0 +1,177 @@
+"""A linear layer that holds its weight packed, and nothing else of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from assay import library
+from assay.errors import AssayError
+from assay.kernel import Kernel
+from assay.models.packed.format import BLOCK, Format, Packed
+from assay.models.swap.operator import Operator, operator
+from assay.models.swap.report import Tally, count_traced
+from assay.models.swap.rules import choose
+from assay.models.swap.substitute import transformed
+from assay.op import Op
+
+READ = "somebody reads its weight: unpacked for the moment"
+_count_traced = torch.compiler.assume_constant_result(count_traced)
+_MOST_DECISIONS = 4096
+_TENSORS = ("_parameters", "_buffers", "_non_persistent_buffers_set", "_modules")
+
+
+class PackedLinear(nn.Module):
+    """x @ weightᵀ + bias. The packed weight is frozen; gradients go to x and to the bias."""
+
+    elements: torch.Tensor
+    scales: torch.Tensor
+    like: torch.Tensor
+    """Nothing, in the dtype and on the device of the weight it stands for: it goes along with `model.half()`."""
+    bias: nn.Parameter | None
+
+    def __init__(
+        self, packed: Packed, shape: tuple[int, int], bias: nn.Parameter | None, dtype: torch.dtype, kind: Format
+    ) -> None:
+        """`shape`, `dtype`: of the weight. `bias` is taken as it is, not copied."""
+        super().__init__()
+        self.out_features, self.in_features = shape
+        self.format = kind
+        kind.prepare()
+        self.register_buffer("elements", packed.elements)
+        self.register_buffer("scales", packed.scales)
+        self.register_buffer("like", packed.elements.new_empty(0, dtype=dtype), persistent=False)
+        self.register_parameter("bias", bias)
+        self.tally: Tally | None = None
+        self.kernel: str | Path = ""
+        """A kernel of mx_linear, by its address or, if it is the user's, its file. Empty: the weight is unpacked for
+        every call."""
+        self._operator: Operator | None = None
+        self._decisions: dict[Any, str] = {}
+
+    def with_kernel(self, kernel: Kernel, op: Op) -> PackedLinear:
+        own = kernel.file is not None and library.ROOT not in kernel.file.parents
+        self.kernel = kernel.file if own and kernel.file else kernel.name
+        self._operator = operator(kernel, op)
+        return self
+
+    def standing_for(self, layer: nn.Module) -> PackedLinear:
+        """Take over whatever was put on the layer: its hooks, its mode, Hugging Face's marks."""
+        mine = {*_TENSORS, *(vars(self).keys() - vars(nn.Module()).keys())}
+        vars(self).update({name: value for name, value in vars(layer).items() if name not in mine})
+        return self
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        bias: torch.Tensor | None
+        x, bias, number = input, self.bias, self.like.dtype
+        if torch.is_autocast_enabled(x.device.type) and x.dtype != torch.float64:  # it casts a linear's arguments
+            number = torch.get_autocast_dtype(x.device.type)
+            x, bias = x.to(number), None if bias is None else bias.to(number)
+        refusal = self._refusal(x, bias, number)
+        if refusal:
+            self._fall_back(refusal)
+            return functional.linear(x, self.unpacked(number), bias)
+        if torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)):
+            made: torch.Tensor = _Frozen.apply(x, bias, self.elements, self.scales, self)
+            return made
+        return self.multiply(x, bias)
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """The weight unpacked, for code that reads it instead of calling the layer; it is made anew each time."""
+        self._fall_back(READ)
+        return self.unpacked(self.like.dtype)
+
+    def multiply(self, x: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        """Without a gradient."""
+        if self._operator is None:
+            return functional.linear(x, self.unpacked(x.dtype), bias)
+        rows = x.reshape(-1, self.in_features).contiguous()
+        if self.tally is not None and not torch.compiler.is_compiling():
+            self.tally.copied += rows.data_ptr() != x.data_ptr()
+        made: torch.Tensor = self._operator.call(rows, self.elements, self.scales, bias, BLOCK)
+        return made.view(*x.shape[:-1], self.out_features)
+
+    def unpacked(self, dtype: torch.dtype) -> torch.Tensor:
+        return self.format.unpack(Packed(self.elements, self.scales), self.in_features, dtype)
+
+    def _refusal(self, x: torch.Tensor, bias: torch.Tensor | None, number: torch.dtype) -> str:
+        """Why this call goes to PyTorch's linear, with the weight unpacked; where its arguments are wrong, so that it
+        says what it always says."""
+        if x.dtype != number or x.dim() == 0 or x.shape[-1] != self.in_features:
+            return f"called with {str(x.dtype).removeprefix('torch.')} of shape {tuple(x.shape)}"
+        if type(x) not in (torch.Tensor, nn.Parameter):
+            return f"a {type(x).__name__} is not a plain tensor"
+        if torch.compiler.is_compiling():
+            return self._contract(x, bias)
+        key = (x.shape, x.dtype, x.device, bias is None or (bias.dtype, bias.device))
+        if key not in self._decisions:
+            if len(self._decisions) >= _MOST_DECISIONS:  # sequences of ever new lengths
+                self._decisions.clear()
+            self._decisions[key] = self._contract(x, bias)
+        return self._decisions[key] or transformed()
+
+    def _contract(self, x: torch.Tensor, bias: torch.Tensor | None) -> str:
+        if self._operator is None:
+            return ""
+        rows = x.detach().reshape(-1, self.in_features)
+        return self._operator.contract.refusal((rows, self.elements, self.scales, bias), (BLOCK,))
+
+    def _fall_back(self, reason: str) -> None:
+        if self.tally is None:
+            return
+        if torch.compiler.is_compiling():
+            _count_traced(self.tally.number, reason)
+        else:
+            self.tally.fall_back(reason)
+
+    def extra_repr(self) -> str:
+        has = f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        return f"{has}, format={self.format.name}, kernel={self.kernel or 'none: unpacked for every call'}"
+
+    # A copy or a pickle holds the packed weight and finds its kernel again. Counts belong to the swap it is a copy of.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "tally": None, "_operator": None, "_decisions": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if not self.kernel:
+            return
+        try:
+            chosen = choose(self.kernel, "mx_linear", self.elements.device.type, str(self.kernel))
+        except AssayError:  # it cannot run on this machine
+            self.kernel = ""
+            return
+        assert chosen is not None
+        self.with_kernel(*chosen)
+
+
+class _Frozen(torch.autograd.Function):
+    """Keeps nothing for the backward pass but the packed weight, which is there anyway: no x, no unpacked weight."""
+
+    @staticmethod
+    def forward(
+        x: torch.Tensor, bias: torch.Tensor | None, elements: torch.Tensor, scales: torch.Tensor, layer: PackedLinear
+    ) -> torch.Tensor:
+        return layer.multiply(x, bias)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        _, _, elements, scales, layer = inputs
+        ctx.save_for_backward(elements, scales)
+        ctx.layer = layer
+
+    @staticmethod
+    def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        layer, packed = ctx.layer, Packed(*ctx.saved_tensors)
+        dx = dbias = None
+        if ctx.needs_input_grad[0]:
+            dx = dy @ layer.format.unpack(packed, layer.in_features, dy.dtype)
+        if ctx.needs_input_grad[1]:
+            dbias = dy.reshape(-1, dy.shape[-1]).sum(0)
+        return dx, dbias, None, None, None

@@ -1,0 +1,178 @@
+"""A linear layer packed, and given back: what `assay.swap` does for a rule whose value is `mx_linear` or a format."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.errors import UsageError
+from assay.kernel import Address, Kernel
+from assay.models.packed.format import MX_FLOATS, Format, MxInt8, Packed, find
+from assay.op import Axis, Op, Tensor
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from assay.models.packed.linear import PackedLinear
+    from assay.models.packed.spill import Spilled
+    from assay.models.swap.report import Tally
+
+FROZEN = "PyTorch's; the packed weight is frozen"
+
+
+@dataclass(frozen=True)
+class Original:
+    """A weight that is out of its model. Layers that share it share this, and one packed copy."""
+
+    weight: nn.Parameter
+    gradient: torch.Tensor | None
+    shape: tuple[int, int]
+    dtype: torch.dtype
+    spilled: Spilled
+
+    def give_back(self, device: torch.device, dtype: torch.dtype) -> None:
+        """`device`, `dtype`: where the model is now, and in which format."""
+        self.spilled.restore(device, None if dtype == self.dtype else dtype)
+        if self.weight.grad is None:
+            self.weight.grad = self.gradient
+
+
+def take(weight: nn.Parameter, kind: Format) -> tuple[Original, Packed]:
+    """The weight's data to a file, then packed, then its memory given back. An error leaves it as it was."""
+    from assay.models.packed.spill import Spilled
+
+    tensors: dict[str, torch.Tensor] = {"weight": weight}
+    if weight.grad is not None:
+        tensors["gradient"] = weight.grad
+    rows, cols = weight.shape
+    original = Original(weight, weight.grad, (rows, cols), weight.dtype, Spilled(tensors))
+    try:
+        packed = kind.pack(weight.detach())
+        original.spilled.release()
+        weight.grad = None  # an optimiser's step passes it by
+    except BaseException:
+        original.give_back(weight.device, weight.dtype)
+        raise
+    return original, packed
+
+
+@dataclass(frozen=True)
+class Packing:
+    """The replacement of linear layers by packed ones, for one format."""
+
+    op: str
+    format: str
+    site: str = "linear"
+    backward: str = FROZEN
+
+    def refusal(self, module: nn.Module, kernel: Kernel) -> str:
+        """Only what is a weight and a bias and nothing else, in memory of its own, can be taken out and put back."""
+        from torch import nn
+
+        from assay.models.swap.wrapping import original_class
+
+        kind, weight = original_class(module), module._parameters.get("weight")
+        if weight is None:
+            return "its weight is computed by a parametrisation or a hook"
+        if kind is not nn.Linear:
+            return f"{kind.__name__} is a class of its own over nn.Linear: what else it does with its weight is unknown"
+        if more := sorted({*module._parameters, *module._buffers, *module._modules} - {"weight", "bias"}):
+            return f"it holds more than a weight and a bias: {', '.join(more)}"
+        return _unfit(weight, kernel)
+
+    def build(self, module: nn.Module, kernel: Kernel, op: Op, tally: Tally) -> nn.Module:
+        import torch
+
+        from assay.models.packed.linear import PackedLinear
+
+        weight, bias = module._parameters["weight"], module._parameters["bias"]
+        assert isinstance(weight, torch.nn.Parameter)
+        kind, first = find(self.format, kernel.address.backend), _packed.get(id(weight))
+        if first is not None and first.format.name != self.format:
+            raise UsageError(
+                f"a weight that layers share cannot be {first.format.name} and {self.format}", fix="name one"
+            )
+        with torch.inference_mode(False), torch.no_grad():
+            original, packed = _shared(first) if first is not None else take(weight, kind)
+            try:
+                built = PackedLinear(packed, original.shape, bias, original.dtype, kind).standing_for(module)
+                if self.format == MxInt8.name:
+                    built.with_kernel(kernel, op)
+            except BaseException:
+                if first is None:
+                    original.give_back(weight.device, weight.dtype)
+                raise
+        built.tally = tally
+        _originals[built] = original
+        _packed.setdefault(id(weight), built)
+        return built
+
+    def restore(self, module: nn.Module, built: nn.Module) -> None:
+        import torch
+
+        from assay.models.packed.linear import PackedLinear
+
+        assert isinstance(built, PackedLinear)
+        original = _originals.get(built)
+        if original is None:
+            return
+        with torch.inference_mode(False), torch.no_grad():
+            original.give_back(built.like.device, built.like.dtype)
+        del _originals[built]
+        _packed.pop(id(original.weight), None)
+
+    def chosen(self) -> tuple[Kernel, Op] | None:
+        """What a rule names by the format alone, where the library has no op of that name."""
+        if self.op != self.format:
+            return None
+        find(self.format)
+        return Kernel(Address(self.op, "torch"), None), _declared(self.op)
+
+
+_originals: weakref.WeakKeyDictionary[PackedLinear, Original] = weakref.WeakKeyDictionary()
+_packed: weakref.WeakValueDictionary[int, PackedLinear] = weakref.WeakValueDictionary()
+"""By the id of the Parameter, which lives as long as the layer's Original."""
+PACKINGS = (Packing("mx_linear", MxInt8.name), *(Packing(f.name, f.name) for f in MX_FLOATS))
+
+
+def _shared(first: PackedLinear) -> tuple[Original, Packed]:
+    return _originals[first], Packed(first.elements, first.scales)
+
+
+def _unfit(weight: torch.Tensor, kernel: Kernel) -> str:
+    import torch
+    from torch import nn
+
+    from assay.models.swap.contract import devices
+
+    if type(weight) is not nn.Parameter:
+        return f"its weight is a {type(weight).__name__}"
+    if weight.device.type not in devices(kernel):
+        return f"{kernel} runs on {' or '.join(devices(kernel))}, its weight is on {weight.device.type}"
+    if weight.layout != torch.strided or weight.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        told = weight.dtype if weight.layout == torch.strided else weight.layout
+        return f"its weight is {str(told).removeprefix('torch.')}"
+    if not weight.numel():
+        return "its weight is packed already, in another model" if id(weight) in _packed else "its weight is empty"
+    if weight.is_inference():
+        return "its weight was made in inference mode and cannot be changed"
+    if weight.untyped_storage().nbytes() != weight.numel() * weight.element_size():
+        return "its weight is part of a larger tensor, whose memory would stay"
+    if weight.device.type == "cpu" and (weight.is_shared() or weight.is_pinned()):
+        return "its weight is in pinned memory, or in memory shared with other processes"
+    return ""
+
+
+def _declared(name: str) -> Op:
+    """An op for the report's sake: x times the unpacked weight. No kernel of the library computes it."""
+
+    def reference(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        from torch.nn.functional import linear
+
+        return linear(x, weight, bias)
+
+    axes = {"m": Axis(), "n": Axis(), "k": Axis()}
+    inputs = {"x": Tensor("m", "k"), "weight": Tensor("n", "k"), "bias": Tensor("n", optional=True)}
+    return Op(name, reference, axes, inputs, {"out": Tensor("m", "n")})

@@ -1,0 +1,99 @@
+"""What it costs, with every call, that PyTorch stands between a model and a kernel."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from assay import inputs
+from assay.backends import backend
+from assay.dtype import dtype
+from assay.models.swap.call import Call
+from assay.models.swap.operator import Operator, operator
+from assay.models.swap.report import Entry
+from assay.models.swap.rules import choose
+from assay.models.swap.substitute import Substitute
+from assay.models.turns import Arm, Clock, WaitedClock, in_turn
+from assay.worker import load
+from assay.worker.stopwatch import HostClock
+from assay.workload import parse
+
+
+@dataclass(frozen=True)
+class BoundaryCost:
+    """Seconds of one call, launched from Python: medians over rounds in which all ways take turns. On a workload small
+    enough, the differences between them are what each boundary costs."""
+
+    kernel: str
+    workload: str
+    device: str
+    direct: float
+    """Outputs allocated, the kernel called: what a hand-written function would do."""
+    operator: float
+    """Through torch.library, no gradient asked for."""
+    autograd: float
+    """Through torch.library, recorded for a gradient."""
+    site: float
+    """As a swapped module does it: the decision looked up, tensors brought into the op's shape and back."""
+    samples: dict[str, list[list[float]]]
+    """Way → round → seconds."""
+
+
+def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: float = 1.0) -> BoundaryCost:
+    """Time one kernel four ways. Without a workload all axes are 16, or as near as the op allows."""
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    chosen = choose(kernel, "", device, kernel)
+    assert chosen is not None
+    plain = operator(*chosen)
+    op = plain.op
+    sizes = ",".join(f"{n}={min(max(16, a.min), a.max)}" for n, a in op.axes.items())
+    point = parse(workload or sizes, op)
+    drawn = {n: t.to(device) for n, t in inputs.generate(op, point).items()}
+    tensors = tuple(drawn.get(n) for n in op.inputs)
+    attributes = tuple(value for _, value in point.attributes)
+    call = Call(op.name, tensors, attributes, drawn[next(iter(op.inputs))].shape[-1])
+    recorded = [t if t is None else t.clone().requires_grad_(t.is_floating_point()) for t in tensors]
+    substitute = Substitute(plain, Entry("", op.name, "module"))
+    arms = [
+        Arm("direct", _direct(plain, tensors, dict(point.attributes))),
+        Arm("operator", lambda: plain.call(*tensors, *attributes)),
+        Arm("autograd", lambda: plain.call(*recorded, *attributes)),
+        Arm("site", lambda: substitute.attempt(call)),
+    ]
+    for arm in arms:
+        for _ in range(3):
+            arm.call()
+    clock: Clock = WaitedClock() if device == "cuda" else HostClock()
+    samples = in_turn(arms, clock, rounds=20, budget=budget / len(arms)).samples
+    medians = {name: statistics.median(s for r in rounds for s in r) for name, rounds in samples.items()}
+    return BoundaryCost(plain.kernel.name, str(point), device, **medians, samples=samples)
+
+
+def _direct(plain: Operator, tensors: tuple[torch.Tensor | None, ...], attributes: dict[str, Any]) -> Callable[[], Any]:
+    kernel, op = plain.kernel, plain.op
+    result = plain.call(*tensors, *attributes.values())
+    outputs = dict(zip(plain.outputs, result if isinstance(result, tuple) else (result,), strict=True))
+    function = load.function(kernel, op, dtype(next(t for t in tensors if t is not None).dtype))
+    scratch, language = _scratch(plain, tensors), backend(kernel.address.backend)
+
+    def direct() -> Any:
+        made = {} if kernel.returns else {n: torch.empty_like(t) for n, t in outputs.items()}
+        work = {n: torch.empty_like(t) for n, t in scratch.items()}
+        with language.on_current_stream():
+            return function(*tensors, **load.keywords(kernel, op, attributes | made | work))
+
+    return direct
+
+
+def _scratch(plain: Operator, tensors: tuple[Any, ...]) -> dict[str, torch.Tensor]:
+    sizes = {d: n for t, i in zip(tensors, plain.op.inputs.values(), strict=True) if t is not None
+             for d, n in zip(i.shape, t.shape, strict=True)}  # fmt: skip
+    first = next(t for t in tensors if t is not None)
+    return {
+        name: first.new_empty([d if isinstance(d, int) else sizes[d] for d in dims], dtype=dtype(kind).torch)
+        for name, (kind, *dims) in plain.kernel.scratch.items()
+    }

@@ -1,0 +1,108 @@
+"""One call of an op as a model makes it, and its tensors in the op's own shapes and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from assay.op import Op
+
+Tensors = tuple[torch.Tensor | None, ...]
+
+
+class Call(NamedTuple):
+    op: str
+    tensors: Tensors
+    """As the op's inputs, in the model's shapes."""
+    attributes: tuple[float | int, ...] = ()
+    cols: int = 0
+    """Elements of one row, for ops over rows."""
+
+
+Bound = Call | str
+"""A call, or why these arguments are none of the op's."""
+
+
+class Layout:
+    """How a model's tensors become the op's: `lower` before the kernel, `lift` after it."""
+
+    def lower(self, call: Call) -> list[torch.Tensor | None]:
+        return [t if t is None else t.contiguous() for t in call.tensors]
+
+    def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
+        return out
+
+
+class Flat(Layout):
+    """An elementwise op: one long row. A dense tensor in another order (channels last) is taken in the order of memory,
+    as PyTorch does, and comes out in it."""
+
+    def lower(self, call: Call) -> list[torch.Tensor | None]:
+        return [t if t is None else t.reshape(-1).contiguous() for t in call.tensors]
+
+    def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
+        first = call.tensors[0]
+        assert first is not None
+        return out.view(first.shape)
+
+
+class InMemoryOrder(Flat):
+    def __init__(self, order: list[int]) -> None:
+        self.order = order
+        self.back = sorted(range(len(order)), key=order.__getitem__)
+
+    def lower(self, call: Call) -> list[torch.Tensor | None]:
+        return [t if t is None else t.permute(self.order).reshape(-1) for t in call.tensors]
+
+    def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
+        first = call.tensors[0]
+        assert first is not None
+        return out.view([first.shape[i] for i in self.order]).permute(self.back)
+
+
+class Rows(Layout):
+    """An op over rows: leading dimensions are rows. Rows may lie apart where the op allows it."""
+
+    def lower(self, call: Call) -> list[torch.Tensor | None]:
+        first, *rest = call.tensors
+        assert first is not None
+        rows = first.reshape(-1, call.cols)
+        if rows.stride(1) != 1 and call.cols > 1:
+            rows = rows.contiguous()
+        return [rows, *(t if t is None else t.reshape(-1).contiguous() for t in rest)]
+
+    def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
+        first = call.tensors[0]
+        assert first is not None
+        return out.view(first.shape)
+
+
+def copied(before: Tensors, after: list[torch.Tensor | None]) -> bool:
+    """Did the op's shape cost a copy?"""
+    pairs = zip(before, after, strict=True)
+    return any(a is not None and b is not None and a.data_ptr() != b.data_ptr() for a, b in pairs)
+
+
+def layout_of(op: Op) -> Callable[[Call], Layout]:
+    """Which layout the op's calls get, chosen once for each shape."""
+    rank = len(next(iter(op.inputs.values())).shape)
+    if rank == 2:
+        return lambda call: _ROWS
+    if rank > 2:
+        return lambda call: AS_IS
+    return _flat
+
+
+AS_IS, _FLAT, _ROWS = Layout(), Flat(), Rows()
+
+
+def _flat(call: Call) -> Layout:
+    first: Any = call.tensors[0]
+    if first.is_contiguous() or torch.compiler.is_compiling():  # which chooses its own order of memory
+        return _FLAT
+    if any(t is not None and t.stride() != first.stride() for t in call.tensors):
+        return _FLAT
+    order = sorted(range(first.dim()), key=lambda i: (-first.stride(i), i))
+    return InMemoryOrder(order) if first.permute(order).is_contiguous() else _FLAT

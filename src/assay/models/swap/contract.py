@@ -1,0 +1,95 @@
+"""What a kernel takes (dtypes, devices, shapes), as plain facts: quickly asked, and torch.compile can trace them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from assay.backends import here
+from assay.dtype import dtype
+from assay.kernel import Kernel
+from assay.op import Op
+
+
+class Sizes:
+    """Axes and attributes by name, as a workload offers them to an op's own functions; sizes may be symbolic."""
+
+    def __init__(self, named: dict[str, Any]) -> None:
+        self.named = named
+
+    def __getattr__(self, name: str) -> Any:
+        return self.named[name]
+
+
+class Contract:
+    def __init__(self, kernel: Kernel, op: Op) -> None:
+        narrowed = op.narrowed(kernel.requires, kernel.most)
+        self.kernel = kernel.name
+        self.dtypes = tuple(dtype(d).torch for d in (kernel.dtypes or op.dtypes))
+        self.devices = devices(kernel)
+        self.inputs = [
+            (name, t.optional, dtype(t.dtype).torch if t.dtype else None, tuple(t.shape))
+            for name, t in narrowed.inputs.items()
+        ]
+        self.attributes = tuple(op.attributes)
+        self.limits = {name: (axis.min, axis.max) for name, axis in narrowed.axes.items()}
+        self.derived = dict(op.derived)
+        self.require = op.require
+
+    def refusal(self, tensors: Sequence[torch.Tensor | None], attributes: Sequence[float | int]) -> str:
+        """Why the kernel cannot take these tensors, in the op's own shapes; empty: it can."""
+        first = next(t for t in tensors if t is not None)
+        if first.device.type not in self.devices:
+            return f"{self.kernel} runs on {' or '.join(self.devices)}, the input is on {first.device.type}"
+        number: torch.dtype | None = None
+        sizes: dict[str, Any] = dict(zip(self.attributes, attributes, strict=True))
+        for (name, optional, fixed, dims), tensor in zip(self.inputs, tensors, strict=True):
+            if tensor is None:
+                if not optional:
+                    return f"{self.kernel} needs {name}"
+                continue
+            if tensor.device != first.device:
+                return f"{name} is on {tensor.device}, the input on {first.device}"
+            if fixed is None and number is None:
+                number = tensor.dtype
+                if number not in self.dtypes:
+                    return f"{self.kernel} does not take {_short(number)}"
+            if tensor.dtype != (fixed or number):
+                return f"{name} is {_short(tensor.dtype)} where the input is {_short(first.dtype)}"
+            if tensor.dim() != len(dims):
+                return f"{name} has {tensor.dim()} dimensions, not {len(dims)}"
+            for size, dim in zip(tensor.shape, dims, strict=True):
+                if isinstance(dim, str) and dim in self.limits and dim not in sizes:
+                    sizes[dim] = size
+        return self._sizes_refusal(tensors, sizes)
+
+    def _sizes_refusal(self, tensors: Sequence[torch.Tensor | None], sizes: dict[str, Any]) -> str:
+        for (name, _, _, dims), tensor in zip(self.inputs, tensors, strict=True):
+            if tensor is not None:
+                for size, dim in zip(tensor.shape, dims, strict=True):
+                    if size != self.size(dim, sizes):
+                        return f"{name} has {size} {dim}, not {self.size(dim, sizes)}"
+        for name, (least, most) in self.limits.items():
+            if name in sizes and not least <= sizes[name] <= most:
+                return f"{self.kernel} takes {name} from {least} to {most}, not {sizes[name]}"
+        if self.require is not None and not self.require(Sizes(sizes)):  # type: ignore[arg-type]
+            return "these sizes are outside the op's contract"
+        return ""
+
+    def size(self, dim: str | int, sizes: dict[str, Any]) -> Any:
+        if isinstance(dim, int):
+            return dim
+        return sizes[dim] if dim in sizes else self.derived[dim](Sizes(sizes))  # type: ignore[arg-type]
+
+
+def devices(kernel: Kernel) -> tuple[str, ...]:
+    """Where its tensors may live."""
+    if kernel.address.backend in ("torch", "inductor"):
+        return ("cpu", "cuda")
+    return (here(kernel).device,)
+
+
+def _short(what: Any) -> str:
+    return str(what).removeprefix("torch.")

@@ -1,0 +1,175 @@
+"""Neighbours that one kernel computes: a LayerNorm whose result a GELU reads and nothing else. In nn.Sequential they
+are seen; in another module's forward torch.fx finds them, if straight_line.py says that a trace is the whole truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from assay.models.swap.call import Call
+from assay.models.swap.functions import FUNCTIONS
+from assay.models.swap.sites import Form
+from assay.models.swap.straight_line import crooked
+from assay.models.swap.substitute import Substitute
+from assay.models.swap.wrapping import obstacle, original_class
+
+Forms = Mapping[nn.Module, Form]
+
+
+@dataclass
+class Pair:
+    names: tuple[str, str]
+    """In their parent."""
+    modules: tuple[nn.Module, ...]
+    """One, if the second is a function."""
+    form: Form
+    """Of the first."""
+    substitute: Substitute | None = None
+
+    def __post_init__(self) -> None:
+        self.kinds = tuple(original_class(m) for m in self.modules)
+
+    def run(self, first: nn.Module, second: Callable[[Any], Any], x: torch.Tensor) -> Any:
+        """The kernel for both, or the two one after the other. They are given anew with each call: a replica of the
+        model runs its own."""
+        assert self.substitute is not None and self.form.bind is not None
+        bound = self._obstacle(first, second) or self.form.bind(first, x)
+        result = self.substitute.refuse(bound) if isinstance(bound, str) else self.substitute.attempt(bound)
+        return second(first(x)) if result is None else result
+
+    def _obstacle(self, *modules: Any) -> str:
+        for module, kind in zip(modules, self.kinds, strict=False):
+            if not isinstance(module, kind):
+                return "another module stands in its place"
+            if (
+                module._forward_pre_hooks
+                or module._forward_hooks
+                or module._backward_pre_hooks
+                or module._backward_hooks
+            ):
+                return f"a hook watches {kind.__name__}"  # which is not called
+        return ""
+
+
+@dataclass
+class Pairs:
+    found: list[Pair] = field(default_factory=list)
+    forward: Callable[..., Any] | None = None
+    """Of their parent, with one call for each pair."""
+    why: str = ""
+    """Why the parent is left, although both ops are among its modules."""
+
+
+def pairs(parent: nn.Module, forms: Forms, ops: list[str]) -> Pairs:
+    held = [m for m in parent._modules.values() if m is not None]
+    if not any(_fits(m, ops[0], forms) for m in held):
+        return Pairs()
+    sequence = original_class(parent).forward is nn.Sequential.forward
+    made = _in_sequence(parent, forms, ops) if sequence else _in_code(parent, forms, ops)
+    if made.why and not sequence and not any(_fits(m, ops[1], forms) for m in parent.modules()):
+        return Pairs()  # it could not be looked at, and nothing was to be expected
+    return made
+
+
+def _fits(module: nn.Module | None, op: str, forms: Forms) -> bool:
+    form = forms.get(module) if module is not None else None
+    return form is not None and form.op == op and not form.why and form.bind is not None
+
+
+def _in_sequence(parent: nn.Module, forms: Forms, ops: list[str]) -> Pairs:
+    held = [(n, m) for n, m in parent._modules.items() if m is not None]  # the same module may stand there twice
+    starts: dict[str, Pair] = {}
+    for (a, first), (b, second) in pairwise(held):
+        if _fits(first, ops[0], forms) and _fits(second, ops[1], forms):
+            starts[a] = Pair((a, b), (first, second), forms[first])
+    if not starts or (why := obstacle(parent)):
+        return Pairs(why=why if starts else "")
+
+    def forward(self: Any, input: Any) -> Any:
+        modules, skip = list(self._modules.items()), False
+        for i, (name, module) in enumerate(modules):
+            if skip:
+                skip = False
+            elif name in starts and i + 1 < len(modules):
+                input, skip = starts[name].run(module, modules[i + 1][1], input), True
+            else:
+                input = module(input)
+        return input
+
+    return Pairs(list(starts.values()), forward)
+
+
+class _OwnCode(fx.Tracer):
+    """Traces one forward; what its modules do is theirs."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return True
+
+
+def _in_code(parent: nn.Module, forms: Forms, ops: list[str]) -> Pairs:
+    kind = original_class(parent)
+    if kind is not type(parent):
+        return Pairs(why="another swap is active on it")
+    if why := obstacle(parent) or crooked(parent):
+        return Pairs(why=why)
+    try:
+        graph = _OwnCode().trace(parent)
+    except Exception as error:
+        return Pairs(why=f"torch.fx cannot follow {kind.__name__}.forward: {type(error).__name__}")
+    modules = dict(parent.named_modules(remove_duplicate=False))
+    found = [p for node in list(graph.nodes) if (p := _fuse_node(graph, node, modules, forms, ops)) is not None]
+    if not found:
+        return Pairs()
+    code = graph.python_code("self")
+    space = dict(code.globals)
+    exec(compile(code.src, f"<{kind.__name__}.forward, fused>", "exec"), space)
+    return Pairs(found, space["forward"])
+
+
+def _fuse_node(graph: fx.Graph, node: fx.Node, modules: dict[str, nn.Module], forms: Forms, ops: list[str]) -> Any:
+    """Puts one node in the place of two, if the first's result goes to the second and nowhere else."""
+    first = modules.get(str(node.target)) if node.op == "call_module" else None
+    if not _fits(first, ops[0], forms) or len(node.args) != 1 or node.kwargs or len(node.users) != 1:
+        return None
+    assert first is not None
+    (user,) = node.users
+    if user.op == "call_module" and user.args == (node,) and not user.kwargs:
+        second = modules[str(user.target)]
+        if not _fits(second, ops[1], forms):
+            return None
+        pair = Pair((str(node.target), str(user.target)), (first, second), forms[first])
+    elif user.op == "call_function" and _computes(user, ops[1], node):
+        pair = Pair((str(node.target), ops[1]), (first,), forms[first])
+    else:
+        return None
+    function = user.target
+
+    def both(first: Any, second: Any, x: Any) -> Any:
+        return pair.run(first, second, x)
+
+    def with_function(first: Any, x: Any) -> Any:
+        return pair.run(first, function, x)  # type: ignore[arg-type]
+
+    with graph.inserting_before(user):
+        own = [graph.create_node("get_attr", str(n.target)) for n in (node, user) if n.op == "call_module"]
+        made = graph.call_function(both if len(own) == 2 else with_function, (*own, node.args[0]))
+    user.replace_all_uses_with(made)
+    graph.erase_node(user)
+    graph.erase_node(node)
+    return pair
+
+
+def _computes(node: fx.Node, op: str, x: fx.Node) -> bool:
+    """Does a function's node compute `op` of x, with the arguments that it has?"""
+    if node.target not in FUNCTIONS:
+        return False
+    try:
+        bound: Any = FUNCTIONS[node.target][1](*node.args, **node.kwargs)
+    except (TypeError, AttributeError):  # it looked at the tensor, which is only a node here
+        return False
+    return isinstance(bound, Call) and bound.op == op and bound.tensors[0] is x  # type: ignore[comparison-overlap]

@@ -1,0 +1,129 @@
+"""What a model has: its modules with all their paths, what they compute, which functional calls they may make. And
+whether rules fit it: a rule that matches nothing is an error that names what comes close."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cached_property
+
+import torch
+from torch import nn
+
+from assay.errors import UsageError
+from assay.models.swap.contract import devices
+from assay.models.swap.functions import OPS
+from assay.models.swap.mentions import may_call
+from assay.models.swap.rules import FUSIONS, Rule, Rules, family
+from assay.models.swap.sites import form_of
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    """Equal for tensors that share memory."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (RuntimeError, NotImplementedError):  # sparse, or a subclass that has none
+        return id(tensor)
+
+
+class Inventory:
+    def __init__(self, model: nn.Module) -> None:
+        self.paths: dict[nn.Module, list[str]] = {}
+        """A module that stands in several places has several."""
+        for path, module in model.named_modules(remove_duplicate=False):
+            self.paths.setdefault(module, []).append(path)
+        self.forms = {m: form for m in self.paths if (form := form_of(m)) is not None}
+        self.calls = {m: may_call(m) for m in self.paths if m not in self.forms or self.forms[m].opened}
+        """Of modules whose forward is code of their own."""
+        tensors = (*model.parameters(), *model.buffers())
+        self.devices = [d for d, _ in Counter(t.device.type for t in tensors).most_common()]
+        """Where its tensors are, most of them first; none, if it has none."""
+
+    def shared(self, module: nn.Module) -> Iterator[tuple[str, nn.Module, str, bool]]:
+        """Tensors of other modules in the memory of this module's parameters: the parameter's name, the other module,
+        the tensor's name there, and whether both are one tensor."""
+        for name, mine in module.named_parameters(recurse=False):
+            for other, held, theirs in self._holders.get(_memory(mine), ()):
+                if other is not module:
+                    yield name, other, held, theirs is mine
+
+    @cached_property
+    def _holders(self) -> dict[int, list[tuple[nn.Module, str, torch.Tensor]]]:
+        found: dict[int, list[tuple[nn.Module, str, torch.Tensor]]] = {}
+        for module in self.paths:
+            for name, value in {**vars(module), **module._buffers, **module._parameters}.items():
+                if isinstance(value, torch.Tensor):
+                    found.setdefault(_memory(value), []).append((module, name, value))
+        return found
+
+    @property
+    def device(self) -> str:
+        return self.devices[0] if self.devices else torch.get_default_device().type
+
+    @property
+    def ops(self) -> set[str]:
+        """Those that modules or functions are known to compute."""
+        return {*OPS, *(f.op for f in self.forms.values()), "linear"}
+
+    def known_inside(self, above: set[nn.Module]) -> set[nn.Module]:
+        """Known modules below those: what they call is their own, not their containers'."""
+        inside = {m for a in above for m in a.modules()} - above
+        return {m for m in inside if m in self.forms and not self.forms[m].opened}
+
+    def verify(self, rules: Rules) -> None:
+        for rule in rules.all:
+            if rule.path is not None:
+                self._verify_path(rule, rules)
+            if rule.takes not in FUSIONS and not self._matched(rule) and not self._may_match(rule):
+                raise self._nothing(rule)
+            if rule.choice is not None and self.devices:
+                takes = devices(rule.choice[0])
+                if not set(takes) & set(self.devices):
+                    runs = f"{rule.choice[0]} runs on {' or '.join(takes)}"
+                    raise UsageError(
+                        f"rule '{rule.key}': {runs}, the model is on {self.device}",
+                        fix=f"model.to('{takes[0]}'), or name another kernel",
+                    )
+
+    def _matched(self, rule: Rule) -> bool:
+        return any(rule.rank(self.paths[m], form.op) is not None for m, form in self.forms.items())
+
+    def _may_match(self, rule: Rule) -> bool:
+        """May it be about functional calls? They are known once they run; a rule that names path and op is believed."""
+        ops = OPS if rule.takes is None else tuple({rule.takes} & {*OPS})
+        return any(
+            (rule.outspoken or op in calls) and rule.rank(self.paths[m], op) is not None
+            for m, calls in self.calls.items()
+            for op in ops
+        )
+
+    def _verify_path(self, rule: Rule, rules: Rules) -> None:
+        assert rule.path is not None
+        everywhere = [p for paths in self.paths.values() for p in paths]
+        matched = [m for m, paths in self.paths.items() if any(map(rule.matches_path, paths))]
+        if not matched:
+            near = get_close_matches(rule.path, [*everywhere, *rules.ops], n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"it has: {', '.join(everywhere[1:9])} …"
+            raise UsageError(f"rule '{rule.key}' matches nothing: the model has no module '{rule.path}'", fix=hint)
+        form = self.forms.get(matched[0])
+        if not rule.glob and rule.op is None and form is not None and rule.takes not in (None, form.op):
+            assert rule.choice is not None
+            raise UsageError(
+                f"rule '{rule.key}': {rule.path} computes {form.op}, {rule.choice[0]} computes {rule.takes}",
+                fix=f"name a kernel of {form.op}",
+            )
+
+    def _nothing(self, rule: Rule) -> UsageError:
+        known = [
+            (paths[0], form.op) for m, form in self.forms.items()
+            if (paths := self.paths[m]) and (rule.path is None or any(map(rule.matches_path, paths)))
+        ]  # fmt: skip
+        near = [f"{path} computes {op}" for path, op in known if rule.takes and op in family(rule.takes)]
+        there = ", ".join(f"{op} ×{n}" for op, n in Counter(op for _, op in known).most_common())
+        fix = "; ".join(near[:3]) or (f"known there: {there}" if there else "nothing known is there")
+        if rule.takes in OPS and not rule.outspoken:
+            fix += f". A functional call that other files hide is found if its module is named: '*:{rule.takes}'"
+        where = f"in {rule.path}" if rule.path else "in the model"
+        what = f"computes {rule.takes}" if rule.takes else "computes an op that is known"
+        return UsageError(f"rule '{rule.key}' matches nothing: nothing {where} {what}", fix=fix)

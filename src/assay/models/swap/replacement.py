@@ -1,0 +1,62 @@
+"""Swaps that put another module in a module's place, where another kernel inside its forward is not enough.
+
+`assay.models.swap` calls a kernel with the module's own tensors wherever it can. A module that must hold other tensors
+(weights packed to eight bits) is built from the original instead, and stands in its slots until undo."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+from assay.kernel import Kernel
+from assay.models.swap.report import Tally
+from assay.op import Op
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_HOMES = ("assay.models.packed",)
+"""Modules that register replacements when they are imported."""
+_KNOWN: dict[str, Replacement] = {}
+
+
+class Replacement(Protocol):
+    """One instance for each op that replaces modules; it keeps nothing of any one swap."""
+
+    @property
+    def op(self) -> str:
+        """What a rule names: `{"linear": "mx_linear"}`."""
+
+    @property
+    def site(self) -> str:
+        """The op of the sites it takes: `linear`."""
+
+    @property
+    def backward(self) -> str:
+        """What computes its gradient, in the report's words."""
+
+    def chosen(self) -> tuple[Kernel, Op] | None:
+        """The kernel that a rule means by the op's name alone; None: the best that the library has of that op."""
+
+    def refusal(self, module: nn.Module, kernel: Kernel) -> str:
+        """Why this module must be left as it is; empty: it can be replaced. Asked before anything is changed."""
+
+    def build(self, module: nn.Module, kernel: Kernel, op: Op, tally: Tally) -> nn.Module:
+        """The module that stands in for it. It may take the original's tensors away (to a file, say), and must leave
+        the original as it was if it raises. Hooks, `training` and the count of calls are the swap's business; a call
+        that the kernel cannot take is the module's own, and told by `tally.fall_back(reason)`."""
+
+    def restore(self, module: nn.Module, built: nn.Module) -> None:
+        """Give back what `build` took, bit for bit and into the same Parameter objects. Called before the original
+        returns to its slots; harmless if called twice."""
+
+
+def register(replacement: Replacement) -> None:
+    _KNOWN[replacement.op] = replacement
+
+
+def find(op: str) -> Replacement | None:
+    """The replacement that a rule's value names, if it is one."""
+    for home in _HOMES:
+        import_module(home)
+    return _KNOWN.get(op)

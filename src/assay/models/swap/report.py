@@ -1,0 +1,181 @@
+"""What a swap did to a model: every site, what became of it and why, and how often it ran."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from types import TracebackType
+from typing import Any
+
+NO_RULE = "no rule names it"
+
+
+class State(StrEnum):
+    REPLACED = "replaced"
+    LEFT = "left"
+    FELL_BACK = "fell back"
+    """Replaced, but at least one call was outside the kernel's contract and went to the original."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place in a model that computes an op."""
+
+    path: str
+    """Of the module; of a functional call, of the innermost module that makes it."""
+    op: str
+    form: str
+    """module, function or fused."""
+    state: State
+    why: str = ""
+    """left: why. fell back: the most frequent reason. replaced: what keeps it from being called, if something does."""
+    rule: str = ""
+    """The key of the rule that decided."""
+    kernel: str = ""
+    backward: str = ""
+    """What computes its gradient."""
+    calls: int = 0
+    """Of the kernel, outside compiled graphs."""
+    traced: int = 0
+    """Compiled graphs that hold the kernel. What runs inside them is not counted: counting would break the graph."""
+    copied: int = 0
+    """Calls for which an input had to be copied first, because it lay in memory as the kernel cannot read it."""
+    fallbacks: Mapping[str, int] = field(default_factory=dict)
+    """Reason → calls that went to the original."""
+
+    @property
+    def outcome(self) -> str:
+        """The state and its reason in words."""
+        if self.state is State.LEFT:
+            return f"left: {self.why}"
+        if self.state is State.FELL_BACK:
+            return "; ".join(f"fell back {n}×: {reason}" for reason, n in self.fallbacks.items())
+        notes = [self.why] if self.why else []
+        notes += [f"an input copied first {self.copied}×"] if self.copied else []
+        return ": ".join(["replaced", *filter(None, ["; ".join(notes)])])
+
+
+_numbers = itertools.count()
+_tallies: weakref.WeakValueDictionary[int, Tally] = weakref.WeakValueDictionary()
+
+
+class Tally:
+    """Counts at one site. Compiled code finds it by number: what runs while a graph is traced takes constants only."""
+
+    def __init__(self) -> None:
+        self.number = next(_numbers)
+        self.calls, self.traced, self.copied, self.fallbacks = 0, 0, 0, Counter[str]()
+        _tallies[self.number] = self
+
+    def fall_back(self, reason: str) -> None:
+        self.fallbacks[reason] += 1
+
+    @property
+    def seen(self) -> bool:
+        return bool(self.calls or self.traced or self.fallbacks)
+
+
+def count_traced(number: int, reason: str) -> bool:
+    """A graph is being traced in which a site runs its kernel or, for a reason, the original."""
+    tally = _tallies.get(number)
+    if tally is not None and reason:
+        tally.fall_back(f"{reason} (in a compiled graph, counted once)")
+    elif tally is not None:
+        tally.traced += 1
+    return True
+
+
+@dataclass
+class Entry:
+    """A site while its swap is active."""
+
+    path: str
+    op: str
+    form: str
+    rule: str = ""
+    kernel: str = ""
+    backward: str = ""
+    left: str = ""
+    """Why it was left; empty: it was replaced."""
+    note: str = ""
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def range(self) -> str:
+        """What a profiler sees around each call of the kernel."""
+        return f"assay.swap {self.path or '.'}:{self.op}"
+
+    def site(self) -> Site:
+        tally = self.tally
+        state = State.LEFT if self.left else State.FELL_BACK if tally.fallbacks else State.REPLACED
+        why = self.left or (tally.fallbacks.most_common(1)[0][0] if tally.fallbacks else self.note)
+        return Site(
+            self.path, self.op, self.form, state, why, self.rule, self.kernel, self.backward,
+            tally.calls, tally.traced, tally.copied, dict(tally.fallbacks),
+        )  # fmt: skip
+
+
+class Report:
+    """The sites of a swap, and the way back: `report.undo()`, or the end of `with assay.swap(…) as report:`."""
+
+    def __init__(self, model: str, rules: Mapping[str, str], entries: Iterable[Entry], undo: Callable[[], None]):
+        self.model, self.rules = model, dict(rules)
+        self._entries, self._undo = list(entries), undo
+        self.active = True
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """Functional calls are known once they ran: their sites appear with their first call."""
+        return tuple(e.site() for e in self._entries if e.form != "function" or e.tally.seen)
+
+    def undo(self) -> None:
+        """Put the model back as it was; twice is harmless. An error, and nothing is changed, where a later swap lies on
+        top."""
+        if self.active:
+            self._undo()
+            self.active = False
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.undo()
+
+    def to_dict(self) -> dict[str, Any]:
+        sites = [asdict(s) for s in self.sites]
+        return {"model": self.model, "rules": self.rules, "active": self.active, "sites": sites}
+
+    def __str__(self) -> str:
+        sites = self.sites
+        shown = [s for s in sites if s.why != NO_RULE]
+        counts = Counter(s.state for s in shown)
+        summary = ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "no site"
+        lines = [f"swap in {self.model}: {summary}{'' if self.active else ' (undone)'}"]
+        if shown:
+            lines += _table(shown)
+        if others := Counter(s.op for s in sites if s.why == NO_RULE):
+            lines.append("no rule names: " + ", ".join(f"{op} ×{n}" for op, n in sorted(others.items())))
+        met = {s.rule for s in sites}
+        lines += [f"rule '{key}': no call of it was seen yet" for key in self.rules if key not in met]
+        if any(s.traced for s in shown):
+            lines.append("traced: compiled graphs with the kernel in them; calls inside those are not counted")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+_HEADS = ("site", "op", "form", "kernel", "backward", "calls", "traced", "")
+
+
+def _table(sites: list[Site]) -> list[str]:
+    rows = [_HEADS]
+    for s in sites:
+        counts = ("", "") if s.state is State.LEFT else (str(s.calls), str(s.traced))
+        rows.append((s.path or "(the model)", s.op, s.form, s.kernel, s.backward, *counts, s.outcome))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
+    used = [i for i in range(len(_HEADS)) if any(row[i] not in ("", "0") for row in rows[1:])]
+    return ["  ".join(row[i].ljust(widths[i]) for i in used).rstrip() for row in rows]

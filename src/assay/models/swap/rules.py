@@ -1,0 +1,184 @@
+"""What to swap where. A key says which sites: an op, a module's path, a glob on paths, or `path:op`; a value says which
+kernel: its address, a file, an op's name for the best kernel here, or None to leave the site alone."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from assay import library
+from assay.backends import Level, backend, here
+from assay.dtype import dtype
+from assay.errors import UsageError
+from assay.kernel import Address, Kernel
+from assay.library.select import select
+from assay.models.swap import replacement
+from assay.op import Op
+from assay.worker import load
+from assay.worker.process import MODES
+
+Value = str | Path | Callable[..., Any] | None
+Choice = tuple[Kernel, Op]
+FUSIONS = {"layernorm+gelu": "ln_gelu"}
+"""Neighbours that one kernel computes."""
+BEST = {"cuda": ("cuda", "triton", "cupy", "numba", "torch"), "cpu": ("njit", "torch")}
+"""The order in which an op's name finds its kernel: hand-written before PyTorch's own, the lower language first. It is
+no measurement; a kernel known to be faster is named by its address. inductor is never found: it takes seconds."""
+_GLOB = frozenset("*?[")
+
+
+@dataclass(frozen=True)
+class Rule:
+    key: str
+    value: Value
+    order: int
+    path: str | None
+    """A module's path or a glob; None: everywhere."""
+    op: str | None
+    """Of the sites; None: that of the value."""
+    choice: Choice | None
+    """The kernel; None: leave alone."""
+
+    @property
+    def glob(self) -> bool:
+        return self.path is not None and bool(_GLOB & set(self.path))
+
+    @property
+    def outspoken(self) -> bool:
+        """It names both a place and an op."""
+        return self.path is not None and self.op is not None
+
+    @cached_property
+    def takes(self) -> str | None:
+        """The op of the sites it can take; None: of any, to be left alone."""
+        if self.op is not None or self.choice is None:
+            return self.op
+        name = self.choice[1].name
+        swapped = replacement.find(name)
+        return swapped.site if swapped else next((k for k, v in FUSIONS.items() if v == name), name)
+
+    def matches_path(self, path: str) -> bool:
+        return self.path is None or (fnmatch.fnmatchcase(path, self.path) if self.glob else path == self.path)
+
+    def rank(self, paths: Iterable[str], op: str) -> tuple[int, int, int] | None:
+        """How closely it names a site that is called `paths`; None: not at all. An exact path beats a glob, and that an
+        op; then the longer, then the later."""
+        if self.takes not in (None, op):
+            return None
+        if self.path is None:
+            return 1, 0, self.order
+        length = sum(c not in _GLOB for c in self.path)
+        if not self.glob and self.path in paths:
+            return 3, length, self.order
+        inside = (p for path in paths for p in (path, *_above(path))) if self.op else iter(paths)
+        return (2, length, self.order) if any(self.matches_path(p) for p in inside) else None
+
+
+def _above(path: str) -> list[str]:
+    """Containers of a path: `a.b.c` lies in `a.b`, in `a` and in the model itself."""
+    parts = path.split(".")
+    return [".".join(parts[:n]) for n in range(len(parts) - 1, -1, -1)]
+
+
+class Rules:
+    def __init__(self, rules: Mapping[str, Value], ops: Iterable[str], device: str) -> None:
+        """`ops`: those that modules or functions are known to compute."""
+        if not rules:
+            raise UsageError("no rule: nothing to swap", fix='write one as {"gelu": "gelu/triton"}')
+        self.ops = sorted({*ops, *FUSIONS})
+        self.all = [self._rule(i, key, value, device) for i, (key, value) in enumerate(rules.items())]
+
+    def _rule(self, order: int, key: str, value: Value, device: str) -> Rule:
+        path: str | None
+        path, colon, op = key.rpartition(":")
+        if not colon:
+            path, op = (None, key) if key in self.ops or "+" in key or key in library.ops() else (key, "")
+        if op and op not in self.ops:
+            near = get_close_matches(op, self.ops, n=3)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise UsageError(
+                f"rule '{key}': no module or function is known to compute {op}",
+                fix=f"{hint}known: {', '.join(self.ops)}",
+            )
+        rule = Rule(key, value, order, path, op or None, choose(value, op, device, key))
+        if op and rule.choice is not None and (is_op := Rule("", value, 0, None, None, rule.choice).takes) != op:
+            raise UsageError(
+                f"rule '{key}': {rule.choice[0]} computes {is_op}, not {op}", fix=f"name a kernel of {op}: `assay list`"
+            )
+        return rule
+
+    def of(self, paths: Iterable[str], op: str) -> Rule | None:
+        """The rule that decides about a site."""
+        ranked = [(rank, rule) for rule in self.all if (rank := rule.rank(paths, op)) is not None]
+        return max(ranked, key=lambda r: r[0])[1] if ranked else None
+
+    def near(self, paths: Iterable[str], op: str) -> Rule | None:
+        """A rule that would decide, were the op another of its family: `gelu` where a site computes gelu_tanh."""
+        for other in family(op):
+            if rule := self.of(paths, other):
+                return rule
+        return None
+
+
+def family(op: str) -> list[str]:
+    """The ops declared beside one, backward passes aside."""
+    if op not in library.ops():
+        return []
+    source = library.ops()[op].source
+    return [n for n, o in library.ops().items() if o.source == source and n != op and not n.endswith("_backward")]
+
+
+def choose(value: Value, op: str, device: str, key: str) -> Choice | None:
+    """The kernel that a value names, once it is sure to run here."""
+    if value is None:
+        return None
+    whole = replacement.find(value) if isinstance(value, str) else None
+    if whole is not None and (chosen := whole.chosen()) is not None:
+        return chosen
+    if isinstance(value, str) and value in library.ops():
+        return _best(value, device, key)
+    found = select([value], FUSIONS.get(op, op) or None)
+    if len(found) > 1:  # a file with several
+        wanted = FUSIONS.get(op, op)
+        meant = [c for c in found if c[1].name == wanted or (not op and not c[1].name.endswith("_backward"))]
+        if len(meant) != 1:
+            raise UsageError(
+                f"rule '{key}': {value} is {len(found)} kernels: {', '.join(c[0].name for c in found)}", fix="name one"
+            )
+        found = meant
+    kernel, its_op = found[0]
+    if why := _unusable(kernel):
+        raise UsageError(f"rule '{key}': {kernel} cannot run here: {why}", fix=here(kernel).fix)
+    # Its file's own mistakes are told now, not in a forward.
+    load.function(kernel, its_op, dtype((kernel.dtypes or its_op.dtypes)[0]))
+    return kernel, its_op
+
+
+def _best(op: str, device: str, key: str) -> Choice:
+    for language in BEST.get(device, ("torch",)):
+        for kernel in library.kernels():
+            if kernel.address == Address(op, language) and not _unusable(kernel):
+                return kernel, library.ops()[op]
+    raise UsageError(f"rule '{key}': no kernel of {op} can run on {device} here", fix=f"`assay list {op}` says why")
+
+
+def _unusable(kernel: Kernel) -> str:
+    """Why this process cannot run the kernel. In an interpreter only if the process was started for one."""
+    found = here(kernel)
+    if found.level is Level.INTERPRET:
+        environment = MODES[found.mode]
+        if all(os.environ.get(name) == wanted for name, wanted in environment.items()):
+            _prepare(kernel.address.backend, found.mode)
+            return ""
+    return "" if found.level is Level.RUN else found.reason
+
+
+@cache
+def _prepare(name: str, mode: str) -> None:
+    backend(name).prepare(mode)

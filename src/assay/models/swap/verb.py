@@ -1,0 +1,27 @@
+"""assay.swap: kernels into a model, and out again bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from assay.models.swap.report import Report
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from assay.models.swap.rules import Value
+
+
+def swap(model: nn.Module, rules: Mapping[str, Value]) -> Report:
+    """Put kernels where `rules` say: `swap(model, {"gelu": "gelu/triton", "encoder.*.norm": "layernorm"})`.
+
+    Acts at once. The report undoes it, by `undo()` or at the end of a `with`. A rule that matches nothing, or a kernel
+    that cannot run here or computes another function, is an error, and the model is as it was (docs/swap.md)."""
+    from assay.models.swap.plan import Plan
+    from assay.models.swap.wrapping import apply, undo
+
+    plan = Plan(model, rules)
+    apply(plan.changes)
+    told = {key: "None" if value is None else str(value) for key, value in rules.items()}
+    return Report(type(plan.model).__name__, told, plan.entries, lambda: undo(plan.changes))

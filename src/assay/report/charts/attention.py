@@ -1,0 +1,102 @@
+"""Attention over the length of the sequence: time and peak memory of every arm, both axes logarithmic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from assay.record import Record
+from assay.report import rows, units
+from assay.report.charts import parts
+from assay.report.theme import BACKEND_COLOURS
+
+TITLE = "Attention"
+CAPTION = (
+    "Median of one call with its 95 % interval over rounds, and the most memory that a call holds beyond its inputs. "
+    "The naive form writes down a matrix of seq × seq scores for every head."
+)
+COLOURS = {
+    "naive": BACKEND_COLOURS["torch"],
+    "compiled": BACKEND_COLOURS["inductor"],
+    "math": BACKEND_COLOURS["numba"],
+    "flash": BACKEND_COLOURS["triton"],
+    "efficient": BACKEND_COLOURS["cuda"],
+    "cudnn": BACKEND_COLOURS["njit"],
+}
+"""The naive form is the baseline and has its grey; compiled is inductor's."""
+MASKS = {"0": "every key seen", "1": "causal"}
+
+
+def draw(records: Sequence[Record]) -> parts.Chart | None:
+    import altair as alt
+
+    found = points(records)
+    if not found:
+        return None
+    masks = [m for m in MASKS.values() if any(r["mask"] == m for r in found)]
+    lines = [alt.hconcat(*(_panel(found, mask, *what) for what in PANELS), spacing=30) for mask in masks]
+    return (
+        alt.vconcat(*lines, spacing=26)
+        .add_params(parts.pick("case", list(dict.fromkeys(r["case"] for r in found)), "Case"))
+        .properties(description="Time and peak memory of attention over the sequence's length, by arm")
+    )
+
+
+PANELS = (("seconds", "time of one call", "s"), ("peak", "peak memory of one call", "B"))
+
+
+def _panel(found: list[rows.Row], mask: str, field: str, title: str, unit: str) -> Any:
+    import altair as alt
+
+    lengths = alt.Axis(format="d", labelOverlap="greedy", values=sorted({r["seq"] for r in found}))
+    names = [n for n in COLOURS if any(r["arm"] == n for r in found)]
+    base = (
+        alt.Chart(parts.data("attention", found))
+        .transform_filter(parts.picked("case"))
+        .transform_filter(f"datum.mask === '{mask}' && datum.{field} > 0")
+        .encode(
+            x=alt.X("seq:Q", title="length of the sequence", axis=lengths,
+                    scale=alt.Scale(type="log", base=2, nice=False, padding=14)),
+            y=alt.Y(f"{field}:Q", title=title, axis=parts.si_axis(unit, log=True),
+                    scale=alt.Scale(type="log", nice=False, padding=12)),
+            color=alt.Color("arm:N", scale=alt.Scale(domain=names, range=[COLOURS[n] for n in names]),
+                            legend=alt.Legend(title=None, symbolOpacity=1)),
+            tooltip=parts.tooltips("Time", "Speedup", "Memory", "Compute", "Error"),
+        )
+    )  # fmt: skip
+    drawn = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=48, opacity=1)]
+    if field == "seconds":
+        drawn.insert(1, base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q"))
+    return alt.layer(*drawn).properties(width=405, height=260, title=f"{mask}: {title}")
+
+
+def points(records: Sequence[Record]) -> list[rows.Row]:
+    mine = [r for r in records if r.verb == "model" and r.evidence.get("study") == "attention" and r.median]
+    several = len({rows.device(r) for r in mine}) > 1
+    found = []
+    for record in mine:
+        told, sizes = record.evidence, rows.parts(record.workload)
+        about = [f"{sizes['batch']} × {sizes['heads']} heads of {sizes['dim']}", sizes["dtype"]]
+        median = float(record.median or 0)
+        low, high = record.interval or (median, median)
+        off = told.get("errors") or {}
+        faster = rows.number((told.get("speedup") or {}).get("median"))
+        found.append(
+            rows.common(record)
+            | {
+                "arm": str(told.get("arm")),
+                "seq": int(sizes.get("seq", 0)),
+                "mask": MASKS.get(sizes.get("causal", ""), ""),
+                "case": " · ".join(about + [rows.device(record)] * several),
+                "seconds": median,
+                "low": low,
+                "high": high,
+                "peak": rows.number(told.get("peak_bytes")),
+                "Time": units.between(median, (low, high), "s"),
+                "Speedup": f"{units.times(faster)} over naive" if faster else units.NOTHING,
+                "Memory": units.si(rows.number(told.get("peak_bytes")), "B"),
+                "Compute": units.si((rows.number(told.get("tflops")) or 0) * 1e12 or None, "FLOP/s"),
+                "Error": f"{off['rms']:.3g} units (rms), at worst {off['worst']:.3g}" if off else units.NOTHING,
+            }
+        )
+    return found

@@ -1,0 +1,112 @@
+"""What n calls take together: eager, and compiled from each state. Where two lines cross, compiling has paid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from assay.record import Record
+from assay.report import rows, units
+from assay.report.charts import parts
+from assay.report.theme import BACKEND_COLOURS
+
+TITLE = "torch.compile"
+CAPTION = (
+    "What n calls take together. Points are measured; a line is what compiling cost and n times the steady call. "
+    "Dashed: from there on compiled is ahead. Each process has an eager line of its own, timed in turn with compiled."
+)
+COLOURS = {
+    "eager": BACKEND_COLOURS["torch"],
+    "cold": BACKEND_COLOURS["njit"],
+    "disk": BACKEND_COLOURS["inductor"],
+    "warm": BACKEND_COLOURS["cuda"],
+}
+NAMES = {
+    "eager": "eager",
+    "cold": "compiled, cold",
+    "disk": "compiled, warm disk cache",
+    "warm": "compiled before, in the same process",
+}
+HEIGHT = 340
+_LEAST = 1000
+"""Calls that the lines go to at least; and ten times beyond the last crossing."""
+
+
+def draw(records: Sequence[Record]) -> parts.Chart | None:
+    import altair as alt
+
+    found = list(lines(records))
+    if not found:
+        return None
+    names = [NAMES[n] for n in NAMES if any(r["way"] == NAMES[n] for r in found)]
+    colours = [COLOURS[n] for n in NAMES if NAMES[n] in names]
+    base = alt.Chart(parts.data("compile", found)).transform_filter(parts.picked("case"))
+    tens = alt.Axis(format="~s", values=[10**n for n in range(13)])
+    x = alt.X("calls:Q", title="calls", axis=tens, scale=alt.Scale(type="log", nice=False))
+    y = alt.Y("seconds:Q", title="time of all of them together", axis=parts.si_axis("s", log=True),
+              scale=alt.Scale(type="log", nice=False, padding=12))  # fmt: skip
+    tint = alt.Color("way:N", scale=alt.Scale(domain=names, range=colours),
+                     legend=alt.Legend(title=None, symbolOpacity=1, labelLimit=400))  # fmt: skip
+    drawn = base.transform_filter("datum.kind === 'line'").mark_line(strokeWidth=2)
+    dots = base.transform_filter("datum.kind === 'measured'").mark_point(filled=True, size=40, opacity=1)
+    crossing = base.transform_filter("datum.kind === 'crossing'")
+    rules = crossing.mark_rule(style="limit").encode(x=x, tooltip=_hover("Says"))
+    words = [
+        crossing.transform_filter(f"datum.state === '{state}'")
+        .mark_text(style="limit-label", align="left", dx=5)
+        .encode(x=x, y=alt.value(HEIGHT - 12 - 16 * line), text="Says:N")
+        for line, state in enumerate(("disk", "cold"))
+    ]
+    layers = [
+        rules,
+        drawn.encode(x=x, y=y, color=tint, detail="state:N"),
+        dots.encode(x=x, y=y, color=tint, tooltip=_hover("Calls", "Time")),
+        *words,
+    ]
+    return (
+        alt.layer(*layers)
+        .add_params(parts.pick("case", list(dict.fromkeys(r["case"] for r in found)), "Case"))
+        .properties(width=900, height=HEIGHT, description="Time of n calls, eager and compiled")
+    )
+
+
+def _hover(*fields: str) -> list[Any]:
+    import altair as alt
+
+    return [alt.Tooltip("way:N", title="Way"), *(alt.Tooltip(f"{f}:N", title=f) for f in fields)]
+
+
+def lines(records: Sequence[Record]) -> Iterator[rows.Row]:
+    """Measured points, the straight lines through them, and the crossings."""
+    mine = [r for r in records if r.verb == "model" and "break_even" in r.evidence]
+    several = len({rows.device(r) for r in mine}) > 1
+    groups: dict[str, list[Record]] = {}
+    for record in mine:
+        told = record.evidence
+        about = [record.kernel, f"batch {'+'.join(map(str, told['batches']))}", str(told["dtype"])]
+        about += [str(told["mode"])] * (told["mode"] != "default")
+        about += [{True: "dynamic", False: "static"}[told["dynamic"]]] if told["dynamic"] is not None else []
+        groups.setdefault(" · ".join(about + [rows.device(record)] * several), []).append(record)
+    for case, states in groups.items():
+        most = 10 * max([_LEAST / 10, *(r.evidence["break_even"]["calls"] or 0 for r in states)])
+        for record in states:
+            yield from _state(case, record, most)
+
+
+def _state(case: str, record: Record, most: float) -> Iterator[rows.Row]:
+    """Eager is drawn for each state: as it ran in the same process, in turn with compiled."""
+    told = record.evidence
+    state = str(told["state"])
+    fixed = told["compile_seconds"] if state != "warm" else 0.0  # there it is noise
+    for arm, begin in (("eager", 0.0), ("compiled", fixed)):
+        way = NAMES["eager" if arm == "eager" else state]
+        row = rows.common(record) | {"case": case, "state": state, "way": way}
+        each, calls = told["steady"][arm]["median"], 1.0
+        while calls <= most * 1.001:
+            yield row | {"kind": "line", "calls": calls, "seconds": begin + calls * each}
+            calls *= 10**0.125
+        for count, seconds in told["curve"][arm]:
+            words = {"Calls": f"{count:,}", "Time": units.si(seconds, "s")}
+            yield row | {"kind": "measured", "calls": count, "seconds": seconds} | words
+        if arm == "compiled" and (count := told["break_even"]["calls"]):
+            yield row | {"kind": "crossing", "calls": count, "Says": f"{state}: pays after {count:,} calls"}

@@ -1,0 +1,155 @@
+"""Kernels inside a model: latency over batch sizes, and what each site saves alone, in the model, and in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from assay.models.infer.joined import alike
+from assay.record import Record
+from assay.report import rows, units
+from assay.report.charts import parts
+from assay.report.theme import BACKEND_COLOURS, OTHER_COLOUR
+
+TITLE = "Kernels in a model"
+CAPTION = (
+    "Above: median latency of one forward pass with its 95 % interval, by arm; a dashed line is another design in the "
+    "same language. Below: seconds that a site saves in one pass against PyTorch's own (to the left: loses), by its "
+    "times alone and by its time in the model, beside what the whole pass was seen to save."
+)
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+"""Of the variants that share a language, in the order they come."""
+WAYS = {"alone, cold": "#56B4E9", "alone, hot": "#0072B2", "in the model": "#E69F00", "the whole pass": "#009E73"}
+ALL = "all sites"
+
+
+def draw(records: Sequence[Record]) -> parts.Chart | None:
+    import altair as alt
+
+    mine = [r for r in records if r.verb == "model" and r.evidence.get("study") == "infer" and r.median]
+    points = [_point(r, _case(r, mine)) for r in mine]
+    if not points:
+        return None
+    arms = list(dict.fromkeys(p["arm"] for p in points))
+    drawn: list[Any] = [alt.hconcat(*(_latency(points, arm) for arm in arms), spacing=26)]
+    if saved := [row for r in mine for row in savings(r, _case(r, mine))]:
+        panels = [_savings(saved, name) for name in dict.fromkeys(row["variant"] for row in saved)]
+        drawn.append(alt.concat(*panels, columns=3, spacing=26))
+    return (
+        alt.vconcat(*drawn, spacing=30)
+        .resolve_scale(color="independent", strokeDash="independent")
+        .add_params(parts.pick("case", list(dict.fromkeys(p["case"] for p in points)), "Model"))
+        .properties(description="Latency of a model by variant, and what each swapped site saves")
+    )
+
+
+def _case(record: Record, among: Sequence[Record]) -> str:
+    several = len({rows.device(r) for r in among}) > 1
+    return " · ".join([record.kernel, str(record.evidence["dtype"]), *[rows.device(record)] * several])
+
+
+def _point(record: Record, case: str) -> rows.Row:
+    told, median = record.evidence, float(record.median or 0)
+    low, high = record.interval or (median, median)
+    faster = rows.number((told.get("speedup") or {}).get("median"))
+    variant, held = str(told["variant"]), told.get("peak_bytes") or {}
+    return rows.common(record) | {
+        "case": case,
+        "variant": variant,
+        "backend": _language(variant),
+        "arm": str(told["arm"]),
+        "batch": int(told["batch"]),
+        "seconds": median,
+        "low": low,
+        "high": high,
+        "Variant": variant,
+        "Latency": units.between(median, (low, high), "s"),
+        "Throughput": units.si(rows.number(told.get("throughput")), "1/s"),
+        "Gain": f"{units.times(faster)} over torch" if faster else units.NOTHING,
+        "Memory": units.si(rows.number(held.get("variant" if told["rules"] else "torch")), "B"),
+    }
+
+
+def _language(variant: str) -> str:
+    return variant.partition(":")[0].partition("+")[0]
+
+
+def _latency(points: list[rows.Row], arm: str) -> Any:
+    import altair as alt
+
+    names = list(dict.fromkeys(p["variant"] for p in points))
+    colours = [BACKEND_COLOURS.get(_language(n), OTHER_COLOUR) for n in names]
+    dashes = [DASHES[[m for m in names if _language(m) == _language(n)].index(n) % len(DASHES)] for n in names]
+    sizes = alt.Axis(format="d", labelOverlap="greedy", values=sorted({p["batch"] for p in points}))
+    base = (
+        alt.Chart(parts.data("infer", points))
+        .transform_filter(parts.picked("case"))
+        .transform_filter(f"datum.arm === '{arm}'")
+        .encode(
+            x=alt.X("batch:Q", title="batch", axis=sizes, scale=alt.Scale(type="log", base=2, nice=False, padding=14)),
+            y=alt.Y("seconds:Q", title="latency of one pass", axis=parts.si_axis("s", log=True),
+                    scale=alt.Scale(type="log", nice=False, padding=12)),
+            color=alt.Color("variant:N", scale=alt.Scale(domain=names, range=colours),
+                            legend=alt.Legend(title=None, symbolOpacity=1, columns=4)),
+            tooltip=[alt.Tooltip(f"{f}:N") for f in ("Variant", "Latency", "Throughput", "Gain", "Memory")],
+        )
+    )  # fmt: skip
+    dash = alt.StrokeDash("variant:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
+    layers = [
+        base.mark_line(strokeWidth=2).encode(strokeDash=dash),
+        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q"),
+        base.mark_point(filled=True, size=40, opacity=1),
+    ]
+    return alt.layer(*layers).properties(width=300, height=260, title=arm)
+
+
+def savings(record: Record, case: str) -> Iterator[rows.Row]:
+    """Of a record that holds its variant's sites, where they were timed alone: one row for each site and way."""
+    told = record.evidence
+    sites, promised = told.get("sites") or [], told.get("predicted") or {}
+    if "cold" not in promised:
+        return
+    variant = f"{told['variant']}, {told['arm']}, batch {told['batch']}"
+    base = {"case": case, "variant": variant, "batch": told["batch"]}
+    order = 0
+    for site in alike(sites):
+        alone, inside = site["alone"], site.get("in_model") or {}
+        pairs = {"alone, cold": ("cold", alone), "alone, hot": ("hot", alone)}
+        for way, (kind, found) in pairs.items():
+            yield base | _bar(site["site"], way, order, found["torch"][kind], found["kernel"][kind])
+        if inside:
+            yield base | _bar(site["site"], "in the model", order, inside["torch"], inside["kernel"])
+        order += 1
+    for way, kind in (("alone, cold", "cold"), ("alone, hot", "hot"), ("in the model", "in_model")):
+        if kind in promised:
+            yield base | {"site": ALL, "way": way, "order": order, "saved": promised[kind]["saving"],
+                          "Saves": units.si(promised[kind]["saving"], "s", 3)}  # fmt: skip
+    seen = told["saving"]
+    low, high = seen["interval"]
+    words = units.between(seen["median"], (low, high), "s")
+    yield base | {"site": ALL, "way": "the whole pass", "order": order, "saved": seen["median"], "low": low,
+                  "high": high, "Saves": words}  # fmt: skip
+
+
+def _bar(site: str, way: str, order: int, torch: float, kernel: float) -> rows.Row:
+    words = f"{units.si(torch - kernel, 's', 3)} of {units.si(torch, 's', 3)}"
+    return {"site": site, "way": way, "order": order, "saved": torch - kernel, "Saves": words}
+
+
+def _savings(found: list[rows.Row], variant: str) -> Any:
+    import altair as alt
+
+    mine = [row for row in found if row["variant"] == variant]
+    names = list(WAYS)
+    base = alt.Chart(parts.data(f"saved {variant}", mine)).transform_filter(parts.picked("case"))
+    y = alt.Y("site:N", title=None, sort=alt.EncodingSortField("order"), axis=alt.Axis(labelLimit=150))
+    offset = alt.YOffset("way:N", sort=names, scale=alt.Scale(domain=names))
+    tint = alt.Color("way:N", scale=alt.Scale(domain=names, range=list(WAYS.values())),
+                     legend=alt.Legend(title=None, symbolOpacity=1))  # fmt: skip
+    x = alt.X("saved:Q", title="saved in one pass", axis=parts.si_axis("s", labelFlush=True, tickCount=3))
+    hover = [alt.Tooltip("site:N", title="Site"), alt.Tooltip("way:N", title="By"), alt.Tooltip("Saves:N")]
+    bars = base.mark_bar(height={"band": 0.85}).encode(x=x, y=y, yOffset=offset, color=tint, tooltip=hover)
+    spread = base.transform_filter("isValid(datum.low)").mark_bar(style="whisker", height={"band": 0.15})
+    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(style="one").encode(x=alt.datum(0))
+    layers = alt.layer(bars, spread.encode(x="low:Q", x2="high:Q", y=y, yOffset=offset), zero)
+    return layers.properties(width=220, height=alt.Step(12), title=variant)

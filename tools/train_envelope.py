@@ -1,0 +1,90 @@
+"""Does a model learn with our kernels, forward and backward, as it learns with PyTorch's?
+
+    python tools/train_envelope.py results/h200/models/training.json [--images 2048] [--epochs 5]
+
+Five seeds with PyTorch make an envelope of loss curves; the first of them, run again, says how far two runs of one seed
+lie apart on this device. With kernels swapped in, that seed's curve must stay inside, and end as accurate."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from assay import host
+from assay.models.train import Options, train
+from assay.record import Record, Status, document
+
+MODEL, SEEDS, CLOSE = "mnist-cnn-ln", 5, 0.002
+"""Accuracies may differ by so much."""
+GRAZE = 0.01
+"""Of the envelope's width: where the seed itself is the envelope's edge, rounding alone carries a curve across it."""
+
+
+def arms(device: str) -> dict[str, dict[str, str]]:
+    """What is swapped in: both norms and activations, each with its own backward kernel, then their fusion."""
+    if device == "cpu":
+        return {"njit": {"layernorm": "layernorm/njit", "gelu": "gelu/njit"}}
+    return {
+        "triton": {"layernorm": "layernorm/triton", "gelu": "gelu/triton"},
+        "cuda": {"layernorm": "layernorm/cuda", "gelu": "gelu/cuda"},
+        "fused, triton": {"layernorm+gelu": "ln_gelu/triton"},
+        "fused, cuda": {"layernorm+gelu": "ln_gelu/cuda"},
+    }
+
+
+def run(seed: int, swap: dict[str, str], settings: dict[str, int], folder: Path) -> Record:
+    where = {"checkpoint": folder / "checkpoint.safetensors", "weights": folder / "weights.safetensors"}
+    (record,) = train(MODEL, Options(seed=seed, swap=swap, **settings, **where))  # type: ignore[arg-type]
+    return record
+
+
+def losses(record: Record) -> list[float]:
+    return [loss for _, loss in record.evidence["curve"]]
+
+
+def judged(record: Record, plain: list[Record], again: Record) -> Record:
+    """The record, with where its curve lies; a failure where that is outside."""
+    curves = [losses(r) for r in plain]
+    apart = max(abs(a - b) for a, b in zip(curves[0], losses(again), strict=True))
+    low, high = ([f(at) for at in zip(*curves, strict=True)] for f in (min, max))
+    points = list(zip(low, losses(record), high, strict=True))
+    outside = max(max(lo - at, at - hi, 0.0) - GRAZE * (hi - lo) for lo, at, hi in points)
+    accuracies = [r.evidence["test"]["value"] for r in plain]
+    lost = max(accuracies) - record.evidence["test"]["value"]
+    inside, close = outside <= apart, min(accuracies) - CLOSE <= record.evidence["test"]["value"]
+    envelope = {
+        "seeds": len(plain), "low": low, "high": high, "outside": outside, "same_seed_apart": apart,
+        "accuracies": accuracies, "below_best": lost, "close": CLOSE,
+    }  # fmt: skip
+    where = "inside" if inside else f"up to {outside:.3g} outside"
+    reason = f"{record.reason}; its losses lie {where} the envelope of {len(plain)} PyTorch seeds"
+    status = Status.PASS if inside and close else Status.FAIL
+    return replace(record, status=status, reason=reason, evidence=record.evidence | {"envelope": envelope})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--images", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=5)
+    asked = parser.parse_args()
+    settings = {"images": asked.images, "epochs": asked.epochs, "patience": asked.epochs}
+    found: list[Record] = []
+    with tempfile.TemporaryDirectory() as name:
+        plain = [run(seed, {}, settings, Path(name)) for seed in range(SEEDS)]
+        again = run(0, {}, settings, Path(name))
+        for label, swap in arms("cuda" if host.runs_on_gpu() else "cpu").items():
+            record = judged(run(0, swap, settings, Path(name)), plain, again)
+            print(f"{label:14} {record.status}  {record.reason}", flush=True)
+            found.append(record)
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    asked.out.write_text(json.dumps(document([*plain, again, *found], verb="model"), indent=1, default=str) + "\n")
+    return int(any(r.status is Status.FAIL for r in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
