@@ -397,3 +397,9 @@ def test_gates_may_speak_of_one_launch_among_several():
 def test_gates_speak_of_the_typical_workload_alone():
     odd = next(assay.inspect("gelu/cuda", workload="n=1001,dtype=fp32"))
     assert odd.status == "compiled" and "gates" not in odd.evidence
+
+
+def test_code_that_a_gpu_may_not_launch_is_marked():
+    doubted = next(assay.inspect("sum/cupy"))
+    assert any("on a GPU it may take one that it builds on CUB" in line for line in doubted.evidence["unavailable"])
+    assert doubted.artifacts[0]["doubt"] and not next(assay.inspect("gelu/cupy")).artifacts[0]["doubt"]

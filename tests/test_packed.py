@@ -222,7 +222,7 @@ def test_the_gpu_holds_only_packed_weights():
             assert abs(saved / (8 * 2048 * 2048 * 4) - (1 - 8.25 / 32)) < 0.005
             assert compare(exact, model(x)).sqnr > 30
             found = peak_saved(before, peak(model, lambda: model(x)), account(model, report))
-            assert found["after"]["total"] < 0.4 * found["before"]["total"]
+            assert found["before"]["total"] - found["after"]["total"] > 0.95 * saved  # the rest is cuBLAS' own
         assert torch.equal(model(x), exact)
     assert abs(torch.cuda.memory_allocated() - held) < 0.005 * held
 

@@ -28,6 +28,8 @@ class Artifact:
     """Static bytes per block; what a launch adds is the launch's."""
     spills: int | None = None
     """Bytes of stack per thread for registers that did not fit; None where that is not known."""
+    doubt: str = ""
+    """Why a launch on a GPU may start other code than this; empty where it will not."""
     ir: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     """What the compiler went through on its way to PTX, by name: `ttir`, `ttgir`, `llir`."""
 
@@ -37,4 +39,5 @@ class Artifact:
             "name": self.name, "symbol": self.symbol, "target": str(self.target), "compiler": self.compiler,
             "ptx_bytes": len(self.ptx), "cubin_bytes": len(self.cubin), "text_hash": self.text_hash,
             "source_hash": self.source_hash, "registers": self.registers, "shared": self.shared, "spills": self.spills,
+            "doubt": self.doubt,
         }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.op import Op, Tensor
@@ -51,7 +52,10 @@ def _normal(shape: tuple[int, ...], rng: torch.Generator) -> torch.Tensor:
 def _draw(tensor: Tensor, shape: tuple[int, ...], workload: Workload, rng: torch.Generator) -> torch.Tensor:
     import torch
 
-    limit = tensor.dtype_in(workload).max
+    number = tensor.dtype_in(workload)
+    if not number.is_float:
+        return _draw_integers(tensor, shape, workload, rng)
+    limit = number.max
     low, high = max(tensor.range[0], -limit), min(tensor.range[1], limit)
     kind = workload.values
     if kind == "beyond":
@@ -68,7 +72,34 @@ def _draw(tensor: Tensor, shape: tuple[int, ...], workload: Workload, rng: torch
         values = normal
     values = values.clamp_(low, high)
     specials = (math.nan, math.inf, -math.inf) if kind == "beyond" else tensor.specials
-    if kind in ("special", "beyond") and specials and values.numel():
+    return _sprinkled(values, specials, rng) if kind in ("special", "beyond") else values
+
+
+def _draw_integers(tensor: Tensor, shape: tuple[int, ...], workload: Workload, rng: torch.Generator) -> torch.Tensor:
+    """Around the middle of their range, a sixteenth of it wide; `wide`: anywhere in it. In float32: up to 2**24."""
+    import torch
+
+    held = torch.iinfo(tensor.dtype_in(workload).torch)
+    low, high = max(tensor.range[0], held.min), min(tensor.range[1], held.max)
+    kind = workload.values
+    if kind == "beyond":
+        low, high = held.min, held.max
+    middle, length = (low + high) / 2, high - low
+    if kind in ("wide", "beyond"):
+        values = torch.rand(shape, generator=rng, dtype=torch.float32) * length + low
+    else:
+        away = length / 4 if kind == "offset" else 0.0
+        values = _normal(shape, rng) * (1.0 if kind == "small" else length / 16) + (middle + away)
+    values = values.round_().clamp_(low, high)
+    fitting = [s for s in tensor.specials if held.min <= s <= held.max]
+    return _sprinkled(values, fitting, rng) if kind == "special" else values
+
+
+def _sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Generator) -> torch.Tensor:
+    """Special values at a few places."""
+    import torch
+
+    if specials and values.numel():
         count = max(1, min(8, values.numel() // 64))
         where = torch.randint(values.numel(), (count,), generator=rng)
         which = torch.randint(len(specials), (count,), generator=rng)

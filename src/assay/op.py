@@ -52,7 +52,7 @@ class Tensor:
         self.range = range
         """Finite values the op promises to be right for."""
         self.specials = tuple(specials)
-        """Non-finite values the op promises to be right for."""
+        """Values outside the range, non-finite ones above all, that the op promises to be right for."""
         self.strided = strided
         """Rows may lie apart in memory (the last dimension stays dense). Otherwise contiguous."""
         self.given = given
@@ -86,7 +86,8 @@ class Op:
     """The scale at which its arithmetic rounds; None: that of the result itself."""
     roundings: float = 1.0
     """Ulps, at the magnitude, that a careful float32 evaluation may lose: elementary functions at the bounds they are
-    specified to, and half an ulp for each operation around them. Counted, not measured."""
+    specified to, and half an ulp for each operation around them. Counted, not measured. 0: the exact result, rounded
+    once to the output's format, is the only right one."""
     terms: Callable[[Workload], int] = lambda w: 1
     """How many terms one result sums. Added in pairs, they lose up to half an ulp for each doubling."""
     aliases: Mapping[str, str] = field(default_factory=dict)

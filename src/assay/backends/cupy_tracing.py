@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from assay.target import Target
 _recording: tuple[Target, list[Launch]] | None = None
 _BLOCK = 512
 """CuPy's block size for reductions; its elementwise kernels use 128."""
+_CUB = "this is CuPy's plain reduction; on a GPU it may take one that it builds on CUB"
+"""It decides when it is called, and did so on an H200."""
 
 
 @contextlib.contextmanager
@@ -59,7 +62,14 @@ class Array:
 
 
 def _record(
-    code: str, name: str, options: Sequence[str], grid: Any, block: Any, shared: int = 0, named: bool = False
+    code: str,
+    name: str,
+    options: Sequence[str],
+    grid: Any,
+    block: Any,
+    shared: int = 0,
+    named: bool = False,
+    doubt: str = "",
 ) -> None:
     if _recording is None:
         raise RuntimeError("no GPU here: CuPy kernels can be built, not called")
@@ -67,7 +77,7 @@ def _record(
     wanted = tuple(o for o in options if not o.startswith(("-arch", "-std")))
     flags = (*wanted, "-ftz=true")  # CuPy always flushes subnormals
     artifact = nvrtc.build(code, f"{name.split('<')[0]}.cu", name, target, flags, named=named)
-    launches.append(Launch(artifact, tuple(grid), tuple(block), shared))
+    launches.append(Launch(replace(artifact, doubt=doubt), tuple(grid), tuple(block), shared))
 
 
 class RawModule:
@@ -196,4 +206,5 @@ class _Reduction(_Generated):
             k.preamble,
             k.options,
         )
-        _record(_with_carray(code), k.name, (*_cupy_headers(), *k.options), (results,), (_BLOCK,))
+        options = (*_cupy_headers(), *k.options)
+        _record(_with_carray(code), k.name, options, (results,), (_BLOCK,), doubt=_CUB)

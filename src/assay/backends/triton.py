@@ -56,6 +56,8 @@ def _round_to_nearest_even() -> None:
     original = interpreter._convert_float
 
     def convert(data: Any, source: Any, destination: Any, rounding_mode: Any) -> Any:
+        if source == tl.bfloat16 and destination == tl.float32:  # it loses the bits of subnormals
+            return np.ascontiguousarray(data).view(np.uint16).reshape(np.shape(data)).astype(np.uint32) << np.uint32(16)
         if source != tl.float32 or destination != tl.bfloat16 or "TZ" in str(rounding_mode):
             return original(data, source, destination, rounding_mode)
         bits = np.ascontiguousarray(data).view(np.uint32).reshape(np.shape(data))

@@ -5,7 +5,8 @@ in float32, where their arithmetic is done, so that a result small against its t
 |oracle|, a kernel's RMS, 99.9th percentile and maximum may each be SLACK times PyTorch's, and never need be better
 than a careful float32 evaluation, rounded once: `Op.lost`, counted from the op's formula. Both figures and their
 ratio are reported. A handful of elements says little about PyTorch's error, so in small bins it is at least what it
-shows on a fixed larger sample of the op (`Prior`)."""
+shows on a fixed larger sample of the op (`Prior`). Where there is one right answer, as for integers, nothing else
+passes."""
 
 from __future__ import annotations
 
@@ -76,9 +77,11 @@ class Oracle:
 
     def unit(self, name: str, rounded: torch.Tensor, number: DType) -> torch.Tensor:
         """One ulp of the output's format at max(|oracle|, magnitude). A 16-bit result is off by half an ulp of its
-        own and by `lost` ulps of float32: together at most the larger of twice each."""
+        own and by `lost` ulps of float32: together at most the larger of twice each. Integers are counted."""
         import torch
 
+        if not number.is_float:
+            return torch.ones_like(rounded)
         finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
         unit, magnitude = ulp(finite, number), self.magnitude[name]
         if magnitude is None:
@@ -91,6 +94,10 @@ class Oracle:
     def floor(self, number: DType) -> float:
         """Units a kernel need not be better than."""
         return self.lost if number.itemsize >= 4 else 1.0
+
+    def only(self, number: DType) -> bool:
+        """Is there one right answer: an integer, or a result that is exact but for its last rounding?"""
+        return not number.is_float or self.lost == 0
 
 
 def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
@@ -139,15 +146,19 @@ def judge(
             return Judgement(Finding("nonfinite", wrong), tuple(errors), tried)
         unit = truth.unit(name, rounded, number)
         finite = rounded.isfinite()
-        scale = _Scale(
-            exact,
-            rounded,
-            unit,
-            finite,
-            plain[name].double(),
-            prior.get(name, {}),
-            truth.floor(number),
-        )
+        scale: _Scale | _Only
+        if truth.only(number):
+            scale = _Only(rounded, unit, plain[name].to(value.dtype).double())
+        else:
+            scale = _Scale(
+                exact,
+                rounded,
+                unit,
+                finite,
+                plain[name].double(),
+                prior.get(name, {}),
+                truth.floor(number),
+            )
         found, place = scale.compare(name, got)
         if found is None:
             continue
@@ -199,6 +210,29 @@ class _Scale:
         return worst, place
 
 
+class _Only:
+    """One output of which every element has one right value."""
+
+    def __init__(self, rounded: torch.Tensor, unit: torch.Tensor, plain: torch.Tensor) -> None:
+        self.rounded, self.unit = rounded, unit
+        self.torch = _figures(self._off(plain))
+
+    def compare(self, name: str, got: torch.Tensor) -> tuple[Errors, int]:
+        off = self._off(got)
+        wrong, ours = int(off.count_nonzero()), _figures(off)
+        share = max(2.0, 2 * ours["max"]) if wrong else 0.0  # half a unit away stands another value
+        theirs = self.torch["max"]
+        ratio = ours["max"] / theirs if theirs else 1.0 if not wrong else math.inf
+        where = f"the largest of {wrong} differences" if wrong else "every element is the right one"
+        return Errors(name, ours, self.torch, share, ratio, where), int(off.argmax())
+
+    def _off(self, got: torch.Tensor) -> torch.Tensor:
+        """Units away from the right value: 0 only where it is the same number, or NaN too."""
+        same = (got == self.rounded) | (got.isnan() & self.rounded.isnan())
+        away = ((got - self.rounded).abs() / self.unit).nan_to_num(nan=1.0, posinf=1.0).clamp(min=0.5)
+        return away.masked_fill(same, 0.0).flatten()
+
+
 def _figures(error: torch.Tensor) -> Figures:
     count = error.numel()
     rank = min(count, math.ceil(0.999 * count))
@@ -235,6 +269,13 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         if wrong := _non_finite(name, got, rounded, exact, number):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
         unit = truth.unit(name, rounded, number)
+        if truth.only(number) and value.numel():
+            found, first = _Only(rounded, unit, rounded).compare(name, got)
+            errors.append(found)
+            if found.share > 1:
+                what = _explain(found, value, rounded, unit, first)
+                return Judgement(Finding("values", what), tuple(errors), {})
+            continue
         error = ((got - exact).abs() / unit).nan_to_num(nan=0.0).flatten()
         worst, place = (v.item() for v in error.max(0))
         theirs = max((figures["max"] for figures in prior.get(name, {}).values()), default=0.0)
@@ -250,9 +291,9 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
 def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> None:
     """Add PyTorch's errors on one sample to a prior."""
     for name, value in plain.items():
-        rounded = truth.exact[name].to(value.dtype).double()
-        if not value.numel() or not value.dtype.is_floating_point:
+        if not value.numel() or truth.only(dtype(value.dtype)):
             continue
+        rounded = truth.exact[name].to(value.dtype).double()
         error = ((value.double() - truth.exact[name]).abs() / truth.unit(name, rounded, dtype(value.dtype))).flatten()
         bins = prior.setdefault(name, {})
         for group, where in _bins(rounded, rounded.isfinite() & value.isfinite()):

@@ -90,6 +90,7 @@ def _read(told: list[dict[str, Any]], memory: memoryview) -> Iterator[Launch]:
             registers=a["registers"],
             shared=a["shared"],
             spills=a["spills"],
+            doubt=a["doubt"],
             ir={name.removeprefix("ir."): data.decode() for name, data in parts.items()},
         )
         yield Launch(artifact, tuple(launch["grid"]), tuple(launch["block"]), launch["shared"])

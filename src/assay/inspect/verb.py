@@ -191,7 +191,7 @@ def of_artifact(
         found = table(artifact.cubin, artifact.symbol, ptx, ir)
     function = next(f for f in functions(artifact.cubin) if f.symbol == artifact.symbol)
     told = summary(found, function, artifact.target, block, dynamic) | {"remarks": words.result()}
-    missing = []
+    missing = [f"the launched code: {artifact.doubt}"] if artifact.doubt else []
     if not found.live:
         missing.append("live_registers: nvdisasm cannot count them in code of this generation")
     if told["remarks"] is None:

@@ -159,6 +159,7 @@ def _fake(shapes: _Shapes) -> Callable[..., Any]:
 def _implementation(kernel: Kernel, op: Op, shapes: _Shapes) -> Callable[..., Any]:
     """Outputs and work space are allocated, the kernel is called on the current stream: nothing else per call."""
     language = backend(kernel.address.backend)
+    shares_memory = language.name in ("cupy", "numba")
     follows_torch = type(language).on_current_stream is Backend.on_current_stream
     rows_apart = [t.strided for t in op.inputs.values()]
     written = kernel.file is not None and not kernel.launches
@@ -179,6 +180,8 @@ def _implementation(kernel: Kernel, op: Op, shapes: _Shapes) -> Callable[..., An
             t if t is None or t.is_contiguous() or (apart and t.stride(-1) == 1) else t.contiguous()
             for t, apart in zip(arguments, rows_apart, strict=False)
         ]
+        if shares_memory:  # CuPy and Numba refuse the memory of a tensor that records gradients
+            tensors = [t if t is None or not t.requires_grad else t.detach() for t in tensors]
         around = _surroundings(tensors[0])
         if around is None and follows_torch:
             returned = function(*tensors, **named)

@@ -1,0 +1,1 @@
+"""MXINT8 back to floats."""

@@ -1,0 +1,1 @@
+"""A linear layer whose weight is packed in MXINT8."""

@@ -1,0 +1,106 @@
+"""The packed linear layer in Triton: one row of x as a sum of products, more as tiles on the tensor cores."""
+
+import triton
+import triton.language as tl
+
+from assay import kernel
+from assay.library.mx_dequantize.triton import step_value
+
+
+@triton.jit
+def element_value(code):
+    """int8 as float32: with 128 added it is the last bits of 2²³. The GPU converts a sixteenth as many a cycle."""
+    bits = code.to(tl.uint8, bitcast=True).to(tl.int32) ^ 0x4B000080
+    return bits.to(tl.float32, bitcast=True) - 8388736.0
+
+
+# Weights are read as [rows, blocks, elements of a block], so that a scale is one number beside its block. A long block
+# counts as `parts` short ones of the same scale.
+@triton.jit
+def _mx_row(
+    x, elements, scales, bias, out, n, k, block, count, parts, width,
+    ROWS: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)  # 64-bit: offsets may exceed 2**31
+    b, c = tl.arange(0, BLOCKS)[None, :], tl.arange(0, BLOCK)[None, None, :]
+    here, weights = row[:, None], row[:, None, None]
+    total = tl.zeros((ROWS, BLOCKS), tl.float32)
+    for first in range(0, count, BLOCKS):
+        column = (first + b)[:, :, None] * block + c
+        inside = (c < block) & (column < k)
+        code = tl.load(elements + weights * k + column, mask=(weights < n) & inside, other=0)
+        v = tl.load(x + column, mask=inside, other=0).to(tl.float32)
+        at = (first + b) // parts
+        step = step_value(tl.load(scales + here * width + at, mask=(here < n) & (at < width), other=0))
+        total += tl.sum(element_value(code) * v, 2) * step
+    sums = tl.sum(total, 1)
+    if bias is not None:
+        sums += tl.load(bias + row, mask=row < n, other=0).to(tl.float32)
+    tl.store(out + row, sums.to(out.dtype.element_ty), mask=row < n)
+
+
+@triton.jit
+def _mx_tile(
+    x, elements, scales, bias, out, m, n, k, block, count, parts, width,
+    AFTER: tl.constexpr, M: tl.constexpr, N: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    pid = tl.program_id(0).to(tl.int64)
+    tiles = tl.cdiv(n, N)
+    i = (pid // tiles * M + tl.arange(0, M))[:, None]
+    row = (pid % tiles * N + tl.arange(0, N))[:, None, None]
+    b, c = tl.arange(0, BLOCKS)[None, :, None], tl.arange(0, BLOCK)[None, None, :]
+    flat = tl.arange(0, BLOCKS * BLOCK)[None, :]  # the columns once more, as a row of x has them
+    total = tl.zeros((M, N), tl.float32)
+    for first in range(0, count, BLOCKS):
+        column = (first + b) * block + c
+        inside = (row < n) & (c < block) & (column < k)
+        w = element_value(tl.load(elements + row * k + column, mask=inside, other=0))
+        at = (first + b) // parts
+        step = step_value(tl.load(scales + row * width + at, mask=(row < n) & (at < width), other=0))
+        column = (first + flat // BLOCK) * block + flat % BLOCK
+        v = tl.load(x + i * k + column, mask=(i < m) & (flat % BLOCK < block) & (column < k), other=0)
+        if (
+            AFTER
+        ):  # fp16 holds every code, but not every weight; in fp32 a sum for each block loses less than one for all
+            w = tl.reshape(w.to(x.dtype.element_ty), (N, BLOCK))
+            total += tl.dot(v, tl.trans(w), input_precision="ieee") * tl.reshape(step, (1, N))  # fp32, not tf32
+        else:  # bf16 holds every weight exactly
+            w = tl.reshape((w * step).to(x.dtype.element_ty), (N, BLOCKS * BLOCK))
+            total = tl.dot(v, tl.trans(w), total)
+    j = (pid % tiles * N + tl.arange(0, N))[None, :]
+    if bias is not None:
+        total += tl.load(bias + j, mask=j < n, other=0).to(tl.float32)
+    tl.store(out + i * n + j, total.to(out.dtype.element_ty), mask=(i < m) & (j < n))
+
+
+@kernel(
+    "mx_linear",
+    tune={
+        "size": [4096, 8192],
+        "wide": [512, 1024],
+        "M": [64, 128],
+        "N": [64, 128],
+        "K": [32, 64],
+        "num_warps": [4, 8],
+    },
+)
+def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=64, N=64, K=64, num_warps=4):
+    (m, k), (n, width) = x.shape, scales.shape
+    parts = next(p for p in range(1, block + 1) if block % p == 0 and block // p <= 128)
+    block //= parts
+    count, BLOCK = triton.cdiv(k, block), triton.next_power_of_2(block)
+    if m == 1:
+        BLOCKS = max(1, min(triton.next_power_of_2(max(1, count)), wide // BLOCK))
+        ROWS = max(1, size // (BLOCKS * BLOCK))
+        _mx_row[(triton.cdiv(n, ROWS),)](
+            x, elements, scales, bias, out, n, k, block, count, parts, width, ROWS, BLOCKS, BLOCK, num_warps=num_warps
+        )
+        return
+    after = x.element_size() == 4 or str(x.dtype) == "torch.float16"
+    M = min(M, max(16, triton.next_power_of_2(m)))
+    BLOCK = max(16, BLOCK) if after else BLOCK
+    BLOCKS = 1 if after else max(1, K // BLOCK)
+    _mx_tile[(triton.cdiv(m, M) * triton.cdiv(n, N),)](
+        x, elements, scales, bias, out, m, n, k, block, count, parts, width, after, M, N, BLOCKS, BLOCK,
+        num_warps=num_warps,
+    )  # fmt: skip
