@@ -10,6 +10,12 @@ BIN      := .venv/bin
 RESULTS  ?= assay-results
 DEMO     ?= $(BIN)/assay run gelu layernorm transpose conv2d/cuda conv2d/cuda:inline_ptx --dtype fp32 --workloads 4 \
               --rounds 5 --budget 1 --out $(RESULTS)/demo.json --report $(RESULTS)/report.html
+# A model learns a little of MNIST, and is run with other kernels inside. Its weights stay with the demo.
+LEARNT   := --weights $(RESULTS)/mnist-cnn.safetensors
+TRAIN    ?= $(BIN)/assay model train mnist-cnn --images 4096 --epochs 2 $(LEARNT) \
+              --checkpoint $(RESULTS)/mnist-cnn.checkpoint --out $(RESULTS)/mnist-cnn-training.json
+INFER    ?= $(BIN)/assay model infer mnist-cnn --variant torch,njit --batch 16 --arm eager --budget 0.5 --no-score \
+              --out $(RESULTS)/mnist-cnn.json
 PYTEST   ?= $(BIN)/pytest -n 2 -m "not gpu"
 
 # wheelhouse: the other machine's Python and processor, and the largest slice
@@ -25,7 +31,7 @@ printf '== %s: %s, %d.%d s\n' '$(1)' "$$([ $$rc = 0 ] && echo ok || echo FAILED)
   $$((t = ($$(date +%s%N) - start) / 100000000, t / 10)) $$((t % 10)); exit $$rc
 endef
 
-.PHONY: help venv demo test lint types layers system pytest records wheelhouse clean
+.PHONY: help venv demo test lint types layers system pytest records wheelhouse weights clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +46,7 @@ venv: .venv/.stamp ## .venv with everything pinned in constraints.txt
 
 demo: venv ## a first run, with or without a GPU
 	$(DEMO)
+	$(TRAIN) && $(INFER) $(LEARNT) || { echo "without MNIST: random weights"; $(INFER); }
 	@echo "results: $(CURDIR)/$(RESULTS)"
 
 test: venv lint types layers system pytest ## all that CI runs
@@ -80,6 +87,10 @@ records: ## what docs/results.md is made of, under results/$(DEVICE)
 
 wheelhouse: ## wheels for a machine without internet [PYTHON=3.12 PLATFORM=x86_64 SLICE_MB=60 FULL=1]
 	$(PYTHON3) tools/wheelhouse.py --python $(PYTHON) --platform $(PLATFORM) --slice-mb $(SLICE_MB) $(if $(FULL),--full)
+
+weights: venv ## data and weights for a machine without internet [SLICE_MB=60]
+	$(BIN)/assay model fetch mnist minilm
+	$(PYTHON3) tools/weights.py pack --slice-mb $(SLICE_MB)
 
 clean: ## remove builds and caches (keeps .venv and every result)
 	rm -rf build dist wheelhouse src/*.egg-info

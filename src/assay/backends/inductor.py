@@ -8,6 +8,7 @@ from typing import Any
 from assay import host
 from assay.backends.base import Availability, Backend, Level, missing
 from assay.backends.torch import derive as derive_eager
+from assay.backends.torch import in_full_precision
 from assay.op import Op
 
 
@@ -29,6 +30,7 @@ class Inductor(Backend):
         import torch._dynamo.config as dynamo
         import torch._inductor.config as inductor
 
+        in_full_precision()
         # After eight shapes dynamo runs eager, with only a warning. Allow many, and make the last one an error.
         dynamo.recompile_limit = 512
         dynamo.accumulated_recompile_limit = 4096

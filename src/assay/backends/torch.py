@@ -18,6 +18,19 @@ class Torch(Backend):
             return gone
         return Availability(Level.RUN, "", device="cuda" if host.runs_on_gpu() else "cpu")
 
+    def prepare(self, mode: str) -> None:
+        in_full_precision()
+
+
+def in_full_precision() -> None:
+    """By default PyTorch's fp32 convolutions are TF32 on a GPU, and its 16-bit products may be summed in 16 bits: other
+    functions than the op's, and faster."""
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+
 
 def derive(op: Op) -> Callable[..., None]:
     """The op's reference as a kernel: evaluated in the workload's dtype, results copied into the outputs asked for."""

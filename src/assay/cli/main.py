@@ -14,11 +14,17 @@ app = typer.Typer(
     name="assay", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="A workbench for GPU kernels: is it right, how fast is it against the limit, why, and does it matter?",
 )  # fmt: skip
-VERBS = ("doctor", "list", "check", "bench", "inspect", "compare", "history", "machine", "report", "run", "selftest")
+VERBS = (
+    "doctor", "list", "check", "bench", "inspect", "compare", "history", "machine", "model", "report", "run",
+    "selftest",
+)  # fmt: skip
 
 for _verb in VERBS:
     _module = import_module(f"assay.cli.{_verb if _verb != 'list' else 'listing'}")
-    app.command(_verb)(getattr(_module, _verb if _verb != "list" else "list_"))
+    if hasattr(_module, "app"):
+        app.add_typer(_module.app, name=_verb)
+    else:
+        app.command(_verb)(getattr(_module, _verb if _verb != "list" else "list_"))
 
 
 def main() -> None:

@@ -267,7 +267,7 @@ def reference(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     """The op's reference in the workload's dtype on this worker's device: plain PyTorch's own answer."""
     import torch
 
-    torch.backends.cudnn.allow_tf32 = False  # on by default: fp32 convolutions would not be fp32
+    backend("torch").prepare("native")
     op, memory = _op(message), arena.view(message["arena"])
     for index in range(message["variations"]):
         drawn = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay.models.infer.joined import alike
 from assay.record import Record
 from assay.report import rows, units
 from assay.report.charts import parts
@@ -19,8 +18,12 @@ CAPTION = (
 )
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 """Of the variants that share a language, in the order they come."""
-WAYS = {"alone, cold": "#56B4E9", "alone, hot": "#0072B2", "in the model": "#E69F00", "the whole pass": "#009E73"}
-ALL = "all sites"
+ALL, SEEN = "all sites", "the whole pass, seen"
+WAYS = {"alone, cold": "#56B4E9", "alone, hot": "#0072B2", "in the model": "#E69F00", SEEN: "#009E73"}
+SLOTS = {"alone, cold": 0, "alone, hot": 1, "in the model": 2, SEEN: 1}
+"""Which of a site's three bars; a pass has one, in the middle."""
+
+_KINDS = {"alone, cold": "cold", "alone, hot": "hot"}
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
@@ -32,7 +35,10 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         return None
     arms = list(dict.fromkeys(p["arm"] for p in points))
     drawn: list[Any] = [alt.hconcat(*(_latency(points, arm) for arm in arms), spacing=26)]
-    if saved := [row for r in mine for row in savings(r, _case(r, mine))]:
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in mine:
+        groups.setdefault((_case(record, mine), str(record.evidence["variant"])), []).append(record)
+    if saved := [row for (case, _), group in groups.items() for row in savings(group, case)]:
         panels = [_savings(saved, name) for name in dict.fromkeys(row["variant"] for row in saved)]
         drawn.append(alt.concat(*panels, columns=3, spacing=26))
     return (
@@ -103,53 +109,53 @@ def _latency(points: list[rows.Row], arm: str) -> Any:
     return alt.layer(*layers).properties(width=300, height=260, title=arm)
 
 
-def savings(record: Record, case: str) -> Iterator[rows.Row]:
-    """Of a record that holds its variant's sites, where they were timed alone: one row for each site and way."""
-    told = record.evidence
-    sites, promised = told.get("sites") or [], told.get("predicted") or {}
-    if "cold" not in promised:
+def savings(records: Sequence[Record], case: str) -> Iterator[rows.Row]:
+    """Of one variant in all its arms, at the largest batch at which its sites were timed alone: one row for each site
+    and way, and what the whole pass was seen to save in each arm."""
+    from assay.models.infer.joined import alike
+
+    promised = [r for r in records if "cold" in (r.evidence.get("predicted") or {})]
+    batch = max((r.evidence["batch"] for r in promised), default=0)
+    mine = [r for r in promised if r.evidence["batch"] == batch]
+    told = next((r.evidence for r in mine if r.evidence.get("sites")), None)
+    if told is None:
         return
-    variant = f"{told['variant']}, {told['arm']}, batch {told['batch']}"
-    base = {"case": case, "variant": variant, "batch": told["batch"]}
-    order = 0
-    for site in alike(sites):
-        alone, inside = site["alone"], site.get("in_model") or {}
-        pairs = {"alone, cold": ("cold", alone), "alone, hot": ("hot", alone)}
-        for way, (kind, found) in pairs.items():
-            yield base | _bar(site["site"], way, order, found["torch"][kind], found["kernel"][kind])
-        if inside:
-            yield base | _bar(site["site"], "in the model", order, inside["torch"], inside["kernel"])
-        order += 1
-    for way, kind in (("alone, cold", "cold"), ("alone, hot", "hot"), ("in the model", "in_model")):
-        if kind in promised:
-            yield base | {"site": ALL, "way": way, "order": order, "saved": promised[kind]["saving"],
-                          "Saves": units.si(promised[kind]["saving"], "s", 3)}  # fmt: skip
-    seen = told["saving"]
-    low, high = seen["interval"]
-    words = units.between(seen["median"], (low, high), "s")
-    yield base | {"site": ALL, "way": "the whole pass", "order": order, "saved": seen["median"], "low": low,
-                  "high": high, "Saves": words}  # fmt: skip
+    base = {"case": case, "variant": f"{told['variant']}, batch {batch}"}
 
+    def row(site: str, way: str, saved: float, words: str) -> rows.Row:
+        return base | {"site": site, "way": way, "slot": SLOTS[way], "saved": saved, "Saves": words}
 
-def _bar(site: str, way: str, order: int, torch: float, kernel: float) -> rows.Row:
-    words = f"{units.si(torch - kernel, 's', 3)} of {units.si(torch, 's', 3)}"
-    return {"site": site, "way": way, "order": order, "saved": torch - kernel, "Saves": words}
+    for site in alike(told["sites"]):
+        times = {way: {side: site["alone"][side][kind] for side in ("torch", "kernel")} for way, kind in _KINDS.items()}
+        if inside := site.get("in_model"):
+            times["in the model"] = inside
+        for way, pair in times.items():
+            saved = pair["torch"] - pair["kernel"]
+            yield row(site["site"], way, saved, f"{units.si(saved, 's', 3)} of {units.si(pair['torch'], 's', 3)}")
+    for way, kind in {**_KINDS, "in the model": "in_model"}.items():
+        if promise := told["predicted"].get(kind):
+            yield row(ALL, way, promise["saving"], units.si(promise["saving"], "s", 3))
+    for record in mine:
+        seen = record.evidence["saving"]
+        low, high = seen["interval"]
+        words = units.between(seen["median"], (low, high), "s")
+        yield row(f"the pass, {record.evidence['arm']}", SEEN, seen["median"], words) | {"low": low, "high": high}
 
 
 def _savings(found: list[rows.Row], variant: str) -> Any:
     import altair as alt
 
     mine = [row for row in found if row["variant"] == variant]
-    names = list(WAYS)
-    base = alt.Chart(parts.data(f"saved {variant}", mine)).transform_filter(parts.picked("case"))
-    y = alt.Y("site:N", title=None, sort=alt.EncodingSortField("order"), axis=alt.Axis(labelLimit=150))
-    offset = alt.YOffset("way:N", sort=names, scale=alt.Scale(domain=names))
-    tint = alt.Color("way:N", scale=alt.Scale(domain=names, range=list(WAYS.values())),
+    wanted = alt.FieldEqualPredicate(field="variant", equal=variant)
+    base = alt.Chart(parts.data("saved", found)).transform_filter(parts.picked("case")).transform_filter(wanted)
+    y = alt.Y("site:N", title=None, sort=list(dict.fromkeys(r["site"] for r in mine)), axis=alt.Axis(labelLimit=150))
+    offset = alt.YOffset("slot:N", scale=alt.Scale(domain=sorted(set(SLOTS.values()))))
+    tint = alt.Color("way:N", scale=alt.Scale(domain=list(WAYS), range=list(WAYS.values())),
                      legend=alt.Legend(title=None, symbolOpacity=1))  # fmt: skip
     x = alt.X("saved:Q", title="saved in one pass", axis=parts.si_axis("s", labelFlush=True, tickCount=3))
     hover = [alt.Tooltip("site:N", title="Site"), alt.Tooltip("way:N", title="By"), alt.Tooltip("Saves:N")]
     bars = base.mark_bar(height={"band": 0.85}).encode(x=x, y=y, yOffset=offset, color=tint, tooltip=hover)
-    spread = base.transform_filter("isValid(datum.low)").mark_bar(style="whisker", height={"band": 0.15})
-    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(style="one").encode(x=alt.datum(0))
-    layers = alt.layer(bars, spread.encode(x="low:Q", x2="high:Q", y=y, yOffset=offset), zero)
-    return layers.properties(width=220, height=alt.Step(12), title=variant)
+    ends = base.transform_filter("isValid(datum.low)").mark_tick(style="whisker", thickness=1.5)
+    whiskers = [ends.encode(x=f"{end}:Q", y=y, yOffset=offset) for end in ("low", "high")]
+    zero = alt.Chart(parts.data("zero", [{"saved": 0}])).mark_rule(style="one").encode(x="saved:Q")
+    return alt.layer(bars, *whiskers, zero).properties(width=220, height=alt.Step(9), title=variant)

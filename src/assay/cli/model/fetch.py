@@ -1,0 +1,41 @@
+"""`assay model fetch`: bring data sets and weights to this machine, verified."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli import screen
+
+Names = Annotated[list[str] | None, typer.Argument(help="mnist, fashion-mnist, minilm; default: all.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
+
+
+def fetch(names: Names = None, json: AsJson = False, out: Out = None) -> None:
+    """Fetch data sets and published weights, or verify those that are here."""
+    from assay import provenance
+    from assay.models.data import ASSETS
+    from assay.models.data import fetch as bring
+
+    run = provenance.new_run()
+    about: dict[str, Any] = {"verb": "model", "run": run}
+    tell = (lambda text: None) if json else (lambda text: print(text, file=sys.stderr))
+    records, interrupted = screen.collect(
+        bring(*(names or ()), run=run, tell=tell), len(names or ASSETS), "fetch", json
+    )
+    if out:
+        screen.write_document(records, out, **about, interrupted=interrupted)
+    if json:
+        screen.write_document(records, **about, interrupted=interrupted)
+    else:
+        from rich.markup import escape
+
+        terminal = screen.console()
+        for record in records:
+            text = f"{screen.status_text(str(record.status))}  {record.kernel}: {escape(record.reason)}"
+            terminal.print(text, soft_wrap=True)
+    sys.exit(screen.exit_code(records, False, interrupted))

@@ -1,0 +1,291 @@
+"""How `assay model infer` prints: the variants at one batch size, all batch sizes, and every site."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.screen import MARKS
+from assay.report.units import count, si
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from assay.record import Record
+
+_HIDDEN = 0.6
+"""A GPU that is busy for less of an eager pass than this waits for the host, and hides what kernels save."""
+
+
+def show(records: Sequence[Record], terminal: Any) -> None:
+    """For each model and format: variants at the largest batch, latency over batches, sites, and what was left out."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.kernel, record.evidence["dtype"]), []).append(record)
+    for (model, number), group in groups.items():
+        timed = [r for r in group if r.median]
+        if timed:
+            batch = shown_batch(timed)
+            mine = [r for r in timed if r.evidence["batch"] == batch]
+            terminal.print(_variants(f"{model}  {number}, batch {batch}  ({_where(mine[0])})", mine))
+            for line in _notes(mine):
+                terminal.print(line, style="dim", markup=False)
+            if len({r.evidence["batch"] for r in timed}) > 1:
+                terminal.print(_over_batches(f"{model}  {number}, latency by batch", timed))
+            for record in (r for r in mine if r.evidence.get("sites")):
+                terminal.print(_sites(record))
+                for line in _beside(record):
+                    terminal.print(line, style="dim", markup=False)
+        for line in left_out(group):
+            terminal.print(line, style="dim", markup=False)
+
+
+def shown_batch(timed: Sequence[Record]) -> int:
+    """The largest batch at which kernels were timed alone, too; else the largest."""
+    both = [r for r in timed if "cold" in r.evidence.get("predicted", {})]
+    return int(max(r.evidence["batch"] for r in both or timed))
+
+
+def _where(record: Record) -> str:
+    told = record.evidence
+    place = count(told["threads"], "thread") if told.get("threads") else record.provenance.get("gpu") or ""
+    size = told["model_bytes"]["torch"]
+    return (
+        f"{place}; {told['weights']['from']} weights, {count(told['parameter_count'], 'parameter')}, {si(size, 'B', 3)}"
+    )
+
+
+def _new(title: str, columns: Iterable[tuple[str, str]]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False,
+                  collapse_padding=True)  # fmt: skip
+    for name, side in columns:
+        table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
+    return table
+
+
+# The variants
+
+
+def _variants(title: str, records: Sequence[Record]) -> Table:
+    told = [r.evidence for r in records]
+    some = {
+        "busy": any("busy" in e for e in told),
+        "accuracy": any(e.get("score") for e in told),
+        "epoch": any("seconds_per_epoch" in e["training"] for e in told),
+    }
+    heads = [("variant", "left"), ("arm", "left"), ("latency", "right"), ("±", "right"), ("per s", "right"),
+             ("gain", "right"), ("saves", "right"), ("alone,\ncold", "right"), ("alone,\nhot", "right"),
+             ("in the\nmodel", "right"), ("memory", "right"), ("error", "right")]  # fmt: skip
+    table = _new(title, [*heads, *((name, "right") for name, there in some.items() if there)])
+    before = ""
+    for record in records:
+        e = record.evidence
+        if before and e["variant"] != before:
+            table.add_section()
+        table.add_row(*_variant(record, e["variant"] if e["variant"] != before else "", some))
+        before = e["variant"]
+    return table
+
+
+def _variant(record: Record, name: str, some: dict[str, bool]) -> list[str]:
+    e = record.evidence
+    assert record.median is not None and record.interval is not None
+    whose = "variant" if e["rules"] else "torch"
+    promised = e.get("predicted", {})
+    cells = [
+        ("[red]✗[/] " if str(record.status) == "fail" else "") + name,
+        e["arm"],
+        si(record.median, "s", 3),
+        f"{(record.interval[1] - record.interval[0]) / 2 / record.median:.1%}",
+        f"{e['throughput']:,.0f}",
+        gain(e.get("speedup")),
+        saving(e.get("saving")),
+        *(_plain(promised.get(kind)) for kind in ("cold", "hot", "in_model")),
+        si(e["peak_bytes"][whose], "B", 3),
+        _error(e),
+    ]
+    if some["busy"]:
+        cells.append(f"{e['busy'][whose]:.0%}" if "busy" in e else "")
+    if some["accuracy"]:
+        cells.append(f"{e['score']['value']:.2%}" if "value" in (e.get("score") or {}) else "")
+    if some["epoch"]:
+        cells.append(si(e["training"].get("seconds_per_epoch"), "s", 3))
+    return cells
+
+
+def _error(told: dict[str, Any]) -> str:
+    """As a share of the limit; of packed weights, how far the signal is above the noise."""
+    if told.get("packed"):
+        noise = told["outputs"]["compared"]["sqnr"]
+        return f"{noise:.1f} dB" if noise else "none"
+    error = told["outputs"]["share"]
+    return f"{error:.0%}" if error < 10 else f"[red]{error:.3g}×[/]"
+
+
+def gain(speedup: dict[str, Any] | None) -> str:
+    """Green where it is faster beyond doubt, red where it is slower beyond doubt, ~ where it cannot be told."""
+    if speedup is None:
+        return ""
+    low, high = speedup["interval"]
+    text = f"{speedup['median']:.3f}×"
+    return f"[green]{text}[/]" if low > 1 else f"[red]{text}[/]" if high < 1 else f"~{text}"
+
+
+def saving(saved: dict[str, Any] | None) -> str:
+    if saved is None:
+        return ""
+    low, high = saved["interval"]
+    text = _signed(saved["median"])
+    return f"[green]{text}[/]" if low > 0 else f"[red]{text}[/]" if high < 0 else f"~{text}"
+
+
+def _plain(promised: dict[str, Any] | None) -> str:
+    return "" if promised is None else _signed(promised["saving"])
+
+
+def _signed(seconds: float) -> str:
+    """`+12.3 µs` saved, `−4.5 µs` lost."""
+    return ("−" if seconds < 0 else "+") + si(abs(seconds), "s", 3)
+
+
+def _notes(records: Sequence[Record]) -> list[str]:
+    """How to read it, once, and what the figures themselves suggest."""
+    found = []
+    if any("predicted" in r.evidence for r in records):
+        found.append(
+            "gain, saves: against torch in the same arm, round by round. alone: what the kernels' own times promise. "
+            "in the model: what their time there says"
+        )
+    idle = [r for r in records if r.evidence["arm"] == "eager" and r.evidence.get("busy", {}).get("torch", 1) < _HIDDEN]
+    if idle:
+        share = idle[0].evidence["busy"]["torch"]
+        found.append(
+            f"eager torch keeps the GPU busy {share:.0%} of a pass: the rest is launching, and hides what kernels save"
+        )
+    return found
+
+
+# Over batches
+
+
+def _over_batches(title: str, timed: Sequence[Record]) -> Table:
+    batches = sorted({r.evidence["batch"] for r in timed})
+    table = _new(title, [("variant", "left"), ("arm", "left"), *((str(b), "right") for b in batches)])
+    found: dict[tuple[str, str], dict[int, Record]] = {}
+    for record in timed:
+        found.setdefault((record.evidence["variant"], record.evidence["arm"]), {})[record.evidence["batch"]] = record
+    before = ""
+    for (variant, arm), mine in found.items():
+        if before and variant != before:
+            table.add_section()
+        cells = [_cell(mine[b]) if b in mine else "" for b in batches]
+        table.add_row(variant if variant != before else "", arm, *cells)
+        before = variant
+    return table
+
+
+def _cell(record: Record) -> str:
+    faster = gain(record.evidence.get("speedup"))
+    return f"{si(record.median, 's', 3)}" + (f" {faster}" if faster else "")
+
+
+# Sites
+
+
+def _sites(record: Record) -> Table:
+    from rich.table import Column
+
+    from assay.models.infer.joined import alike
+
+    e = record.evidence
+    kernels = ", ".join(dict.fromkeys(row["kernel"] for row in e["sites"]))
+    title = f"{e['variant']}, batch {e['batch']}: {kernels}"
+    table = _new(title, [("site", "left"), ("calls", "right"), ("alone, cold", "right"), ("alone, hot", "right"),
+                         ("in the model", "right"), ("share", "right")])  # fmt: skip
+    table.columns.append(Column("workload", overflow="fold", min_width=16, _index=len(table.columns)))
+    for row in alike(e["sites"]):
+        alone, inside = row["alone"], row.get("in_model")
+        table.add_row(
+            row["site"], str(row["calls"]),
+            *(change(alone["torch"][k], alone["kernel"][k]) if "torch" in alone else "" for k in ("cold", "hot")),
+            change(inside["torch"], inside["kernel"]) if inside else "",
+            f"{row['share']:.0%}" if row.get("share") is not None else "",
+            "; ".join(_shape(text) for text in row["workloads"]),
+        )  # fmt: skip
+    return table
+
+
+def change(torch: float, kernel: float) -> str:
+    """`12.3 → 8.10 µs`: PyTorch's time, then the kernel's, in one unit; green or red by which is less."""
+    exponent = max(-9, 3 * ((len(f"{max(torch, kernel) * 1e9:.0f}") - 1) // 3) - 9)
+    unit = {-9: "ns", -6: "µs", -3: "ms"}.get(exponent, "s")
+    scale = 10.0**exponent if unit != "s" else 1.0
+    colour = "green" if kernel < torch else "red"
+    theirs, mine = (f"{seconds / scale:#.3g}".rstrip(".") for seconds in (torch, kernel))
+    return f"{theirs} → [{colour}]{mine}[/] {unit}"
+
+
+def _shape(workload: str) -> str:
+    return " ".join(part for part in workload.split(",") if not part.startswith("dtype="))
+
+
+def _beside(record: Record) -> list[str]:
+    """What the sites' table leaves out: why there is no promise, what a call costs, what was left as it is."""
+    e = record.evidence
+    found = []
+    if why := e.get("predicted", {}).get("why"):
+        found.append(f"no promise: {why}")
+    if any(row["alone"].get("copied") for row in e["sites"]):
+        ops = dict.fromkeys(r["kernel"].partition("/")[0] for r in e["sites"] if r["alone"].get("copied"))
+        found.append(f"PyTorch's {', '.join(ops)} has no out=: alone, its time holds a copy that no model makes")
+    costs = {
+        k: c["site"] - c["direct"] for k, c in (e.get("boundary") or {}).items() if isinstance(c, dict) and "site" in c
+    }
+    calls = Counter[str]()
+    for row in e["sites"]:
+        calls[row["kernel"]] += row["calls"]
+    if costs:
+        told = ", ".join(f"{k} {_signed(cost)}" for k, cost in costs.items())
+        whole = _signed(sum(cost * calls[k] for k, cost in costs.items()))
+        found.append(
+            f"a call through the swap and torch.library costs, beyond the kernel's own: {told}; {whole} a pass"
+        )
+    if packed := e.get("packed"):
+        of = packed["weights"]
+        sizes = f"{si(of['before'], 'B', 3)} → {si(of['after'], 'B', 3)}"
+        found.append(f"packed weights: {sizes}, {of['saved']:.2%} saved; in theory {of['theory']:.2%}")
+    left = Counter(s["op"] for s in e.get("swap", []) if s["state"] == "left")
+    if left:
+        found.append("left as they are: " + ", ".join(f"{op} ×{n}" for op, n in left.items()))
+    profile = e.get("profile", {}).get("variant", {})
+    if profile.get("unattributed") and profile["total"]:
+        found.append(f"{profile['unattributed'] / profile['total']:.1%} of the kernels' time belongs to no module")
+    return found
+
+
+def left_out(records: Sequence[Record]) -> list[str]:
+    """Skipped variants, arms and batches, each reason once; interpreted ones with their verdict."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        e = record.evidence
+        if str(record.status) == "skipped":
+            where = f"{e['arm']} {e['batch']}" if e["arm"] else ""
+            found.setdefault((e["variant"], record.reason), []).append(where)
+    lines = [f"– {variant}{_at(where)}: {reason}" for (variant, reason), where in found.items()]
+    for record in records:
+        if str(record.status) in ("pass", "inconclusive") and not record.median:
+            mark, _ = MARKS[str(record.status)]
+            lines.append(f"{mark} {record.evidence['variant']} at batch {record.evidence['batch']}: {record.reason}")
+    return lines
+
+
+def _at(where: list[str]) -> str:
+    """`, eager 1, 16` of `eager 1` and `eager 16`."""
+    arms: dict[str, list[str]] = {}
+    for text in filter(None, where):
+        arm, _, batch = text.partition(" ")
+        arms.setdefault(arm, []).append(batch)
+    return "".join(f", {arm} {', '.join(batches)}" for arm, batches in arms.items())

@@ -1,0 +1,133 @@
+"""`assay model train`: a model learns, with any kernels inside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.record import Record
+
+Model = Annotated[
+    str, typer.Argument(help="mnist-cnn, mnist-cnn-ln, or yours: module:function, path/file.py:function.")
+]
+Epochs = Annotated[int, typer.Option("--epochs", min=1, help="At most so many.")]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Images in a step.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the first weights and of the order of images.")]
+Rate = Annotated[float, typer.Option("--lr", help="The highest learning rate: it rises to it, then falls to nothing.")]
+Decay = Annotated[float, typer.Option("--weight-decay", help="AdamW's.")]
+Patience = Annotated[int, typer.Option("--patience", min=1, help="Epochs without gain after which it ends.")]
+Activation = Annotated[str, typer.Option("--activation", help="gelu, relu or silu, where the model has a choice.")]
+Data = Annotated[str, typer.Option("--data", help="mnist or fashion-mnist.")]
+Images = Annotated[int, typer.Option("--images", min=0, help="So many of each split alone, for a quick try.")]
+Device = Annotated[str, typer.Option("--device", help="cuda or cpu; default: the GPU where there is one.")]
+Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; default: all cores.")]
+Swap = Annotated[
+    list[str] | None, typer.Option("--swap", help="A kernel to train with: gelu=gelu/triton. May be repeated.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")]
+Kept = Annotated[Path | None, typer.Option("--checkpoint", help="That file; default: one in the data folder.")]
+Weights = Annotated[
+    Path | None, typer.Option("--weights", help="Where the weights go; default: where `infer` looks for them.")
+]
+Every = Annotated[float, typer.Option("--every", min=0, help="Seconds between checkpoints within an epoch.")]
+Target = Annotated[float, typer.Option("--target", min=0, max=1, help="Fail below this test accuracy: 0.99.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
+
+
+def train(
+    model: Model = "mnist-cnn",
+    epochs: Epochs = 5,
+    batch: Batch = 64,
+    seed: Seed = 0,
+    lr: Rate = 3e-3,
+    weight_decay: Decay = 0.01,
+    patience: Patience = 3,
+    activation: Activation = "",
+    data: Data = "",
+    images: Images = 0,
+    device: Device = "",
+    threads: Threads = 0,
+    swap: Swap = None,
+    resume: Resume = False,
+    checkpoint: Kept = None,
+    weights: Weights = None,
+    every: Every = 30.0,
+    target: Target = 0.0,
+    json: AsJson = False,
+    out: Out = None,
+) -> None:
+    """Train a model on 55,000 images, choose its best epoch by 5,000 others, and judge it once by the test split."""
+    from assay.models.train import Options, plan, run
+
+    options = Options(
+        epochs=epochs, batch=batch, seed=seed, lr=lr, weight_decay=weight_decay, patience=patience,
+        options={"activation": activation} if activation else {}, data=data, images=images, device=device,
+        threads=threads, swap=rules(swap or ()), resume=resume, checkpoint=checkpoint, weights=weights, every=every,
+        target=target,
+    )  # fmt: skip
+    planned = plan(model, options)
+    # Before torch is loaded: threads that wait must not spin, or on a busy machine each step takes twice the CPU time.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    about: dict[str, Any] = {"verb": "model", "run": options.run}
+    with screen.progress(planned.steps, f"train {model}", json) as tick:
+        tell = (lambda text: None) if json else (lambda text: print(text, file=sys.stderr))
+        records, interrupted = screen.drain(run(planned, tick, tell), [])
+    if out:
+        screen.write_document(records, out, **about, interrupted=interrupted)
+    if json:
+        screen.write_document(records, **about, interrupted=interrupted)
+    elif interrupted and not records:
+        kept = f"add --resume to go on from {planned.checkpoint}" if planned.checkpoint.exists() else "nothing is kept"
+        screen.console().print(f"interrupted; {kept}", soft_wrap=True)
+    else:
+        _show(records[0])
+        if "weights" in records[0].evidence:
+            screen.console().print(f"weights: {planned.weights}", soft_wrap=True)
+    sys.exit(screen.exit_code(records, False, interrupted))
+
+
+def rules(texts: Iterable[str]) -> dict[str, str]:
+    """`gelu=gelu/triton` as a rule of `assay.swap`."""
+    from assay.errors import UsageError
+
+    found = {}
+    for text in texts:
+        name, equals, kernel = text.partition("=")
+        if not (name and equals and kernel):
+            raise UsageError(f"--swap {text}: not op=kernel", fix="e.g. --swap gelu=gelu/triton")
+        found[name.strip()] = kernel.strip()
+    return found
+
+
+def _show(record: Record) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    told, terminal = record.evidence, screen.console()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("epoch", "loss", "accuracy", "validation loss", "accuracy", "time"):
+        table.add_column(column, justify="right")
+    for e in told["epochs"]:
+        mark = " ←" if e["epoch"] == told.get("best_epoch") else "  "
+        table.add_row(
+            f"{e['epoch']}", f"{e['train_loss']:.4f}", f"{e['train_accuracy']:.2%}", f"{e['validation_loss']:.4f}",
+            f"{e['validation_accuracy']:.2%}{mark}", f"{e['seconds']:.1f} s",
+        )  # fmt: skip
+    if table.row_count:
+        terminal.print(table)
+    if "swap" in told:
+        sites = Counter(f"{s['op']} {s['state']}" for s in told["swap"]["sites"])
+        terminal.print("swap: " + escape(", ".join(f"{n} {what}" for what, n in sites.items())))
+    memory = f"{told['peak_memory']['bytes'] / 1e6:.0f} MB at most ({told['peak_memory']['of']})"
+    terminal.print(f"{screen.status_text(str(record.status))}  {escape(record.kernel)}: {escape(record.reason)}")
+    terminal.print(f"{record.seconds:.1f} s, {told['cpu_seconds']:.1f} s of CPU time, {memory}")

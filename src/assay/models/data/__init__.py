@@ -1,0 +1,11 @@
+"""Data sets and published weights: fetched once, verified by hash whenever they are read, never made up."""
+
+from assay.models.data.asset import Asset, File, Tell, Unavailable
+from assay.models.data.digits import DATASETS, FASHION_MNIST, MNIST, Digits, load
+from assay.models.data.fetch import ASSETS, fetch
+from assay.models.data.minilm import MINILM
+
+__all__ = [
+    "ASSETS", "DATASETS", "FASHION_MNIST", "MINILM", "MNIST", "Asset", "Digits", "File", "Tell", "Unavailable", "fetch",
+    "load",
+]  # fmt: skip

@@ -1,0 +1,38 @@
+"""Inside a process: the model with its weights, in one format on one device, and its inputs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from assay.dtype import dtype as format_called
+from assay.models.compiling.subject import Subject as Loaded
+from assay.models.infer.case import Subject
+from assay.models.registry import entry
+
+
+def load(told: Mapping[str, Any]) -> tuple[Loaded, dict[str, Any]]:
+    """The model, and where its weights are from."""
+    asked = Subject(**told)
+    if asked.threads:
+        torch.set_num_threads(asked.threads)
+    torch.backends.cudnn.allow_tf32 = False  # on by default: fp32 convolutions would not be fp32
+    found = entry(asked.model)
+    model = found.build(asked.seed, **asked.options)
+    weights: dict[str, Any] = {"from": asked.source}
+    if asked.weights:
+        file = Path(asked.weights)
+        found.load(model, file)
+        weights |= {"file": file.name, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    model = model.to(asked.device, format_called(asked.dtype).torch).eval()
+    return Loaded(found, model, asked.dtype, asked.device, asked.seed), weights
+
+
+def size(model: torch.nn.Module) -> int:
+    """Bytes of its parameters and buffers, each once."""
+    tensors = {t.data_ptr() or id(t): t for t in (*model.parameters(), *model.buffers())}
+    return sum(t.nbytes for t in tensors.values())

@@ -1,0 +1,44 @@
+"""What a variant returned, against the model in float64, and against what plain PyTorch loses there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.models.compiling.outputs import agreement
+from assay.models.packed.compare import compare
+
+if TYPE_CHECKING:
+    import torch
+
+ENOUGH, BY_CHANCE = 16, 4.0
+"""Elements of batches from which on two right ways do not differ by the limit; and of fewer, how many times the limit
+they do not differ by."""
+
+
+def judged(exact: list[torch.Tensor], plain: list[torch.Tensor], mine: list[torch.Tensor]) -> dict[str, Any]:
+    """`share` is of the limit (assay.models.rounding): above 1 it is wrong. `compared` is for variants that change
+    weights by design, which no limit of rounding fits."""
+    found = agreement(exact, plain, mine)
+    floating = [(e, m) for e, m in zip(exact, mine, strict=True) if m.is_floating_point()]
+    return {
+        "torch": found.eager.to_dict(),
+        "variant": found.compiled.to_dict(),
+        "share": found.share,
+        "note": found.note,
+        "compared": compare(*zip(*floating, strict=True)).to_dict() if floating else None,
+    }
+
+
+def wrong(told: dict[str, Any]) -> str:
+    """In words; empty where it is right."""
+    if told["share"] <= 1:
+        return ""
+    if told["note"]:
+        return str(told["note"])
+    mine, theirs = told["variant"], told["torch"]
+    if mine["astray"] > theirs["astray"]:
+        return f"{mine['astray']:.0f} outputs are NaN or infinite where float64 is not, or the other way"
+    return (
+        f"the outputs are wrong: {mine['rms']:.3g} units off float64 (rms), torch {theirs['rms']:.3g}; "
+        f"{told['share']:.3g}× the limit"
+    )

@@ -1,0 +1,51 @@
+"""Where a wrong variant goes wrong: the first module whose output is off, counted as they finish."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from assay.models.infer.modules import watched
+from assay.models.infer.truth import widened
+from assay.models.registry import Entry, Inputs
+from assay.models.rounding import errors, share
+
+Outputs = dict[tuple[str, int], torch.Tensor]
+"""By path, and how often the module had run before."""
+
+
+def suspect(entry: Entry, plain: nn.Module, swapped: nn.Module, inputs: Sequence[Inputs]) -> str:
+    """The path of that module; empty where every one is right by itself. Inner modules finish first, so it is the
+    innermost."""
+    wide = copy.deepcopy(plain).double()
+    exact = _outputs(entry, wide, [pytree.tree_map(widened, i) for i in inputs])
+    theirs, mine = _outputs(entry, plain, inputs), _outputs(entry, swapped, inputs)
+    for place, got in mine.items():
+        truth, plain_got = exact.get(place), theirs.get(place)
+        if truth is None or plain_got is None or not got.shape == truth.shape == plain_got.shape:
+            continue
+        if share(errors(got, truth), errors(plain_got, truth)) > 1:
+            return place[0] or "(the model)"
+    return ""
+
+
+def _outputs(entry: Entry, model: nn.Module, inputs: Sequence[Inputs]) -> Outputs:
+    """Of every module whose output is one floating tensor, in the order they finish, all inputs together."""
+    found: dict[tuple[str, int], list[torch.Tensor]] = {}
+    for one in inputs:
+        before: Counter[str] = Counter()
+
+        def leave(path: str, output: Any, before: Counter[str] = before) -> None:
+            if isinstance(output, torch.Tensor) and output.is_floating_point() and output.dim():
+                found.setdefault((path, before[path]), []).append(output.detach().clone())
+                before[path] += 1
+
+        with watched(model, lambda path: None, leave):
+            entry.forward(model, one)
+    return {place: torch.cat(outputs) for place, outputs in found.items()}

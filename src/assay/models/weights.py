@@ -1,0 +1,57 @@
+"""A model's weights in a file: ours, anybody's safetensors, or a PyTorch state dict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import UsageError
+from assay.models import checkpoint
+
+if TYPE_CHECKING:
+    import torch
+
+Rename = Callable[[Mapping[str, "torch.Tensor"]], "dict[str, torch.Tensor]"]
+
+
+def load(model: torch.nn.Module, file: Path, rename: Rename | None = None) -> None:
+    """All of them or none: names and shapes are compared before the first is copied."""
+    import torch
+
+    found = _tensors(file)
+    if rename:
+        found = rename(found)
+    wanted = model.state_dict()
+    # Old files lack the counters of BatchNorm, which only training without momentum reads.
+    missing = [n for n in wanted if n not in found and not n.endswith("num_batches_tracked")]
+    beyond = [n for n in found if n not in wanted]
+    shaped = [n for n in found if n in wanted and found[n].shape != wanted[n].shape]
+    for names, what in ((missing, "lacks"), (beyond, "has, beyond the model,"), (shaped, "has other shapes for")):
+        if names:
+            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            raise UsageError(f"{file} {what} {shown}", fix="name the weights of this model")
+    with torch.no_grad():
+        for name, tensor in found.items():
+            wanted[name].copy_(tensor)
+
+
+def facts(file: Path) -> dict[str, Any]:
+    """What training said of them; empty for files of others."""
+    return checkpoint.load(file).facts or {}
+
+
+def _tensors(file: Path) -> dict[str, torch.Tensor]:
+    if file.suffix not in (".pt", ".pth", ".bin"):
+        return checkpoint.load(file).tensors
+    import torch
+
+    try:
+        found = torch.load(file, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UsageError(f"no file {file}", fix="name one that exists") from None
+    except Exception as problem:
+        raise UsageError(f"{file} holds no state dict: {str(problem).splitlines()[0]}", fix="name another") from None
+    if not isinstance(found, Mapping) or not all(isinstance(t, torch.Tensor) for t in found.values()):
+        raise UsageError(f"{file} holds no state dict", fix="save it with torch.save(model.state_dict(), …)")
+    return dict(found)

@@ -1,0 +1,38 @@
+"""Pairs of sentences that say nearly the same: a sentence encoder should find each one's partner among all others."""
+
+from __future__ import annotations
+
+PAIRS: tuple[tuple[str, str], ...] = (
+    ("A cat is asleep on the windowsill.", "The kitten naps beside the window."),
+    ("Two children are playing football in the park.", "Kids kick a ball around on the grass."),
+    ("The central bank raised interest rates.", "Borrowing became dearer after the bank's decision."),
+    ("She is learning to play the violin.", "She takes lessons on a string instrument."),
+    ("The train to Vienna leaves at noon.", "At twelve o'clock there is a rail service to Austria's capital."),
+    ("He baked a loaf of sourdough bread.", "A man made bread in his oven."),
+    ("Heavy rain flooded the streets.", "The roads were under water after the storm."),
+    ("The surgeon operated for six hours.", "The doctor's operation lasted half a day."),
+    ("A new species of frog was found in Borneo.", "Biologists discovered an unknown amphibian in the jungle."),
+    ("The processor has eight cores.", "This chip contains eight computing units."),
+    ("They got married on a beach.", "The wedding took place by the sea."),
+    ("The museum is closed on Mondays.", "You cannot visit the gallery at the beginning of the week."),
+    ("The recipe needs three eggs and some flour.", "To cook it, take eggs and flour."),
+    ("The striker scored twice in the final.", "Two goals by the forward decided the match."),
+    ("Our flight was delayed by fog.", "Bad visibility kept the plane on the ground."),
+    ("He forgot the password of his account.", "He could not log in because he did not remember his secret word."),
+    ("The telescope photographed a distant galaxy.", "Astronomers took a picture of far-away stars."),
+    ("The company dismissed a thousand workers.", "Many employees lost their jobs at the firm."),
+    ("My bicycle has a flat tyre.", "There is no air in the wheel of my bike."),
+    ("The novel tells of a sailor and a whale.", "It is a book about a seaman who hunts a huge sea animal."),
+    ("Vaccination protects against measles.", "An injection can prevent this infectious disease."),
+    ("The glacier has been shrinking for decades.", "The mountain's ice is melting away."),
+    ("The jury found him guilty.", "The court convicted the man."),
+    ("The coffee is too hot to drink.", "Let your espresso cool down first."),
+    ("The programmer fixed a memory leak.", "A developer repaired a bug in the software."),
+    ("The violinist received a long applause.", "The audience clapped for the musician."),
+    ("The farmer milks his cows before dawn.", "Early in the morning cattle are milked on the farm."),
+    ("Gold prices reached a record.", "The precious metal was never so expensive."),
+    ("She painted the kitchen yellow.", "The walls of the room where she cooks got a new colour."),
+    ("The dog barked at the postman.", "A hound made noise when the letters came."),
+    ("The volcano erupted without warning.", "Lava suddenly poured out of the mountain."),
+    ("The pupils wrote a test in mathematics.", "The class had an exam with equations."),
+)

@@ -1,0 +1,183 @@
+"""Carry data sets and weights to a machine without internet, in slices small enough, every byte verified there.
+
+    python3 tools/weights.py pack --slice-mb 60        here, after `assay model fetch mnist minilm`
+    python3 tools/weights.py unpack build/weights      there; slices may come one at a time, in any order
+
+Files larger than a slice are cut. Standard library only, so that it runs where nothing is installed.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build" / "weights"
+MB = 1_000_000
+MANIFEST = "manifest.json"
+USUAL = ("datasets/mnist", "weights/minilm")
+ARRIVED = "arrived"
+"""Below the data folder: parts whose file is not complete yet, named by their hash."""
+
+
+def data_folder() -> Path:
+    """As assay.host.data_folder() says it."""
+    base = os.environ.get("ASSAY_DATA") or os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "assay"
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def files_in(data: Path, wanted: list[str]) -> list[Path]:
+    """Every file that is asked for, by its path below the data folder."""
+    found: list[Path] = []
+    for name in wanted:
+        place = data / name
+        files = [place] if place.is_file() else sorted(p for p in place.glob("**/*") if p.is_file())
+        files = [f for f in files if not f.name.startswith(".")]
+        if not files:
+            raise SystemExit(f"nothing at {place}: `assay model fetch {PurePosixPath(name).name}` brings it")
+        found += files
+    return found
+
+
+def pack(data: Path, wanted: list[str], limit: int, out: Path) -> dict[str, Any]:
+    """Cut the files into slices of at most `limit` bytes below `out`; each slice carries the whole manifest. What `out`
+    held before is gone."""
+    if limit < 1:
+        raise SystemExit("a slice must hold something (--slice-mb)")
+    sources = files_in(data, wanted)
+    shutil.rmtree(out, ignore_errors=True)
+    files, number, room = [], 1, limit
+    for source in sources:
+        whole, parts, begin = source.read_bytes(), [], 0
+        while begin < len(whole) or not parts:
+            if not room:
+                number, room = number + 1, limit
+            piece = whole[begin : begin + room]
+            name = sha256(piece)
+            folder = out / f"slice-{number}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.part").write_bytes(piece)
+            parts.append({"slice": number, "bytes": len(piece), "sha256": name})
+            begin, room = begin + len(piece), room - len(piece)
+        path = source.relative_to(data).as_posix()
+        files.append({"path": path, "bytes": len(whole), "sha256": sha256(whole), "parts": parts})
+    manifest = {"slices": number, "files": files}
+    for folder in out.glob("slice-*"):
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    return manifest
+
+
+def unpack(arrived: Path, data: Path) -> list[str]:
+    """Take in the slices that are below `arrived`, put every complete file in its place, and say what is missing."""
+    manifests = {text for path in arrived.glob(f"**/{MANIFEST}") if (text := path.read_text())}
+    if not manifests:
+        raise SystemExit(f"no slice below {arrived}: it should hold slice-N/{MANIFEST}")
+    if len(manifests) > 1:
+        raise SystemExit(f"slices of different packings are below {arrived}: keep those of one")
+    missing = []
+    for file in listed(manifests.pop()):
+        target = data / file["path"]
+        if target.is_file() and sha256(target.read_bytes()) == file["sha256"]:
+            continue
+        lacking = sorted({p["slice"] for p in file["parts"] if not keep(p, arrived, data / ARRIVED)})
+        if lacking:
+            missing.append(f"{file['path']}: slice {', '.join(map(str, lacking))}")
+            continue
+        whole = b"".join((data / ARRIVED / p["sha256"]).read_bytes() for p in file["parts"])
+        if sha256(whole) != file["sha256"]:
+            raise SystemExit(f"{file['path']}: its parts are whole and it is not; pack again")
+        write(target, whole)
+    if not missing:
+        shutil.rmtree(data / ARRIVED, ignore_errors=True)
+    return missing
+
+
+def keep(part: dict[str, Any], arrived: Path, store: Path) -> bool:
+    """Is the part here, now or from an earlier call? A damaged one counts as not arrived."""
+    kept = store / part["sha256"]
+    if kept.is_file() and sha256(kept.read_bytes()) == part["sha256"]:
+        return True
+    for path in arrived.glob(f"**/{part['sha256']}.part"):
+        piece = path.read_bytes()
+        if sha256(piece) == part["sha256"]:
+            write(kept, piece)
+            return True
+        print(f"{path} is damaged: carry slice {part['slice']} again", file=sys.stderr)
+    return False
+
+
+def write(path: Path, content: bytes) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as problem:
+        raise SystemExit(f"cannot write {path}: {problem.strerror}; it needs {len(content) / MB:.1f} MB") from None
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def listed(text: str) -> list[dict[str, Any]]:
+    """The files of a manifest. It may name parts by their hash and files below the data folder, nothing else."""
+    try:
+        files = [
+            {
+                **{k: file[k] for k in ("path", "sha256")},
+                "parts": [{k: p[k] for k in ("slice", "sha256")} for p in parts],
+            }
+            for file in json.loads(text)["files"]
+            if (parts := file["parts"])
+        ]
+    except (ValueError, KeyError, TypeError):
+        raise SystemExit("a damaged manifest: carry the slice again") from None
+    for file in files:
+        path = PurePosixPath(file["path"])
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise SystemExit(f"a manifest that names {file['path']!r}: not unpacked")
+        if not all(re.fullmatch("[0-9a-f]{64}", p["sha256"]) for p in file["parts"]):
+            raise SystemExit(f"a manifest whose parts of {file['path']} have no hash: not unpacked")
+    return files
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    packing = verbs.add_parser("pack", help="cut files of the data folder into slices")
+    packing.add_argument("what", nargs="*", default=list(USUAL), help=f"below the data folder ({', '.join(USUAL)})")
+    packing.add_argument("--slice-mb", type=float, default=60, help="no slice is larger than this (60)")
+    packing.add_argument("--out", type=Path, default=OUT)
+    unpacking = verbs.add_parser("unpack", help="take in slices; says what is missing, exit code 1 while it is")
+    unpacking.add_argument("arrived", type=Path, nargs="?", default=OUT, help="a folder with slices below it")
+    for sub in (packing, unpacking):
+        sub.add_argument("--data", type=Path, default=None, help="the data folder ($ASSAY_DATA/assay)")
+    args = parser.parse_args(argv)
+    data = args.data or data_folder()
+    if args.verb == "pack":
+        manifest = pack(data, args.what, int(args.slice_mb * MB), args.out)
+        total = sum(f["bytes"] for f in manifest["files"])
+        print(f"{len(manifest['files'])} files, {total / MB:.1f} MB in {manifest['slices']} slice(s): {args.out}")
+        print("there, as slices arrive: python3 tools/weights.py unpack")
+        return 0
+    missing = unpack(args.arrived, data)
+    for line in missing:
+        print(f"still missing: {line}")
+    if not missing:
+        print(f"all files are in {data}, verified")
+    return int(bool(missing))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
