@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 from assay.cli.model import compile as command
 from assay.errors import UsageError
-from assay.models import compiled
-from assay.models.compiled import Options, compile_study, plan
-from assay.models.compiling import child, launches
-from assay.models.compiling.case import Case, Effort, case
-from assay.models.compiling.outputs import agreement, leaves
-from assay.models.compiling.worth import break_even, marks
+from assay.models.agreement import agreement, leaves
+from assay.models.compile import child, launches
+from assay.models.compile import verb as compiled
+from assay.models.compile.case import Case, Effort, case
+from assay.models.compile.verb import Options, compile_study, plan
+from assay.models.compile.worth import break_even, marks
 from assay.models.fresh import Fresh, Refused
 from assay.models.rounding import errors
 from assay.record import document, read

@@ -21,11 +21,11 @@ torch = pytest.importorskip("torch")
 from assay import host  # noqa: E402
 from assay.errors import AssayError, UsageError  # noqa: E402
 from assay.models import checkpoint  # noqa: E402
-from assay.models import train as training  # noqa: E402
 from assay.models.data.digits import MNIST, load  # noqa: E402
-from assay.models.fit import rate  # noqa: E402
 from assay.models.registry import entry  # noqa: E402
 from assay.models.train import Options, plan, train  # noqa: E402
+from assay.models.train import verb as training  # noqa: E402
+from assay.models.train.fit import rate  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 MINE = host.data_folder() / MNIST.folder

@@ -68,8 +68,8 @@ def compile_(
 ) -> None:
     """torch.compile from a cold process, a warm disk cache and a warm process: seconds, graphs, kernels, break-even."""
     from assay.bench.sweep import axis_values
-    from assay.models.compiled import Options, plan, run
-    from assay.models.compiling.case import STATES, Effort
+    from assay.models.compile.case import STATES, Effort
+    from assay.models.compile.verb import Options, plan, run
     from assay.report.single import check
 
     check(html, png)

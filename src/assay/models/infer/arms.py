@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from assay.errors import AssayError
-from assay.models.compiling import counted
+from assay.models.compile import counted
 
 _WARM = 3
 """Calls before a capture: libraries choose their algorithms and allocate their work space with the first ones."""

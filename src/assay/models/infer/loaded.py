@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from assay.dtype import dtype as format_called
-from assay.models.compiling.subject import Subject as Loaded
 from assay.models.infer.case import Subject
 from assay.models.registry import entry
+from assay.models.subject import Subject as Loaded
 
 
 def load(told: Mapping[str, Any]) -> tuple[Loaded, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.models.compiling.outputs import agreement
+from assay.models.agreement import agreement
 from assay.models.packed.compare import compare
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from assay.models.agreement import leaves
 from assay.models.attention import memory
-from assay.models.compiling.outputs import leaves
-from assay.models.compiling.subject import Subject
 from assay.models.fresh import Tick
 from assay.models.infer import profiled
 from assay.models.infer.arms import Captured, Compiled, NotCapturable, captured, strict
@@ -24,6 +23,7 @@ from assay.models.infer.options import Effort
 from assay.models.infer.outputs import ENOUGH
 from assay.models.infer.suspect import suspect
 from assay.models.infer.truth import Forward, Truth
+from assay.models.subject import Subject
 from assay.models.swap import swap
 from assay.models.swap.report import Report
 from assay.models.turns import Arm, Clock, WaitedClock, in_turn

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from assay.models.compiling.outputs import leaves
-from assay.models.compiling.subject import Subject
+from assay.models.agreement import leaves
 from assay.models.infer.outputs import ENOUGH, judged
 from assay.models.registry import Inputs
+from assay.models.subject import Subject
 
 Forward = Callable[[Inputs], Any]
 

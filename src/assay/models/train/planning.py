@@ -12,8 +12,8 @@ from typing import Any
 from assay import host, provenance
 from assay.errors import UsageError
 from assay.models.data.digits import DATASETS, dataset
-from assay.models.fit import Settings
 from assay.models.registry import Entry, entry
+from assay.models.train.fit import Settings
 
 IMAGES, VALIDATION = 60_000, 5_000
 """Of the training split, the images at its end choose the best epoch. The test split is read once, after the choice."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.errors import AssayError, SourceError, UsageError
-from assay.models.compiling import counted, launches
-from assay.models.compiling.case import Case, Effort, case
-from assay.models.compiling.outputs import agreement, leaves
-from assay.models.compiling.subject import Subject, load
-from assay.models.compiling.worth import marks
+from assay.models.agreement import agreement, leaves
+from assay.models.compile import counted, launches
+from assay.models.compile.case import Case, Effort, case
+from assay.models.compile.worth import marks
 from assay.models.fresh import Tick, serve
+from assay.models.subject import Subject, load
 from assay.models.turns import Arm, Clock, WaitedClock, in_turn
 from assay.worker.stopwatch import HeldStream, HostClock
 

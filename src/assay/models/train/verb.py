@@ -16,16 +16,15 @@ from assay.models import checkpoint
 from assay.models.checkpoint import Checkpoint
 from assay.models.data.asset import Tell, silent
 from assay.models.data.digits import Digits, load
-from assay.models.fit import Diverged, Fit
 from assay.models.registry import Entry, seeded
 from assay.models.score import Score, accuracy
-from assay.models.train_plan import VALIDATION, Options, Plan, plan
+from assay.models.train.fit import Diverged, Fit
+from assay.models.train.planning import VALIDATION, Options, Plan, plan
 from assay.record import Record, Status
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Options", "Plan", "plan", "run", "train"]
 
 _POINTS = 40
 """Of the loss curve, for each epoch."""

@@ -17,15 +17,15 @@ from assay.backends import Level, backend
 from assay.bench.statistics import Estimate, estimate, ratio
 from assay.dtype import dtype as format_called
 from assay.errors import SourceError, UsageError
-from assay.models.compiling.case import MODES, STATES, Case, Effort
-from assay.models.compiling.child import FIRST
-from assay.models.compiling.worth import break_even
+from assay.models.compile.case import MODES, STATES, Case, Effort
+from assay.models.compile.child import FIRST
+from assay.models.compile.worth import break_even
 from assay.models.fresh import Fresh, Refused, Tick
 from assay.models.registry import entry
 from assay.record import Record, Status
 from assay.worker import WorkerLost
 
-_CHILD = "assay.models.compiling.child"
+_CHILD = "assay.models.compile.child"
 
 
 @dataclass(frozen=True)
