@@ -209,16 +209,13 @@ def test_planted_instructions_lead_back_to_their_lines(language, tmp_path):
             assert "tt.load" in one.ir.splitlines()[load - 1]
 
 
-def test_live_registers_are_left_out_where_they_are_of_another_generation():
-    own, one = sorted(inspections(["gelu/triton", "gelu/cuda"], Options(("sm_90a",))), key=lambda i: i.record.kernel)
-    assert any("live_registers" in u for u in one.record.evidence["unavailable"]) == all(
-        r["live_registers"] is None for r in one.record.instructions
-    )
-    assert (
-        0
-        < max(r["live_registers"] or 0 for r in own.record.instructions)
-        <= own.record.evidence["summary"]["registers"]
-    )
+def test_live_registers_are_counted_in_code_of_any_ptxas():
+    """Triton brings its own; that the counts are nvdisasm's is in test_live.py."""
+    for one in inspections(["gelu/triton", "gelu/cuda"], Options(("sm_90a",))):
+        counts = [r["live_registers"] for r in one.record.instructions]
+        assert not any("live_registers" in u for u in one.record.evidence["unavailable"])
+        assert max(counts) == one.record.evidence["summary"]["live_registers"]
+        assert 0 < max(counts) <= one.record.evidence["summary"]["registers"]
 
 
 @pytest.mark.parametrize(

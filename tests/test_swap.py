@@ -836,6 +836,32 @@ def test_every_example_of_the_document_runs():
     assert len(blocks) >= 5
 
 
+def test_operators_are_seen_by_whoever_watches_and_cost_nothing_otherwise():
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Seen(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.names = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    model, x = nn.Sequential(nn.GELU()), torch.randn(5, 3)
+    plain = model(x)
+    with assay.swap(model, {"gelu": "gelu/torch"}) as report, torch.no_grad():
+        alone = model(x)
+        with Seen() as seen:
+            watched = model(x)
+        with torch.profiler.profile() as profiled:
+            model(x)
+    assert torch.equal(alone, plain) and torch.equal(watched, plain)
+    assert "assay.gelu__torch.default" in seen.names
+    assert any(e.key == "assay::gelu__torch" for e in profiled.key_averages())
+    assert report.sites[0].calls == 3
+
+
 # On a GPU.
 
 GPU = [

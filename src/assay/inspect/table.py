@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from assay.errors import AssayError
@@ -11,8 +10,9 @@ from assay.inspect.places import Spot, places
 from assay.inspect.row import Row
 from assay.isa import pipes, sass
 from assay.isa.control import control
+from assay.isa.cubin import functions
 from assay.isa.flow import Block, blocks
-from assay.isa.live import live_registers
+from assay.isa.live import Live, live_registers
 
 _NO_CONTROL = (0, 0)
 
@@ -22,20 +22,20 @@ class Table:
     symbol: str
     rows: tuple[Row, ...]
     blocks: tuple[Block, ...]
-    live: bool
-    """Live registers are known of this very code."""
+    uncounted: str
+    """Why live registers are not counted in this code; empty where they are."""
+
+    @property
+    def live(self) -> bool:
+        return not self.uncounted
 
 
 def tables(cubin: bytes, ptx: str = "", ir: str = "") -> dict[str, Table]:
     """Every kernel of a cubin, by symbol."""
-    with ThreadPoolExecutor(1) as other:  # nvdisasm runs twice, side by side
-        counting = other.submit(live_registers, cubin)
-        code = sass.disassemble(cubin)
-        live = counting.result()
+    code = sass.disassemble(cubin)
+    live = live_registers(code, {f.symbol: f.registers for f in functions(cubin)})
     spots, lines = places(ptx), intermediate.Lines(ir)
-    return {
-        symbol: _table(function, live.get(symbol) if live else None, spots, lines) for symbol, function in code.items()
-    }
+    return {symbol: _table(function, live[symbol], spots, lines) for symbol, function in code.items()}
 
 
 def table(cubin: bytes, symbol: str, ptx: str = "", ir: str = "") -> Table:
@@ -45,17 +45,13 @@ def table(cubin: bytes, symbol: str, ptx: str = "", ir: str = "") -> Table:
     return found[symbol]
 
 
-def _table(
-    function: sass.Function, live: dict[int, int] | None, spots: list[Spot | None], lines: intermediate.Lines
-) -> Table:
+def _table(function: sass.Function, live: Live, spots: list[Spot | None], lines: intermediate.Lines) -> Table:
     pieces = blocks(function)
     rows = tuple(_row(i, block, live, spots, lines) for block in pieces for i in block.instructions)
-    return Table(function.symbol, rows, tuple(pieces), live is not None)
+    return Table(function.symbol, rows, tuple(pieces), live.unknown)
 
 
-def _row(
-    i: sass.Instruction, block: Block, live: dict[int, int] | None, spots: list[Spot | None], lines: intermediate.Lines
-) -> Row:
+def _row(i: sass.Instruction, block: Block, live: Live, spots: list[Spot | None], lines: intermediate.Lines) -> Row:
     encoding = i.encoding or _NO_CONTROL
     told = control(encoding)
     spot = spots[i.ptx - 1] if i.ptx and i.ptx <= len(spots) else None
@@ -66,7 +62,7 @@ def _row(
         stall=told.stall, may_yield=told.may_yield, write_barrier=told.write_barrier, read_barrier=told.read_barrier,
         waits=told.waits, reuse=told.reuse, block=block.number, loop_depth=block.loop_depth,
         pipe=pipes.pipe(i.opcode, i.modifiers), space=pipes.space(i.opcode), width=pipes.width(i.opcode, i.modifiers),
-        live_registers=live.get(i.address) if live else None,
+        live_registers=live.counts.get(i.address),
         source_file=i.source.file if i.source else None, source_line=i.source.line if i.source else None,
         inlined=chain, ptx_line=i.ptx, ir_line=lines.of(spot, i.source),
     )  # fmt: skip

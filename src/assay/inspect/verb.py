@@ -193,7 +193,7 @@ def of_artifact(
     told = summary(found, function, artifact.target, block, dynamic) | {"remarks": words.result()}
     missing = [f"the launched code: {artifact.doubt}"] if artifact.doubt else []
     if not found.live:
-        missing.append("live_registers: nvdisasm cannot count them in code of this generation")
+        missing.append(f"live_registers: {found.uncounted}")
     if told["remarks"] is None:
         missing.append("remarks: no ptxas here makes this very code of its PTX")
     evidence = {

@@ -1,40 +1,172 @@
-"""Live registers at every instruction, as nvdisasm counts them. It does so only for code of its own generation."""
+"""Live general registers at every instruction, counted as `nvdisasm -plr` counts them, but in linear time and in code
+of any ptxas generation.
+
+The number at an instruction is of the registers that are live before it together with those it writes, read later or
+not. What is live is followed backwards through stretches of code with one way in and any number of ways out. Within a
+stretch a predicated write ends no life. From one stretch to those before it every write does, so that a value written
+under a predicate and read in a later stretch counts from its write on. R1, which points to the stack, is live wherever
+a stretch is left. A call is one by the ABI, wherever it goes: it reads R0 and R1 and overwrites what is free to the
+callee, as far as the caller was given it and the cubin names it at all; a return hands on all that is not free."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from assay import host
+from assay.isa.registers import touched
+from assay.isa.sass import Function, Instruction
 
-FLAGS = ("-c", "-plr")
-_SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
-_LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/.*?// \|\s*(\d*)")
-_LIMIT = 60
+_R0, _STACK = 1 << 0, 1 << 1
+_FREE = sum(1 << r for r in (0, *range(3, 16), *(r for r in range(32, 255) if r % 8 < 4)))
+"""What a function may overwrite without saving it, by the ABI."""
+_BY_REGISTER = ("BRX", "BRXU", "JMX", "JMXU")
+_TURNS = ("BRA", "JMP", "BSYNC", "CALL", "RET", "EXIT", *_BY_REGISTER)
+"""All others go on behind themselves, though they may name a label (LEPC, WARPSYNC)."""
 
 
-def live_registers(cubin: bytes) -> dict[str, dict[int, int]] | None:
-    """Symbol → address → general registers that are live there; None where nvdisasm cannot say."""
-    tool = host.tool("nvdisasm")
-    if tool is None:
-        return None
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
+@dataclass(frozen=True)
+class Live:
+    counts: dict[int, int]
+    """Address → how many general registers are live."""
+    unknown: str = ""
+    """Why none are counted."""
+
+
+class _Step(NamedTuple):
+    """What an instruction does to what is live, a bit for each register, and where it goes."""
+
+    reads: int
+    writes: int
+    leaves: int
+    """Live behind it where the function ends."""
+    always: bool
+    """Not predicated."""
+    jumps: tuple[int, ...]
+    falls: bool
+
+
+class _Stretch(NamedTuple):
+    start: int
+    """Position of its first instruction."""
+    end: int
+    """One past its last."""
+
+
+class _Unknown(Exception):
+    """What keeps the registers of a function from being counted."""
+
+    def __init__(self, instruction: Instruction, what: str) -> None:
+        super().__init__(f"of {instruction.name} at {instruction.address:#x} it is not known {what}")
+
+
+def live_registers(code: Mapping[str, Function], registers: Mapping[str, int | None]) -> dict[str, Live]:
+    """Of every function of a cubin, by symbol. `registers`: how many each was given."""
+    found: dict[str, Live] = {}
+    steps: dict[str, list[_Step]] = {}
+    for symbol, function in code.items():
         try:
-            done = subprocess.run([tool, *FLAGS, file.name], capture_output=True, text=True, timeout=_LIMIT)
-        except subprocess.TimeoutExpired:
-            return None
-    return None if done.returncode else read(done.stdout)
-
-
-def read(listing: str) -> dict[str, dict[int, int]]:
-    found: dict[str, dict[int, int]] = {}
-    here: dict[int, int] = {}
-    for line in listing.splitlines():
-        if section := _SECTION.match(line):
-            here = found.setdefault(section[1].strip('"'), {})
-        elif shown := _LINE.match(line):
-            here[int(shown[1], 16)] = int(shown[2] or 0)
+            steps[symbol] = [_step(function, i, registers.get(symbol)) for i in function.instructions]
+        except _Unknown as problem:
+            found[symbol] = Live({}, str(problem))
+    touches = (step.reads | step.writes | step.leaves for each in steps.values() for step in each)
+    named = (1 << max((bits.bit_length() for bits in touches), default=0)) - 1
+    for symbol, each in steps.items():
+        function, overwritten = code[symbol], _FREE & named & _owned(registers.get(symbol))
+        for at, instruction in enumerate(function.instructions):
+            if instruction.opcode == "CALL":
+                each[at] = each[at]._replace(writes=overwritten)
+        found[symbol] = Live(_counts(function, each))
     return found
+
+
+def _owned(registers: int | None) -> int:
+    return (1 << (registers or 0)) - 1
+
+
+def _step(function: Function, instruction: Instruction, registers: int | None) -> _Step:
+    """What a call overwrites is left open."""
+    found = touched(instruction)
+    if found is None:
+        raise _Unknown(instruction, "which registers it touches")
+    opcode, always = instruction.opcode, not instruction.predicate
+    if opcode not in _TURNS:
+        return _Step(found.reads, found.writes, 0, always, (), True)
+    if opcode in ("CALL", "RET") and registers is None:
+        raise _Unknown(instruction, "how many registers its function was given")
+    jumps = function.goes_to(instruction)
+    if opcode in _BY_REGISTER and not jumps:
+        raise _Unknown(instruction, "where it goes")
+    reads = found.reads | (_R0 | _STACK if opcode == "CALL" else 0)
+    leaves = _STACK if opcode == "EXIT" else ~_FREE & _owned(registers) if opcode == "RET" else 0
+    # A branch with a second operand (`BRA.DIV UR6, …`) may be left untaken; so may one whose target nobody knows.
+    ends = len(instruction.operands) == 1 if opcode in ("BRA", "JMP") else opcode != "CALL"
+    falls = not (always and ends and (jumps or leaves))
+    return _Step(reads, found.writes, leaves, always, jumps, falls)
+
+
+def _counts(function: Function, steps: Sequence[_Step]) -> dict[int, int]:
+    stretches, number = _stretches(function, steps)
+    entering = _entering(stretches, number, steps)
+    counts = {}
+    for this, (start, end) in enumerate(stretches):
+        live = entering[this + 1] if steps[end - 1].falls else 0
+        for at in range(end - 1, start - 1, -1):
+            reads, writes, leaves, always, jumps, _ = steps[at]
+            for target in jumps:
+                live |= entering[number[target]]
+            live |= leaves
+            if always:
+                live &= ~writes
+            live |= reads
+            counts[function.instructions[at].address] = (live | writes).bit_count()
+    return counts
+
+
+def _stretches(function: Function, steps: Sequence[_Step]) -> tuple[list[_Stretch], dict[int, int]]:
+    """In order, and the number of each by the address it begins at."""
+    called = (t for i in function.instructions if i.opcode == "CALL" for t in i.targets)
+    starts = {function.labels[label] for label in called if label in function.labels}
+    starts.update(target for step in steps for target in step.jumps)
+    begins = [
+        at
+        for at, instruction in enumerate(function.instructions)
+        if at == 0 or not steps[at - 1].falls or instruction.address in starts
+    ]
+    stretches = [_Stretch(start, end) for start, end in zip(begins, [*begins[1:], len(steps)], strict=True)]
+    return stretches, {function.instructions[s.start].address: number for number, s in enumerate(stretches)}
+
+
+def _entering(stretches: Sequence[_Stretch], number: Mapping[int, int], steps: Sequence[_Step]) -> list[int]:
+    """What is live at the beginning of each stretch, as those before it see it; behind the last nothing is."""
+    live: list[int] = []
+    ways: list[list[tuple[int, int]]] = []
+    """Where a stretch may be left for, and all it has written by then."""
+    before: list[list[int]] = [[] for _ in range(len(stretches) + 1)]
+    for this, (start, end) in enumerate(stretches):
+        reads = written = replaced = 0
+        out: list[tuple[int, int]] = []
+        for step in steps[start:end]:
+            reads |= step.reads & ~replaced
+            written |= step.writes
+            if step.always:
+                replaced |= step.writes
+            reads |= step.leaves & ~replaced
+            out += ((number[target], written) for target in step.jumps)
+        if steps[end - 1].falls:
+            out.append((this + 1, written))
+        live.append(reads | _STACK)
+        ways.append(out)
+        for target, _ in out:
+            before[target].append(this)
+    live.append(0)
+    waiting = dict.fromkeys(range(len(stretches)))
+    while waiting:
+        this, _ = waiting.popitem()
+        now = live[this]
+        for target, written in ways[this]:
+            now |= live[target] & ~written
+        if now != live[this]:
+            live[this] = now
+            waiting.update(dict.fromkeys(before[this]))
+    return live

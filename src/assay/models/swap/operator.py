@@ -42,6 +42,8 @@ class Operator:
     gradient: Gradient
     call: Any
     """`call(*inputs, *attributes)`, and the dtype last where no input tells it: one tensor, or a tuple."""
+    run: Callable[..., Any]
+    """What the operator runs, past PyTorch's dispatcher: for calls that nothing records and nobody watches."""
 
     @property
     def name(self) -> str:
@@ -84,14 +86,15 @@ def _register(kernel: Kernel, op: Op, also: tuple[str, ...]) -> Operator:
     returns = ", ".join(["Tensor"] * len(outputs))
     name = _name(kernel, also)
     _LIBRARY.define(f"{name}({schema}) -> {returns if len(outputs) == 1 else f'({returns})'}", tags=_TAGS)
-    _LIBRARY.impl(name, _implementation(kernel, op, shapes), "CompositeExplicitAutograd")
+    run = _implementation(kernel, op, shapes)
+    _LIBRARY.impl(name, run, "CompositeExplicitAutograd")
     torch.library.register_fake(f"assay::{name}", _fake(shapes), lib=_LIBRARY)
     gradient = Gradient(kernel, op, outputs, operator)
     torch.library.register_autograd(
         f"assay::{name}", gradient.backward, setup_context=gradient.setup_context, lib=_LIBRARY
     )
     call = getattr(torch.ops.assay, name).default
-    return Operator(kernel, op, outputs, Contract(kernel, op), gradient, call)
+    return Operator(kernel, op, outputs, Contract(kernel, op), gradient, call, run)
 
 
 def _name(kernel: Kernel, also: tuple[str, ...]) -> str:

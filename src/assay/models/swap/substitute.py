@@ -95,14 +95,13 @@ class Substitute:
         return None
 
     def _run(self, lowered: list[torch.Tensor | None], call: Call) -> torch.Tensor:
-        if (
-            self._saving is not None
-            and torch.is_grad_enabled()
-            and any(t is not None and t.requires_grad for t in lowered)
-        ):
+        recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in lowered)
+        if recorded and self._saving is not None:
             out: torch.Tensor = self._saving(*lowered, *call.attributes)[0]
-            return out
-        out = self._call(*lowered, *call.attributes)
+        elif recorded or torch.compiler.is_compiling() or _watched():
+            out = self._call(*lowered, *call.attributes)
+        else:  # the dispatcher would only cost time
+            out = self._plain.run(*lowered, *call.attributes)
         return out
 
     def _decide(self, call: Call) -> Decision:
@@ -160,6 +159,11 @@ def _cast(call: Call, number: torch.dtype) -> Call:
 def _autocast(tensor: torch.Tensor) -> torch.dtype | None:
     device = tensor.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+
+
+def _watched() -> bool:
+    """Does a profiler or a dispatch mode want to see operators?"""
+    return profiler._is_profiler_enabled or torch._C._len_torch_dispatch_stack() > 0
 
 
 def transformed() -> str:
