@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from assay.isa.registers import touched
@@ -133,7 +134,7 @@ def _stretches(function: Function, steps: Sequence[_Step]) -> tuple[list[_Stretc
         for at, instruction in enumerate(function.instructions)
         if at == 0 or not steps[at - 1].falls or instruction.address in starts
     ]
-    stretches = [_Stretch(start, end) for start, end in zip(begins, [*begins[1:], len(steps)], strict=True)]
+    stretches = [_Stretch(start, end) for start, end in pairwise([*begins, len(steps)])]
     return stretches, {function.instructions[s.start].address: number for number, s in enumerate(stretches)}
 
 
