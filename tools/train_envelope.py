@@ -1,16 +1,19 @@
 """Does a model learn with our kernels, forward and backward, as it learns with PyTorch's?
 
-    python tools/train_envelope.py results/h200/models/training.json [--images 2048] [--epochs 5]
+    python tools/train_envelope.py results/h200/models/training.json [--images 2048] [--epochs 5] [--jobs 5]
 
 Five seeds with PyTorch make an envelope of loss curves; the first of them, run again, says how far two runs of one seed
-lie apart on this device. With kernels swapped in, that seed's curve must stay inside, and end as accurate."""
+lie apart on this device. With kernels swapped in, that seed's curve must stay inside, and end as accurate. With --jobs
+several train side by side: the same curves, but no times worth keeping, and none are kept."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +25,8 @@ MODEL, SEEDS, CLOSE = "mnist-cnn-ln", 5, 0.002
 """Accuracies may differ by so much."""
 GRAZE = 0.01
 """Of the envelope's width: where the seed itself is the envelope's edge, rounding alone carries a curve across it."""
+
+TIMES = ("seconds_per_epoch", "cpu_seconds")
 
 
 def arms(device: str) -> dict[str, dict[str, str]]:
@@ -36,10 +41,12 @@ def arms(device: str) -> dict[str, dict[str, str]]:
     }
 
 
-def run(seed: int, swap: dict[str, str], settings: dict[str, int], folder: Path) -> Record:
-    where = {"checkpoint": folder / "checkpoint.safetensors", "weights": folder / "weights.safetensors"}
-    (record,) = train(MODEL, Options(seed=seed, swap=swap, **settings, **where))  # type: ignore[arg-type]
-    return record
+def run(seed: int, swap: dict[str, str], settings: dict[str, int], alone: bool) -> Record:
+    with tempfile.TemporaryDirectory() as name:
+        where = {"checkpoint": Path(name, "checkpoint.safetensors"), "weights": Path(name, "weights.safetensors")}
+        (record,) = train(MODEL, Options(seed=seed, swap=swap, **settings, **where))  # type: ignore[arg-type]
+    kept = {k: v for k, v in record.evidence.items() if alone or k not in TIMES}
+    return replace(record, evidence=kept)
 
 
 def losses(record: Record) -> list[float]:
@@ -71,14 +78,19 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--images", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1)
     asked = parser.parse_args()
     settings = {"images": asked.images, "epochs": asked.epochs, "patience": asked.epochs}
+    swaps = arms("cuda" if host.runs_on_gpu() else "cpu")
     found: list[Record] = []
-    with tempfile.TemporaryDirectory() as name:
-        plain = [run(seed, {}, settings, Path(name)) for seed in range(SEEDS)]
-        again = run(0, {}, settings, Path(name))
-        for label, swap in arms("cuda" if host.runs_on_gpu() else "cpu").items():
-            record = judged(run(0, swap, settings, Path(name)), plain, again)
+    with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
+        begun = [
+            pool.submit(run, seed, swap, settings, asked.jobs == 1)
+            for seed, swap in [*((seed, {}) for seed in (*range(SEEDS), 0)), *((0, swap) for swap in swaps.values())]
+        ]
+        plain, again = [one.result() for one in begun[:SEEDS]], begun[SEEDS].result()
+        for label, one in zip(swaps, begun[SEEDS + 1 :], strict=True):
+            record = judged(one.result(), plain, again)
             print(f"{label:14} {record.status}  {record.reason}", flush=True)
             found.append(record)
     asked.out.parent.mkdir(parents=True, exist_ok=True)

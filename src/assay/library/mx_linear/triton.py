@@ -40,9 +40,18 @@ def _mx_row(
 
 
 @triton.jit
+def upper_half(v):
+    """The bf16 of a float32's upper 16 bits: cut off, not rounded, so never an infinity of its own."""
+    bits = v.to(tl.uint32, bitcast=True) & 0xFFFF0000
+    return bits.to(tl.float32, bitcast=True)
+
+
+# How a value of x meets a weight on the tensor cores: bf16 holds every weight exactly; fp16 holds every code, so its
+# scale comes after; a float32 is three bf16. Its long sums would lose bits: `length` blocks are summed, then the sums.
+@triton.jit
 def _mx_tile(
-    x, elements, scales, bias, out, m, n, k, block, count, parts, width,
-    AFTER: tl.constexpr, M: tl.constexpr, N: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
+    x, elements, scales, bias, out, m, n, k, block, count, parts, width, length,
+    HALF: tl.constexpr, M: tl.constexpr, N: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     pid = tl.program_id(0).to(tl.int64)
     tiles = tl.cdiv(n, N)
@@ -51,26 +60,45 @@ def _mx_tile(
     b, c = tl.arange(0, BLOCKS)[None, :, None], tl.arange(0, BLOCK)[None, None, :]
     flat = tl.arange(0, BLOCKS * BLOCK)[None, :]  # the columns once more, as a row of x has them
     total = tl.zeros((M, N), tl.float32)
-    for first in range(0, count, BLOCKS):
-        column = (first + b) * block + c
-        inside = (row < n) & (c < block) & (column < k)
-        w = element_value(tl.load(elements + row * k + column, mask=inside, other=0))
-        at = (first + b) // parts
-        step = step_value(tl.load(scales + row * width + at, mask=(row < n) & (at < width), other=0))
-        column = (first + flat // BLOCK) * block + flat % BLOCK
-        v = tl.load(x + i * k + column, mask=(i < m) & (flat % BLOCK < block) & (column < k), other=0)
-        if (
-            AFTER
-        ):  # fp16 holds every code, but not every weight; in fp32 a sum for each block loses less than one for all
-            w = tl.reshape(w.to(x.dtype.element_ty), (N, BLOCK))
-            total += tl.dot(v, tl.trans(w), input_precision="ieee") * tl.reshape(step, (1, N))  # fp32, not tf32
-        else:  # bf16 holds every weight exactly
-            w = tl.reshape((w * step).to(x.dtype.element_ty), (N, BLOCKS * BLOCK))
-            total = tl.dot(v, tl.trans(w), total)
+    for start in range(0, count, length):
+        run = tl.zeros((M, N), tl.float32)
+        for first in range(start, tl.minimum(start + length, count), BLOCKS):
+            column = (first + b) * block + c
+            inside = (row < n) & (c < block) & (column < k)
+            w = element_value(tl.load(elements + row * k + column, mask=inside, other=0))
+            at = (first + b) // parts
+            step = step_value(tl.load(scales + row * width + at, mask=(row < n) & (at < width), other=0))
+            column = (first + flat // BLOCK) * block + flat % BLOCK
+            v = tl.load(x + i * k + column, mask=(i < m) & (flat % BLOCK < block) & (column < k), other=0)
+            if HALF:
+                w = tl.reshape(w.to(tl.float16), (N, BLOCK))
+                run += tl.dot(v, tl.trans(w)) * tl.reshape(step, (1, N))
+            else:
+                w = tl.trans(tl.reshape((w * step).to(tl.bfloat16), (N, BLOCKS * BLOCK)))
+                if x.dtype.element_ty == tl.bfloat16:
+                    run = tl.dot(v, w, run)
+                else:
+                    high = upper_half(v)
+                    left = tl.where(tl.abs(v) == float("inf"), 0.0, v - high)
+                    middle = upper_half(left)
+                    sums = tl.dot((left - middle).to(tl.bfloat16), w)
+                    sums = tl.dot(middle.to(tl.bfloat16), w, sums)
+                    run += tl.dot(high.to(tl.bfloat16), w, sums)
+        total += run
     j = (pid % tiles * N + tl.arange(0, N))[None, :]
     if bias is not None:
         total += tl.load(bias + j, mask=j < n, other=0).to(tl.float32)
     tl.store(out + i * n + j, total.to(out.dtype.element_ty), mask=(i < m) & (j < n))
+
+
+TILES = ((128, 128, 8), (64, 64, 4), (64, 32, 4), (16, 32, 4))
+"""Rows of x, rows of the weight, warps. Large ones read less; small ones keep a whole GPU busy with little work."""
+ENOUGH = 96
+"""Tiles that keep an H200's 132 processors busier than fewer, larger ones do."""
+
+
+def _tile(m, n):
+    return next((t for t in TILES if triton.cdiv(m, t[0]) * triton.cdiv(n, t[1]) >= ENOUGH), TILES[-1])
 
 
 @kernel(
@@ -78,13 +106,13 @@ def _mx_tile(
     tune={
         "size": [4096, 8192],
         "wide": [512, 1024],
-        "M": [64, 128],
-        "N": [64, 128],
+        "M": [16, 64, 128],
+        "N": [32, 64, 128],
         "K": [32, 64],
         "num_warps": [4, 8],
     },
 )
-def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=64, N=64, K=64, num_warps=4):
+def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=0, N=0, K=64, num_warps=0):
     (m, k), (n, width) = x.shape, scales.shape
     parts = next(p for p in range(1, block + 1) if block % p == 0 and block // p <= 128)
     block //= parts
@@ -93,14 +121,17 @@ def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=
         BLOCKS = max(1, min(triton.next_power_of_2(max(1, count)), wide // BLOCK))
         ROWS = max(1, size // (BLOCKS * BLOCK))
         _mx_row[(triton.cdiv(n, ROWS),)](
-            x, elements, scales, bias, out, n, k, block, count, parts, width, ROWS, BLOCKS, BLOCK, num_warps=num_warps
-        )
+            x, elements, scales, bias, out, n, k, block, count, parts, width, ROWS, BLOCKS, BLOCK,
+            num_warps=num_warps or 4,
+        )  # fmt: skip
         return
-    after = x.element_size() == 4 or str(x.dtype) == "torch.float16"
-    M = min(M, max(16, triton.next_power_of_2(m)))
-    BLOCK = max(16, BLOCK) if after else BLOCK
-    BLOCKS = 1 if after else max(1, K // BLOCK)
+    tile = _tile(m, n)
+    M, N, num_warps = min(M or tile[0], max(16, triton.next_power_of_2(m))), N or tile[1], num_warps or tile[2]
+    half = str(x.dtype) == "torch.float16"
+    BLOCK = max(16, BLOCK) if half else BLOCK
+    BLOCKS = 1 if half else max(1, K // BLOCK)
+    length = 16 * BLOCKS if x.element_size() == 4 else max(1, count)
     _mx_tile[(triton.cdiv(m, M) * triton.cdiv(n, N),)](
-        x, elements, scales, bias, out, m, n, k, block, count, parts, width, after, M, N, BLOCKS, BLOCK,
+        x, elements, scales, bias, out, m, n, k, block, count, parts, width, length, half, M, N, BLOCKS, BLOCK,
         num_warps=num_warps,
     )  # fmt: skip

@@ -32,7 +32,8 @@ class Effort:
     seed: int = 0
     alone_rounds: int = 5
     alone_budget: float = 1.0
-    """Of the stand-alone times, as `assay bench` takes them: seconds for each kernel and workload."""
+    """Of the stand-alone times, as `assay bench` takes them: seconds for each kernel and workload, at most; and at most
+    four times `budget`, so that who asks for less gets less of everything."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

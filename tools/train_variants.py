@@ -1,0 +1,64 @@
+"""What an epoch of training takes with each variant's kernels: the column `epoch` of infer's table.
+
+    python tools/train_variants.py results/h200/models/epochs.json mnist-cnn mnist-cnn-ln [--images 2048]
+
+One epoch each, after a short one that compiles, all in one process, one after the other. Records go to the store too,
+where `assay model infer` looks for trainings of a variant."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+
+from assay import host
+from assay.errors import AssayError
+from assay.models.infer import Options as Inference
+from assay.models.infer import plan
+from assay.models.train import Options, train
+from assay.record import Record, document
+from assay.store import open_store
+
+WARM = 512
+"""Images of the epoch that compiles."""
+
+
+def trainings(model: str, images: int, folder: Path) -> list[Record]:
+    device = "cuda" if host.runs_on_gpu() else "cpu"
+    files = {"checkpoint": folder / "checkpoint.safetensors", "weights": folder / "weights.safetensors"}
+    found: list[Record] = []
+    for variant in plan(model, Inference(device=device, batches=(1,))).variants:
+        if variant.cannot or variant.interpreted:
+            print(f"{model:14} {variant.name:16} left out: {variant.cannot or 'interpreted'}", flush=True)
+            continue
+        try:
+            for some in (WARM, images):
+                settings = Options(epochs=1, swap=variant.rules, images=some, device=device, **files)
+                (record,) = train(model, settings)
+        except AssayError as problem:
+            print(f"{model:14} {variant.name:16} {problem}", flush=True)
+            continue
+        took = record.evidence.get("seconds_per_epoch")
+        print(f"{model:14} {variant.name:16} {record.status}  {took or 0:.3f} s  {record.reason}", flush=True)
+        found.append(record)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--images", type=int, default=0)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        records = [r for model in asked.models for r in trainings(model, asked.images, Path(folder))]
+    with open_store() as store:
+        for record in records:
+            store.add(record)
+    asked.out.parent.mkdir(parents=True, exist_ok=True)
+    asked.out.write_text(json.dumps(document(records, verb="model"), indent=1, default=str) + "\n")
+
+
+if __name__ == "__main__":
+    main()
