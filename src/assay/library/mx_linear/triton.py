@@ -47,7 +47,7 @@ def upper_half(v):
 
 
 # How a value of x meets a weight on the tensor cores: bf16 holds every weight exactly; fp16 holds every code, so its
-# scale comes after; a float32 is three bf16. Its long sums would lose bits: `length` blocks are summed, then the sums.
+# scale comes after; a float32 is three bf16. Long sums lose bits: `length` blocks are summed, then the sums.
 @triton.jit
 def _mx_tile(
     x, elements, scales, bias, out, m, n, k, block, count, parts, width, length,
@@ -130,7 +130,7 @@ def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=
     half = str(x.dtype) == "torch.float16"
     BLOCK = max(16, BLOCK) if half else BLOCK
     BLOCKS = 1 if half else max(1, K // BLOCK)
-    length = 16 * BLOCKS if x.element_size() == 4 else max(1, count)
+    length = 16 * BLOCKS
     _mx_tile[(triton.cdiv(m, M) * triton.cdiv(n, N),)](
         x, elements, scales, bias, out, m, n, k, block, count, parts, width, length, half, M, N, BLOCKS, BLOCK,
         num_warps=num_warps,
