@@ -11,12 +11,13 @@ from typing import Any
 
 from assay.errors import AssayError, SourceError, UsageError
 from assay.models.agreement import agreement, leaves
+from assay.models.clock import WaitedClock
 from assay.models.compile import counted, launches
 from assay.models.compile.case import Case, Effort, case
 from assay.models.compile.worth import marks
 from assay.models.fresh import Tick, serve
 from assay.models.subject import Subject, load
-from assay.models.turns import Arm, Clock, WaitedClock, in_turn
+from assay.models.turns import Arm, Clock, in_turn
 from assay.worker.stopwatch import HeldStream, HostClock
 
 FIRST = 4

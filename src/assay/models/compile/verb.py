@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from assay import host, provenance
+from assay import provenance
 from assay.backends import Level, backend
 from assay.bench.statistics import Estimate, estimate, ratio
 from assay.dtype import dtype as format_called
@@ -20,6 +20,7 @@ from assay.errors import SourceError, UsageError
 from assay.models.compile.case import MODES, STATES, Case, Effort
 from assay.models.compile.child import FIRST
 from assay.models.compile.worth import break_even
+from assay.models.device import device as device_called
 from assay.models.fresh import Fresh, Refused, Tick
 from assay.models.registry import entry
 from assay.record import Record, Status
@@ -65,11 +66,7 @@ def plan(model: str, options: Options) -> list[Plan]:
     if number not in known.dtypes or number == "fp64":  # float64 is what the others are held against
         fits = ", ".join(d for d in known.dtypes if d != "fp64")
         raise UsageError(f"{model} is not studied in {number}", fix=f"--dtype with one of {fits}")
-    device = options.device or ("cuda" if host.runs_on_gpu() else "cpu")
-    if device not in ("cpu", "cuda"):
-        raise UsageError(f"no device called '{device}'", fix="--device cuda or cpu")
-    if device == "cuda" and not host.runs_on_gpu():
-        raise UsageError("no CUDA device here that torch can use", fix="--device cpu")
+    device = device_called(options.device)
     plans = []
     for mode in options.modes:
         base = Case(model, options.batches, number, device, "sweep", mode, options.dynamic, options.backend)

@@ -13,11 +13,11 @@ from torch import nn
 
 from assay.models.agreement import leaves
 from assay.models.attention import memory
+from assay.models.clock import WaitedClock
 from assay.models.fresh import Tick
 from assay.models.infer import profiled
 from assay.models.infer.arms import Captured, Compiled, NotCapturable, captured, strict
 from assay.models.infer.calls import calls
-from assay.models.infer.clock import EachWaited
 from assay.models.infer.loaded import load, size
 from assay.models.infer.options import Effort
 from assay.models.infer.outputs import ENOUGH
@@ -26,7 +26,7 @@ from assay.models.infer.truth import Forward, Truth
 from assay.models.subject import Subject
 from assay.models.swap import swap
 from assay.models.swap.report import Report
-from assay.models.turns import Arm, Clock, WaitedClock, in_turn
+from assay.models.turns import Arm, Clock, in_turn
 from assay.worker.failure import describe
 from assay.worker.stopwatch import HostClock
 
@@ -117,7 +117,7 @@ class Pairing:
             found["eager"]["suspect"] = suspect(self.subject.entry, *models, truth.inputs)
         if timed and ready:
             tick(f"batch {batch}: timing all in turn")
-            clock: Clock = EachWaited() if self.device == "cuda" else HostClock()
+            clock: Clock = WaitedClock(each=True) if self.device == "cuda" else HostClock()
             self._time(ready, clock, "samples", found)
             if self.device == "cuda":  # on a CPU no call is ahead of another
                 self._time(ready, WaitedClock(), "streamed", found)
