@@ -12,7 +12,7 @@ from assay import provenance
 from assay.bench.statistics import Estimate, estimate, ratio
 from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.models.attention import memory
+from assay.models import memory
 from assay.models.attention.arms import ARMS, NAIVE
 from assay.models.attention.cell import Cell
 from assay.models.device import device as device_called

@@ -17,6 +17,7 @@ from assay.backends import Level, backend
 from assay.bench.statistics import Estimate, estimate, ratio
 from assay.dtype import dtype as format_called
 from assay.errors import SourceError, UsageError
+from assay.models.agreement import wrong
 from assay.models.compile.case import MODES, STATES, Case, Effort
 from assay.models.compile.child import FIRST
 from assay.models.compile.worth import break_even
@@ -199,8 +200,8 @@ def _judged(case: Case, options: Options, found: dict[str, Any], seconds: float)
 
 def _verdict(case: Case, found: dict[str, Any]) -> tuple[Status, str]:
     """Are the outputs right, and was the state what it is called? The reason is empty where both are so."""
-    if wrong := _wrong(found["outputs"]):
-        return Status.FAIL, wrong
+    if off := wrong(found["outputs"], "eager", "compiled"):
+        return Status.FAIL, off
     cache = found["counts"]["cache"]
     if case.backend != "inductor":
         return Status.PASS, ""
@@ -213,29 +214,17 @@ def _verdict(case: Case, found: dict[str, Any]) -> tuple[Status, str]:
     return Status.PASS, ""
 
 
-def _wrong(outputs: dict[str, Any]) -> str:
-    if outputs["share"] <= 1:
-        return ""
-    if outputs["note"]:
-        return str(outputs["note"])
-    if outputs["compiled"]["astray"] > outputs["eager"]["astray"]:
-        return f"{outputs['compiled']['astray']:.0f} outputs are NaN or infinite where float64 is not, or the other way"
-    return (
-        f"the outputs are wrong: {outputs['compiled']['rms']:.3g} units off float64 (rms), eager "
-        f"{outputs['eager']['rms']:.3g}; {outputs['share']:.3g}× the limit"
-    )
-
-
 def _swept(case: Case, options: Options, found: dict[str, Any], seconds: float) -> Record:
-    wrong = [f"batch {s['batch']}: {w}" for s in found["steps"] if (w := _wrong(s["outputs"]))]
+    told = ((s["batch"], wrong(s["outputs"], "eager", "compiled")) for s in found["steps"])
+    off = [f"batch {batch}: {why}" for batch, why in told if why]
     for step in found["steps"]:
         # What the first call costs beyond the ones after it.
         step["compile_seconds"] = max(0.0, step["first_seconds"][0] - statistics.median(step["first_seconds"][1:]))
     total = sum(s["compile_seconds"] for s in found["steps"])
     first, again = found["steps"][0]["compilations"], found["recompiles"]
     reason = f"{len(found['steps'])} batch sizes: {first} compiled at first, {again} again; {total:.3g} s in all"
-    status = Status.FAIL if wrong else Status.PASS
-    return _record(case, options, status, wrong[0] if wrong else reason, _about(case) | found, seconds)
+    status = Status.FAIL if off else Status.PASS
+    return _record(case, options, status, off[0] if off else reason, _about(case) | found, seconds)
 
 
 def _about(case: Case) -> dict[str, Any]:

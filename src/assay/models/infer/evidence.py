@@ -10,10 +10,11 @@ from typing import Any
 
 from assay import library, provenance
 from assay.bench.statistics import Estimate, estimate, of_rounds, ratio
+from assay.models.agreement import wrong
 from assay.models.infer.case import BASELINE, Case
 from assay.models.infer.joined import Row, predicted
 from assay.models.infer.options import Trained
-from assay.models.infer.outputs import BY_CHANCE, ENOUGH, wrong
+from assay.models.infer.outputs import BY_CHANCE, ENOUGH
 from assay.models.infer.planning import Plan
 from assay.models.infer.variants import Variant
 from assay.models.registry import entry
@@ -107,7 +108,7 @@ class Measured:
             return Status.FAIL, f"{failure['what'] or failure['type'] + ': ' + failure['message']}".splitlines()[0]
         outputs = told["outputs"][whose]
         lossy = self._lossy()
-        if off := wrong(outputs) if not lossy else "":
+        if off := wrong(outputs, "torch", "variant") if not lossy else "":
             at = f"; the first module that is off: {told['suspect']}" if told.get("suspect") else ""
             if outputs["elements"] < ENOUGH and outputs["share"] < BY_CHANCE and not outputs["note"]:
                 return Status.INCONCLUSIVE, f"{off}{at}; with {outputs['elements']} judged, that may be chance"
