@@ -67,7 +67,6 @@ def infer(
     """The same weights through every backend: each kernel alone, in the model, and what the model gained by it."""
     from assay.bench.sweep import axis_values
     from assay.cli.model.infer_tables import show
-    from assay.cli.model.train import rules
     from assay.models.infer import Effort, Options, plan, run
     from assay.models.infer.options import ARMS, BATCHES
 
@@ -77,7 +76,7 @@ def infer(
     chosen = {"activation": activation, "attention": attention}
     options = Options(
         batches=sizes, dtype=dtype, device=device, arms=checking.split(arm) or tuple(ARMS),
-        variants=checking.split(variant), swap=rules(swap or ()), options={k: v for k, v in chosen.items() if v},
+        variants=checking.split(variant), swap=shared.rules(swap or ()), options={k: v for k, v in chosen.items() if v},
         weights=weights, score=score, alone=_alone(alone, sizes), backend=backend, timeout=timeout,
         effort=Effort(rounds=rounds, budget=budget, threads=threads, seed=seed), trained=_trained(model),
     )  # fmt: skip

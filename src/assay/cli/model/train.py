@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,8 +69,8 @@ def train(
     options = Options(
         epochs=epochs, batch=batch, seed=seed, lr=lr, weight_decay=weight_decay, patience=patience,
         options={"activation": activation} if activation else {}, data=data, images=images, device=device,
-        threads=threads, swap=rules(swap or ()), resume=resume, checkpoint=checkpoint, weights=weights, every=every,
-        target=target,
+        threads=threads, swap=shared.rules(swap or ()), resume=resume, checkpoint=checkpoint, weights=weights,
+        every=every, target=target,
     )  # fmt: skip
     planned = plan(model, options)
     # Before torch is loaded: threads that wait must not spin, or on a busy machine each step takes twice the CPU time.
@@ -92,19 +91,6 @@ def train(
         if "weights" in records[0].evidence:
             screen.console().print(f"weights: {planned.weights}", soft_wrap=True)
     sys.exit(screen.exit_code(records, False, interrupted))
-
-
-def rules(texts: Iterable[str]) -> dict[str, str]:
-    """`gelu=gelu/triton` as a rule of `assay.swap`."""
-    from assay.errors import UsageError
-
-    found = {}
-    for text in texts:
-        name, equals, kernel = text.partition("=")
-        if not (name and equals and kernel):
-            raise UsageError(f"--swap {text}: not op=kernel", fix="e.g. --swap gelu=gelu/triton")
-        found[name.strip()] = kernel.strip()
-    return found
 
 
 def _show(record: Record) -> None:

@@ -242,6 +242,7 @@ def _record(
 ) -> Record:  # fmt: skip
     return Record(
         "model", case.model, str(case), status, reason, options.run, evidence or _about(case), _replay(case, options),
+        source=provenance.source_of(entry(case.model).file),
         provenance=provenance.provenance(options.effort.seed), seconds=seconds,
         median=steady.median if steady else None, interval=steady.interval if steady else None, samples=samples,
     )  # fmt: skip

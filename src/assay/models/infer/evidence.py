@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from assay import library, provenance
@@ -201,16 +199,4 @@ def _source(case: Case) -> dict[str, Any]:
         kernel = next((k for k in library.kernels() if k.name == name), None)
         if kernel is not None and kernel.file is not None:
             hashes[name] = provenance.source_of(kernel.file, kernel.line)["hash"]
-    return provenance.source_of(_file(case.subject.model)) | {"kernels": hashes}
-
-
-def _file(model: str) -> Path | None:
-    """That a model is written in, as far as it can be known without importing it."""
-    home = entry(model).module or model.rpartition(":")[0]
-    if home.endswith(".py"):
-        return Path(home).resolve()
-    try:
-        spec = find_spec(home)
-    except ModuleNotFoundError:
-        return None
-    return Path(spec.origin) if spec and spec.origin else None
+    return provenance.source_of(entry(case.subject.model).file) | {"kernels": hashes}
