@@ -110,6 +110,7 @@ def test_every_state_is_studied_and_right(study):
         assert record.status == "pass", record.reason
         assert record.verb == "model" and record.median > 0 and record.replay.startswith("assay model compile")
         assert record.evidence["outputs"]["share"] <= 1
+        assert record.source["file"].endswith("mine.py") and record.source["hash"]
 
 
 def test_cold_compiles_everything_and_disk_finds_everything_in_the_cache(study):

@@ -16,13 +16,13 @@ from assay import provenance
 from assay.backends import Level, backend
 from assay.bench.statistics import Estimate, estimate, ratio
 from assay.dtype import dtype as format_called
-from assay.errors import SourceError, UsageError
+from assay.errors import UsageError
 from assay.models.agreement import wrong
 from assay.models.compile.case import MODES, STATES, Case, Effort
 from assay.models.compile.child import FIRST
 from assay.models.compile.worth import break_even
 from assay.models.device import device as device_called
-from assay.models.fresh import Fresh, Refused, Tick
+from assay.models.fresh import Fresh, Refused, Tick, last_words
 from assay.models.registry import entry
 from assay.record import Record, Status
 from assay.worker import WorkerLost
@@ -164,14 +164,13 @@ def _ask(case: Case, options: Options, effort: Effort, caches: Path, tick: Tick)
                 lambda text: tick(f"{case.model} {case.sizes} {case.state}: {text}"),
             )  # fmt: skip
         except Refused as problem:
-            if problem.told["type"] in (UsageError.__name__, SourceError.__name__):
-                raise UsageError(problem.what, fix=problem.fix, where=problem.where) from None
+            if mistake := problem.wrong_use:
+                raise mistake from None
             # A compiler's complaint may go on for pages; the record keeps them.
             first = next(filter(None, problem.what.splitlines()), "")
             return _Failure(str(problem) if problem.told["ours"] else first, problem.told)
         except WorkerLost as lost:
-            last = lost.output.strip().splitlines()[-1:] if lost.how != "timeout" else []
-            return _Failure("; ".join([lost.detail, *last]), {"how": lost.how, "printed": lost.output})
+            return _Failure(last_words(lost), {"how": lost.how, "printed": lost.output})
 
 
 def _judged(case: Case, options: Options, found: dict[str, Any], seconds: float) -> Record:

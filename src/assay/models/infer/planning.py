@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.dtype import dtype as format_called
-from assay.errors import SourceError, UsageError
+from assay.errors import UsageError
 from assay.models.device import device as device_called
 from assay.models.fresh import Fresh, Refused, Tick
 from assay.models.infer.case import BASELINE, OWN, Subject
@@ -110,8 +110,8 @@ def _scouted(subject: Subject, options: Options, budget: float, own: Variant | N
         try:
             return process.ask(question, options.timeout, lambda text: tick(f"{subject.model}: {text}"))
         except Refused as problem:
-            if problem.told["type"] in (UsageError.__name__, SourceError.__name__):
-                raise UsageError(problem.what, fix=problem.fix, where=problem.where) from None
+            if mistake := problem.wrong_use:
+                raise mistake from None
             return {"cannot": str(problem)}
         except WorkerLost as lost:
             return {"cannot": f"{BASELINE}: {lost.detail}"}
