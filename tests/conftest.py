@@ -1,5 +1,6 @@
 """GPU tests are skipped, with the reason, where there is no GPU."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -54,6 +55,47 @@ def write(tmp_path):
         return file
 
     return put
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """A study of a model without processes: `in_this_process(child, verb, end=…)` gives the child's answers here,
+    wherever the modules after it would start a process, and calls `end` where one would end."""
+    from assay.models.fresh import Refused
+    from assay.worker.failure import describe
+
+    def stand_in(child, *modules, end):
+        class Here:
+            def __init__(self, *about):
+                pass
+
+            def ask(self, question, seconds, tick):
+                try:
+                    return json.loads(json.dumps(child.answer(json.loads(json.dumps(question)), tick)))
+                except Exception as error:
+                    raise Refused(describe(error)) from None
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                end()
+
+        for module in modules:
+            monkeypatch.setattr(module, "Fresh", Here)
+
+    return stand_in
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """More would wait for each other on a shared machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

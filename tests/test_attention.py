@@ -13,11 +13,13 @@ from assay.errors import UsageError
 from assay.models.attention import Options, arms, attention, child, plan, verb
 from assay.models.attention.cell import Cell
 from assay.models.attention.truth import controls, judge, truth
+from assay.models.clock import WaitedClock
 from assay.models.turns import NEEDED, Arm, in_turn
 from assay.record import document, read
 from assay.worker.stopwatch import HostClock
 
 SEQ = 256
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -30,15 +32,6 @@ def study():
     return list(attention(options))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """More would wait for each other on a shared machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def drawn(cell):
     torch.manual_seed(cell.seq)
     shape = (cell.batch, cell.heads, cell.seq, cell.dim)
@@ -47,20 +40,8 @@ def drawn(cell):
 
 
 @pytest.fixture
-def here(monkeypatch):
-    """The same study without processes: the child's answers, given in this one."""
-
-    class Here:
-        def __init__(self, *about):
-            pass
-
-        def ask(self, question, seconds, tick):
-            return child.answer(json.loads(json.dumps(question)), tick)
-
-        def __exit__(self, *_):
-            torch._dynamo.reset()
-
-    monkeypatch.setattr(verb, "Fresh", Here)
+def here(in_this_process):
+    in_this_process(child, verb, end=torch._dynamo.reset)
 
 
 def by_arm(records, seq, causal=0):
@@ -193,12 +174,13 @@ def test_wrong_use_is_said_at_once(settings, says):
     assert caught.value.fix
 
 
-def test_a_chart_that_cannot_be_written_is_said_before_the_study():
+@pytest.mark.parametrize("study", [("attention", "--arm", "none"), ("compile", "no-model"), ("infer", "no-model")])
+def test_a_chart_that_cannot_be_written_is_said_before_anything_is_planned(study):
     from typer.testing import CliRunner
 
     from assay.cli.model import app
 
-    done = CliRunner().invoke(app, ["attention", "--png", "a.pdf"])
+    done = CliRunner().invoke(app, [*study, "--png", "a.pdf"])
     assert isinstance(done.exception, UsageError) and "a.png" in done.exception.fix
 
 
@@ -282,6 +264,15 @@ def test_every_arm_is_first_equally_often():
     assert {len(rounds) for rounds in turns.samples.values()} == {9}
     order = [n for i, n in enumerate(seen) if not i or seen[i - 1] != n][3:]  # the first three are guesses
     assert order[:6] == ["a", "b", "c", "b", "c", "a"]
+
+
+@pytest.mark.parametrize(("each", "order"), [(False, "w012w"), (True, "w0w1w2w")])
+def test_the_device_is_waited_for_once_or_after_each_call(monkeypatch, each, order):
+    seen = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append("w"))
+    clock = WaitedClock(each)
+    clock.sample(lambda i: seen.append(str(i)), 0, 3)
+    assert "".join(seen) == order and ("every call" in clock.method) == each
 
 
 @pytest.mark.gpu

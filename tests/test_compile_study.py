@@ -19,6 +19,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.cli.model import compile as command
+from assay.cli.model.study import draw
 from assay.errors import UsageError
 from assay.models.agreement import agreement, leaves
 from assay.models.compile import child, launches
@@ -30,7 +31,6 @@ from assay.models.fresh import Fresh, Refused
 from assay.models.rounding import errors
 from assay.record import document, read
 from assay.worker import WorkerLost
-from assay.worker.failure import describe
 
 TINY = """
     import torch
@@ -71,6 +71,7 @@ TINY = """
 """
 ROOT = Path(__file__).parents[1]
 QUICK = Effort(rounds=6, budget=0.2, calls=100, threads=1)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -90,37 +91,10 @@ def study(models):
 
 
 @pytest.fixture
-def here(monkeypatch):
-    """The same study without processes: the child's answers, given in this one."""
-
-    class Here:
-        def __init__(self, *about):
-            pass
-
-        def ask(self, question, seconds, tick):
-            try:
-                return child.answer(json.loads(json.dumps(question)), tick)
-            except Exception as error:
-                raise Refused(describe(error)) from None
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            torch._dynamo.reset()
-
-    monkeypatch.setattr(compiled, "Fresh", Here)
+def here(in_this_process):
+    in_this_process(child, compiled, end=torch._dynamo.reset)
     with torch._dynamo.config.patch(fail_on_recompile_limit_hit=False, suppress_errors=False, recompile_limit=8):
         yield
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """More would wait for each other on a shared machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def quick(model, **more):
@@ -136,6 +110,7 @@ def test_every_state_is_studied_and_right(study):
         assert record.status == "pass", record.reason
         assert record.verb == "model" and record.median > 0 and record.replay.startswith("assay model compile")
         assert record.evidence["outputs"]["share"] <= 1
+        assert record.source["file"].endswith("mine.py") and record.source["hash"]
 
 
 def test_cold_compiles_everything_and_disk_finds_everything_in_the_cache(study):
@@ -180,7 +155,7 @@ def test_the_chart_has_a_line_for_every_state_and_becomes_a_picture_and_a_page(s
 
     ways = {row["way"] for row in chart.lines(list(study.values()))}
     assert ways == set(chart.NAMES.values())
-    picture, page = command.draw(list(study.values()), tmp_path / "c.svg", tmp_path / "c.html")
+    picture, page = draw("compile", list(study.values()), tmp_path / "c.svg", tmp_path / "c.html")
     assert "compiled, warm disk cache" in picture.read_text()
     assert "pick_case" in page.read_text() and 'src="http' not in page.read_text()  # it needs nothing else
 

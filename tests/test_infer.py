@@ -21,6 +21,7 @@ from torch.autograd import DeviceType
 from assay import host
 from assay.cli.model import infer as command
 from assay.cli.model.infer_tables import change, gain, show
+from assay.cli.model.study import draw
 from assay.errors import UsageError
 from assay.models.fresh import Refused
 from assay.models.infer import Effort, Options, Trained, child, infer, plan, planning, process, profiled, run
@@ -111,27 +112,8 @@ def study(mine):
 
 
 @pytest.fixture
-def here(monkeypatch):
-    """The same verb without processes: the child's answers, given in this one."""
-
-    class Here:
-        def __init__(self, *about):
-            pass
-
-        def ask(self, question, seconds, tick):
-            try:
-                return json.loads(json.dumps(child.answer(json.loads(json.dumps(question)), tick)))
-            except Exception as error:
-                raise Refused(describe(error)) from None
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            child._made.clear()
-
-    for module in (planning, process):
-        monkeypatch.setattr(module, "Fresh", Here)
+def here(in_this_process):
+    in_this_process(child, planning, process, end=child._made.clear)
     threads, precision = torch.get_num_threads(), torch.backends.cudnn.allow_tf32
     with torch._dynamo.config.patch(fail_on_recompile_limit_hit=False, suppress_errors=False):
         yield
@@ -235,7 +217,7 @@ def test_tables_fit_120_columns_and_show_a_loss_as_plainly_as_a_gain(study):
 
 def test_the_chart_is_a_page_that_needs_nothing_else(study, tmp_path):
     pytest.importorskip("vl_convert")
-    page, picture = command.draw(study, tmp_path / "infer.html", tmp_path / "infer.svg")
+    page, picture = draw("models", study, tmp_path / "infer.html", tmp_path / "infer.svg")
     assert "vega" in page.read_text() and "https://cdn" not in page.read_text()
     assert "njit" in picture.read_text() and "the whole pass" in picture.read_text()
     found = list(chart.savings([by(study, variant="njit", arm="eager")], "case"))

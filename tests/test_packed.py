@@ -23,6 +23,9 @@ from torch.nn.utils import parametrizations
 import assay
 from assay import host
 from assay.errors import AssayError, UsageError
+from assay.models import checkpoint, weights
+from assay.models.checkpoint import Checkpoint
+from assay.models.packed import checkpoint as packed_file
 from assay.models.packed import format as formats
 from assay.models.packed.account import BIAS, EMBEDDINGS, SHORT, account
 from assay.models.packed.checkpoint import load, save
@@ -667,6 +670,19 @@ def test_a_checkpoint_says_its_format_and_holds_shared_weights_once(tmp_path):
     load(fresh.eval(), file, "mx_linear/torch")
     assert fresh.first.elements is fresh.second.elements and not fresh.own.training
     assert torch.equal(fresh(x), mine + 1)
+
+
+def test_each_kind_of_file_names_the_function_that_loads_it(tmp_path):
+    model = nn.Sequential(nn.Linear(40, 8))
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    with assay.swap(model, TORCH):
+        save(model, tmp_path / "packed.safetensors")
+    checkpoint.write(tmp_path / "plain.safetensors", Checkpoint(before, {}))
+    for loads, other, name in ((weights, "packed", "packed.checkpoint"), (packed_file, "plain", "weights")):
+        with pytest.raises(UsageError) as caught:
+            loads.load(model, tmp_path / f"{other}.safetensors")
+        assert caught.value.fix == f"load it with assay.models.{name}.load"
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
 
 
 def test_a_checkpoint_that_does_not_fit_changes_nothing(tmp_path):

@@ -170,6 +170,8 @@ def test_a_users_own_function_is_a_model_by_path_or_by_module(write, monkeypatch
         assert args == () and named["input"].dtype == torch.float64
         assert found.forward(found.build(), found.example(4)).shape == (4, 10)
         assert same(found.build(5).state_dict(), found.build(5).state_dict())
+        assert found.file == file
+    assert entry("mnist-cnn").file.name == "mnist_cnn.py" and entry("no_module.inside:f").file is None
     file.write_text(file.read_text().replace("def example", "def unused"))
     paired = write("paired.py", file.read_text())
     found = entry(f"{paired}:with_inputs")

@@ -114,6 +114,31 @@ def test_nested_loops_give_the_inner_one():
     assert (loop.start, loop.end) == (16, 32)
 
 
+@pytest.mark.parametrize("line", ["LEPC R20, `(.L_0)", "WARPSYNC.COLLECTIVE R15, `(.L_0)", "BSSY B0, `(.L_0)"])
+def test_what_only_names_a_label_does_not_go_there(line):
+    function = _function([line, "FADD R0, R0, R1", "EXIT"], {2: ".L_0:\n"})
+    assert function.instructions[0].targets == (".L_0",) and function.labels[".L_0"] == 32
+    assert function.goes_to(function.instructions[0]) == ()
+    assert function.follows(function.instructions[0]) == (16,)
+
+
+def test_threads_meet_where_the_last_bssy_of_their_barrier_said():
+    lines = ["BSSY B0, `(.L_0)", "BSSY B1, `(.L_1)", "BSYNC B1", "BSYNC B0"]
+    lines += ["BSSY B0, `(.L_2)", "BSYNC B0", "BSYNC B2", "EXIT"]
+    labels = {3: ".L_1:\n", 4: ".L_0:\n", 6: ".L_2:\n"}
+    function = _function(lines, labels)
+    assert {i.address // 16: function.goes_to(i) for i in function.instructions if i.opcode == "BSYNC"} == {
+        2: (48,), 3: (64,), 5: (96,), 6: ()
+    }  # fmt: skip
+
+
+def test_several_labels_may_stand_before_one_instruction_and_one_behind_the_last_marks_the_end():
+    listing = (
+        "\t.section\t.text.f\n.text.f:\n.L_0:\n        /*0000*/    NOP ;\n.L_1:\n        /*0010*/    EXIT ;\n.L_2:\n"
+    )
+    assert sass.read(listing)["f"].labels == {".text.f": 0, ".L_0": 0, ".L_1": 16}
+
+
 def test_without_line_information_too():
     """What `nvdisasm -c` alone gives."""
     artifact = nvrtc.build(SOURCE, FILE, "k<7>", Target("sm_80"))

@@ -33,7 +33,7 @@ class Row:
     width: int | None
     """Bits that each thread moves, of a memory access."""
     live_registers: int | None
-    """General registers live before it; None where the toolchain does not say it of this very code."""
+    """General registers live before it, and those it writes; None where an instruction of the kernel is not listed."""
     source_file: str | None
     source_line: int | None
     inlined: tuple[tuple[str, int], ...]

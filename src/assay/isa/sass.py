@@ -34,8 +34,9 @@ _TARGET = re.compile(r"`\(([^)]+)\)")
 _TABLE = re.compile(r'BRANCH_TARGETS ([^"]+)"')
 
 _OPEN, _CLOSE = "([{", ")]}"
-_CALLS = ("CALL", "RET", "BSSY")
-"""They name a label without going there and on in the same flow (BSSY only says where threads meet again)."""
+_ONLY_NAME = ("CALL", "RET", "BSSY", "LEPC", "WARPSYNC")
+"""They name a label without going there and on in the same flow: BSSY only says where threads meet again, LEPC takes
+the address as a value, WARPSYNC goes on behind itself."""
 _ENDS = ("EXIT", "RET", "BRX", "BRXU", "JMX", "JMXU")
 
 
@@ -98,19 +99,24 @@ class Function:
 
     def goes_to(self, instruction: Instruction) -> tuple[int, ...]:
         """Addresses within this function that it may branch to."""
-        if instruction.opcode in _CALLS:
+        if instruction.opcode in _ONLY_NAME:
             return ()
         if instruction.opcode == "BSYNC":
-            return self._meeting(instruction)
+            return self._meetings[instruction.address]
         return tuple(self.labels[label] for label in instruction.targets if self.labels.get(label) in self.index)
 
-    def _meeting(self, sync: Instruction) -> tuple[int, ...]:
-        """Where threads that meet at a BSYNC go on: as the BSSY before it said; the barrier's number is used again."""
-        before = self.instructions[: self.index[sync.address]]
-        for earlier in reversed(before):
-            if earlier.opcode == "BSSY" and earlier.operands[0] == sync.operands[0]:
-                return tuple(self.labels[t] for t in earlier.targets if self.labels.get(t, -1) > sync.address)
-        return ()
+    @cached_property
+    def _meetings(self) -> dict[int, tuple[int, ...]]:
+        """Address of each BSYNC → where threads that meet there go on: as the last BSSY before it said of the same
+        barrier, whose number is used again."""
+        said: dict[str, tuple[int, ...]] = {}
+        found = {}
+        for i in self.instructions:
+            if i.opcode == "BSSY":
+                said[i.operands[0]] = tuple(self.labels[t] for t in i.targets if t in self.labels)
+            elif i.opcode == "BSYNC":
+                found[i.address] = tuple(a for a in said.get(i.operands[0], ()) if a > i.address)
+        return found
 
     def follows(self, instruction: Instruction) -> tuple[int, ...]:
         """Addresses of the instructions that may run next."""
@@ -165,7 +171,7 @@ def read(listing: str) -> dict[str, Function]:
         reader = _Reader()
         for line in lines:
             reader.take(line)
-        found[symbol] = Function(symbol, tuple(reader.instructions), reader.finished_labels())
+        found[symbol] = Function(symbol, tuple(reader.instructions), reader.labels)
     return found
 
 
@@ -236,7 +242,9 @@ class _Reader:
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
-        self._labels: dict[str, int | None] = {}
+        self.labels: dict[str, int] = {}
+        self._waiting: list[str] = []
+        """Labels whose instruction is still to come; one at the very end marks the section's size and has none."""
         self._source: Place | None = None
         self._inlined: list[Place] = []
         self._chain = False
@@ -246,15 +254,11 @@ class _Reader:
         if place := _PLACE.match(line):
             self._place(place)
         elif label := _LABEL.match(line):
-            self._labels[label[1]] = None
+            self._waiting.append(label[1])
         elif high := _HIGH_WORD.match(line):
             self._high_word(int(high["word"], 16))
         elif shown := _LINE.match(line):
             self._instruction(int(shown["address"], 16), shown["rest"])
-
-    def finished_labels(self) -> dict[str, int]:
-        """Those before the last instruction; one at the very end marks the section's size."""
-        return {label: address for label, address in self._labels.items() if address is not None}
 
     def _place(self, found: re.Match[str]) -> None:
         file, line = found["file"], int(found["line"])
@@ -281,9 +285,8 @@ class _Reader:
         operands = split_operands(body["operands"])
         targets = [t for operand in operands for t in _TARGET.findall(operand)]
         targets += [t.strip() for table in tables for t in table.split(",")]
-        for label, at in self._labels.items():
-            if at is None:
-                self._labels[label] = address
+        self.labels.update(dict.fromkeys(self._waiting, address))
+        self._waiting.clear()
         self.instructions.append(
             Instruction(
                 address, body["predicate"] or "", opcode, tuple(modifiers), operands, text, tuple(targets),

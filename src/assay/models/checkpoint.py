@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _KEY, _VERSION = "assay", 1
 """Of the metadata. One key alone: the format writes several in no particular order, and equal files should be equal."""
 
+PACKED = "packed"
+"""The fact that says which layers of the file are packed: only packed/checkpoint.py loads such a one."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -73,6 +76,17 @@ def load(path: Path) -> Loaded:
     if not intact:
         raise _damaged(path, "its content does not have the SHA-256 it was written with")
     return Loaded(tensors, json.loads(told["facts"]))
+
+
+def compare(path: Path, found: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Size], fix: str) -> None:
+    """Names and shapes, before the first tensor is copied; a UsageError that says what does not fit."""
+    missing = [n for n in wanted if n not in found]
+    beyond = [n for n in found if n not in wanted]
+    shaped = [n for n in found if n in wanted and found[n].shape != wanted[n]]
+    for names, what in ((missing, "lacks"), (beyond, "has, beyond the model,"), (shaped, "has other shapes for")):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise UsageError(f"{path} {what} {', '.join(names[:3])}{more}", fix=fix)
 
 
 def _digest(tensors: Mapping[str, torch.Tensor], facts: str) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from assay.errors import AssayError
+from assay.errors import AssayError, SourceError, UsageError
 from assay.worker import WorkerLost, channel
 from assay.worker.failure import describe
 
@@ -40,6 +40,19 @@ class Refused(AssayError):
         # An error of ours says itself where it was, or it does not matter.
         where = told["where"] if not told["ours"] or told["message"].startswith(f"{told['where']}:") else ""
         super().__init__(told["what"] or f"{told['type']}: {told['message']}", fix=told["fix"], where=where)
+
+    @property
+    def wrong_use(self) -> UsageError | None:
+        """The same as an error here, where it is the user's: in what was asked for, or in a model of their own."""
+        if self.told["type"] not in (UsageError.__name__, SourceError.__name__):
+            return None
+        return UsageError(self.what, fix=self.fix, where=self.where)
+
+
+def last_words(lost: WorkerLost) -> str:
+    """What ended a process, and the last line it printed; where it took too long, that line says nothing."""
+    last = lost.output.strip().splitlines()[-1:] if lost.how != "timeout" else []
+    return "; ".join([lost.detail, *last])
 
 
 class Fresh:

@@ -5,7 +5,7 @@ Names of Assay's own, or any `module:function` or `path/file.py:function` of the
 from __future__ import annotations
 
 import hashlib
-import importlib
+import importlib.util
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -95,6 +95,18 @@ class Entry:
             if value not in self.options[name]:
                 raise UsageError(f"{self.name}: no {name} '{value}'", fix=f"one of: {', '.join(self.options[name])}")
         return {name: options.get(name, values[0]) for name, values in self.options.items()}
+
+    @property
+    def file(self) -> Path | None:
+        """That it is written in, as far as that can be known without importing it."""
+        home = self.module or self.name.rpartition(":")[0]
+        if home.endswith(".py"):
+            return Path(home).resolve()
+        try:
+            spec = importlib.util.find_spec(home)
+        except (ModuleNotFoundError, ValueError):
+            return None
+        return Path(spec.origin) if spec and spec.origin else None
 
     def weights_file(self, **options: str) -> Path:
         """Where `assay model train` puts this model's weights, and where others look for them."""

@@ -30,14 +30,19 @@ class Subject:
 
     def exact(self, batch: int) -> Any:
         """The model's outputs in float64, from weights and inputs that were rounded to the format."""
-        import torch
-        from torch.utils import _pytree as pytree
+        return self.entry.forward(copy.deepcopy(self.model).double(), widened(self.inputs(batch)))
 
-        def widened(leaf: Any) -> Any:
-            return leaf.double() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
 
-        wide = copy.deepcopy(self.model).double()
-        return self.entry.forward(wide, pytree.tree_map(widened, self.inputs(batch)))
+def widened(inputs: Inputs) -> Inputs:
+    """Their floating tensors in float64."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    def one(leaf: Any) -> Any:
+        return leaf.double() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
+
+    wide: Inputs = pytree.tree_map(one, inputs)
+    return wide
 
 
 def load(name: str, dtype: str, device: str, seed: int) -> Subject:

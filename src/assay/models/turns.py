@@ -4,40 +4,18 @@ all alike, and a ratio can be taken round by round."""
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from assay.worker.stopwatch import Call, HeldStream, HostClock, Sample
+from assay.models.clock import WaitedClock
+from assay.worker.stopwatch import HeldStream, HostClock
 
 NEEDED = 6
 """Rounds, at least: all of five cover the median with only 94 %."""
 _MOST = 4096
 """Calls in a sample at most."""
-
-
-class WaitedClock:
-    """The host's, from the first launch until the device has done the last of a batch: what a user of the model waits
-    for, launches included. (The other clocks of a GPU leave those out.)"""
-
-    method = "host clock, the device waited for"
-    shortest_batch = 2e-3
-
-    def sample(self, call: Call, first: int, count: int) -> Sample:
-        self.finish()
-        began = time.perf_counter_ns()
-        for i in range(first, first + count):
-            call(i)
-        self.finish()
-        return Sample((time.perf_counter_ns() - began) * 1e-9 / count)
-
-    def finish(self) -> None:
-        import torch
-
-        torch.cuda.synchronize()
-
 
 Clock = HostClock | WaitedClock | HeldStream
 

@@ -24,13 +24,8 @@ def load(model: torch.nn.Module, file: Path, rename: Rename | None = None) -> No
         found = rename(found)
     wanted = model.state_dict()
     # Old files lack the counters of BatchNorm, which only training without momentum reads.
-    missing = [n for n in wanted if n not in found and not n.endswith("num_batches_tracked")]
-    beyond = [n for n in found if n not in wanted]
-    shaped = [n for n in found if n in wanted and found[n].shape != wanted[n].shape]
-    for names, what in ((missing, "lacks"), (beyond, "has, beyond the model,"), (shaped, "has other shapes for")):
-        if names:
-            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-            raise UsageError(f"{file} {what} {shown}", fix="name the weights of this model")
+    shapes = {n: t.shape for n, t in wanted.items() if n in found or not n.endswith("num_batches_tracked")}
+    checkpoint.compare(file, found, shapes, fix="name the weights of this model")
     with torch.no_grad():
         for name, tensor in found.items():
             wanted[name].copy_(tensor)
@@ -43,7 +38,10 @@ def facts(file: Path) -> dict[str, Any]:
 
 def _tensors(file: Path) -> dict[str, torch.Tensor]:
     if file.suffix not in (".pt", ".pth", ".bin"):
-        return checkpoint.load(file).tensors
+        kept = checkpoint.load(file)
+        if checkpoint.PACKED in (kept.facts or {}):
+            raise UsageError(f"{file} holds packed weights", fix="load it with assay.models.packed.checkpoint.load")
+        return kept.tensors
     import torch
 
     try:

@@ -1,17 +1,14 @@
-"""`assay model`: kernels inside models. Each subcommand is a file of this folder; one that is not there is left out."""
+"""`assay model`: kernels inside models. Each subcommand is a file of this folder."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
-
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Kernels inside models: train, infer, compile, attention.")
-SUBCOMMANDS = ("fetch", "train", "infer", "compile", "attention")
+from assay.cli.model import attention, compile, fetch, infer, train
 
-for _name in SUBCOMMANDS:
-    if find_spec(f"{__name__}.{_name}"):
-        _module = import_module(f"{__name__}.{_name}")
-        # A name that Python has for itself is written with an underscore: compile_.
-        app.command(_name)(getattr(_module, f"{_name}_", None) or getattr(_module, _name))
+app = typer.Typer(no_args_is_help=True, help="Kernels inside models: train, infer, compile, attention.")
+app.command("fetch")(fetch.fetch)
+app.command("train")(train.train)
+app.command("infer")(infer.infer)
+app.command("compile")(compile.compile_)
+app.command("attention")(attention.attention)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli import check as checking
-from assay.cli import screen
+from assay.cli.model import options as shared
+from assay.cli.model.study import Ending, finish
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,15 +22,12 @@ Dim = Annotated[int, typer.Option("--dim", min=1, help="Of each head.")]
 Batch = Annotated[int, typer.Option("--batch", min=1)]
 Causal = Annotated[str, typer.Option("--causal", help="yes, no or both.")]
 DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: fp32 on a CPU, bf16 on a GPU.")]
-Device = Annotated[str, typer.Option("--device", help="cuda or cpu; default: the GPU where there is one.")]
 Arms = Annotated[str, typer.Option("--arm", help="naive,compiled,math,flash,efficient,cudnn; default: all.")]
 Rounds = Annotated[int, typer.Option("--rounds", min=6, help="Each takes every arm, beginning with another one.")]
 Budget = Annotated[float, typer.Option("--budget", min=0.1, help="Seconds for each arm and length at most.")]
-Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; 0: as torch chooses.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of the inputs.")]
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds for one length, all arms together.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Time and memory over length, as a page of its own.")]
-Png = Annotated[Path | None, typer.Option("--png", help="The same as a picture (.png or .svg).")]
 
 _CAUSAL = {"yes": (True,), "no": (False,), "both": (False, True)}
 
@@ -42,17 +39,17 @@ def attention(
     batch: Batch = 1,
     causal: Causal = "both",
     dtype: DTypes = "",
-    device: Device = "",
+    device: shared.Device = "",
     arm: Arms = "",
     rounds: Rounds = 10,
     budget: Budget = 4.0,
-    threads: Threads = 0,
+    threads: shared.Threads = 0,
     timeout: Timeout = 600.0,
     seed: Seed = 0,
     json: checking.AsJson = False,
     out: checking.Out = None,
     html: Html = None,
-    png: Png = None,
+    png: shared.Png = None,
     strict: checking.Strict = False,
 ) -> None:
     """Attention, naive against compiled and fused: time, peak memory and error over sequence lengths."""
@@ -60,9 +57,9 @@ def attention(
     from assay.errors import UsageError
     from assay.models.attention import Options, plan, run
     from assay.models.attention.arms import ARMS
-    from assay.report.single import check
 
-    check(html, png)
+    ending = Ending(json, out, (html, png), strict)
+    ending.check()
     if causal not in _CAUSAL:
         raise UsageError(f"--causal {causal}: neither yes, no nor both", fix="--causal both")
     options = Options(
@@ -71,37 +68,10 @@ def attention(
         budget=budget, threads=threads, timeout=timeout, seed=seed,
     )  # fmt: skip
     cells = plan(options)
-    about: dict[str, Any] = {"verb": "model", "study": "attention", "run": options.run}
-    done: list[Record] = []
-
-    def save(kept: list[Record]) -> None:
-        if out:
-            screen.write_document(kept, out, **about, interrupted=True)
-
-    with screen.progress(len(cells) * len(options.arms), "attention", json) as tick:
-        records, interrupted = screen.drain(run(cells, options, lambda text: tick(text, len(done))), done, None, save)
-    if out:
-        screen.write_document(records, out, **about, interrupted=interrupted)
-    pictures = draw(records, html, png)
-    if json:
-        screen.write_document(records, **about, interrupted=interrupted)
-    else:
-        show(records, screen.console())
-        checking.report(records, interrupted, out)
-        for file in pictures:
-            screen.console().print(f"chart: {file}", soft_wrap=True)
-    sys.exit(screen.exit_code(records, strict, interrupted))
-
-
-def draw(records: list[Record], *files: Path | None) -> list[Path]:
-    wanted = [file for file in files if file]
-    if not wanted:
-        return []
-    from assay.report.charts import Figure, attention
-    from assay.report.single import save
-
-    figure = Figure("attention", attention.TITLE, attention.CAPTION, attention.draw)
-    return [written for file in wanted for written in save(figure, records, file)]
+    finish(
+        "attention", lambda tick: run(cells, options, tick), len(cells) * len(options.arms), ending,
+        run=options.run, show=show,
+    )  # fmt: skip
 
 
 def show(records: list[Record], terminal: Any) -> None:

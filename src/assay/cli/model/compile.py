@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli import check as checking
-from assay.cli import screen
 from assay.cli.bench import duration
+from assay.cli.model import options as shared
+from assay.cli.model.study import Ending, finish
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,25 +19,20 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, typer.Argument(help="mnist-cnn, resnet18, minilm, … or module:function of your own.")]
 Batches = Annotated[str, typer.Option("--batch", help="Sizes: 1,16,64. With several, one process meets them all too.")]
-DType = Annotated[str, typer.Option("--dtype", help="fp32, bf16 or fp16.")]
-Device = Annotated[str, typer.Option("--device", help="cuda or cpu; default: the GPU where there is one.")]
 States = Annotated[str, typer.Option("--state", help="cold,disk,warm,sweep; default: all.")]
 Modes = Annotated[str, typer.Option("--mode", help="default,reduce-overhead,max-autotune.")]
 Dynamic = Annotated[
     bool | None, typer.Option("--dynamic/--static", help="Shapes. Default: a size that changed once is dynamic.")
 ]
-Backend = Annotated[str, typer.Option("--backend", help="Of torch.compile: inductor, aot_eager or eager.")]
 Calls = Annotated[int, typer.Option("--calls", min=1, help="How many are counted one after the other.")]
 Rounds = Annotated[int, typer.Option("--rounds", min=6, help="Each takes eager and compiled, the first in turn.")]
 Budget = Annotated[float, typer.Option("--budget", min=0.1, help="Seconds of calls for each of eager and compiled.")]
-Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; 0: as torch chooses.")]
 Limit = Annotated[
     int, typer.Option("--recompile-limit", min=0, help="Compilations of one function; 0: torch's own limit.")
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of weights and inputs.")]
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds for one process.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Time over calls, as a page of its own.")]
-Png = Annotated[Path | None, typer.Option("--png", help="The same as a picture (.png or .svg).")]
 
 
 _MORE, _WIDE = ("breaks", "error"), 90
@@ -47,69 +42,42 @@ _MORE, _WIDE = ("breaks", "error"), 90
 def compile_(
     model: Model,
     batch: Batches = "64",
-    dtype: DType = "fp32",
-    device: Device = "",
+    dtype: shared.DType = "fp32",
+    device: shared.Device = "",
     state: States = "",
     mode: Modes = "default",
     dynamic: Dynamic = None,
-    backend: Backend = "inductor",
+    backend: shared.Backend = "inductor",
     calls: Calls = 1000,
     rounds: Rounds = 10,
     budget: Budget = 4.0,
-    threads: Threads = 0,
+    threads: shared.Threads = 0,
     recompile_limit: Limit = 0,
     timeout: Timeout = 600.0,
     seed: Seed = 0,
     json: checking.AsJson = False,
     out: checking.Out = None,
     html: Html = None,
-    png: Png = None,
+    png: shared.Png = None,
     strict: checking.Strict = False,
 ) -> None:
     """torch.compile from a cold process, a warm disk cache and a warm process: seconds, graphs, kernels, break-even."""
     from assay.bench.sweep import axis_values
     from assay.models.compile.case import STATES, Effort
     from assay.models.compile.verb import Options, plan, run
-    from assay.report.single import check
 
-    check(html, png)
+    ending = Ending(json, out, (html, png), strict)
+    ending.check()
     options = Options(
         batches=tuple(axis_values(batch)), dtype=dtype, device=device, states=checking.split(state) or tuple(STATES),
         modes=checking.split(mode), dynamic=dynamic, backend=backend, timeout=timeout,
         effort=Effort(rounds, budget, calls, threads, seed, recompile_limit),
     )  # fmt: skip
     plans = plan(model, options)
-    about: dict[str, Any] = {"verb": "model", "study": "compile", "run": options.run}
-    done: list[Record] = []
-
-    def save(kept: list[Record]) -> None:
-        if out:
-            screen.write_document(kept, out, **about, interrupted=True)
-
-    with screen.progress(sum(len(p.cases) for p in plans), "compile", json) as tick:
-        records, interrupted = screen.drain(run(plans, options, lambda text: tick(text, len(done))), done, None, save)
-    if out:
-        screen.write_document(records, out, **about, interrupted=interrupted)
-    pictures = draw(records, html, png)
-    if json:
-        screen.write_document(records, **about, interrupted=interrupted)
-    else:
-        show(records, screen.console())
-        checking.report(records, interrupted, out)
-        for file in pictures:
-            screen.console().print(f"chart: {file}", soft_wrap=True)
-    sys.exit(screen.exit_code(records, strict, interrupted))
-
-
-def draw(records: list[Record], *files: Path | None) -> list[Path]:
-    wanted = [file for file in files if file]
-    if not wanted:
-        return []
-    from assay.report.charts import Figure, compile
-    from assay.report.single import save
-
-    figure = Figure("compile", compile.TITLE, compile.CAPTION, compile.draw)
-    return [written for file in wanted for written in save(figure, records, file)]
+    finish(
+        "compile", lambda tick: run(plans, options, tick), sum(len(p.cases) for p in plans), ending,
+        run=options.run, show=show,
+    )  # fmt: skip
 
 
 def show(records: list[Record], terminal: Any) -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from assay.cli import check as checking
 from assay.cli import screen
 
 Names = Annotated[list[str] | None, typer.Argument(help="mnist, fashion-mnist, minilm; default: all.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
 
 
-def fetch(names: Names = None, json: AsJson = False, out: Out = None) -> None:
+def fetch(names: Names = None, json: checking.AsJson = False, out: checking.Out = None) -> None:
     """Fetch data sets and published weights, or verify those that are here."""
     from assay import provenance
     from assay.models.data import ASSETS

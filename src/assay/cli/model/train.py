@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from assay.cli import check as checking
 from assay.cli import screen
+from assay.cli.model import options as shared
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -25,10 +26,8 @@ Seed = Annotated[int, typer.Option("--seed", help="Of the first weights and of t
 Rate = Annotated[float, typer.Option("--lr", help="The highest learning rate: it rises to it, then falls to nothing.")]
 Decay = Annotated[float, typer.Option("--weight-decay", help="AdamW's.")]
 Patience = Annotated[int, typer.Option("--patience", min=1, help="Epochs without gain after which it ends.")]
-Activation = Annotated[str, typer.Option("--activation", help="gelu, relu or silu, where the model has a choice.")]
 Data = Annotated[str, typer.Option("--data", help="mnist or fashion-mnist.")]
 Images = Annotated[int, typer.Option("--images", min=0, help="So many of each split alone, for a quick try.")]
-Device = Annotated[str, typer.Option("--device", help="cuda or cpu; default: the GPU where there is one.")]
 Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; default: all cores.")]
 Swap = Annotated[
     list[str] | None, typer.Option("--swap", help="A kernel to train with: gelu=gelu/triton. May be repeated.")
@@ -40,8 +39,6 @@ Weights = Annotated[
 ]
 Every = Annotated[float, typer.Option("--every", min=0, help="Seconds between checkpoints within an epoch.")]
 Target = Annotated[float, typer.Option("--target", min=0, max=1, help="Fail below this test accuracy: 0.99.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
 
 
 def train(
@@ -52,10 +49,10 @@ def train(
     lr: Rate = 3e-3,
     weight_decay: Decay = 0.01,
     patience: Patience = 3,
-    activation: Activation = "",
+    activation: shared.Activation = "",
     data: Data = "",
     images: Images = 0,
-    device: Device = "",
+    device: shared.Device = "",
     threads: Threads = 0,
     swap: Swap = None,
     resume: Resume = False,
@@ -63,8 +60,8 @@ def train(
     weights: Weights = None,
     every: Every = 30.0,
     target: Target = 0.0,
-    json: AsJson = False,
-    out: Out = None,
+    json: checking.AsJson = False,
+    out: checking.Out = None,
 ) -> None:
     """Train a model on 55,000 images, choose its best epoch by 5,000 others, and judge it once by the test split."""
     from assay.models.train import Options, plan, run
@@ -72,8 +69,8 @@ def train(
     options = Options(
         epochs=epochs, batch=batch, seed=seed, lr=lr, weight_decay=weight_decay, patience=patience,
         options={"activation": activation} if activation else {}, data=data, images=images, device=device,
-        threads=threads, swap=rules(swap or ()), resume=resume, checkpoint=checkpoint, weights=weights, every=every,
-        target=target,
+        threads=threads, swap=shared.rules(swap or ()), resume=resume, checkpoint=checkpoint, weights=weights,
+        every=every, target=target,
     )  # fmt: skip
     planned = plan(model, options)
     # Before torch is loaded: threads that wait must not spin, or on a busy machine each step takes twice the CPU time.
@@ -94,19 +91,6 @@ def train(
         if "weights" in records[0].evidence:
             screen.console().print(f"weights: {planned.weights}", soft_wrap=True)
     sys.exit(screen.exit_code(records, False, interrupted))
-
-
-def rules(texts: Iterable[str]) -> dict[str, str]:
-    """`gelu=gelu/triton` as a rule of `assay.swap`."""
-    from assay.errors import UsageError
-
-    found = {}
-    for text in texts:
-        name, equals, kernel = text.partition("=")
-        if not (name and equals and kernel):
-            raise UsageError(f"--swap {text}: not op=kernel", fix="e.g. --swap gelu=gelu/triton")
-        found[name.strip()] = kernel.strip()
-    return found
 
 
 def _show(record: Record) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.dtype import dtype
 from assay.errors import AssayError
-from assay.models.attention import arms, memory
+from assay.models import memory
+from assay.models.attention import arms
 from assay.models.attention.arms import Refusal, Way
 from assay.models.attention.cell import Cell, cell
 from assay.models.attention.truth import controls, judge, truth

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay import host, provenance
+from assay import provenance
 from assay.bench.statistics import Estimate, estimate, ratio
 from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.models.attention import memory
+from assay.models import memory
 from assay.models.attention.arms import ARMS, NAIVE
 from assay.models.attention.cell import Cell
+from assay.models.device import device as device_called
 from assay.models.fresh import Fresh, Refused, Tick
 from assay.models.turns import NEEDED
 from assay.record import Record, Status
@@ -52,11 +53,7 @@ class Options:
 
 def plan(options: Options) -> list[Cell]:
     """Short sequences first: their times tell which arms the long ones can afford."""
-    device = options.device or ("cuda" if host.runs_on_gpu() else "cpu")
-    if device not in LENGTHS:
-        raise UsageError(f"no device called '{device}'", fix="--device cuda or cpu")
-    if device == "cuda" and not host.runs_on_gpu():
-        raise UsageError("no CUDA device here that torch can use", fix="--device cpu")
+    device = device_called(options.device)
     for name in options.arms:
         if name not in ARMS:
             raise UsageError(f"no arm called '{name}'", fix=f"--arm {','.join(ARMS)}")

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.errors import AssayError, SourceError, UsageError
+from assay.models import dynamo
 from assay.models.agreement import agreement, leaves
-from assay.models.compile import counted, launches
+from assay.models.clock import WaitedClock
+from assay.models.compile import launches
 from assay.models.compile.case import Case, Effort, case
 from assay.models.compile.worth import marks
 from assay.models.fresh import Tick, serve
 from assay.models.subject import Subject, load
-from assay.models.turns import Arm, Clock, WaitedClock, in_turn
+from assay.models.turns import Arm, Clock, in_turn
 from assay.worker.stopwatch import HeldStream, HostClock
 
 FIRST = 4
@@ -62,7 +64,7 @@ def answer(question: dict[str, Any], tick: Tick) -> dict[str, Any]:
     asked, effort = case(question["case"]), Effort(**question["effort"])
     if effort.threads:
         torch.set_num_threads(effort.threads)
-    _strict(effort.limit)
+    dynamo.strict(effort.limit)
     tick("building the model")
     try:
         subject = load(asked.model, asked.dtype, asked.device, effort.seed)
@@ -81,27 +83,17 @@ def answer(question: dict[str, Any], tick: Tick) -> dict[str, Any]:
     }
 
 
-def _strict(limit: int) -> None:
-    """Whatever would run eagerly with no more than a warning is an error here."""
-    import torch._dynamo.config as dynamo
-
-    dynamo.fail_on_recompile_limit_hit = True
-    dynamo.suppress_errors = False
-    if limit:
-        dynamo.recompile_limit = limit
-
-
 @contextlib.contextmanager
 def _limit_is_an_error() -> Iterator[None]:
-    import torch._dynamo.config as dynamo
+    import torch._dynamo.config as config
     from torch._dynamo.exc import FailOnRecompileLimitHit
 
     try:
         yield
     except FailOnRecompileLimitHit:
-        why = "; ".join(dict.fromkeys(counted.recompile_reasons()[-1:]))
+        why = "; ".join(dict.fromkeys(dynamo.recompile_reasons()[-1:]))
         raise AssayError(
-            f"torch.compile gives up after {dynamo.recompile_limit} compilations of one function and would run it "
+            f"torch.compile gives up after {config.recompile_limit} compilations of one function and would run it "
             f"eagerly from there on, with no more than a warning{': ' + why if why else ''}",
             fix="--dynamic, fewer batch sizes, or --recompile-limit",
         ) from None
@@ -116,7 +108,7 @@ def _state(bench: Bench, tick: Tick) -> dict[str, Any]:
     eager_first, returned = bench.once(eager)
     plain = leaves(returned)
 
-    counted.forget()
+    dynamo.forget()
     function = bench.compile()
     compiled = bench.compiled(batch, function)
     found: dict[str, Any] = {"eager_first_seconds": eager_first}
@@ -124,12 +116,12 @@ def _state(bench: Bench, tick: Tick) -> dict[str, Any]:
     if bench.asked.state == "warm":
         found["before_seconds"] = [bench.once(compiled)[0] for _ in range(FIRST)]
     first, returned = bench.once(compiled)
-    found |= {"counts": counted.counts(), "phases": counted.phases()}
+    found |= {"counts": dynamo.counts(), "phases": dynamo.phases()}
     if not found["counts"]["graphs"]:
         raise AssayError(
             "nothing was compiled: no graph was captured", fix="see its graph breaks with TORCH_LOGS=graph_breaks"
         )
-    found["outputs"] = agreement(exact, plain, leaves(returned)).to_dict()
+    found["outputs"] = agreement(exact, plain, leaves(returned)).to_dict("eager", "compiled")
     del returned  # CUDA graphs use its memory again
     found["first_seconds"] = [first, *(bench.once(compiled)[0] for _ in range(FIRST - 1))]
     if not bench.effort.rounds:  # only to fill the caches
@@ -152,13 +144,13 @@ def _state(bench: Bench, tick: Tick) -> dict[str, Any]:
     found["kernels"] = _kernels(bench.asked, eager, compiled)
     if bench.asked.state == "warm":
         tick("compiling again")
-        counted.forget()
+        dynamo.forget()
         again = bench.compiled(batch, bench.compile())
         found["again_seconds"] = [bench.once(again)[0] for _ in range(FIRST)]
     if found["counts"]["breaks"]:
         tick("looking for graph breaks")
         args, named = bench.subject.inputs(batch)
-        found["graph_breaks"] = counted.breaks(bench.subject.model, args, named)
+        found["graph_breaks"] = dynamo.breaks(bench.subject.model, args, named)
     return found
 
 
@@ -200,7 +192,7 @@ def _kernels(asked: Case, eager: Callable[[], Any], compiled: Callable[[], Any])
 
 def _sweep(bench: Bench, tick: Tick) -> dict[str, Any]:
     """Every batch size in one process, one after the other: which of them compile anew, and at what cost."""
-    counted.forget()
+    dynamo.forget()
     function = bench.compile()
     steps: list[dict[str, Any]] = []
     for batch in bench.asked.batches:
@@ -209,9 +201,9 @@ def _sweep(bench: Bench, tick: Tick) -> dict[str, Any]:
         _, returned = bench.once(bench.eager(batch))
         plain = leaves(returned)
         call = bench.compiled(batch, function)
-        before = counted.counts()
+        before = dynamo.counts()
         first, returned = bench.once(call)
-        after = counted.counts()
+        after = dynamo.counts()
         mine = leaves(returned)
         del returned  # CUDA graphs use its memory again
         rest = [bench.once(call)[0] for _ in range(FIRST - 1)]
@@ -221,14 +213,14 @@ def _sweep(bench: Bench, tick: Tick) -> dict[str, Any]:
                 "first_seconds": [first, *rest],
                 "compilations": after["frames"] - before["frames"],
                 "graphs": after["graphs"] - before["graphs"],
-                "outputs": agreement(exact, plain, mine).to_dict(),
+                "outputs": agreement(exact, plain, mine).to_dict("eager", "compiled"),
             }
         )
     return {
         "steps": steps,
-        "counts": counted.counts(),
+        "counts": dynamo.counts(),
         "recompiles": sum(s["compilations"] for s in steps[1:]),
-        "recompile_reasons": counted.recompile_reasons(),
+        "recompile_reasons": dynamo.recompile_reasons(),
     }
 
 

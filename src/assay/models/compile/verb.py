@@ -12,15 +12,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from assay import host, provenance
+from assay import provenance
 from assay.backends import Level, backend
 from assay.bench.statistics import Estimate, estimate, ratio
 from assay.dtype import dtype as format_called
-from assay.errors import SourceError, UsageError
+from assay.errors import UsageError
+from assay.models.agreement import wrong
 from assay.models.compile.case import MODES, STATES, Case, Effort
 from assay.models.compile.child import FIRST
 from assay.models.compile.worth import break_even
-from assay.models.fresh import Fresh, Refused, Tick
+from assay.models.device import device as device_called
+from assay.models.fresh import Fresh, Refused, Tick, last_words
 from assay.models.registry import entry
 from assay.record import Record, Status
 from assay.worker import WorkerLost
@@ -65,11 +67,7 @@ def plan(model: str, options: Options) -> list[Plan]:
     if number not in known.dtypes or number == "fp64":  # float64 is what the others are held against
         fits = ", ".join(d for d in known.dtypes if d != "fp64")
         raise UsageError(f"{model} is not studied in {number}", fix=f"--dtype with one of {fits}")
-    device = options.device or ("cuda" if host.runs_on_gpu() else "cpu")
-    if device not in ("cpu", "cuda"):
-        raise UsageError(f"no device called '{device}'", fix="--device cuda or cpu")
-    if device == "cuda" and not host.runs_on_gpu():
-        raise UsageError("no CUDA device here that torch can use", fix="--device cpu")
+    device = device_called(options.device)
     plans = []
     for mode in options.modes:
         base = Case(model, options.batches, number, device, "sweep", mode, options.dynamic, options.backend)
@@ -166,14 +164,13 @@ def _ask(case: Case, options: Options, effort: Effort, caches: Path, tick: Tick)
                 lambda text: tick(f"{case.model} {case.sizes} {case.state}: {text}"),
             )  # fmt: skip
         except Refused as problem:
-            if problem.told["type"] in (UsageError.__name__, SourceError.__name__):
-                raise UsageError(problem.what, fix=problem.fix, where=problem.where) from None
+            if mistake := problem.wrong_use:
+                raise mistake from None
             # A compiler's complaint may go on for pages; the record keeps them.
             first = next(filter(None, problem.what.splitlines()), "")
             return _Failure(str(problem) if problem.told["ours"] else first, problem.told)
         except WorkerLost as lost:
-            last = lost.output.strip().splitlines()[-1:] if lost.how != "timeout" else []
-            return _Failure("; ".join([lost.detail, *last]), {"how": lost.how, "printed": lost.output})
+            return _Failure(last_words(lost), {"how": lost.how, "printed": lost.output})
 
 
 def _judged(case: Case, options: Options, found: dict[str, Any], seconds: float) -> Record:
@@ -202,8 +199,8 @@ def _judged(case: Case, options: Options, found: dict[str, Any], seconds: float)
 
 def _verdict(case: Case, found: dict[str, Any]) -> tuple[Status, str]:
     """Are the outputs right, and was the state what it is called? The reason is empty where both are so."""
-    if wrong := _wrong(found["outputs"]):
-        return Status.FAIL, wrong
+    if off := wrong(found["outputs"], "eager", "compiled"):
+        return Status.FAIL, off
     cache = found["counts"]["cache"]
     if case.backend != "inductor":
         return Status.PASS, ""
@@ -216,29 +213,17 @@ def _verdict(case: Case, found: dict[str, Any]) -> tuple[Status, str]:
     return Status.PASS, ""
 
 
-def _wrong(outputs: dict[str, Any]) -> str:
-    if outputs["share"] <= 1:
-        return ""
-    if outputs["note"]:
-        return str(outputs["note"])
-    if outputs["compiled"]["astray"] > outputs["eager"]["astray"]:
-        return f"{outputs['compiled']['astray']:.0f} outputs are NaN or infinite where float64 is not, or the other way"
-    return (
-        f"the outputs are wrong: {outputs['compiled']['rms']:.3g} units off float64 (rms), eager "
-        f"{outputs['eager']['rms']:.3g}; {outputs['share']:.3g}× the limit"
-    )
-
-
 def _swept(case: Case, options: Options, found: dict[str, Any], seconds: float) -> Record:
-    wrong = [f"batch {s['batch']}: {w}" for s in found["steps"] if (w := _wrong(s["outputs"]))]
+    told = ((s["batch"], wrong(s["outputs"], "eager", "compiled")) for s in found["steps"])
+    off = [f"batch {batch}: {why}" for batch, why in told if why]
     for step in found["steps"]:
         # What the first call costs beyond the ones after it.
         step["compile_seconds"] = max(0.0, step["first_seconds"][0] - statistics.median(step["first_seconds"][1:]))
     total = sum(s["compile_seconds"] for s in found["steps"])
     first, again = found["steps"][0]["compilations"], found["recompiles"]
     reason = f"{len(found['steps'])} batch sizes: {first} compiled at first, {again} again; {total:.3g} s in all"
-    status = Status.FAIL if wrong else Status.PASS
-    return _record(case, options, status, wrong[0] if wrong else reason, _about(case) | found, seconds)
+    status = Status.FAIL if off else Status.PASS
+    return _record(case, options, status, off[0] if off else reason, _about(case) | found, seconds)
 
 
 def _about(case: Case) -> dict[str, Any]:
@@ -256,6 +241,7 @@ def _record(
 ) -> Record:  # fmt: skip
     return Record(
         "model", case.model, str(case), status, reason, options.run, evidence or _about(case), _replay(case, options),
+        source=provenance.source_of(entry(case.model).file),
         provenance=provenance.provenance(options.effort.seed), seconds=seconds,
         median=steady.median if steady else None, interval=steady.interval if steady else None, samples=samples,
     )  # fmt: skip

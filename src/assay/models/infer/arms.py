@@ -10,15 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay.errors import AssayError
-from assay.models.compile import counted
+from assay.models import dynamo
+from assay.worker.stopwatch import NotCapturable
 
 _WARM = 3
 """Calls before a capture: libraries choose their algorithms and allocate their work space with the first ones."""
-
-
-class NotCapturable(AssayError):
-    """The forward cannot become a graph. CUDA's state in this process is not to be trusted after the attempt."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +63,10 @@ class Compiled:
 
     def first(self, call: Callable[[], Any]) -> Any:
         """A call that may compile."""
-        before, reasons, began = counted.counts(), _reasons(), time.perf_counter()
+        before, reasons, began = dynamo.counts(), _reasons(), time.perf_counter()
         returned = call()
         self.seconds += time.perf_counter() - began
-        after = counted.counts()
+        after = dynamo.counts()
         self.graphs += after["graphs"] - before["graphs"]
         self.breaks += after["breaks"] - before["breaks"]
         for reason, count in _reasons().items():
@@ -95,11 +91,3 @@ def _reasons() -> dict[str, int]:
     from torch._dynamo.utils import counters
 
     return dict(counters["graph_break"])
-
-
-def strict() -> None:
-    """Whatever torch.compile would run eagerly with no more than a warning is an error here."""
-    import torch._dynamo.config as dynamo
-
-    dynamo.fail_on_recompile_limit_hit = True
-    dynamo.suppress_errors = False

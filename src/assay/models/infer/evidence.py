@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from assay import library, provenance
 from assay.bench.statistics import Estimate, estimate, of_rounds, ratio
+from assay.models.agreement import wrong
 from assay.models.infer.case import BASELINE, Case
 from assay.models.infer.joined import Row, predicted
 from assay.models.infer.options import Trained
-from assay.models.infer.outputs import BY_CHANCE, ENOUGH, wrong
+from assay.models.infer.outputs import BY_CHANCE, ENOUGH
 from assay.models.infer.planning import Plan
 from assay.models.infer.variants import Variant
 from assay.models.registry import entry
@@ -107,7 +106,7 @@ class Measured:
             return Status.FAIL, f"{failure['what'] or failure['type'] + ': ' + failure['message']}".splitlines()[0]
         outputs = told["outputs"][whose]
         lossy = self._lossy()
-        if off := wrong(outputs) if not lossy else "":
+        if off := wrong(outputs, "torch", "variant") if not lossy else "":
             at = f"; the first module that is off: {told['suspect']}" if told.get("suspect") else ""
             if outputs["elements"] < ENOUGH and outputs["share"] < BY_CHANCE and not outputs["note"]:
                 return Status.INCONCLUSIVE, f"{off}{at}; with {outputs['elements']} judged, that may be chance"
@@ -200,16 +199,4 @@ def _source(case: Case) -> dict[str, Any]:
         kernel = next((k for k in library.kernels() if k.name == name), None)
         if kernel is not None and kernel.file is not None:
             hashes[name] = provenance.source_of(kernel.file, kernel.line)["hash"]
-    return provenance.source_of(_file(case.subject.model)) | {"kernels": hashes}
-
-
-def _file(model: str) -> Path | None:
-    """That a model is written in, as far as it can be known without importing it."""
-    home = entry(model).module or model.rpartition(":")[0]
-    if home.endswith(".py"):
-        return Path(home).resolve()
-    try:
-        spec = find_spec(home)
-    except ModuleNotFoundError:
-        return None
-    return Path(spec.origin) if spec and spec.origin else None
+    return provenance.source_of(entry(case.subject.model).file) | {"kernels": hashes}

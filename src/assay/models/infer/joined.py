@@ -8,6 +8,7 @@ from typing import Any
 
 from assay.models.infer.alone import Alone, Times, derived
 from assay.models.infer.site import Called
+from assay.models.swap.rules import FUSIONS
 
 _OPERATORS = {
     "gelu": "aten::gelu", "gelu_tanh": "aten::gelu", "silu": "aten::silu", "layernorm": "aten::layer_norm",
@@ -42,7 +43,7 @@ def _alone(site: Called, alone: Times | None) -> Row:
     if alone is None:
         return {"why": "this batch size was not timed alone (--alone)"}
     op = site.kernel.partition("/")[0]
-    if site.op not in (op, "layernorm+gelu"):  # linear → mx_linear: another op, whose torch form is no baseline
+    if op != FUSIONS.get(site.op, site.op):  # linear → mx_linear: another op, whose torch form is no baseline
         return {"why": f"{site.op} is no op of the library: PyTorch's own was not timed alone"}
     sums = {side: {"cold": 0.0, "hot": 0.0} for side in ("torch", "kernel")}
     for workload, count in site.workloads.items():

@@ -20,25 +20,5 @@ def judged(exact: list[torch.Tensor], plain: list[torch.Tensor], mine: list[torc
     weights by design, which no limit of rounding fits."""
     found = agreement(exact, plain, mine)
     floating = [(e, m) for e, m in zip(exact, mine, strict=True) if m.is_floating_point()]
-    return {
-        "torch": found.eager.to_dict(),
-        "variant": found.compiled.to_dict(),
-        "share": found.share,
-        "note": found.note,
-        "compared": compare(*zip(*floating, strict=True)).to_dict() if floating else None,
-    }
-
-
-def wrong(told: dict[str, Any]) -> str:
-    """In words; empty where it is right."""
-    if told["share"] <= 1:
-        return ""
-    if told["note"]:
-        return str(told["note"])
-    mine, theirs = told["variant"], told["torch"]
-    if mine["astray"] > theirs["astray"]:
-        return f"{mine['astray']:.0f} outputs are NaN or infinite where float64 is not, or the other way"
-    return (
-        f"the outputs are wrong: {mine['rms']:.3g} units off float64 (rms), torch {theirs['rms']:.3g}; "
-        f"{told['share']:.3g}× the limit"
-    )
+    compared = compare(*zip(*floating, strict=True)).to_dict() if floating else None
+    return found.to_dict("torch", "variant") | {"compared": compared}

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from assay.models import dynamo, memory
 from assay.models.agreement import leaves
-from assay.models.attention import memory
+from assay.models.clock import WaitedClock
 from assay.models.fresh import Tick
 from assay.models.infer import profiled
-from assay.models.infer.arms import Captured, Compiled, NotCapturable, captured, strict
+from assay.models.infer.arms import Captured, Compiled, captured
 from assay.models.infer.calls import calls
-from assay.models.infer.clock import EachWaited
 from assay.models.infer.loaded import load, size
 from assay.models.infer.options import Effort
 from assay.models.infer.outputs import ENOUGH
@@ -26,9 +26,9 @@ from assay.models.infer.truth import Forward, Truth
 from assay.models.subject import Subject
 from assay.models.swap import swap
 from assay.models.swap.report import Report
-from assay.models.turns import Arm, Clock, WaitedClock, in_turn
+from assay.models.turns import Arm, Clock, in_turn
 from assay.worker.failure import describe
-from assay.worker.stopwatch import HostClock
+from assay.worker.stopwatch import HostClock, NotCapturable
 
 PLAIN, VARIANT = "torch", "variant"
 Call = Callable[[], Any]
@@ -117,7 +117,7 @@ class Pairing:
             found["eager"]["suspect"] = suspect(self.subject.entry, *models, truth.inputs)
         if timed and ready:
             tick(f"batch {batch}: timing all in turn")
-            clock: Clock = EachWaited() if self.device == "cuda" else HostClock()
+            clock: Clock = WaitedClock(each=True) if self.device == "cuda" else HostClock()
             self._time(ready, clock, "samples", found)
             if self.device == "cuda":  # on a CPU no call is ahead of another
                 self._time(ready, WaitedClock(), "streamed", found)
@@ -180,7 +180,7 @@ def pairing(question: Mapping[str, Any], tick: Tick) -> Pairing:
         report = swap(models[VARIANT], question["rules"])
     compiled: dict[str, Compiled] = {}
     if "compiled" in question["arms"]:
-        strict()
+        dynamo.strict()
         compiled = {whose: Compiled(model, question["backend"]) for whose, model in models.items()}
     effort = Effort(**question["effort"])
     made = Pairing(subject, models, report, weights, effort, question["budget"], compiled)
@@ -218,7 +218,7 @@ def about(made: Pairing) -> dict[str, Any]:
             "cuda": "weights, and the peak of PyTorch's CUDA allocator above what was there before a call",
             "cpu": "weights, and the peak of PyTorch's CPU allocator during a call",
         }[made.device],
-        "tf32": False,
+        "tf32": torch.backends.cudnn.allow_tf32 or torch.backends.cuda.matmul.allow_tf32,
         "packed": _packed(made),
         "failures": made.failures,
         "compile": {whose: one.to_dict() for whose, one in made.compiled.items()},

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay import host
 from assay.dtype import dtype as format_called
-from assay.errors import SourceError, UsageError
+from assay.errors import UsageError
+from assay.models.device import device as device_called
 from assay.models.fresh import Fresh, Refused, Tick
 from assay.models.infer.case import BASELINE, OWN, Subject
 from assay.models.infer.options import ARMS, BUDGET, Options
@@ -70,7 +70,7 @@ def plan(model: str, options: Options | None = None, tick: Tick = lambda text: N
         raise UsageError(f"the variant '{OWN}' is what --swap names", fix="--swap gelu=gelu/triton")
     if strange := sorted(set(options.alone or ()) - set(options.batches)):
         raise UsageError(f"--alone {strange[0]}: that batch size is not run", fix=f"--alone {max(options.batches)}")
-    device = _device(options.device)
+    device = device_called(options.device)
     subject = _subject(found, options, number, device)
     budget = options.effort.budget or BUDGET[device]
     # What is wrong with the names of kernels is known without looking at the model.
@@ -84,14 +84,6 @@ def plan(model: str, options: Options | None = None, tick: Tick = lambda text: N
         {int(b): why for b, why in seen["too_long"].items()},
         {int(b): [(op, text) for op, text in found] for b, found in seen["workloads"].items()},
     )  # fmt: skip
-
-
-def _device(asked: str) -> str:
-    if asked not in ("", "cuda", "cpu"):
-        raise UsageError(f"no device called '{asked}'", fix="--device cuda or cpu")
-    if asked == "cuda" and not host.runs_on_gpu():
-        raise UsageError("no CUDA device here that torch can use", fix="--device cpu")
-    return asked or ("cuda" if host.runs_on_gpu() else "cpu")
 
 
 def _subject(found: Entry, options: Options, number: str, device: str) -> Subject:
@@ -118,8 +110,8 @@ def _scouted(subject: Subject, options: Options, budget: float, own: Variant | N
         try:
             return process.ask(question, options.timeout, lambda text: tick(f"{subject.model}: {text}"))
         except Refused as problem:
-            if problem.told["type"] in (UsageError.__name__, SourceError.__name__):
-                raise UsageError(problem.what, fix=problem.fix, where=problem.where) from None
+            if mistake := problem.wrong_use:
+                raise mistake from None
             return {"cannot": str(problem)}
         except WorkerLost as lost:
             return {"cannot": f"{BASELINE}: {lost.detail}"}

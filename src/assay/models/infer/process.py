@@ -8,8 +8,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from assay.errors import AssayError, SourceError, UsageError
-from assay.models.fresh import Fresh, Refused, Tick
+from assay.errors import AssayError
+from assay.models.fresh import Fresh, Refused, Tick, last_words
 from assay.models.infer.case import OWN
 from assay.models.infer.planning import CHILD, Plan
 from assay.models.infer.variants import Variant
@@ -79,14 +79,12 @@ class Process:
                 {"do": do, **more}, self.planned.options.timeout, lambda text: self._tick(f"{model} {name}: {text}")
             )
         except Refused as problem:
-            mistaken = problem.told["type"] in (UsageError.__name__, SourceError.__name__)
-            if mistaken and name == OWN and do == "prepare":  # the user's own rules
-                raise UsageError(problem.what, fix=problem.fix, where=problem.where) from None
+            if name == OWN and do == "prepare" and (mistake := problem.wrong_use):  # the user's own rules
+                raise mistake from None
             raise Broken(problem.what, where=problem.where) from None
         except WorkerLost as lost:
-            last = lost.output.strip().splitlines()[-1:] if lost.how != "timeout" else []
             self._stop()
-            raise Broken("; ".join([lost.detail, *last])) from None
+            raise Broken(last_words(lost)) from None
 
     def end(self) -> None:
         """When all is done: what the swap took to a file is given back, and the process ended."""

@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from assay.models.infer.modules import watched
-from assay.models.infer.truth import widened
 from assay.models.registry import Entry, Inputs
 from assay.models.rounding import errors, share
+from assay.models.subject import widened
 
 Outputs = dict[tuple[str, int], torch.Tensor]
 """By path, and how often the module had run before."""
@@ -24,7 +23,7 @@ def suspect(entry: Entry, plain: nn.Module, swapped: nn.Module, inputs: Sequence
     """The path of that module; empty where every one is right by itself. Inner modules finish first, so it is the
     innermost."""
     wide = copy.deepcopy(plain).double()
-    exact = _outputs(entry, wide, [pytree.tree_map(widened, i) for i in inputs])
+    exact = _outputs(entry, wide, [widened(i) for i in inputs])
     theirs, mine = _outputs(entry, plain, inputs), _outputs(entry, swapped, inputs)
     for place, got in mine.items():
         truth, plain_got = exact.get(place), theirs.get(place)

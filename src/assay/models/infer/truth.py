@@ -11,12 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from assay.models.agreement import leaves
 from assay.models.infer.outputs import ENOUGH, judged
 from assay.models.registry import Inputs
-from assay.models.subject import Subject
+from assay.models.subject import Subject, widened
 
 Forward = Callable[[Inputs], Any]
 
@@ -32,7 +31,7 @@ class Truth:
         self.inputs = [subject.inputs(batch), *more]
         self.elements = batch * count
         wide = copy.deepcopy(subject.model).double()
-        self._exact = self.outputs(lambda i: subject.entry.forward(wide, pytree.tree_map(widened, i)))
+        self._exact = self.outputs(lambda i: subject.entry.forward(wide, widened(i)))
         self._plain = self.outputs(lambda i: subject.entry.forward(subject.model, i))
 
     def outputs(self, forward: Forward) -> list[list[torch.Tensor]]:
@@ -48,7 +47,3 @@ class Truth:
 def _joined(outputs: list[list[torch.Tensor]]) -> list[torch.Tensor]:
     """Every tensor of a model's outputs, all inputs one after the other."""
     return [torch.cat([t.unsqueeze(0) if t.dim() == 0 else t for t in same]) for same in zip(*outputs, strict=True)]
-
-
-def widened(leaf: Any) -> Any:
-    return leaf.double() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf

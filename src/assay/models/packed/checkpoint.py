@@ -11,7 +11,7 @@ from torch import nn
 
 from assay.errors import UsageError
 from assay.models import checkpoint
-from assay.models.checkpoint import Checkpoint
+from assay.models.checkpoint import PACKED, Checkpoint
 from assay.models.packed.format import Packed, find
 from assay.models.packed.linear import PackedLinear
 from assay.models.swap.rules import choose
@@ -19,7 +19,7 @@ from assay.models.swap.rules import choose
 if TYPE_CHECKING:
     from assay.models.swap.rules import Value
 
-_PACKED, _SAME = "packed", "same"
+_SAME = "same"
 Facts = Mapping[str, Any]
 
 
@@ -46,7 +46,7 @@ def save(model: nn.Module, path: str | Path) -> str:
             tensors[name] = tensor
         else:
             same[name] = first[key]
-    return checkpoint.write(Path(path), Checkpoint(tensors, {_PACKED: layers, _SAME: same}))
+    return checkpoint.write(Path(path), Checkpoint(tensors, {PACKED: layers, _SAME: same}))
 
 
 def load(model: nn.Module, path: str | Path, kernel: Value = "mx_linear") -> list[str]:
@@ -55,11 +55,11 @@ def load(model: nn.Module, path: str | Path, kernel: Value = "mx_linear") -> lis
     All of it or, with an error that says why, none."""
     path = Path(path)
     kept = checkpoint.read(path)
-    if _PACKED not in kept.facts:
+    if PACKED not in kept.facts:
         raise UsageError(f"{path} holds no packed weights", fix="load it with assay.models.weights.load")
     found = dict(kept.tensors)
     found |= {name: found[other] for name, other in kept.facts[_SAME].items()}
-    layers: Facts = kept.facts[_PACKED]
+    layers: Facts = kept.facts[PACKED]
     built = _built(model, path, layers, found, kernel)
     _verify(model, path, layers, found)
     for module, packed in built.items():
@@ -107,18 +107,12 @@ def _built(
 
 def _verify(model: nn.Module, path: Path, layers: Facts, found: Mapping[str, torch.Tensor]) -> None:
     """Names and shapes are compared before the first is copied."""
-    wanted: dict[str, torch.Size | None] = {name: t.shape for name, t in model.state_dict().items()}
+    wanted = {name: t.shape for name, t in model.state_dict().items()}
     for name, told in layers.items():
         wanted.pop(f"{name}.weight", None)
         rows, cols = told["shape"]
         extents = find(told["format"]).extents(rows, cols)
         wanted |= {f"{name}.{part}": torch.Size(e) for part, e in zip(Packed._fields, extents, strict=True)}
-    missing = [n for n in wanted if n not in found]
-    beyond = [n for n in found if n not in wanted]
-    shaped = [n for n in found if n in wanted and found[n].shape != wanted[n]]
-    for names, what in ((missing, "lacks"), (beyond, "has, beyond the model,"), (shaped, "has other shapes for")):
-        if names:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            raise UsageError(f"{path} {what} {', '.join(names[:3])}{more}", fix="build the same model")
+    checkpoint.compare(path, found, wanted, fix="build the same model")
     if any(t.is_meta for t in model.state_dict().values()):
         raise UsageError("the model is on the device meta: there is no memory to load into", fix="build it on a device")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.models.attention import memory
+from assay.models import memory
 from assay.models.packed.account import Account, size
 from assay.models.score import placed
 

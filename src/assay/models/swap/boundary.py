@@ -12,12 +12,13 @@ import torch
 from assay import inputs
 from assay.backends import backend
 from assay.dtype import dtype
+from assay.models.clock import WaitedClock
 from assay.models.swap.call import Call
 from assay.models.swap.operator import Operator, operator
 from assay.models.swap.report import Entry
 from assay.models.swap.rules import choose
 from assay.models.swap.substitute import Substitute
-from assay.models.turns import Arm, Clock, WaitedClock, in_turn
+from assay.models.turns import Arm, Clock, in_turn
 from assay.worker import load
 from assay.worker.stopwatch import HostClock
 from assay.workload import parse

@@ -12,6 +12,7 @@ from typing import Any
 from assay import host, provenance
 from assay.errors import UsageError
 from assay.models.data.digits import DATASETS, dataset
+from assay.models.device import device as device_called
 from assay.models.registry import Entry, entry
 from assay.models.train.fit import Settings
 
@@ -116,7 +117,7 @@ def plan(model: str, options: Options) -> Plan:
             raise UsageError(f"{name}: {getattr(options, name)}", fix=f"{least} or more")
     if not 0 < options.lr < math.inf:
         raise UsageError(f"a learning rate of {options.lr}", fix="--lr 0.003")
-    device = _device(options.device)
+    device = device_called(options.device)
     usual = found.weights_file(**chosen)
     # Other verbs look in the usual place: only weights of a whole run on the model's own data may go there.
     unusual = [
@@ -127,11 +128,3 @@ def plan(model: str, options: Options) -> Plan:
     weights = options.weights or usual.with_stem(stem)
     kept = options.checkpoint or host.data_folder() / "checkpoints" / f"{stem}-seed{options.seed}.safetensors"
     return Plan(found, options, data, device, kept, weights)
-
-
-def _device(asked: str) -> str:
-    if asked not in ("", "cuda", "cpu"):
-        raise UsageError(f"no device called '{asked}'", fix="cuda or cpu")
-    if asked == "cuda" and not host.runs_on_gpu():
-        raise UsageError("no CUDA device here that torch can use", fix="--device cpu")
-    return asked or ("cuda" if host.runs_on_gpu() else "cpu")

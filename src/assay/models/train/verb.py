@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from assay.models import checkpoint
 from assay.models.checkpoint import Checkpoint
 from assay.models.data.asset import Tell, silent
 from assay.models.data.digits import Digits, load
-from assay.models.registry import Entry, seeded
+from assay.models.registry import seeded
 from assay.models.score import Score, accuracy
 from assay.models.train.fit import Diverged, Fit
 from assay.models.train.planning import VALIDATION, Options, Plan, plan
@@ -207,14 +206,6 @@ def _record(planned: Plan, evidence: dict[str, Any], seconds: float) -> Record:
         reason += "" if found >= target else f"; asked for {target:.2%}"
     return Record(
         "model", planned.entry.name, planned.workload, status, reason, planned.options.run,
-        evidence=evidence, replay=planned.replay, source=_source(planned.entry),
+        evidence=evidence, replay=planned.replay, source=provenance.source_of(planned.entry.file),
         provenance=provenance.provenance(planned.options.seed, device=planned.device), seconds=seconds,
     )  # fmt: skip
-
-
-def _source(found: Entry) -> dict[str, Any]:
-    module = found.module or found.name.rpartition(":")[0]
-    if module.endswith(".py"):
-        return provenance.source_of(Path(module).resolve())
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return provenance.source_of(Path(file) if file else None)

@@ -1,4 +1,5 @@
-"""Inside the process: what dynamo and inductor counted, and where and why a graph was broken."""
+"""Inside a process that compiles: what dynamo and inductor counted, where and why a graph was broken, and no quiet
+return to eager."""
 
 from __future__ import annotations
 
@@ -10,6 +11,17 @@ from assay.provenance import shown
 
 _SHORTEST = 1e-3
 """Seconds. Phases of compiling shorter than this are left out."""
+
+
+def strict(limit: int = 0) -> None:
+    """Whatever torch.compile would run eagerly with no more than a warning is an error from now on. `limit`: times one
+    function may be compiled; 0: as torch has it."""
+    import torch._dynamo.config as config
+
+    config.fail_on_recompile_limit_hit = True
+    config.suppress_errors = False
+    if limit:
+        config.recompile_limit = limit
 
 
 def counts() -> dict[str, Any]:

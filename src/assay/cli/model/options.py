@@ -1,0 +1,29 @@
+"""Options that several studies take, in the same words, and how `--swap` is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Activation = Annotated[str, typer.Option("--activation", help="gelu, relu or silu, where the model has a choice.")]
+Backend = Annotated[str, typer.Option("--backend", help="Of torch.compile: inductor, aot_eager or eager.")]
+Device = Annotated[str, typer.Option("--device", help="cuda or cpu; default: the GPU where there is one.")]
+DType = Annotated[str, typer.Option("--dtype", help="fp32, bf16 or fp16.")]
+Png = Annotated[Path | None, typer.Option("--png", help="The same as a picture (.png or .svg).")]
+Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; 0: as torch chooses.")]
+
+
+def rules(texts: Iterable[str]) -> dict[str, str]:
+    """`gelu=gelu/triton` as a rule of `assay.swap`."""
+    from assay.errors import UsageError
+
+    found = {}
+    for text in texts:
+        name, equals, kernel = text.partition("=")
+        if not (name and equals and kernel):
+            raise UsageError(f"--swap {text}: not op=kernel", fix="e.g. --swap gelu=gelu/triton")
+        found[name.strip()] = kernel.strip()
+    return found

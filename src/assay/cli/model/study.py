@@ -1,0 +1,80 @@
+"""A study run to its end: a bar while it runs, then its document, its charts, its tables and the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from assay.cli import check as checking
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.models.fresh import Tick
+    from assay.record import Record
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What a user wants to have of the records."""
+
+    json: bool
+    out: Path | None
+    charts: tuple[Path | None, ...]
+    strict: bool
+
+    def check(self) -> None:
+        """Before the hours that a study may take: can the charts be written?"""
+        from assay.report.single import check
+
+        check(*self.charts)
+
+
+def finish(
+    study: str,
+    start: Callable[[Tick], Iterator[Record]],
+    total: int,
+    ending: Ending,
+    *,
+    run: str,
+    show: Callable[[list[Record], Any], None],
+    title: str = "",
+    figure: str = "",
+) -> NoReturn:
+    """`start` is given what to call with each step. The bar's `title` and the report's `figure` are called as the study
+    is unless told otherwise."""
+    about: dict[str, Any] = {"verb": "model", "study": study, "run": run}
+    out = ending.out
+    done: list[Record] = []
+
+    def save(kept: list[Record]) -> None:
+        if out:
+            screen.write_document(kept, out, **about, interrupted=True)
+
+    with screen.progress(total, title or study, ending.json) as tick:
+        records, interrupted = screen.drain(start(lambda text: tick(text, len(done))), done, None, save)
+    if out:
+        screen.write_document(records, out, **about, interrupted=interrupted)
+    pictures = draw(figure or study, records, *ending.charts)
+    if ending.json:
+        screen.write_document(records, **about, interrupted=interrupted)
+    else:
+        show(records, screen.console())
+        checking.report(records, interrupted, out)
+        for file in pictures:
+            screen.console().print(f"chart: {file}", soft_wrap=True)
+    sys.exit(screen.exit_code(records, ending.strict, interrupted))
+
+
+def draw(name: str, records: list[Record], *files: Path | None) -> list[Path]:
+    """The report's figure of that name into each file."""
+    wanted = [file for file in files if file]
+    if not wanted:
+        return []
+    from assay.report.charts import FIGURES
+    from assay.report.single import save
+
+    figure = next(f for f in FIGURES if f.name == name)
+    return [written for file in wanted for written in save(figure, records, file)]
