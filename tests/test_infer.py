@@ -24,7 +24,7 @@ from assay.cli.model.infer_tables import change, gain, show
 from assay.cli.model.study import draw
 from assay.errors import UsageError
 from assay.models.fresh import Refused
-from assay.models.infer import Effort, Options, Trained, child, infer, plan, planning, process, profiled, run
+from assay.models.infer import Effort, Options, Trained, child, infer, plan, planning, process, profiled, run, suspect
 from assay.models.infer.alone import Alone, Times
 from assay.models.infer.attribution import MODULE, Span, Work, attribute, outermost
 from assay.models.infer.calls import calls
@@ -294,6 +294,13 @@ def test_a_wrong_kernel_is_a_failure_that_names_the_module(mine):
 
 
 @pytest.mark.usefixtures("here")
+def test_looking_for_the_wrong_module_keeps_rows_of_every_output_not_all_of_it():
+    wide = torch.arange(4096.0 * 1024).reshape(4096, 1024)
+    kept = suspect._some(wide)
+    assert kept.shape[1] == 1024 and kept.numel() <= suspect._MOST and kept[-1, 0] > 0.9 * wide[-1, 0]
+    assert torch.equal(suspect._some(wide[:64]), wide[:64])
+
+
 def test_packed_weights_are_told_by_their_bytes_and_their_noise_and_are_not_called_wrong(mine):
     record = by(quick(f"{mine / 'model.py'}:tiny", batches=(8,), swap={"linear": "mx_linear"}), variant="swap")
     assert record.status == "pass", record.reason

@@ -93,7 +93,7 @@ class PackedLinear(nn.Module):
         rows = x.reshape(-1, self.in_features).contiguous()
         if self.tally is not None and not torch.compiler.is_compiling():
             self.tally.copied += rows.data_ptr() != x.data_ptr()
-        made: torch.Tensor = self._operator.call(rows, self.elements, self.scales, bias, BLOCK)
+        made: torch.Tensor = self._operator.unrecorded(rows, self.elements, self.scales, bias, BLOCK)
         return made.view(*x.shape[:-1], self.out_features)
 
     def unpacked(self, dtype: torch.dtype) -> torch.Tensor:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.autograd import profiler
 
 from assay import library
 from assay.backends import Backend, backend
@@ -48,6 +49,13 @@ class Operator:
     @property
     def name(self) -> str:
         return str(self.call.name())
+
+    def unrecorded(self, *arguments: Any) -> Any:
+        """A call that needs no gradient: the dispatcher would only cost time, unless a profiler, a compiler or a
+        dispatch mode wants to see the operator."""
+        if torch.compiler.is_compiling() or profiler._is_profiler_enabled or torch._C._len_torch_dispatch_stack() > 0:
+            return self.call(*arguments)
+        return self.run(*arguments)
 
 
 def operator(kernel: Kernel, op: Op, also: Sequence[str] = ()) -> Operator:

@@ -41,7 +41,7 @@ class Substitute:
     def __init__(self, plain: Operator, entry: Entry, own_autocast: bool = False) -> None:
         """`own_autocast`: the original is a formula of several PyTorch functions, each autocast by itself."""
         self.op, self.entry, self.tally = plain.op, entry, entry.tally
-        self._plain, self._call = plain, plain.call
+        self._plain = plain
         trained = for_training(plain)
         self._saving = None if trained is plain else trained.call
         """For calls that need a gradient."""
@@ -98,10 +98,10 @@ class Substitute:
         recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in lowered)
         if recorded and self._saving is not None:
             out: torch.Tensor = self._saving(*lowered, *call.attributes)[0]
-        elif recorded or torch.compiler.is_compiling() or _watched():
-            out = self._call(*lowered, *call.attributes)
-        else:  # the dispatcher would only cost time
-            out = self._plain.run(*lowered, *call.attributes)
+        elif recorded:
+            out = self._plain.call(*lowered, *call.attributes)
+        else:
+            out = self._plain.unrecorded(*lowered, *call.attributes)
         return out
 
     def _decide(self, call: Call) -> Decision:
@@ -159,11 +159,6 @@ def _cast(call: Call, number: torch.dtype) -> Call:
 def _autocast(tensor: torch.Tensor) -> torch.dtype | None:
     device = tensor.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-
-
-def _watched() -> bool:
-    """Does a profiler or a dispatch mode want to see operators?"""
-    return profiler._is_profiler_enabled or torch._C._len_torch_dispatch_stack() > 0
 
 
 def transformed() -> str:
