@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from assay import library, provenance
 from assay.models.infer.joined import alike
 from assay.record import Record, read
-from assay.report.charts import Figure, attention, compile, infer
+from assay.report.charts import Figure, attention, compile, infer, train
 from assay.report.rows import device, parts
 from assay.report.single import save
 from assay.report.units import NOTHING, share, si, times
@@ -32,6 +32,7 @@ CHARTS = {
     "infer": Figure("infer", infer.TITLE, infer.CAPTION, infer.draw),
     "compile": Figure("compile", compile.TITLE, compile.CAPTION, compile.draw),
     "attention": Figure("attention", attention.TITLE, attention.CAPTION, attention.draw),
+    "train": Figure("training", train.TITLE, train.CAPTION, train.draw),
 }
 
 
@@ -48,6 +49,7 @@ def render(results: Path = ROOT / "results", draw: bool = False) -> str:
     sections = []
     for folder in sorted(p for p in results.glob("*/models") if p.is_dir()):
         documents = {file.stem: read(file) for file in sorted(folder.glob("*.json"))}
+        _remember(r for found in documents.values() for r in found)
         if records := [r for found in documents.values() for r in found]:
             sections.append(_made_with(records[0]))
         for name, found in documents.items():
@@ -56,6 +58,18 @@ def render(results: Path = ROOT / "results", draw: bool = False) -> str:
                     figure = _picture(study, mine, f"{folder.parent.name}-{name}", draw)
                     sections.append("\n".join([f"## {title}: {name}\n", *figure, *table(mine)]))
     return HEAD + ("\n" + "\n".join(sections) if sections else NONE)
+
+
+_epochs: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+"""Model and kernels → seconds of an epoch, as the trainings beside the other records have it."""
+
+
+def _remember(records: Iterable[Record]) -> None:
+    _epochs.clear()
+    for record in records:
+        if _study(record) == "train" and "seconds_per_epoch" in record.evidence:
+            kernels = tuple(sorted(record.evidence["config"]["swap"].items()))
+            _epochs[record.kernel, kernels] = record.evidence["seconds_per_epoch"]
 
 
 def _made_with(record: Record) -> str:
@@ -70,7 +84,7 @@ def _study(record: Record) -> str:
 
 def _picture(study: str, records: Sequence[Record], name: str, draw: bool) -> list[str]:
     """The chart, one picture for each case, and how to read it. Without `draw`, as it was drawn before."""
-    if study not in CHARTS:
+    if study not in CHARTS or (study == "train" and not any("envelope" in r.evidence for r in records)):
         return []
     figure, path = CHARTS[study], PICTURES / f"{name}.svg"
     files = save(figure, records, path) if draw else _drawn(path)
@@ -128,6 +142,7 @@ def _variant(record: Record) -> list[str]:
     e = record.evidence
     whose, promised = "variant" if e["rules"] else "torch", e.get("predicted", {})
     accuracy = (e.get("score") or {}).get("value")
+    epoch = e["training"].get("seconds_per_epoch") or _epochs.get((record.kernel, tuple(sorted(e["rules"].items()))))
     return [
         e["variant"] + ("†" if stale(record) else "") + (" **fail**" if str(record.status) == "fail" else ""),
         e["arm"],
@@ -142,7 +157,7 @@ def _variant(record: Record) -> list[str]:
         si(e["model_bytes"][whose], "B", 3),
         share(e["outputs"]["share"]),
         share(accuracy, 2) if accuracy is not None else "",
-        si(e["training"].get("seconds_per_epoch"), "s", 3) if "seconds_per_epoch" in e["training"] else "",
+        si(epoch, "s", 3) if epoch else "",
     ]
 
 
@@ -247,18 +262,35 @@ def _attention(records: Sequence[Record]) -> list[str]:
 
 
 def _trained(records: Sequence[Record]) -> list[str]:
+    """A run that was held against PyTorch's seeds says how far it leaves their envelope; so does PyTorch's own second
+    run of the first seed, by which that is to be judged."""
     rows = []
+    seen: set[str] = set()
+    envelope = next((r.evidence["envelope"] for r in records if "envelope" in r.evidence), None)
     for record in (r for r in records if "test" in r.evidence):
         e = record.evidence
         swap = ", ".join(f"{k}={v}" for k, v in e["config"]["swap"].items()) or "torch"
-        data = e["data"]["name"]
+        spans = not e["config"]["swap"] and record.workload not in seen  # one of those that span the envelope
+        again = not e["config"]["swap"] and record.workload in seen
+        seen.add(record.workload)
+        took = si(e["seconds_per_epoch"], "s", 3) if "seconds_per_epoch" in e else ""
         rows.append(
             [
-                record.kernel, re.sub(r"\|", "", swap), data, str(len(e["epochs"])), share(e["test"]["value"], 2),
-                si(e["seconds_per_epoch"], "s", 3), si(e["peak_memory"]["bytes"], "B", 3),
+                record.kernel, re.sub(r"\|", "", swap) + (", again" if again else ""), str(e["config"]["seed"]),
+                e["data"]["name"], str(len(e["epochs"])), share(e["test"]["value"], 2),
+                "" if spans or envelope is None else _outside(e["curve"], envelope),
+                took, si(e["peak_memory"]["bytes"], "B", 3),
             ]
         )  # fmt: skip
-    return _table("model|kernels|data|:epochs|:test accuracy|:one epoch|:memory", rows)
+    heads = "model|kernels|:seed|data|:epochs|:test accuracy|:leaves the band by|:one epoch|:memory"
+    return _table(heads, rows)
+
+
+def _outside(curve: Sequence[Sequence[float]], envelope: dict) -> str:
+    """At most, in units of loss, and at how many of its points."""
+    low, high = envelope["low"], envelope["high"]
+    off = [max(a - loss, loss - b, 0.0) for a, (_, loss), b in zip(low, curve, high, strict=True)]
+    return f"{max(off):.4f} ({sum(o > 0 for o in off)} of {len(off)} points)"
 
 
 STUDIES: tuple[tuple[str, str, Callable[[Sequence[Record]], list[str]]], ...] = (

@@ -49,7 +49,13 @@ def render() -> str:
     for folder in sorted((ROOT / "results").iterdir()):
         check, selftest = (json.loads((folder / f"{n}.json").read_text())["records"] for n in ("check", "selftest"))
         parts += [_device(check), _checked(check)]
-        for name, draw in (("machine", _machine), ("bench", _timed), ("ncu", _two_tools), ("compare", _compared)):
+        for name, draw in (
+            ("machine", _machine),
+            ("bench", _timed),
+            ("mx", _packed),
+            ("ncu", _two_tools),
+            ("compare", _compared),
+        ):
             if (folder / f"{name}.json").exists():
                 parts.append(draw(json.loads((folder / f"{name}.json").read_text())))
         parts.append(_caught(selftest))
@@ -131,6 +137,24 @@ def _machine(document: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _packed(document: dict) -> str:
+    """MXINT8: what the packed form costs and saves beside a copy of the same bytes; whose bytes are packed."""
+    lines = [
+        "### bench: packed in MXINT8\n",
+        "| kernel | workload | cold | 95 % | GB/s | of a copy |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for record in (r for r in document["records"] if r["median"]):
+        e, median, (low, high) = record["evidence"], record["median"], record["interval"]
+        ours = any(k.name == record["kernel"] for k in library.kernels())
+        name = record["kernel"] + ("†" if ours and _stale(record) else "")
+        lines.append(
+            f"| {name} | {record['workload']} | {si(median, 's')} | ±{(high - low) / 2 / median:.1%} | {e['gbps']:.0f} "
+            f"| {e['share_of_copy']:.1%} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def _timed(document: dict) -> str:
     """Kernel × workload: the cold time and what it is a share of."""
     lines = [
@@ -206,6 +230,10 @@ def _caught(records: list[dict]) -> str:
             f"| {r['kernel']} | {e.get('entry', '')} | {e.get('caught_by') or r['status']} | {e.get('twin') or ''} |"
         )
     return "\n".join(lines) + "\n"
+
+
+SECTIONS = {"machine": _machine, "bench": _timed, "mx": _packed, "ncu": _two_tools, "compare": _compared}
+"""File → how it is shown, in the page's order."""
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def run(seed: int, swap: dict[str, str], settings: dict[str, int], alone: bool) 
     with tempfile.TemporaryDirectory() as name:
         where = {"checkpoint": Path(name, "checkpoint.safetensors"), "weights": Path(name, "weights.safetensors")}
         (record,) = train(MODEL, Options(seed=seed, swap=swap, **settings, **where))  # type: ignore[arg-type]
-    kept = {k: v for k, v in record.evidence.items() if alone or k not in TIMES}
+    kept = {k: v for k, v in record.evidence.items() if k != "weights" and (alone or k not in TIMES)}
     return replace(record, evidence=kept)
 
 
@@ -67,8 +67,8 @@ def judged(record: Record, plain: list[Record], again: Record) -> Record:
         "seeds": len(plain), "low": low, "high": high, "outside": outside, "same_seed_apart": apart,
         "accuracies": accuracies, "below_best": lost, "close": CLOSE,
     }  # fmt: skip
-    where = "inside" if inside else f"up to {outside:.3g} outside"
-    reason = f"{record.reason}; its losses lie {where} the envelope of {len(plain)} PyTorch seeds"
+    where = f"{outside:.2g} at most outside the envelope of {len(plain)} PyTorch seeds" if outside > 0 else "inside"
+    reason = f"{record.reason}; its losses lie {where}, two runs of one seed {apart:.2g} apart"
     status = Status.PASS if inside and close else Status.FAIL
     return replace(record, status=status, reason=reason, evidence=record.evidence | {"envelope": envelope})
 

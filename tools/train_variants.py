@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from assay import host
@@ -24,10 +26,9 @@ WARM = 512
 """Images of the epoch that compiles."""
 
 
-def trainings(model: str, images: int, folder: Path) -> list[Record]:
+def trainings(model: str, images: int, folder: Path) -> Iterator[Record]:
     device = "cuda" if host.runs_on_gpu() else "cpu"
     files = {"checkpoint": folder / "checkpoint.safetensors", "weights": folder / "weights.safetensors"}
-    found: list[Record] = []
     for variant in plan(model, Inference(device=device, batches=(1,))).variants:
         if variant.cannot or variant.interpreted:
             print(f"{model:14} {variant.name:16} left out: {variant.cannot or 'interpreted'}", flush=True)
@@ -41,8 +42,7 @@ def trainings(model: str, images: int, folder: Path) -> list[Record]:
             continue
         took = record.evidence.get("seconds_per_epoch")
         print(f"{model:14} {variant.name:16} {record.status}  {took or 0:.3f} s  {record.reason}", flush=True)
-        found.append(record)
-    return found
+        yield replace(record, evidence={k: v for k, v in record.evidence.items() if k != "weights"})
 
 
 def main() -> None:
@@ -51,13 +51,15 @@ def main() -> None:
     parser.add_argument("models", nargs="+")
     parser.add_argument("--images", type=int, default=0)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        records = [r for model in asked.models for r in trainings(model, asked.images, Path(folder))]
-    with open_store() as store:
-        for record in records:
-            store.add(record)
     asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps(document(records, verb="model"), indent=1, default=str) + "\n")
+    records: list[Record] = []
+    with tempfile.TemporaryDirectory() as folder, open_store() as store:
+        for model in asked.models:
+            for record in trainings(model, asked.images, Path(folder)):
+                store.add(record)
+                records.append(record)
+                # After each: who interrupts it keeps what was done.
+                asked.out.write_text(json.dumps(document(records, verb="model"), indent=1, default=str) + "\n")
 
 
 if __name__ == "__main__":

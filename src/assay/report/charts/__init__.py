@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.record import Record
-from assay.report.charts import attention, compile, copy, heatmap, infer, roofline, runtime, samples, scaling, verdicts
+from assay.report.charts import (
+    attention,
+    compile,
+    copy,
+    heatmap,
+    infer,
+    roofline,
+    runtime,
+    samples,
+    scaling,
+    train,
+    verdicts,
+)
 from assay.report.charts.parts import Chart
 
 
@@ -48,6 +60,7 @@ FIGURES = (
     Figure("samples", "Every sample", "All timed samples, one line of points per round: what the interval must cover "
            "is the offset between rounds, not only the jitter inside one.", samples.draw),
     Figure("models", infer.TITLE, infer.CAPTION, infer.draw),
+    Figure("training", train.TITLE, train.CAPTION, train.draw),
     Figure("compile", compile.TITLE, compile.CAPTION, compile.draw),
     Figure("attention", attention.TITLE, attention.CAPTION, attention.draw),
 )  # fmt: skip

@@ -1,0 +1,66 @@
+"""The packed kernels beside copies of the same bytes, and the packed linear layer beside the plain one.
+
+    python tools/mx_speed.py results/h200/mx.json [--rounds 10] [--budget 1]
+
+The plain one is an op of this file: what PyTorch (on a GPU: cuBLAS) does with a matrix of the same shape that was never
+packed. Its time and that of the packed layer stand in one document, taken minutes apart at most."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+
+from assay import Axis, Tensor, kernel, op
+from assay.bench.verb import Options, plan, run
+from assay.record import Record, document
+
+MATRIX, ROWS = "n=16384,k=8192", "rows=16384,cols=8192"
+WANTED = {
+    f"m=1,{MATRIX},dtype=bf16": ("mx_linear/triton", "mx_linear/cuda"),
+    f"m=8,{MATRIX},dtype=bf16": ("mx_linear/triton", "mx_linear/cuda"),
+    "m=128,n=1536,k=384,dtype=fp32": ("mx_linear/triton", "mx_linear/cuda"),
+    "m=16384,n=1536,k=384,dtype=fp32": ("mx_linear/triton", "mx_linear/cuda"),
+    f"{ROWS},dtype=bf16": ("mx_dequantize/triton", "mx_dequantize/cuda", "mx_quantize/triton", "mx_quantize/cuda"),
+    f"{ROWS},dtype=fp32": ("mx_dequantize/triton", "mx_dequantize/cuda", "mx_quantize/triton", "mx_quantize/cuda"),
+}
+
+
+@op(
+    axes={"m": Axis(typical=1), "n": Axis(typical=16384), "k": Axis(typical=8192)},
+    inputs={"x": Tensor("m", "k", range=(-16, 16)), "weight": Tensor("n", "k", range=(-1, 1))},
+    outputs={"out": Tensor("m", "n")},
+    operations=lambda w: 2 * w.m * w.n * w.k,
+    magnitude=lambda x, weight: x.abs() @ weight.abs().T,
+    terms=lambda w: w.k,
+)
+def plain_linear(x, weight):
+    return x @ weight.T
+
+
+@kernel("plain_linear")
+def plain(x, weight, *, out):
+    torch.mm(x, weight.t(), out=out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--budget", type=float, default=1.0)
+    asked = parser.parse_args()
+    found: list[Record] = []
+    for workload, kernels in WANTED.items():
+        options = Options(workload=workload, rounds=asked.rounds, budget=asked.budget)
+        for what in (*kernels, *([Path(__file__)] if workload.startswith("m=") else [])):
+            for record in run(plan([what], options), options):
+                found.append(record)
+                took = f"{record.median * 1e6:8.2f} µs" if record.median else record.reason
+                print(f"{record.kernel:22} {record.workload:44} {took}", flush=True)
+    asked.out.write_text(json.dumps(document(found, verb="bench"), indent=1, default=str) + "\n")
+
+
+if __name__ == "__main__":
+    main()
