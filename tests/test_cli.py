@@ -1,5 +1,6 @@
 """The command line: one document on stdout, exit codes, Ctrl-C keeps what was done."""
 
+import io
 import json
 import os
 import signal
@@ -9,8 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Table
 
 from assay import host, library
+from assay.cli.fitted import fitted
 from assay.kernel import BACKENDS
 
 ROOT = Path(__file__).parents[1]
@@ -117,3 +123,23 @@ def test_ctrl_c_keeps_what_was_done(tmp_path):
 def test_every_verb_explains_itself(verb, assay):
     done = assay(verb, "--help")
     assert done.returncode == 0 and "--json" in done.stdout
+
+
+@given(
+    st.lists(st.lists(st.text("abc µ×", min_size=1, max_size=12), min_size=3, max_size=3), min_size=3, max_size=9),
+    st.integers(30, 120),
+)
+def test_a_table_wider_than_the_terminal_is_several_with_every_column_once_and_nothing_cut(columns, width):
+    table = Table(box=None, pad_edge=False, collapse_padding=True, title="title")
+    for number, cells in enumerate(columns):
+        table.add_column(f"head{number}", no_wrap=True)
+        assert len(cells) == 3
+    for row in zip(*columns, strict=True):
+        table.add_row(*row)
+    shown = fitted(table, width, keep=2)
+    heads = [[c.header for c in one.columns] for one in shown]
+    assert all(h[:2] == ["head0", "head1"] for h in heads)
+    assert [name for h in heads for name in h[2:]] == [f"head{n}" for n in range(2, len(columns))]
+    text = io.StringIO()
+    Console(file=text, width=max(width, 40)).print(*shown)
+    assert "…" not in text.getvalue() and text.getvalue().count("title") == 1

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from assay.cli.fitted import fitted
 from assay.cli.screen import MARKS
 from assay.report.units import count, si
 
@@ -28,13 +29,15 @@ def show(records: Sequence[Record], terminal: Any) -> None:
         if timed:
             batch = shown_batch(timed)
             mine = [r for r in timed if r.evidence["batch"] == batch]
-            terminal.print(_variants(f"{model}  {number}, batch {batch}  ({_where(mine[0])})", mine))
+            title = f"{model}  {number}, batch {batch}  ({_where(mine[0])})"
+            terminal.print(*fitted(_variants(title, mine), terminal.width, keep=2))
             for line in _notes(mine):
                 terminal.print(line, style="dim", markup=False)
             if len({r.evidence["batch"] for r in timed}) > 1:
-                terminal.print(_over_batches(f"{model}  {number}, latency by batch", timed))
+                table = _over_batches(f"{model}  {number}, latency by batch", timed)
+                terminal.print(*fitted(table, terminal.width, keep=2))
             for record in (r for r in mine if r.evidence.get("sites")):
-                terminal.print(_sites(record))
+                terminal.print(*fitted(_sites(record), terminal.width, keep=1))
                 for line in _beside(record):
                     terminal.print(line, style="dim", markup=False)
         for line in left_out(group):
@@ -42,9 +45,10 @@ def show(records: Sequence[Record], terminal: Any) -> None:
 
 
 def shown_batch(timed: Sequence[Record]) -> int:
-    """The largest batch at which kernels were timed alone, too; else the largest."""
+    """The largest batch at which kernels were timed alone, too; else the largest that most variants were run at."""
     both = [r for r in timed if "cold" in r.evidence.get("predicted", {})]
-    return int(max(r.evidence["batch"] for r in both or timed))
+    ran = Counter(r.evidence["batch"] for r in both or timed)
+    return int(max(batch for batch, count in ran.items() if count == max(ran.values())))
 
 
 def _where(record: Record) -> str:

@@ -30,6 +30,9 @@ FUSIONS = {"layernorm+gelu": "ln_gelu"}
 BEST = {"cuda": ("cuda", "triton", "cupy", "numba", "torch"), "cpu": ("njit", "torch")}
 """The order in which an op's name finds its kernel: hand-written before PyTorch's own, the lower language first. It is
 no measurement; a kernel known to be faster is named by its address. inductor is never found: it takes seconds."""
+AHEAD = {"mx_linear": "triton"}
+"""Op → the language that comes before those, by measurement: on an H200, from some thirty rows of x on, CUDA's kernel
+has too few tiles for the whole GPU."""
 _GLOB = frozenset("*?[")
 
 
@@ -161,7 +164,7 @@ def choose(value: Value, op: str, device: str, key: str) -> Choice | None:
 
 
 def _best(op: str, device: str, key: str) -> Choice:
-    for language in BEST.get(device, ("torch",)):
+    for language in sorted(BEST.get(device, ("torch",)), key=lambda name: name != AHEAD.get(op)):
         for kernel in library.kernels():
             if kernel.address == Address(op, language) and not _unusable(kernel):
                 return kernel, library.ops()[op]
