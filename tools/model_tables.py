@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from assay import library, provenance
+from assay.cli.model.infer_tables import shown_batch
 from assay.models.infer.joined import alike
 from assay.record import Record, read
 from assay.report.charts import Figure, attention, compile, infer, train
@@ -52,8 +53,9 @@ def render(results: Path = ROOT / "results", draw: bool = False) -> str:
         _remember(r for found in documents.values() for r in found)
         if records := [r for found in documents.values() for r in found]:
             sections.append(_made_with(records[0]))
-        for name, found in documents.items():
-            for study, title, table in STUDIES:
+        sections += _fastest([r for found in documents.values() for r in found if _study(r) == "infer" and r.median])
+        for study, title, table in STUDIES:
+            for name, found in documents.items():
                 if mine := [r for r in found if _study(r) == study]:
                     figure = _picture(study, mine, f"{folder.parent.name}-{name}", draw)
                     sections.append("\n".join([f"## {title}: {name}\n", *figure, *table(mine)]))
@@ -124,12 +126,48 @@ def _infer(records: Sequence[Record]) -> list[str]:
             f"{si(told['model_bytes']['torch'], 'B', 3)}, {told['weights']['from']} weights. "
             "† marks a variant with a kernel that has changed since.\n"
         )
-        for batch in sorted({r.evidence["batch"] for r in group if "cold" in r.evidence.get("predicted", {})}):
+        shown = {r.evidence["batch"] for r in group if "cold" in r.evidence.get("predicted", {})}
+        for batch in sorted(shown or {shown_batch(group)}):
             mine = [r for r in group if r.evidence["batch"] == batch]
-            lines += [f"### {model}, {number}, batch {batch}\n", *_variants(mine), *_sites(mine)]
+            lines += [f"### {model}, {number}, batch {batch}\n", *_variants(mine), *_sites(mine), *_saved(mine)]
         lines += [f"### {model}, {number}, every batch\n", *_batches(group)]
     left = {f"{r.evidence['variant']}: {r.reason}": None for r in records if not r.median and not r.evidence["arm"]}
     return lines + [f"- {text}" for text in left] + ([""] if left else [])
+
+
+def _fastest(timed: Sequence[Record]) -> list[str]:
+    """The first question: which variant is it, at each batch, and is it worth it?"""
+    if not timed:
+        return []
+    batches = sorted({r.evidence["batch"] for r in timed})
+    rows = []
+    for model, number in dict.fromkeys((r.kernel, r.evidence["dtype"]) for r in timed):
+        for arm in dict.fromkeys(r.evidence["arm"] for r in timed):
+            cells = []
+            for batch in batches:
+                here = {"dtype": number, "arm": arm, "batch": batch}
+                mine = [r for r in timed if r.kernel == model and here.items() <= r.evidence.items()]
+                best = max(mine, key=lambda r: r.evidence.get("speedup", {"median": 1.0})["median"], default=None)
+                cells.append(_winner(best) if best else NOTHING)
+            rows.append([model, number, arm, *cells])
+    text = (
+        "The fastest variant at each batch size, and its gain over torch in the same arm; bold: beyond doubt; "
+        "‡: weights packed to eight bits, so its outputs are not quite the same.\n"
+    )
+    heads = "model|dtype|arm|" + "|".join(map(str, batches))
+    return ["\n".join(["## The fastest\n", text, *_table(heads, rows)])]
+
+
+def _winner(record: Record) -> str:
+    faster = record.evidence.get("speedup")
+    if not faster or faster["median"] <= 1:
+        return "torch"
+    name = ", ".join(record.evidence["rules"].values()) if record.evidence["variant"] == "swap" else ""
+    text = f"{name or record.evidence['variant']}{'‡' * bool(record.evidence.get('packed'))} {times(faster['median'])}"
+    return f"**{text}**" if faster["interval"][0] > 1 else text
+
+
+PROMISED = ("cold", "hot", "in_model")
 
 
 def _variants(records: Sequence[Record]) -> list[str]:
@@ -151,14 +189,21 @@ def _variant(record: Record) -> list[str]:
         f"{e['throughput']:,.0f}",
         _gain(e.get("speedup")),
         _signed(e["saving"]["median"]) if "saving" in e else "",
-        *(_signed(promised[k]["saving"]) if k in promised else "" for k in ("cold", "hot", "in_model")),
-        share(e["busy"][whose]) if "busy" in e else "",
+        *(_signed(promised[k]["saving"]) if promised.get(k, {}).get("saving") else "" for k in PROMISED),
+        share(e["busy"][whose]) if e.get("busy", {}).get(whose) else "",
         si(e["peak_bytes"][whose], "B", 3),
         si(e["model_bytes"][whose], "B", 3),
-        share(e["outputs"]["share"]),
+        _off(e),
         share(accuracy, 2) if accuracy is not None else "",
         si(epoch, "s", 3) if epoch else "",
     ]
+
+
+def _off(told: dict) -> str:
+    """The error as a share of its limit; of packed weights, how far the signal is above their noise."""
+    if told.get("packed"):
+        return f"{told['outputs']['compared']['sqnr']:.1f} dB"
+    return share(told["outputs"]["share"])
 
 
 def _gain(speedup: dict | None) -> str:
@@ -187,11 +232,22 @@ def _sites(records: Sequence[Record]) -> list[str]:
             rows.append(
                 [
                     record.evidence["variant"], row["site"], row["kernel"], "; ".join(row["workloads"]),
-                    str(row["calls"]), *([_change(k) for k in kinds] or ["", ""]), _change(inside) if inside else "",
+                    str(row["calls"]), *([_change(k) for k in kinds] or ["", ""]),
+                    _change(inside) if inside and inside["kernel"] else "",
                     share(row["share"]) if row.get("share") is not None else "",
                 ]
             )  # fmt: skip
     return ["Each site: torch's time → the kernel's, in one pass.\n", *_table(heads, rows)] if rows else []
+
+
+def _saved(records: Sequence[Record]) -> list[str]:
+    """Bytes of packed weights, against what the format promises."""
+    packed = next((r.evidence["packed"] for r in records if r.evidence.get("packed")), None)
+    if packed is None:
+        return []
+    of = packed["weights"]
+    sizes = f"{si(of['before'], 'B', 4)} → {si(of['after'], 'B', 4)}"
+    return [f"Packed weights: {sizes}, {of['saved']:.2%} saved; by the format's own arithmetic {of['theory']:.2%}.\n"]
 
 
 def _change(seconds: dict) -> str:

@@ -242,6 +242,8 @@ def _beside(record: Record) -> list[str]:
     found = []
     if why := e.get("predicted", {}).get("why"):
         found.append(f"no promise: {why}")
+    if why := e.get("unprofiled"):
+        found.append(f"no time in the model: {why}")
     if any(row["alone"].get("copied") for row in e["sites"]):
         ops = dict.fromkeys(r["kernel"].partition("/")[0] for r in e["sites"] if r["alone"].get("copied"))
         found.append(f"PyTorch's {', '.join(ops)} has no out=: alone, its time holds a copy that no model makes")

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.autograd import DeviceType
 
+from assay.errors import AssayError
 from assay.models.infer.attribution import MODULE, Parts, Span, Work, attribute, outermost
 from assay.models.infer.modules import watched
 
@@ -23,7 +24,10 @@ def passes(model: nn.Module, call: Callable[[], Any], count: int, device: str) -
     on a CPU; `parts` of it by module and operator; `unattributed`, or on a CPU `between` operators."""
     _pass(model, call, device)
     taken = sorted((_pass(model, call, device) for _ in range(count)), key=lambda taken: float(taken["total"]))
-    return taken[len(taken) // 2]
+    middle = taken[len(taken) // 2]
+    if device == "cuda" and not middle["total"]:
+        raise _blind()
+    return middle
 
 
 def _pass(model: nn.Module, call: Callable[[], Any], device: str) -> dict[str, Any]:
@@ -112,4 +116,12 @@ def busy(call: Callable[[], Any], count: int) -> float:
         for _ in range(count):
             call()
         torch.cuda.synchronize()
-    return sum(e.duration_ns() for e in _ran(profile.profiler.kineto_results.events())) * 1e-9 / count
+    seen = sum(e.duration_ns() for e in _ran(profile.profiler.kineto_results.events()))
+    if not seen:
+        raise _blind()
+    return seen * 1e-9 / count
+
+
+def _blind() -> AssayError:
+    """As CUPTI is when it gets no memory of the GPU; no work at all is nothing that a model does."""
+    return AssayError("the profiler saw nothing run on the GPU", fix="leave it some memory: smaller batches")
