@@ -30,7 +30,7 @@ from assay.models.infer.attribution import MODULE, Span, Work, attribute, outerm
 from assay.models.infer.calls import calls
 from assay.models.infer.case import Case
 from assay.models.infer.evidence import training
-from assay.models.infer.joined import alike, predicted, rows
+from assay.models.infer.joined import alike, by_layer, predicted, rows
 from assay.models.infer.outputs import BY_CHANCE, ENOUGH
 from assay.models.infer.profiled import passes
 from assay.models.infer.site import Called
@@ -602,6 +602,16 @@ def joined(*sites, alone):
     called, theirs, ours = zip(*sites, strict=True)
     profile = {"torch": {"total": 10.0, "parts": theirs}, "variant": {"total": 8.0, "parts": ours}}
     return rows(called, profile, alone)
+
+
+def test_layers_stand_side_by_side_for_every_variant_and_repeated_ones_are_one_row():
+    plain = [{"path": "enc.0.norm", "torch": 2.0}, {"path": "enc.1.norm", "torch": 3.0}, {"path": "", "torch": 1.0}]
+    swapped = [{"path": "enc.0.norm", "torch": 2.0, "variant": 0.5}, {"path": "fused", "variant": 9.0}]
+    assert by_layer({"torch": plain, "triton": swapped}) == [
+        {"layer": "fused", "modules": 1, "seconds": {"triton": 9.0}},
+        {"layer": "enc.*.norm", "modules": 2, "seconds": {"torch": 5.0, "triton": 0.5}},
+        {"layer": "(the model)", "modules": 1, "seconds": {"torch": 1.0}},
+    ]
 
 
 def test_sites_are_summed_over_their_calls_and_alike_ones_are_shown_together():

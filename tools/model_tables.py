@@ -14,7 +14,7 @@ from pathlib import Path
 
 from assay import library, provenance
 from assay.cli.model.infer_tables import shown_batch
-from assay.models.infer.joined import alike
+from assay.models.infer.joined import alike, by_layer
 from assay.record import Record, read
 from assay.report.charts import Figure, attention, compile, infer, train
 from assay.report.rows import device, parts
@@ -129,7 +129,13 @@ def _infer(records: Sequence[Record]) -> list[str]:
         shown = {r.evidence["batch"] for r in group if "cold" in r.evidence.get("predicted", {})}
         for batch in sorted(shown or {shown_batch(group)}):
             mine = [r for r in group if r.evidence["batch"] == batch]
-            lines += [f"### {model}, {number}, batch {batch}\n", *_variants(mine), *_sites(mine), *_saved(mine)]
+            lines += [
+                f"### {model}, {number}, batch {batch}\n",
+                *_variants(mine),
+                *_layers(mine),
+                *_sites(mine),
+                *_saved(mine),
+            ]
         lines += [f"### {model}, {number}, every batch\n", *_batches(group)]
     left = {f"{r.evidence['variant']}: {r.reason}": None for r in records if not r.median and not r.evidence["arm"]}
     return lines + [f"- {text}" for text in left] + ([""] if left else [])
@@ -218,6 +224,19 @@ def _gain(speedup: dict | None) -> str:
 def _signed(seconds: float) -> str:
     """Saved or lost."""
     return ("−" if seconds < 0 else "+") + si(abs(seconds), "s", 3)
+
+
+def _layers(records: Sequence[Record]) -> list[str]:
+    told = {r.evidence["variant"]: r.evidence["layers"] for r in records if r.evidence.get("layers")}
+    rows = [
+        [row["layer"] + (f" ×{row['modules']}" if row["modules"] > 1 else ""),
+         *(si(row["seconds"][name], "s", 3) if row["seconds"].get(name) else "" for name in told)]
+        for row in by_layer(told)
+    ]  # fmt: skip
+    if not any(any(row[1:]) for row in rows):
+        return []
+    text = "Each layer's own time in one eager pass, as the profiler saw it; the longest first.\n"
+    return [text, *_table("layer|" + "|".join(f":{name}" for name in told), rows)]
 
 
 def _sites(records: Sequence[Record]) -> list[str]:

@@ -36,6 +36,8 @@ def show(records: Sequence[Record], terminal: Any) -> None:
             if len({r.evidence["batch"] for r in timed}) > 1:
                 table = _over_batches(f"{model}  {number}, latency by batch", timed)
                 terminal.print(*fitted(table, terminal.width, keep=2))
+            if any(r.evidence.get("layers") for r in mine):
+                terminal.print(*fitted(_layers(f"{model}  {number}, batch {batch}, by layer", mine), terminal.width, 2))
             for record in (r for r in mine if r.evidence.get("sites")):
                 terminal.print(*fitted(_sites(record), terminal.width, keep=1))
                 for line in _beside(record):
@@ -194,6 +196,32 @@ def _over_batches(title: str, timed: Sequence[Record]) -> Table:
 def _cell(record: Record) -> str:
     faster = gain(record.evidence.get("speedup"))
     return f"{si(record.median, 's', 3)}" + (f" {faster}" if faster else "")
+
+
+# Layers
+
+_LONGEST = 12
+"""Layers shown by themselves."""
+
+
+def _layers(title: str, records: Sequence[Record]) -> Table:
+    """Where a pass spends its time, and how that changes: the profiler's figures, of the eager form."""
+    from assay.models.infer.joined import by_layer
+
+    told = {r.evidence["variant"]: r.evidence["layers"] for r in records if r.evidence.get("layers")}
+    found = by_layer(told)
+    whole = {name: sum(row["seconds"].get(name, 0.0) for row in found) for name in told}
+    first = next(iter(told))
+    table = _new(title, [("layer", "left"), ("share", "right"), *((name, "right") for name in told)])
+    for row in found[:_LONGEST]:
+        times = f" ×{row['modules']}" if row["modules"] > 1 else ""
+        share = row["seconds"].get(first, 0.0) / whole[first] if whole[first] else 0.0
+        table.add_row(row["layer"] + times, f"{share:.0%}", *(si(row["seconds"].get(n) or None, "s", 3) for n in told))
+    rest = {name: sum(row["seconds"].get(name, 0.0) for row in found[_LONGEST:]) for name in told}
+    if found[_LONGEST:]:
+        share = rest[first] / whole[first] if whole[first] else 0.0
+        table.add_row(f"{len(found) - _LONGEST} others", f"{share:.0%}", *(si(rest[n], "s", 3) for n in told))
+    return table
 
 
 # Sites

@@ -103,9 +103,13 @@ def alike(rows: Sequence[Row]) -> list[Row]:
     (`encoder.layer.*.norm`)."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        key = re.sub(r"(?<=\.)\d+(?=\.)", "*", row["site"]), row["kernel"], *row["workloads"]
+        key = _repeated(row["site"]), row["kernel"], *row["workloads"]
         groups.setdefault(key, []).append(row)
     return [_summed(key[0], found) if len(found) > 1 else found[0] for key, found in groups.items()]
+
+
+def _repeated(path: str) -> str:
+    return re.sub(r"(?<=\.)\d+(?=\.)", "*", path)
 
 
 def _summed(site: str, rows: Sequence[Row]) -> Row:
@@ -128,3 +132,18 @@ def layers(profile: Mapping[str, Any]) -> list[Row]:
             row = found.setdefault(part["path"], {"path": part["path"]})
             row[whose] = row.get(whose, 0.0) + part["seconds"]
     return list(found.values())
+
+
+def by_layer(layers_of: Mapping[str, Sequence[Row]]) -> list[Row]:
+    """From each variant's layers, the baseline's first, to one row for each layer with its time in every variant, the
+    longest first; repeated ones are one row. What a fused pair takes stands at the module that holds both."""
+    found: dict[str, Row] = {}
+    for variant, told in layers_of.items():
+        whose = "variant" if any("variant" in row for row in told) else "torch"
+        for row in told:
+            path = _repeated(row["path"]) or "(the model)"
+            layer = found.setdefault(path, {"layer": path, "modules": set(), "seconds": {}})
+            layer["modules"].add(row["path"])
+            layer["seconds"][variant] = layer["seconds"].get(variant, 0.0) + row.get(whose, 0.0)
+    whole = [row | {"modules": len(row["modules"])} for row in found.values()]
+    return sorted(whole, key=lambda row: -max(row["seconds"].values()))
