@@ -44,8 +44,8 @@ PRELOAD = {
     "triton": ("torch", "triton"),
     "cuda": ("torch",),
     "cupy": ("torch", "cupy"),
-    "numba": ("torch", "numba", "numba.cuda"),
-    "njit": ("torch", "numba"),
+    "numba": ("torch", "numba", "numba.cuda", "assay.worker.numba_tables"),
+    "njit": ("torch", "numba", "assay.worker.numba_tables"),
 }
 
 _WEIGH_EVERY = 0.25
