@@ -12,6 +12,9 @@ import pytest
 
 from assay import host
 
+# Tests share the machine: threads that wait must not spin. Read when torch is first imported, here or in a child.
+os.environ |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
+
 ROOT = Path(__file__).parents[1]
 
 

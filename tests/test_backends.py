@@ -1,13 +1,15 @@
 """Each language's toolchain, for real: compilers build, interpreters round, fallbacks are failures."""
 
+import os
 import subprocess
 import textwrap
+from pathlib import Path
 
 import pytest
 
 import assay
 from assay import host, library
-from assay.backends import backend, nvcc, nvrtc
+from assay.backends import backend, nvcc, nvrtc, vector_isa
 from assay.isa import cubin
 from assay.library.reader import kernels_in, ops_in
 from assay.target import Target
@@ -89,6 +91,33 @@ def test_eager_under_the_name_of_inductor_is_a_failure(tmp_path):
     )
     (record,) = assay.check(file, dtypes="fp32", workloads=2)
     assert record.status == "fail" and "no graph was compiled" in record.reason
+
+
+def test_what_inductor_compiles_to_know_the_processor_is_kept_whole_or_not_at_all(tmp_path, monkeypatch):
+    """Its tests of vector instructions, as a later process with an empty cache finds them."""
+    from torch._inductor import cpu_vec_isa
+
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "usual"))
+    found = []
+
+    def ask():
+        library = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]) / "ab" / "cabc.so"
+        found.append(library.exists() and library.read_text())
+        library.parent.mkdir(exist_ok=True)
+        library.write_text("half")
+        if len(found) == 1:
+            raise KeyboardInterrupt
+        library.write_text("whole")
+
+    monkeypatch.setattr(cpu_vec_isa, "valid_vec_isa_list", ask)
+    with pytest.raises(KeyboardInterrupt):
+        vector_isa.find()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "usual")
+    vector_isa.find()
+    vector_isa.find()
+    assert found == [False, False, "whole"] and not (tmp_path / "usual").exists()
+    assert [f.name for f in (tmp_path / "kept").rglob("*") if f.is_file()] == ["cabc.so"]
 
 
 @pytest.mark.parametrize("name", ["cuda", "cupy"])

@@ -174,6 +174,16 @@ def lit(page, pane, tone, attribute):
     )
 
 
+def lights(page):
+    """All that `lit` tells, asked for at once: (pane, tone) → lines, or addresses in the SASS."""
+    told = page.evaluate("""() => ["kin", "far"].flatMap(tone => [...document.querySelectorAll(`.l.${tone}`)].map(
+        r => [r.closest("#source, #ptx, #sass").id, tone, Number(r.dataset.address ?? r.dataset.line)]))""")
+    panes = {(pane, tone): [] for pane in ("source", "ptx", "sass") for tone in ("kin", "far")}
+    for pane, tone, number in told:
+        panes[pane, tone].append(number)
+    return {where: sorted(numbers) for where, numbers in panes.items()}
+
+
 def tab(page, file):
     page.get_by_role("tab", name=file.rsplit("/", 1)[-1], exact=True).click()
 
@@ -252,11 +262,11 @@ def test_hovering_any_source_line_lights_exactly_what_the_disassembler_attribute
         for number in range(1, text.count("\n") + 1):
             line(page, "source", number).hover()
             mine, far = own[file, number], inlined[file, number]
-            assert lit(page, "sass", "kin", "address") == addresses(mine), f"{file}:{number}"
-            assert lit(page, "sass", "far", "address") == addresses(far), f"{file}:{number}"
-            ptx = {i.ptx for i in mine}
-            assert lit(page, "ptx", "kin", "line") == sorted(ptx)
-            assert lit(page, "ptx", "far", "line") == sorted({i.ptx for i in far} - ptx)
+            shown, ptx = lights(page), {i.ptx for i in mine}
+            assert shown["sass", "kin"] == addresses(mine), f"{file}:{number}"
+            assert shown["sass", "far"] == addresses(far), f"{file}:{number}"
+            assert shown["ptx", "kin"] == sorted(ptx)
+            assert shown["ptx", "far"] == sorted({i.ptx for i in far} - ptx)
     rest(page)
     assert page.locator(".l.kin, .l.far").count() == 0
 
@@ -271,15 +281,16 @@ def test_hovering_any_instruction_or_ptx_line_lights_its_lines(page_file, built,
             row(page, i.address).hover()
             kin = {(i.source.file, i.source.line)}
             far = {(p.file, p.line) for p in i.inlined} - kin
-            assert lit(page, "source", "kin", "line") == sorted(n for f, n in kin if f == file)
-            assert lit(page, "source", "far", "line") == sorted(n for f, n in far if f == file)
-            assert lit(page, "ptx", "kin", "line") == [i.ptx]
-            assert lit(page, "sass", "kin", "address") == [i.address]
+            shown = lights(page)
+            assert shown["source", "kin"] == sorted(n for f, n in kin if f == file)
+            assert shown["source", "far"] == sorted(n for f, n in far if f == file)
+            assert shown["ptx", "kin"] == [i.ptx]
+            assert shown["sass", "kin"] == [i.address]
         for number in sorted({i.ptx for i in function.instructions}):
             line(page, "ptx", number).hover()
-            mine = [i for i in function.instructions if i.ptx == number]
-            assert lit(page, "sass", "kin", "address") == addresses(mine)
-            assert lit(page, "source", "kin", "line") == sorted({i.source.line for i in mine if i.source.file == file})
+            mine, shown = [i for i in function.instructions if i.ptx == number], lights(page)
+            assert shown["sass", "kin"] == addresses(mine)
+            assert shown["source", "kin"] == sorted({i.source.line for i in mine if i.source.file == file})
 
 
 @pytest.mark.browser

@@ -3,8 +3,8 @@
 import json
 import subprocess
 import sys
-import time
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import assay
 from assay.check.trial import slices
 from assay.check.verb import Options, plan, run
+from assay.worker import Limits, Pool, Worker, WorkerLost
+from assay.worker.process import _Zygote, root
 
 KERNELS = {
     "crash": ("crash", "SIGSEGV", "import ctypes; ctypes.string_at(0)"),
@@ -80,28 +82,55 @@ def test_each_kernel_has_a_process_of_its_own(tmp_path):
     assert [r.status for r in records] == ["pass", "pass"]
 
 
-def test_closing_the_generator_early_ends_the_workers(tmp_path):
-    import psutil
-
+def test_closing_the_generator_early_ends_the_workers():
     options = Options(dtypes=("fp32",), workloads=3, jobs=1)
+    others = descendants()
     records = run(plan(["gelu/torch", "gelu_tanh/torch", "gelu/njit"], options), options)
     assert next(records).status == "pass"
+    started = descendants() - others
     records.close()
-    for _ in range(50):
-        left = [p for p in psutil.Process().children(recursive=True) if any("zygote" in part for part in _command(p))]
-        if not left:
-            break
-        time.sleep(0.1)
-    assert not left
+    assert started, "a zygote at least, and a worker if one was busy just then"
+    _, left = psutil.wait_procs(started, timeout=5)
+    assert not [p for p in left if p.status() != psutil.STATUS_ZOMBIE]
+    assert not descendants() - others
 
 
-def _command(process):
-    import psutil
+def descendants():
+    """Of the process that has imported torch: zygotes and workers, those of other tests among them."""
+    return set(psutil.Process(root().process.pid).children(recursive=True))
 
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
+
+def test_torch_is_imported_once_however_many_languages_and_runs_there_are():
+    before, others = root().process.pid, descendants()
+    with Pool() as pool:
+        workers = [pool.worker(*what) for what in (("torch", "native"), ("cuda", "native"), ("njit", "native"))]
+        zygotes = [psutil.Process(w.pid).ppid() for w in workers]
+        assert zygotes[0] == zygotes[1] != zygotes[2], "one for each set of packages"
+        assert {psutil.Process(z).ppid() for z in zygotes} == {before}
+        assert len({before, *zygotes, *(w.pid for w in workers)}) == 6
+    assert root().process.pid == before and not descendants() - others
+
+
+def test_other_surroundings_get_a_process_of_their_own_and_so_does_one_that_was_killed(monkeypatch, tmp_path):
+    first = root().process
+    monkeypatch.setenv("ASSAY_SOMETHING", "new")
+    second = root().process
+    monkeypatch.chdir(tmp_path)
+    third = root().process
+    assert first.poll() is not None and second.poll() is not None and third.poll() is None
+    third.kill()
+    third.wait()
+    with Pool() as pool:
+        assert pool.worker("torch", "native").pid
+    assert root().process.pid not in (first.pid, second.pid, third.pid)
+
+
+def test_a_process_that_cannot_import_what_it_should_says_why():
+    zygote = _Zygote("native", ("torch", "no_such_package"))
+    with pytest.raises(WorkerLost, match="No module named 'no_such_package'") as lost:
+        Worker(zygote, Limits())
+    assert lost.value.how == "start"
+    zygote.close()
 
 
 FORKED = """

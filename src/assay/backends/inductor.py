@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay import host
+from assay.backends import vector_isa
 from assay.backends.base import Availability, Backend, Level, missing
 from assay.backends.torch import derive as derive_eager
 from assay.backends.torch import in_full_precision
@@ -37,6 +38,8 @@ class Inductor(Backend):
         dynamo.fail_on_recompile_limit_hit = True
         dynamo.suppress_errors = False
         inductor.compile_threads = 1
+        if not host.runs_on_gpu():
+            vector_isa.find()
 
     def invoke(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from torch._dynamo.utils import counters

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from assay.backends import Level
+from assay.backends import here as available
 from assay.check.job import Job, Settings
 from assay.record import Record
 from assay.worker import Pool
@@ -49,19 +51,20 @@ def _here(groups: list[Group], pool: Callable[[], Pool], settings: Share, wide: 
             return waiting.get_nowait()
         return None
 
-    yield from _threads(next_group, pool, settings, wide, max(1, (os.cpu_count() or 2) // max(1, wide)))
+    yield from _threads(next_group, pool, settings, wide, _judged(groups))
+
+
+def _judged(groups: list[Group]) -> bool:
+    """Does any of these kernels run here?"""
+    return any(available(job.kernel).level in (Level.RUN, Level.INTERPRET) for group in groups for job in group)
 
 
 def _threads(
-    next_group: Callable[[], Group | None], pool: Callable[[], Pool], settings: Share, wide: int, torch_threads: int
+    next_group: Callable[[], Group | None], pool: Callable[[], Pool], settings: Share, wide: int, judging: bool
 ) -> Iterator[Record]:
-    import torch
-
     done: queue.SimpleQueue[Message] = queue.SimpleQueue()
     stop = threading.Event()
-    before = torch.get_num_threads()
-    torch.set_num_threads(torch_threads)
-    with pool() as workers:
+    with _one_thread_for_torch(judging), pool() as workers:
         shared = settings(workers, stop)
 
         def work() -> None:
@@ -89,7 +92,23 @@ def _threads(
             workers.close()
             for thread in threads:  # none may still be inside torch when the interpreter ends
                 thread.join(30)
-            torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def _one_thread_for_torch(judging: bool) -> Iterator[None]:
+    """Small tensors gain nothing from more, and threads that wait for each other spin. Where everything is only built,
+    torch is not needed here at all."""
+    if not judging:
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _until_all_end(receive: Callable[[], Message], left: int) -> Iterator[Record]:
@@ -141,7 +160,7 @@ def _judge(groups: list[Group], position: Any, done: Any, pool: Callable[[], Poo
         return groups[place] if place < len(groups) else None
 
     try:
-        for record in _threads(next_group, pool, settings, wide, 1):
+        for record in _threads(next_group, pool, settings, wide, _judged(groups)):
             done.put(record)
     except Exception as error:
         done.put(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import select
@@ -20,6 +21,7 @@ from typing import Any
 import psutil
 
 from assay.worker import channel
+from assay.worker.zygote import WORKER, ZYGOTE
 
 _SOURCE = str(Path(__file__).parents[2])
 MODES: dict[str, dict[str, str]] = {
@@ -27,7 +29,7 @@ MODES: dict[str, dict[str, str]] = {
     "triton-interpret": {"TRITON_INTERPRET": "1"},
     "numba-sim": {"NUMBA_ENABLE_CUDASIM": "1"},
 }
-"""Environment of each mode, set before anything is imported. Modes never mix."""
+"""Environment of each mode, set before its language is imported. Modes never mix."""
 _QUIET = {
     "PYTHONUNBUFFERED": "1",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
@@ -42,8 +44,8 @@ PRELOAD = {
     "triton": ("torch", "triton"),
     "cuda": ("torch",),
     "cupy": ("torch", "cupy"),
-    "numba": ("torch", "numba", "numba.cuda"),
-    "njit": ("torch", "numba"),
+    "numba": ("torch", "numba", "numba.cuda", "assay.worker.numba_tables"),
+    "njit": ("torch", "numba", "assay.worker.numba_tables"),
 }
 
 _WEIGH_EVERY = 0.25
@@ -80,7 +82,7 @@ class Worker:
         self._connection = ours
         self._printed, self._tail = 0, b""
         try:
-            self.pid = zygote.fork(theirs.fileno(), write, self._arena.handle)
+            self.pid = zygote.fork(WORKER, theirs.fileno(), write, self._arena.handle)
         finally:
             theirs.close()
             os.close(write)
@@ -168,24 +170,13 @@ class Worker:
             self._arena.close()
 
 
-class _Zygote:
-    """The parent's hold on one forking process."""
+class _Forking:
+    """The parent's hold on a process that forks others; `errors` is where it writes what went wrong."""
 
-    def __init__(self, mode: str, preload: tuple[str, ...], prefix: tuple[str, ...] = ()) -> None:
-        ours, theirs = socket.socketpair()
-        environment = dict(os.environ) | MODES[mode] | _QUIET
-        # A worker killed while inductor writes its cache would leave half a library there for every later run.
-        self._cache = tempfile.TemporaryDirectory(prefix="assay-")
-        environment["TORCHINDUCTOR_CACHE_DIR"] = self._cache.name
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
-        # -P: a file called torch.py in the user's folder must not stand in for torch.
-        command = [*prefix, sys.executable, "-P", "-m", "assay.worker.zygote", str(theirs.fileno()), *preload]
-        self.process = subprocess.Popen(
-            command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-        theirs.close()
-        self._control = ours
+    def __init__(self, control: socket.socket, errors: int) -> None:
+        self._control, self._errors = control, errors
+        os.set_blocking(errors, False)
+        self._gone = False
         self._lock = threading.Lock()
         self._started: list[int] = []
         self._exited: dict[int, int] = {}
@@ -197,7 +188,7 @@ class _Zygote:
             message = channel.receive(self._control)
             with self._changed:
                 if message is None:
-                    self._started.append(-1)
+                    self._gone = True
                     self._changed.notify_all()
                     return
                 if "started" in message:
@@ -206,57 +197,139 @@ class _Zygote:
                     self._exited[message["exited"]] = message["status"]
                 self._changed.notify_all()
 
-    def fork(self, *handles: int) -> int:
+    def fork(self, what: bytes, *handles: int) -> int:
         with self._lock, self._changed:
-            socket.send_fds(self._control, [b"f"], list(handles))
-            self._changed.wait_for(lambda: self._started, timeout=120)
-            pid = self._started.pop(0) if self._started else -1
-        if pid < 0:
-            stream = self.process.stderr
-            said = (
-                stream.read().decode(errors="replace").strip()[-2000:]
-                if stream and self.process.poll() is not None
-                else ""
-            )
-            raise WorkerLost("start", f"no worker could be started: {said or 'no answer'}", said)
-        return pid
+            with contextlib.suppress(OSError):  # one that is gone is noticed below
+                socket.send_fds(self._control, [what], list(handles))
+            self._changed.wait_for(lambda: self._started or self._gone, timeout=120)
+            if self._started:
+                return self._started.pop(0)
+        said = b""
+        with contextlib.suppress(BlockingIOError):  # it has said nothing
+            said = os.read(self._errors, 1 << 16)
+        words = said.decode(errors="replace").strip()[-2000:]
+        raise WorkerLost("start", f"no worker could be started: {words or 'no answer'}", words)
 
     def status(self, pid: int) -> int:
         with self._changed:
-            self._changed.wait_for(lambda: pid in self._exited, timeout=5)
+            self._changed.wait_for(lambda: pid in self._exited or self._gone, timeout=5)
             return self._exited.get(pid, signal.SIGKILL)
 
     def close(self) -> None:
         self._control.close()
+        os.close(self._errors)
+
+
+class _Root(_Forking):
+    """The process that has imported torch alone. Every pool's zygotes are forked from it, and it stays when they go:
+    importing torch is most of what a short check costs. It ends with this process."""
+
+    def __init__(self, surroundings: Any) -> None:
+        self.surroundings = surroundings
+        ours, theirs = socket.socketpair()
+        read, write = os.pipe()
+        environment = dict(os.environ) | _QUIET
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
+        # -P: a file called torch.py in the user's folder must not stand in for torch.
+        command = [sys.executable, "-P", "-m", "assay.worker.zygote", str(theirs.fileno()), "torch"]
+        self.process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=write, start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        os.close(write)
+        super().__init__(ours, read)
+
+    @property
+    def ours(self) -> bool:
+        """A forked process must leave its parent's alone."""
+        return bool(self.surroundings[0] == os.getpid())
+
+    def close(self) -> None:
         self.process.kill()
         self.process.wait()
-        if self.process.stderr:
-            self.process.stderr.close()
+        super().close()
+
+
+_root: _Root | None = None
+_planting = threading.Lock()
+
+
+def _surroundings() -> Any:
+    """What a new process takes over from this one, but for pytest's note of the test that runs just now."""
+    return os.getpid(), Path.cwd(), {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+
+
+def root() -> _Root:
+    """The one there is, unless it is gone or a new one would find other surroundings."""
+    global _root
+    with _planting:
+        now = _surroundings()
+        if _root is None or _root.surroundings != now or _root.process.poll() is not None:
+            uproot()
+            _root = _Root(now)
+        return _root
+
+
+@atexit.register
+def uproot() -> None:
+    global _root
+    if _root is not None and _root.ours:
+        _root.close()
+    _root = None
+
+
+class _Zygote(_Forking):
+    """The parent's hold on a process that has imported what one language needs in one mode."""
+
+    def __init__(self, mode: str, preload: tuple[str, ...]) -> None:
+        ours, theirs = socket.socketpair()
+        read, write = os.pipe()
+        # A worker killed while inductor writes its cache would leave half a library there for every later run.
+        self._cache = tempfile.TemporaryDirectory(prefix="assay-")
+        environment = MODES[mode] | {"TORCHINDUCTOR_CACHE_DIR": self._cache.name}
+        self._root = root()
+        try:
+            self.pid = self._root.fork(ZYGOTE, theirs.fileno(), write)
+        finally:
+            theirs.close()
+            os.close(write)
+        channel.send(ours, {"environment": environment, "preload": preload})
+        super().__init__(ours, read)
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self._root.status(self.pid)
+        super().close()
         self._cache.cleanup()
 
 
 class Pool:
-    """Zygotes by backend and mode, started when first needed. Thread-safe; a context manager."""
+    """Zygotes by mode and what they import, started when first needed. Thread-safe; a context manager."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._zygotes: dict[tuple[str, str], _Zygote] = {}
+        self._zygotes: dict[tuple[str, tuple[str, ...]], _Zygote] = {}
         self._lock = threading.Lock()
+        self._closed = False
 
     def prepare(self, wanted: Iterable[tuple[str, str]]) -> None:
         """Start the zygotes of these backends and modes; they import side by side."""
         with self._lock:
+            if self._closed:  # a thread that has not heard of it yet must not leave a zygote behind
+                raise WorkerLost("start", "the pool is closed", "")
             for backend, mode in wanted:
-                if (backend, mode) not in self._zygotes:
-                    self._zygotes[backend, mode] = _Zygote(mode, PRELOAD[backend])
+                if (mode, PRELOAD[backend]) not in self._zygotes:
+                    self._zygotes[mode, PRELOAD[backend]] = _Zygote(mode, PRELOAD[backend])
 
     def worker(self, backend: str, mode: str, limits: Limits | None = None) -> Worker:
         self.prepare([(backend, mode)])
-        return Worker(self._zygotes[backend, mode], limits or self.limits)
+        return Worker(self._zygotes[mode, PRELOAD[backend]], limits or self.limits)
 
     def close(self) -> None:
         with self._lock:
-            zygotes, self._zygotes = list(self._zygotes.values()), {}
+            zygotes, self._zygotes, self._closed = list(self._zygotes.values()), {}, True
         for zygote in zygotes:
             zygote.close()
 

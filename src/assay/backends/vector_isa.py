@@ -1,0 +1,44 @@
+"""Which of the processor's vector instructions inductor may use.
+
+It finds out by compiling a test for each set of them, which costs far more than a kernel does, and keeps the compiled
+tests in its cache. A worker's cache is empty at first, so they are kept here too, under the names that inductor gives
+them: a hash of compiler, flags and torch's version. It still loads each of them before it believes it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from assay import host
+
+
+def find() -> None:
+    """Let inductor find out now, with the tests that are kept, in a folder of its own. The process remembers."""
+    from torch._inductor.cpu_vec_isa import valid_vec_isa_list
+
+    kept, usual = host.cache_folder() / "vector-isa", os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+        _copy(kept, Path(folder))
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+        try:
+            valid_vec_isa_list()
+        finally:
+            del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+            if usual is not None:
+                os.environ["TORCHINDUCTOR_CACHE_DIR"] = usual
+        _copy(Path(folder), kept)
+
+
+def _copy(there: Path, here: Path) -> None:
+    """Every compiled test that is not here yet, whole or not at all: a worker may be killed at any moment."""
+    for library in there.rglob("*.so"):
+        target = here / library.relative_to(there)
+        if target.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=target.parent)
+        os.close(handle)
+        shutil.copy(library, part)
+        Path(part).replace(target)
