@@ -21,6 +21,8 @@ from assay.worker import channel
 WORKER, ZYGOTE = b"w", b"z"
 """What may be asked for, and with it the handles: of a worker its connection, output and arena; of a zygote its own
 control and where its errors go."""
+_READ_AT_IMPORT = {"TRITON_INTERPRET": "triton", "NUMBA_ENABLE_CUDASIM": "numba"}
+"""A mode's variable, and the package that looks at it once."""
 
 
 def main() -> None:
@@ -90,8 +92,10 @@ def _become_zygote(handle: int, errors: int) -> NoReturn:
 
     def live() -> None:
         if (told := channel.receive(control)) is not None:
-            assert not {"triton", "numba"} & sys.modules.keys(), "a mode must be set before they are imported"
-            os.environ.update(told["environment"])
+            environment = told["environment"]
+            late = [m for variable, m in _READ_AT_IMPORT.items() if variable in environment and m in sys.modules]
+            assert not late, f"{late[0]} was imported before its mode was set"
+            os.environ.update(environment)
             _attend(control, told["preload"])
 
     _end_after(live)
