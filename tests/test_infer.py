@@ -545,7 +545,7 @@ def test_a_variant_that_cannot_be_captured_is_started_again_without_graphs(monke
             pass
 
     monkeypatch.setattr(process, "Fresh", Fresh)
-    subject = planning.Subject("mnist-cnn", {}, "", "seeded", "fp32", "cuda", 0, 1)
+    subject = planning.Setup("mnist-cnn", {}, "", "seeded", "fp32", "cuda", 0, 1)
     planned = planning.Plan(subject, Options(), 1.0, (), (1,), {}, {})
     one = process.Process(planned, Variant("numba", {"gelu": "gelu/numba"}), lambda text: None)
     process.prepare_all([one])
@@ -569,7 +569,7 @@ def test_when_one_of_several_is_wrong_use_none_is_left_running(monkeypatch):
             closed.append(self)
 
     monkeypatch.setattr(process, "Fresh", Fresh)
-    subject = planning.Subject("mnist-cnn", {}, "", "seeded", "fp32", "cuda", 0, 1)
+    subject = planning.Setup("mnist-cnn", {}, "", "seeded", "fp32", "cuda", 0, 1)
     planned = planning.Plan(subject, Options(), 1.0, (), (1,), {}, {})
     several = [process.Process(planned, v, lambda text: None) for v in (Variant("torch"), Variant("swap", {"x": "y"}))]
     with pytest.raises(UsageError, match="matches nothing"):
@@ -672,7 +672,7 @@ def test_the_seconds_of_an_epoch_come_from_the_training_with_the_same_kernels(tm
     known = command._trained("mnist-cnn")
     assert known[1] == Trained({"gelu": "gelu/njit"}, "cpu", 12.0, 64, "b")
     planned = planning.Plan(
-        planning.Subject("mnist-cnn", {}, "", "seeded", "fp32", "cpu", 0, 1),
+        planning.Setup("mnist-cnn", {}, "", "seeded", "fp32", "cpu", 0, 1),
         Options(trained=known),
         1.0,
         (),

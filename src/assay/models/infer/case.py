@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Subject:
+class Setup:
     """The same for every variant: they differ in their kernels alone."""
 
     model: str
@@ -30,7 +30,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Case:
-    subject: Subject
+    subject: Setup
     variant: str
     rules: Mapping[str, str]
     arm: str = ""

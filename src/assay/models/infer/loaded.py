@@ -10,14 +10,14 @@ from typing import Any
 import torch
 
 from assay.dtype import dtype as format_called
-from assay.models.infer.case import Subject
+from assay.models.infer.case import Setup
 from assay.models.registry import entry
-from assay.models.subject import Subject as Loaded
+from assay.models.subject import Subject
 
 
-def load(told: Mapping[str, Any]) -> tuple[Loaded, dict[str, Any]]:
+def load(told: Mapping[str, Any]) -> tuple[Subject, dict[str, Any]]:
     """The model, and where its weights are from."""
-    asked = Subject(**told)
+    asked = Setup(**told)
     if asked.threads:
         torch.set_num_threads(asked.threads)
     torch.backends.cudnn.allow_tf32 = False  # on by default: fp32 convolutions would not be fp32
@@ -29,7 +29,7 @@ def load(told: Mapping[str, Any]) -> tuple[Loaded, dict[str, Any]]:
         found.load(model, file)
         weights |= {"file": file.name, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
     model = model.to(asked.device, format_called(asked.dtype).torch).eval()
-    return Loaded(found, model, asked.dtype, asked.device, asked.seed), weights
+    return Subject(found, model, asked.dtype, asked.device, asked.seed), weights
 
 
 def size(model: torch.nn.Module) -> int:

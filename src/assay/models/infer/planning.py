@@ -10,7 +10,7 @@ from assay.dtype import dtype as format_called
 from assay.errors import UsageError
 from assay.models.device import device as device_called
 from assay.models.fresh import Fresh, Refused, Tick
-from assay.models.infer.case import BASELINE, OWN, Subject
+from assay.models.infer.case import BASELINE, OWN, Setup
 from assay.models.infer.options import ARMS, BUDGET, Options
 from assay.models.infer.variants import Variant, variants
 from assay.models.registry import Entry, entry
@@ -21,7 +21,7 @@ CHILD = "assay.models.infer.child"
 
 @dataclass(frozen=True)
 class Plan:
-    subject: Subject
+    subject: Setup
     options: Options
     budget: float
     variants: tuple[Variant, ...]
@@ -86,7 +86,7 @@ def plan(model: str, options: Options | None = None, tick: Tick = lambda text: N
     )  # fmt: skip
 
 
-def _subject(found: Entry, options: Options, number: str, device: str) -> Subject:
+def _subject(found: Entry, options: Options, number: str, device: str) -> Setup:
     chosen = found.chosen(options.options)
     file, source = options.weights, "given"
     if file is None:
@@ -97,10 +97,10 @@ def _subject(found: Entry, options: Options, number: str, device: str) -> Subjec
     place, source = (str(Path(file).resolve()), source) if file else ("", "seeded")
     unusual = {name: value for name, value in chosen.items() if value != found.options[name][0]}
     effort = options.effort
-    return Subject(found.name, unusual, place, source, number, device, effort.seed, effort.threads)
+    return Setup(found.name, unusual, place, source, number, device, effort.seed, effort.threads)
 
 
-def _scouted(subject: Subject, options: Options, budget: float, own: Variant | None, tick: Tick) -> dict[str, Any]:
+def _scouted(subject: Setup, options: Options, budget: float, own: Variant | None, tick: Tick) -> dict[str, Any]:
     rules = dict(own.rules) if own and not own.cannot and not own.interpreted else {}
     question = {
         "do": "scout", "subject": subject.to_dict(), "batches": sorted(set(options.batches)), "budget": budget,
