@@ -15,6 +15,9 @@ from assay import host
 # Tests share the machine: threads that wait must not spin. Read when torch is first imported, here or in a child.
 os.environ |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 
+# Hundreds of processes import the same modules: they may keep what they compile.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 ROOT = Path(__file__).parents[1]
 
 
