@@ -1,8 +1,12 @@
 """A user's own file is a first-class citizen, and every mistake in it is met with a message, not a traceback."""
 
 import json
+import os
+import sys
 
 import pytest
+
+from assay.worker import load
 
 GOOD = """
     import torch
@@ -218,3 +222,15 @@ def test_a_kernel_that_only_returns_says_so_and_is_judged(tmp_path):
     )
     (record,) = assay.check(file, dtypes="fp32", workloads=4)
     assert record.status == "pass"
+
+
+def test_a_file_changed_within_the_second_is_loaded_as_it_stands_and_nothing_is_left_beside_it(tmp_path, monkeypatch):
+    """Of the same size and time: what Python's cache of compiled modules cannot tell apart."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "mine.py"
+    for value in ("1", "2"):
+        file.write_text(f"VALUE = {value}\n")
+        os.utime(file, (1e9, 1e9))
+        assert str(load.module(file).VALUE) == value
+        del sys.modules["assay_user_mine"]
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.py"]

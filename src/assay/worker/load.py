@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def module(file: Path) -> Any:
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(file):
         return sys.modules[name]
     sys.path.insert(0, str(file.parent))
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=_AsWritten(name, str(file)))
     assert spec is not None and spec.loader is not None
     loaded = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
@@ -48,6 +49,14 @@ def module(file: Path) -> Any:
         del sys.modules[name]
         raise
     return loaded
+
+
+class _AsWritten(SourceFileLoader):
+    """Compiles the file as it stands. Python's own cache takes a file of the same size, changed within the same second,
+    for the same, and leaves a folder beside it."""
+
+    def get_code(self, fullname: str) -> Any:
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def _find(loaded: Any, kernel: Kernel) -> Callable[..., Any]:
