@@ -134,11 +134,18 @@ def _infer(records: Sequence[Record]) -> list[str]:
                 *_variants(mine),
                 *_layers(mine),
                 *_sites(mine),
+                *_unseen(mine),
                 *_saved(mine),
             ]
         lines += [f"### {model}, {number}, every batch\n", *_batches(group)]
     left = {f"{r.evidence['variant']}: {r.reason}": None for r in records if not r.median and not r.evidence["arm"]}
-    return lines + [f"- {text}" for text in left] + ([""] if left else [])
+    broken = [r for r in records if not r.median and str(r.status) == "fail"]
+    failed = {f"**fail** {r.evidence['variant']}, {_arm(r)}: {r.reason.partition('. ')[0]}": None for r in broken}
+    return lines + [f"- {text}" for text in (*failed, *left)] + ([""] if failed or left else [])
+
+
+def _arm(record: Record) -> str:
+    return f"{record.evidence['arm']} at batch {record.evidence['batch']}" if record.evidence["arm"] else "all of it"
 
 
 def _fastest(timed: Sequence[Record]) -> list[str]:
@@ -156,9 +163,11 @@ def _fastest(timed: Sequence[Record]) -> list[str]:
                 best = max(mine, key=lambda r: r.evidence.get("speedup", {"median": 1.0})["median"], default=None)
                 cells.append(_winner(best) if best else NOTHING)
             rows.append([model, number, arm, *cells])
+    most = max(len({r.evidence["variant"] for r in timed if r.kernel == m}) for m in {r.kernel for r in timed}) - 1
     text = (
-        "The fastest variant at each batch size, and its gain over torch in the same arm; bold: beyond doubt; "
-        "‡: weights packed to eight bits, so its outputs are not quite the same.\n"
+        "The fastest variant at each batch size, and its gain over torch in the same arm; bold: its own 95 % interval "
+        f"lies above 1. It is the best of up to {most} that were tried, in one run, so a gain of a few percent may be "
+        "luck. ‡: weights packed to eight bits, so its outputs are not quite the same.\n"
     )
     heads = "model|dtype|arm|" + "|".join(map(str, batches))
     return ["\n".join(["## The fastest\n", text, *_table(heads, rows)])]
@@ -257,6 +266,16 @@ def _sites(records: Sequence[Record]) -> list[str]:
                 ]
             )  # fmt: skip
     return ["Each site: torch's time → the kernel's, in one pass.\n", *_table(heads, rows)] if rows else []
+
+
+def _unseen(records: Sequence[Record]) -> list[str]:
+    """A busy share of nothing is a profiler that saw nothing."""
+    blind = {r.evidence["variant"]: None for r in records if r.evidence.get("busy", {}).get("variant") == 0}
+    return (
+        [f"In this run the profiler saw nothing of {', '.join(blind)}: no time in the model is known.\n"]
+        if blind
+        else []
+    )
 
 
 def _saved(records: Sequence[Record]) -> list[str]:

@@ -4,7 +4,8 @@
 
 Five seeds with PyTorch make an envelope of loss curves; the first of them, run again, says how far two runs of one seed
 lie apart on this device. With kernels swapped in, that seed's curve must stay inside, and end as accurate. With --jobs
-several train side by side: the same curves, but no times worth keeping, and none are kept."""
+several train side by side: the same curves, but no times worth keeping, and none are kept. `--again` judges the curves
+of a document that is there already, and trains nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from assay import host
 from assay.models.train import Options, train
-from assay.record import Record, Status, document
+from assay.record import Record, Status, document, read
 
 MODEL, SEEDS, CLOSE = "mnist-cnn-ln", 5, 0.002
 """Accuracies may differ by so much."""
@@ -67,8 +68,11 @@ def judged(record: Record, plain: list[Record], again: Record) -> Record:
         "seeds": len(plain), "low": low, "high": high, "outside": outside, "same_seed_apart": apart,
         "accuracies": accuracies, "below_best": lost, "close": CLOSE,
     }  # fmt: skip
-    where = f"{outside:.2g} at most outside the envelope of {len(plain)} PyTorch seeds" if outside > 0 else "inside"
-    reason = f"{record.reason}; its losses lie {where}, two runs of one seed {apart:.2g} apart"
+    beyond = sum(not lo <= at <= hi for lo, at, hi in points)
+    reason = (
+        f"{record.reason.partition(';')[0]}; it leaves the envelope of {len(plain)} PyTorch seeds at {beyond} of "
+        f"{len(points)} points, by {max(outside, 0.0):.2g} at most; two runs of one seed lie {apart:.2g} apart"
+    )
     status = Status.PASS if inside and close else Status.FAIL
     return replace(record, status=status, reason=reason, evidence=record.evidence | {"envelope": envelope})
 
@@ -79,7 +83,12 @@ def main() -> int:
     parser.add_argument("--images", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--again", action="store_true")
     asked = parser.parse_args()
+    if asked.again:
+        kept = read(asked.out)
+        plain, again, swapped = kept[:SEEDS], kept[SEEDS], kept[SEEDS + 1 :]
+        return write(asked.out, plain, again, [judged(r, plain, again) for r in swapped])
     settings = {"images": asked.images, "epochs": asked.epochs, "patience": asked.epochs}
     swaps = arms("cuda" if host.runs_on_gpu() else "cpu")
     found: list[Record] = []
@@ -93,8 +102,12 @@ def main() -> int:
             record = judged(one.result(), plain, again)
             print(f"{label:14} {record.status}  {record.reason}", flush=True)
             found.append(record)
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps(document([*plain, again, *found], verb="model"), indent=1, default=str) + "\n")
+    return write(asked.out, plain, again, found)
+
+
+def write(out: Path, plain: list[Record], again: Record, found: list[Record]) -> int:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(document([*plain, again, *found], verb="model"), indent=1, default=str) + "\n")
     return int(any(r.status is Status.FAIL for r in found))
 
 
