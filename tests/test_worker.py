@@ -1,6 +1,7 @@
 """Whatever a kernel does to its process becomes a failed record that says so; the rest of the run goes on."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
+from assay import host
 from assay.check.trial import slices
 from assay.check.verb import Options, plan, run
 from assay.worker import Limits, Pool, Worker, WorkerLost
-from assay.worker.process import _Zygote, root
+from assay.worker.process import PRELOAD, _Zygote, imports, root
 
 KERNELS = {
     "crash": ("crash", "SIGSEGV", "import ctypes; ctypes.string_at(0)"),
@@ -131,6 +133,39 @@ def test_a_process_that_cannot_import_what_it_should_says_why():
         Worker(zygote, Limits())
     assert lost.value.how == "start"
     zygote.close()
+
+
+DRIVER = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int cuInit(unsigned flags) { close(open(getenv("TOUCHED"), O_CREAT | O_WRONLY, 0600)); return 100; }
+"""
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    """A folder with a driver that finds no device, and leaves a note that it was asked."""
+    folder = tmp_path_factory.mktemp("driver")
+    compiler = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(folder / "libcuda.so.1")]
+    subprocess.run(compiler, input=DRIVER, text=True, check=True)
+    return folder
+
+
+def touched(driver, code, note):
+    environment = os.environ | {"LD_LIBRARY_PATH": str(driver), "TOUCHED": str(note)}
+    environment.pop("CUDA_VISIBLE_DEVICES", None)
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    return note.exists()
+
+
+@pytest.mark.parametrize("names", sorted(set(PRELOAD.values())), ids=" ".join)
+def test_nothing_asks_the_driver_before_a_fork(driver, names, monkeypatch, tmp_path):
+    """What cuInit has set up does not survive a fork: the worker would be told that there is no GPU."""
+    monkeypatch.setattr(host, "runs_on_gpu", lambda: True)
+    backend = next(b for b, wanted in PRELOAD.items() if wanted == names)
+    assert touched(driver, "from assay import host; host.gpu()", tmp_path / "asked")
+    assert not touched(driver, f"import {', '.join(imports(backend))}, assay.worker.zygote", tmp_path / "imported")
 
 
 FORKED = """

@@ -1,7 +1,7 @@
 """Imported by a zygote: numba fills its tables of types before it compiles its first kernel, which takes longer than
 compiling a small one. Filled once, they are there in every worker.
 
-Where there is a GPU it is left to the workers: nothing that might touch the driver may happen before a fork."""
+Not where there is a GPU (`process.imports`): nothing that might touch the driver may happen before a fork."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import os
 import sys
 from importlib import import_module
 
-from assay import host
-
-if not host.runs_on_gpu() and os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":  # a simulator compiles nothing
+if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":  # a simulator compiles nothing
     cuda = "numba.cuda" in sys.modules
     registry = import_module("numba.cuda.descriptor" if cuda else "numba.core.registry")
     target = registry.cuda_target if cuda else registry.cpu_target

@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 
+from assay import host
 from assay.worker import channel
 from assay.worker.zygote import WORKER, ZYGOTE
 
@@ -44,9 +45,18 @@ PRELOAD = {
     "triton": ("torch", "triton"),
     "cuda": ("torch",),
     "cupy": ("torch", "cupy"),
-    "numba": ("torch", "numba", "numba.cuda", "assay.worker.numba_tables"),
-    "njit": ("torch", "numba", "assay.worker.numba_tables"),
+    "numba": ("torch", "numba", "numba.cuda"),
+    "njit": ("torch", "numba"),
 }
+TABLES = "assay.worker.numba_tables"
+
+
+def imports(backend: str) -> tuple[str, ...]:
+    """What a zygote of this backend imports. Numba's tables only where no driver could notice; asking whether there is
+    one touches it, so it is asked here."""
+    names = PRELOAD[backend]
+    return (*names, TABLES) if "numba" in names and not host.runs_on_gpu() else names
+
 
 _WEIGH_EVERY = 0.25
 """Seconds between looks at a worker's memory: each reads the process table."""
@@ -320,12 +330,12 @@ class Pool:
             if self._closed:  # a thread that has not heard of it yet must not leave a zygote behind
                 raise WorkerLost("start", "the pool is closed", "")
             for backend, mode in wanted:
-                if (mode, PRELOAD[backend]) not in self._zygotes:
-                    self._zygotes[mode, PRELOAD[backend]] = _Zygote(mode, PRELOAD[backend])
+                if (mode, imports(backend)) not in self._zygotes:
+                    self._zygotes[mode, imports(backend)] = _Zygote(mode, imports(backend))
 
     def worker(self, backend: str, mode: str, limits: Limits | None = None) -> Worker:
         self.prepare([(backend, mode)])
-        return Worker(self._zygotes[mode, PRELOAD[backend]], limits or self.limits)
+        return Worker(self._zygotes[mode, imports(backend)], limits or self.limits)
 
     def close(self) -> None:
         with self._lock:
