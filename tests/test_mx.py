@@ -374,11 +374,12 @@ def test_every_design_of_the_linear_layer_stays_within_its_limit_on_the_gpu(lang
 
 
 @pytest.mark.gpu
-def test_the_tensor_cores_see_every_code_at_every_scale():
-    """All 256 codes at all 256 scales, one to a row, through each design of the CUDA kernel: a code must not depend on
-    whether subnormal 16-bit floats are kept on the way to the tensor cores."""
-    from assay.library.mx_linear.cuda import mx_linear
-
+@pytest.mark.parametrize("language", ["triton", "cuda"])
+def test_the_tensor_cores_see_every_code_at_every_scale(language):
+    """All 256 codes at all 256 scales, one to a row, through each design of a kernel: a code must not depend on whether
+    subnormal 16-bit floats are kept on the way to the tensor cores."""
+    mx_linear = importlib.import_module(f"assay.library.mx_linear.{language}").mx_linear
+    scratch = {"partial": torch.empty(PARTIAL, device="cuda")} if language == "cuda" else {}
     codes = torch.zeros(65536, 64, dtype=torch.int8, device="cuda")
     codes[:, 40] = (torch.arange(65536) % 256 - 128).to(torch.int8)
     scales = torch.stack([torch.full((65536,), 127), torch.arange(65536) // 256], 1).to(torch.uint8).cuda()
@@ -389,7 +390,7 @@ def test_the_tensor_cores_see_every_code_at_every_scale():
             x = torch.zeros(m, 64, dtype=TYPES[number], device="cuda")
             x[:, 40] = 1.0
             out = torch.empty(m, 65536, dtype=TYPES[number], device="cuda")
-            mx_linear(x, codes, scales, None, block=32, out=out, partial=torch.empty(PARTIAL, device="cuda"))
+            mx_linear(x, codes, scales, None, block=32, out=out, **scratch)
             assert same(out[-1:].cpu(), wanted), (number, m)
 
 

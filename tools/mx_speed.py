@@ -21,8 +21,11 @@ MATRIX, ROWS = "n=16384,k=8192", "rows=16384,cols=8192"
 WANTED = {
     f"m=1,{MATRIX},dtype=bf16": ("mx_linear/triton", "mx_linear/cuda"),
     f"m=8,{MATRIX},dtype=bf16": ("mx_linear/triton", "mx_linear/cuda"),
-    "m=128,n=1536,k=384,dtype=fp32": ("mx_linear/triton", "mx_linear/cuda"),
-    "m=16384,n=1536,k=384,dtype=fp32": ("mx_linear/triton", "mx_linear/cuda"),
+    **{
+        f"m={m},n=1536,k=384,dtype={number}": ("mx_linear/triton", "mx_linear/cuda")
+        for number in ("fp32", "bf16", "fp16")
+        for m in (128, 16384)
+    },
     f"{ROWS},dtype=bf16": ("mx_dequantize/triton", "mx_dequantize/cuda", "mx_quantize/triton", "mx_quantize/cuda"),
     f"{ROWS},dtype=fp32": ("mx_dequantize/triton", "mx_dequantize/cuda", "mx_quantize/triton", "mx_quantize/cuda"),
 }

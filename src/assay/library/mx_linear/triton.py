@@ -40,18 +40,19 @@ def _mx_row(
 
 
 @triton.jit
-def upper_half(v):
-    """The bf16 of a float32's upper 16 bits: cut off, not rounded, so never an infinity of its own."""
-    bits = v.to(tl.uint32, bitcast=True) & 0xFFFF0000
-    return bits.to(tl.float32, bitcast=True)
+def halves(v):
+    """A float as the bf16 of its upper 16 bits (cut off, not rounded, so never an infinity of its own), and what that
+    leaves out; nothing of an infinity."""
+    high = (v.to(tl.uint32, bitcast=True) & 0xFFFF0000).to(tl.float32, bitcast=True)
+    return high.to(tl.bfloat16), tl.where(tl.abs(v) == float("inf"), 0.0, v - high)
 
 
-# How a value of x meets a weight on the tensor cores: bf16 holds every weight exactly; fp16 holds every code, so its
-# scale comes after; a float32 is three bf16. Long sums lose bits: `length` blocks are summed, then the sums.
+# bf16 holds every weight exactly, scale and all. So a value of x is cut into as many bf16 as it takes: one, two for
+# fp16, three for fp32; the smallest go first. Long sums lose bits: `length` blocks are summed, then the sums.
 @triton.jit
 def _mx_tile(
     x, elements, scales, bias, out, m, n, k, block, count, parts, width, length,
-    HALF: tl.constexpr, M: tl.constexpr, N: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     pid = tl.program_id(0).to(tl.int64)
     tiles = tl.cdiv(n, N)
@@ -65,25 +66,22 @@ def _mx_tile(
         for first in range(start, tl.minimum(start + length, count), BLOCKS):
             column = (first + b) * block + c
             inside = (row < n) & (c < block) & (column < k)
-            w = element_value(tl.load(elements + row * k + column, mask=inside, other=0))
+            code = tl.load(elements + row * k + column, mask=inside, other=0)
             at = (first + b) // parts
             step = step_value(tl.load(scales + row * width + at, mask=(row < n) & (at < width), other=0))
+            w = tl.trans(tl.reshape((element_value(code) * step).to(tl.bfloat16), (N, BLOCKS * BLOCK)))
             column = (first + flat // BLOCK) * block + flat % BLOCK
             v = tl.load(x + i * k + column, mask=(i < m) & (flat % BLOCK < block) & (column < k), other=0)
-            if HALF:
-                w = tl.reshape(w.to(tl.float16), (N, BLOCK))
-                run += tl.dot(v, tl.trans(w)) * tl.reshape(step, (1, N))
+            if x.dtype.element_ty == tl.bfloat16:
+                run = tl.dot(v, w, run)
             else:
-                w = tl.trans(tl.reshape((w * step).to(tl.bfloat16), (N, BLOCKS * BLOCK)))
-                if x.dtype.element_ty == tl.bfloat16:
-                    run = tl.dot(v, w, run)
+                high, low = halves(v.to(tl.float32))
+                if x.dtype.element_ty == tl.float16:
+                    sums = tl.dot(low.to(tl.bfloat16), w)
                 else:
-                    high = upper_half(v)
-                    left = tl.where(tl.abs(v) == float("inf"), 0.0, v - high)
-                    middle = upper_half(left)
-                    sums = tl.dot((left - middle).to(tl.bfloat16), w)
-                    sums = tl.dot(middle.to(tl.bfloat16), w, sums)
-                    run += tl.dot(high.to(tl.bfloat16), w, sums)
+                    middle, low = halves(low)
+                    sums = tl.dot(middle, w, tl.dot(low.to(tl.bfloat16), w))
+                run += tl.dot(high, w, sums)
         total += run
     j = (pid % tiles * N + tl.arange(0, N))[None, :]
     if bias is not None:
@@ -91,14 +89,23 @@ def _mx_tile(
     tl.store(out + i * n + j, total.to(out.dtype.element_ty), mask=(i < m) & (j < n))
 
 
-TILES = ((128, 128, 8), (64, 64, 4), (64, 32, 4), (16, 32, 4))
-"""Rows of x, rows of the weight, warps. Large ones read less; small ones keep a whole GPU busy with little work."""
-ENOUGH = 96
+TILES = {
+    2: ((128, 64, 64, 4), (64, 32, 128, 4), (16, 32, 64, 4)),
+    4: ((128, 128, 64, 8), (64, 64, 64, 4), (64, 32, 64, 4), (16, 32, 64, 4)),
+}
+"""By the bytes of a value of x: its rows, those of the weight, columns, warps. Large ones read less; small ones keep a
+whole GPU busy with little work. The first of which there are enough is taken."""
+STREAMED = (32, 128, 128, 4)
+"""Up to so many rows of x are done before a large weight has arrived: wide tiles, that more of it is on its way."""
+ENOUGH = {2: 64, 4: 96}
 """Tiles that keep an H200's 132 processors busier than fewer, larger ones do."""
 
 
-def _tile(m, n):
-    return next((t for t in TILES if triton.cdiv(m, t[0]) * triton.cdiv(n, t[1]) >= ENOUGH), TILES[-1])
+def _tile(m, n, itemsize):
+    tiles, enough = TILES[itemsize], ENOUGH[itemsize]
+    if itemsize == 2 and m <= STREAMED[0]:
+        tiles = (STREAMED, tiles[-1])
+    return next((t for t in tiles if triton.cdiv(m, t[0]) * triton.cdiv(n, t[1]) >= enough), tiles[-1])
 
 
 @kernel(
@@ -108,11 +115,11 @@ def _tile(m, n):
         "wide": [512, 1024],
         "M": [16, 64, 128],
         "N": [32, 64, 128],
-        "K": [32, 64],
+        "K": [32, 64, 128],
         "num_warps": [4, 8],
     },
 )
-def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=0, N=0, K=64, num_warps=0):
+def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=0, N=0, K=0, num_warps=0):
     (m, k), (n, width) = x.shape, scales.shape
     parts = next(p for p in range(1, block + 1) if block % p == 0 and block // p <= 128)
     block //= parts
@@ -125,13 +132,10 @@ def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=
             num_warps=num_warps or 4,
         )  # fmt: skip
         return
-    tile = _tile(m, n)
-    M, N, num_warps = min(M or tile[0], max(16, triton.next_power_of_2(m))), N or tile[1], num_warps or tile[2]
-    half = str(x.dtype) == "torch.float16"
-    BLOCK = max(16, BLOCK) if half else BLOCK
-    BLOCKS = 1 if half else max(1, K // BLOCK)
-    length = 16 * BLOCKS
+    tile = _tile(m, n, x.element_size())
+    M, N = min(M or tile[0], max(16, triton.next_power_of_2(m))), N or tile[1]
+    BLOCKS = max(1, (K or tile[2]) // BLOCK)
     _mx_tile[(triton.cdiv(m, M) * triton.cdiv(n, N),)](
-        x, elements, scales, bias, out, m, n, k, block, count, parts, width, length, half, M, N, BLOCKS, BLOCK,
-        num_warps=num_warps,
+        x, elements, scales, bias, out, m, n, k, block, count, parts, width, 16 * BLOCKS, M, N, BLOCKS, BLOCK,
+        num_warps=num_warps or tile[3],
     )  # fmt: skip
