@@ -56,7 +56,7 @@ def main() -> None:
     asked = parser.parse_args()
     found: list[Record] = []
     for workload, kernels in WANTED.items():
-        options = Options(workload=workload, rounds=asked.rounds, budget=asked.budget, second_clock=False)
+        options = Options(workload=workload, rounds=asked.rounds, budget=asked.budget, against=(), second_clock=False)
         for what in (kernels, (Path(__file__),) if workload.startswith("m=") else ()):
             for record in run(plan(what, options), options) if what else ():
                 found.append(record)

@@ -89,6 +89,15 @@ def _mx_tile(
     tl.store(out + i * n + j, total.to(out.dtype.element_ty), mask=(i < m) & (j < n))
 
 
+# Triton's own are made for kernels: called from Python they take a microsecond each, of which a launch has few.
+def cdiv(a, b):
+    return -(-a // b)
+
+
+def power_of_2(n):
+    return 1 << max(0, n - 1).bit_length()
+
+
 TILES = {
     2: ((128, 64, 64, 4), (64, 32, 128, 4), (16, 32, 64, 4)),
     4: ((128, 128, 64, 8), (64, 64, 64, 4), (64, 32, 64, 4), (16, 32, 64, 4)),
@@ -105,7 +114,7 @@ def _tile(m, n, itemsize):
     tiles, enough = TILES[itemsize], ENOUGH[itemsize]
     if itemsize == 2 and m <= STREAMED[0]:
         tiles = (STREAMED, tiles[-1])
-    return next((t for t in tiles if triton.cdiv(m, t[0]) * triton.cdiv(n, t[1]) >= enough), tiles[-1])
+    return next((t for t in tiles if cdiv(m, t[0]) * cdiv(n, t[1]) >= enough), tiles[-1])
 
 
 @kernel(
@@ -123,19 +132,19 @@ def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=
     (m, k), (n, width) = x.shape, scales.shape
     parts = next(p for p in range(1, block + 1) if block % p == 0 and block // p <= 128)
     block //= parts
-    count, BLOCK = triton.cdiv(k, block), triton.next_power_of_2(block)
+    count, BLOCK = cdiv(k, block), power_of_2(block)
     if m == 1:
-        BLOCKS = max(1, min(triton.next_power_of_2(max(1, count)), wide // BLOCK))
+        BLOCKS = max(1, min(power_of_2(max(1, count)), wide // BLOCK))
         ROWS = max(1, size // (BLOCKS * BLOCK))
-        _mx_row[(triton.cdiv(n, ROWS),)](
+        _mx_row[(cdiv(n, ROWS),)](
             x, elements, scales, bias, out, n, k, block, count, parts, width, ROWS, BLOCKS, BLOCK,
             num_warps=num_warps or 4,
         )  # fmt: skip
         return
     tile = _tile(m, n, x.element_size())
-    M, N = min(M or tile[0], max(16, triton.next_power_of_2(m))), N or tile[1]
+    M, N = min(M or tile[0], max(16, power_of_2(m))), N or tile[1]
     BLOCKS = max(1, (K or tile[2]) // BLOCK)
-    _mx_tile[(triton.cdiv(m, M) * triton.cdiv(n, N),)](
+    _mx_tile[(cdiv(m, M) * cdiv(n, N),)](
         x, elements, scales, bias, out, m, n, k, block, count, parts, width, 16 * BLOCKS, M, N, BLOCKS, BLOCK,
         num_warps=num_warps or tile[3],
     )  # fmt: skip

@@ -90,9 +90,11 @@ class PackedLinear(nn.Module):
         """Without a gradient."""
         if self._operator is None:
             return functional.linear(x, self.unpacked(x.dtype), bias)
-        rows = x.reshape(-1, self.in_features).contiguous()
-        if self.tally is not None and not torch.compiler.is_compiling():
-            self.tally.copied += rows.data_ptr() != x.data_ptr()
+        rows = x.reshape(-1, self.in_features)
+        if not x.is_contiguous():
+            rows = rows.contiguous()
+            if self.tally is not None and not torch.compiler.is_compiling():
+                self.tally.copied += rows.data_ptr() != x.data_ptr()
         made: torch.Tensor = self._operator.unrecorded(rows, self.elements, self.scales, bias, BLOCK)
         return made.view(*x.shape[:-1], self.out_features)
 

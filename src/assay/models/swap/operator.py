@@ -132,6 +132,9 @@ class _Shapes:
         self.made = [
             (n, op.outputs[n].shape, dtype(fixed).torch if (fixed := op.outputs[n].dtype) else None) for n in outputs
         ]
+        known = all(isinstance(d, int) or d in self.places for _, shape, _ in self.made for d in shape)
+        self.read = [[d if isinstance(d, int) else self.places[d] for d in shape] for _, shape, _ in self.made if known]
+        """Where each size of each output is found in the arguments; empty if one must be computed."""
         self.twin = all(fixed is None and shape == inputs[self.carrier or 0].shape for _, shape, fixed in self.made)
         """Every output is like the first input that carries the dtype."""
 
@@ -155,8 +158,16 @@ class _Shapes:
         if self.twin and self.carrier is not None:
             like = arguments[self.carrier]
             return {n: torch.empty_like(like, memory_format=torch.contiguous_format) for n, _, _ in self.made}
-        sizes, number, first = self.named(arguments), self.number(arguments), arguments[0]
-        return {n: first.new_empty(self.extent(shape, sizes), dtype=fixed or number) for n, shape, fixed in self.made}
+        number, first = self.number(arguments), arguments[0]
+        if self.read:  # quicker than by their names
+            extents = [[d if isinstance(d, int) else arguments[d[0]].shape[d[1]] for d in read] for read in self.read]
+        else:
+            sizes = self.named(arguments)
+            extents = [self.extent(shape, sizes) for _, shape, _ in self.made]
+        return {
+            n: first.new_empty(extent, dtype=fixed or number)
+            for (n, _, fixed), extent in zip(self.made, extents, strict=True)
+        }
 
 
 def _fake(shapes: _Shapes) -> Callable[..., Any]:
