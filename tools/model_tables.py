@@ -356,10 +356,11 @@ def _attention(records: Sequence[Record]) -> list[str]:
 
 
 def _trained(records: Sequence[Record]) -> list[str]:
-    """A run that was held against PyTorch's seeds says how far it leaves their envelope; so does PyTorch's own second
-    run of the first seed, by which that is to be judged."""
+    """A run that was held against PyTorch's seeds says how far it leaves their envelope. So does PyTorch's own second
+    run of the first seed, and each of the seeds against the others: by these it is to be judged."""
     rows = []
     seen: set[str] = set()
+    plain = {r.workload: r for r in reversed(records) if "test" in r.evidence and not r.evidence["config"]["swap"]}
     envelope = next((r.evidence["envelope"] for r in records if "envelope" in r.evidence), None)
     for record in (r for r in records if "test" in r.evidence):
         e = record.evidence
@@ -372,12 +373,20 @@ def _trained(records: Sequence[Record]) -> list[str]:
             [
                 record.kernel, re.sub(r"\|", "", swap) + (", again" if again else ""), str(e["config"]["seed"]),
                 e["data"]["name"], str(len(e["epochs"])), share(e["test"]["value"], 2),
-                "" if spans or envelope is None else _outside(e["curve"], envelope),
+                "" if envelope is None
+                else f"{_outside(e['curve'], _band(plain, record))}*" if spans
+                else _outside(e["curve"], envelope),
                 took, si(e["peak_memory"]["bytes"], "B", 3),
             ]
         )  # fmt: skip
     heads = "model|kernels|:seed|data|:epochs|:test accuracy|:leaves the band by|:one epoch|:memory"
-    return _table(heads, rows)
+    return _table(heads, rows) + (["\\* the band of the other seeds.\n"] if envelope else [])
+
+
+def _band(plain: dict[str, Record], but: Record) -> dict:
+    """What the seeds span without one of them."""
+    others = [[loss for _, loss in r.evidence["curve"]] for r in plain.values() if r.workload != but.workload]
+    return {name: [of(at) for at in zip(*others, strict=True)] for name, of in (("low", min), ("high", max))}
 
 
 def _outside(curve: Sequence[Sequence[float]], envelope: dict) -> str:
