@@ -194,22 +194,28 @@ def test_only_packed_weights_stay_in_memory():
     model, inputs = architectures.bert()
     linears = [m for m in model.modules() if isinstance(m, nn.Linear)]
     memory = [StorageWeakRef(m.weight.untyped_storage()) for m in linears]
-    elements, held = sum(m.weight.numel() for m in linears), _held()
+    elements, before = sum(m.weight.numel() for m in linears), [StorageWeakRef(s) for s in _living()]
     with assay.swap(model, TORCH):
         assert all(ref.expired() for ref in memory)
         blocks = sum(m.scales.numel() for m in packed(model))
-        assert held - _held() == 4 * elements - (elements + blocks)
+        assert _since(before) == elements + blocks
         model(*inputs)
-        assert held - _held() == 4 * elements - (elements + blocks), "a forward pass leaves nothing unpacked behind"
+        assert _since(before) == elements + blocks, "a forward pass leaves nothing unpacked behind"
         assert all(not m.weight.numel() for m in linears)
-    assert _held() == held
+    assert _since(before) == 4 * elements
 
 
-def _held():
-    """Bytes of all tensors that live in this process."""
+def _living():
+    """The memory of all tensors of this process, whichever test made them."""
     gc.collect()
-    living = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
-    return sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in living}.values())
+    tensors = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    return {s._cdata: s for s in (t.untyped_storage() for t in tensors)}.values()
+
+
+def _since(before):
+    """Bytes of tensors that were not there before."""
+    known = {ref.cdata for ref in before if not ref.expired()}
+    return sum(storage.nbytes() for storage in _living() if storage._cdata not in known)
 
 
 @pytest.mark.gpu

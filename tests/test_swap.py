@@ -779,8 +779,8 @@ def test_the_cost_of_the_boundary_is_measured():
 
     cost = boundary_cost("gelu/torch", budget=0.05)
     assert cost.workload == "n=16,dtype=fp32" and cost.device == ("cuda" if torch.cuda.is_available() else "cpu")
-    assert min(cost.direct, cost.operator, cost.autograd, cost.site) > 0
-    assert set(cost.samples) == {"direct", "operator", "autograd", "site"}
+    assert min(cost.direct, cost.operator, cost.autograd, cost.site, cost.training) > 0
+    assert set(cost.samples) == {"direct", "operator", "autograd", "site", "training"}
     assert all(len(rounds) >= NEEDED for rounds in cost.samples.values())
 
 
@@ -836,7 +836,8 @@ def test_every_example_of_the_document_runs():
     assert len(blocks) >= 5
 
 
-def test_operators_are_seen_by_whoever_watches_and_cost_nothing_otherwise():
+@pytest.mark.parametrize("recorded", [False, True])
+def test_operators_are_seen_by_whoever_watches_and_cost_nothing_otherwise(recorded):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Seen(TorchDispatchMode):
@@ -848,9 +849,9 @@ def test_operators_are_seen_by_whoever_watches_and_cost_nothing_otherwise():
             self.names.append(str(func))
             return func(*args, **(kwargs or {}))
 
-    model, x = nn.Sequential(nn.GELU()), torch.randn(5, 3)
+    model, x = nn.Sequential(nn.GELU()), torch.randn(5, 3, requires_grad=recorded)
     plain = model(x)
-    with assay.swap(model, {"gelu": "gelu/torch"}) as report, torch.no_grad():
+    with assay.swap(model, {"gelu": "gelu/torch"}) as report, torch.set_grad_enabled(recorded):
         alone = model(x)
         with Seen() as seen:
             watched = model(x)
@@ -860,6 +861,15 @@ def test_operators_are_seen_by_whoever_watches_and_cost_nothing_otherwise():
     assert "assay.gelu__torch.default" in seen.names
     assert any(e.key == "assay::gelu__torch" for e in profiled.key_averages())
     assert report.sites[0].calls == 3
+    if recorded:
+        assert gradients(alone, x) == gradients(watched, x)
+
+
+def gradients(made, x):
+    """The first and the second, as numbers."""
+    (first,) = torch.autograd.grad(made.pow(2).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.pow(2).sum(), x)
+    return first.tolist(), second.tolist()
 
 
 # On a GPU.
@@ -972,4 +982,4 @@ def test_a_site_costs_tens_of_microseconds_at_most():
     from assay.models.swap.boundary import boundary_cost
 
     cost = boundary_cost("gelu/triton")
-    assert cost.device == "cuda" and cost.site - cost.direct < 60e-6
+    assert cost.device == "cuda" and cost.site - cost.direct < 60e-6 and cost.training < cost.autograd + 60e-6

@@ -89,12 +89,17 @@ def _picture(study: str, records: Sequence[Record], name: str, draw: bool) -> li
     if study not in CHARTS or (study == "train" and not any("envelope" in r.evidence for r in records)):
         return []
     figure, path = CHARTS[study], PICTURES / f"{name}.svg"
-    files = save(figure, records, path) if draw else _drawn(path)
+    files = sorted(save(figure, records, path) if draw else _drawn(path), key=_counted)
     return [*(f"![{figure.title}]({file.relative_to(PAGE.parent)})" for file in files), f"\n{figure.caption}\n"]
 
 
 def _drawn(path: Path) -> list[Path]:
-    return [path] if path.exists() else sorted(path.parent.glob(f"{path.stem}-*{path.suffix}"))
+    return [path] if path.exists() else list(path.parent.glob(f"{path.stem}-*{path.suffix}"))
+
+
+def _counted(path: Path) -> list[str | int]:
+    """Batch 16 before batch 128."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
 
 
 def _table(heads: str, rows: Sequence[Sequence[str]]) -> list[str]:

@@ -264,6 +264,12 @@ def _shape(workload: str) -> str:
     return " ".join(part for part in workload.split(",") if not part.startswith("dtype="))
 
 
+def _beyond(cost: dict[str, float]) -> str:
+    """What each way costs more than the kernel called directly; records from before have no training."""
+    ways = {"site": "", "operator": " through torch.library", "training": " in training"}
+    return ", ".join(f"{_signed(cost[k] - cost['direct'])}{text}" for k, text in ways.items() if k in cost)
+
+
 def _beside(record: Record) -> list[str]:
     """What the sites' table leaves out: why there is no promise, what a call costs, what was left as it is."""
     e = record.evidence
@@ -275,18 +281,14 @@ def _beside(record: Record) -> list[str]:
     if any(row["alone"].get("copied") for row in e["sites"]):
         ops = dict.fromkeys(r["kernel"].partition("/")[0] for r in e["sites"] if r["alone"].get("copied"))
         found.append(f"PyTorch's {', '.join(ops)} has no out=: alone, its time holds a copy that no model makes")
-    costs = {
-        k: c["site"] - c["direct"] for k, c in (e.get("boundary") or {}).items() if isinstance(c, dict) and "site" in c
-    }
+    costs = {k: c for k, c in (e.get("boundary") or {}).items() if isinstance(c, dict) and "site" in c}
     calls = Counter[str]()
     for row in e["sites"]:
         calls[row["kernel"]] += row["calls"]
     if costs:
-        told = ", ".join(f"{k} {_signed(cost)}" for k, cost in costs.items())
-        whole = _signed(sum(cost * calls[k] for k, cost in costs.items()))
-        found.append(
-            f"a call through the swap and torch.library costs, beyond the kernel's own: {told}; {whole} a pass"
-        )
+        whole = _signed(sum((c["site"] - c["direct"]) * calls[k] for k, c in costs.items()))
+        told = "; ".join(f"{k} {_beyond(c)}" for k, c in costs.items())
+        found.append(f"what a swapped call costs beyond the kernel's own, {whole} a pass: {told}")
     if packed := e.get("packed"):
         of = packed["weights"]
         sizes = f"{si(of['before'], 'B', 3)} → {si(of['after'], 'B', 3)}"

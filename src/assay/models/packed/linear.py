@@ -13,7 +13,9 @@ from assay import library
 from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.models.packed.format import BLOCK, Format, Packed
+from assay.models.swap.contract import PLAIN
 from assay.models.swap.operator import Operator, operator
+from assay.models.swap.remembered import Remembered
 from assay.models.swap.report import Tally, count_traced
 from assay.models.swap.rules import choose
 from assay.models.swap.substitute import transformed
@@ -21,7 +23,6 @@ from assay.op import Op
 
 READ = "somebody reads its weight: unpacked for the moment"
 _count_traced = torch.compiler.assume_constant_result(count_traced)
-_MOST_DECISIONS = 4096
 _TENSORS = ("_parameters", "_buffers", "_non_persistent_buffers_set", "_modules")
 
 
@@ -51,7 +52,7 @@ class PackedLinear(nn.Module):
         """A kernel of mx_linear, by its address or, if it is the user's, its file. Empty: the weight is unpacked for
         every call."""
         self._operator: Operator | None = None
-        self._decisions: dict[Any, str] = {}
+        self._decisions: Remembered[str] = Remembered()
 
     def with_kernel(self, kernel: Kernel, op: Op) -> PackedLinear:
         own = kernel.file is not None and library.ROOT not in kernel.file.parents
@@ -106,16 +107,12 @@ class PackedLinear(nn.Module):
         says what it always says."""
         if x.dtype != number or x.dim() == 0 or x.shape[-1] != self.in_features:
             return f"called with {str(x.dtype).removeprefix('torch.')} of shape {tuple(x.shape)}"
-        if type(x) not in (torch.Tensor, nn.Parameter):
+        if type(x) not in PLAIN:
             return f"a {type(x).__name__} is not a plain tensor"
         if torch.compiler.is_compiling():
             return self._contract(x, bias)
         key = (x.shape, x.dtype, x.device, bias is None or (bias.dtype, bias.device))
-        if key not in self._decisions:
-            if len(self._decisions) >= _MOST_DECISIONS:  # sequences of ever new lengths
-                self._decisions.clear()
-            self._decisions[key] = self._contract(x, bias)
-        return self._decisions[key] or transformed()
+        return self._decisions.of(key, lambda: self._contract(x, bias)) or transformed()
 
     def _contract(self, x: torch.Tensor, bias: torch.Tensor | None) -> str:
         if self._operator is None:
@@ -138,7 +135,7 @@ class PackedLinear(nn.Module):
     # A copy or a pickle holds the packed weight and finds its kernel again. Counts belong to the swap it is a copy of.
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "tally": None, "_operator": None, "_decisions": {}}
+        return {**vars(self), "tally": None, "_operator": None, "_decisions": Remembered()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

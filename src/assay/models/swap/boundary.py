@@ -40,12 +40,14 @@ class BoundaryCost:
     """Through torch.library, recorded for a gradient."""
     site: float
     """As a swapped module does it: the decision looked up, tensors brought into the op's shape and back."""
+    training: float
+    """The same, recorded for a gradient."""
     samples: dict[str, list[list[float]]]
     """Way → round → seconds."""
 
 
 def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: float = 1.0) -> BoundaryCost:
-    """Time one kernel four ways. Without a workload all axes are 16, or as near as the op allows."""
+    """Time one kernel five ways. Without a workload all axes are 16, or as near as the op allows."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     chosen = choose(kernel, "", device, kernel)
     assert chosen is not None
@@ -64,6 +66,7 @@ def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: 
         Arm("operator", lambda: plain.call(*tensors, *attributes)),
         Arm("autograd", lambda: plain.call(*recorded, *attributes)),
         Arm("site", lambda: substitute.attempt(call)),
+        Arm("training", lambda: substitute.attempt(call._replace(tensors=tuple(recorded)))),
     ]
     for arm in arms:
         for _ in range(3):

@@ -12,6 +12,9 @@ from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.op import Op
 
+PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+"""What a kernel can be given. A subclass may hold something else, or nothing."""
+
 
 class Sizes:
     """Axes and attributes by name, as a workload offers them to an op's own functions; sizes may be symbolic."""

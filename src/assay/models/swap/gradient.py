@@ -11,6 +11,8 @@ from assay import library
 from assay.backends import Level, here
 from assay.kernel import Kernel
 from assay.library.reader import kernels_in, ops_in
+from assay.models.swap.contract import PLAIN
+from assay.models.swap.remembered import Remembered
 from assay.op import Op
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class Gradient:
         self.title = self.found[0].name if self.found else BY_REFERENCE
         self.saved = [n for n in outputs if self.found and n in self.found[1].inputs]
         """Outputs that the backward kernel reads."""
+        self._refusals: Remembered[str] = Remembered()
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         made = dict(zip(self.outputs, output if isinstance(output, tuple) else (output,), strict=True))
@@ -77,11 +80,18 @@ class Gradient:
                 value = _computed(tensor.given, known, attributes)
             arguments.append(value if value is None or tensor.strided else value.contiguous())
         values = [attributes[n] for n in op.attributes]
-        if operator.contract.refusal(arguments, values):
+        if self._refusal(operator, arguments, values):
             return None
         made = (operator.call if torch.is_grad_enabled() else operator.unrecorded)(*arguments, *values)
         results = dict(zip(operator.outputs, made if isinstance(made, tuple) else (made,), strict=True))
         return {n: results["out" if n == first else f"d{n}"] for n in wanted}
+
+    def _refusal(self, operator: Operator, arguments: list[torch.Tensor | None], values: list[Any]) -> str:
+        """The contract's, asked once for each signature; with every call of a compiler, whose sizes may be symbols."""
+        if any(t is not None and t.__class__ not in PLAIN for t in arguments):
+            return operator.contract.refusal(arguments, values)
+        key = (operator.name, *values, *[t if t is None else (t.shape, t.dtype, t.device) for t in arguments])
+        return self._refusals.of(key, lambda: operator.contract.refusal(arguments, values))
 
 
 def _computed(formula: Callable[..., Any], known: Named, attributes: Named) -> torch.Tensor:

@@ -44,18 +44,26 @@ class Operator:
     call: Any
     """`call(*inputs, *attributes)`, and the dtype last where no input tells it: one tensor, or a tuple."""
     run: Callable[..., Any]
-    """What the operator runs, past PyTorch's dispatcher: for calls that nothing records and nobody watches."""
+    """What the operator runs, past PyTorch's dispatcher: for calls that nobody watches."""
+    differentiable: Callable[..., Any]
+    """The same with the operator's gradient."""
 
     @property
     def name(self) -> str:
         return str(self.call.name())
 
     def unrecorded(self, *arguments: Any) -> Any:
-        """A call that needs no gradient: the dispatcher would only cost time, unless a profiler, a compiler or a
-        dispatch mode wants to see the operator."""
-        if torch.compiler.is_compiling() or profiler._is_profiler_enabled or torch._C._len_torch_dispatch_stack() > 0:
-            return self.call(*arguments)
-        return self.run(*arguments)
+        """A call that needs no gradient."""
+        return (self.call if _watched() else self.run)(*arguments)
+
+    def recorded(self, *arguments: Any) -> Any:
+        """A call that is recorded for one."""
+        return (self.call if _watched() else self.differentiable)(*arguments)
+
+
+def _watched() -> bool:
+    """Does a profiler, a compiler or a dispatch mode want to see the operator? Else the dispatcher only costs time."""
+    return torch.compiler.is_compiling() or profiler._is_profiler_enabled or torch._C._len_torch_dispatch_stack() > 0
 
 
 def operator(kernel: Kernel, op: Op, also: Sequence[str] = ()) -> Operator:
@@ -102,7 +110,7 @@ def _register(kernel: Kernel, op: Op, also: tuple[str, ...]) -> Operator:
         f"assay::{name}", gradient.backward, setup_context=gradient.setup_context, lib=_LIBRARY
     )
     call = getattr(torch.ops.assay, name).default
-    return Operator(kernel, op, outputs, Contract(kernel, op), gradient, call, run)
+    return Operator(kernel, op, outputs, Contract(kernel, op), gradient, call, run, _differentiable(run, gradient))
 
 
 def _name(kernel: Kernel, also: tuple[str, ...]) -> str:
@@ -215,6 +223,24 @@ def _implementation(kernel: Kernel, op: Op, shapes: _Shapes) -> Callable[..., An
         return tuple(made.values()) if len(made) > 1 else next(iter(made.values()))
 
     return run
+
+
+def _differentiable(run: Callable[..., Any], gradient: Gradient) -> Callable[..., Any]:
+    class Recorded(torch.autograd.Function):
+        """As torch.library makes one. `setup_context` as a method of its own would bind a signature with each call."""
+
+        @staticmethod
+        def forward(ctx: Any, *arguments: Any) -> Any:
+            made = run(*arguments)
+            gradient.setup_context(ctx, arguments, made)
+            return made
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
+            return gradient.backward(ctx, *grads)
+
+    made: Callable[..., Any] = Recorded.apply
+    return made
 
 
 def _rest(kernel: Kernel, op: Op, shapes: _Shapes, arguments: tuple[Any, ...]) -> dict[str, Any]:

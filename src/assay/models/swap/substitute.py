@@ -10,12 +10,11 @@ from torch.autograd import forward_ad, profiler
 
 from assay.models.swap import autocast
 from assay.models.swap.call import AS_IS, Call, Layout, copied, layout_of
+from assay.models.swap.contract import PLAIN
 from assay.models.swap.operator import Operator, for_training
+from assay.models.swap.remembered import Remembered
 from assay.models.swap.report import Entry, Tally, count_traced
 
-_MOST_DECISIONS = 4096
-"""Signatures remembered at a site; sequences of ever new lengths must not fill the memory."""
-_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _OWN_AUTOCAST = "under autocast its formula chooses its own dtypes"
 _count_traced = torch.compiler.assume_constant_result(count_traced)
 
@@ -43,10 +42,10 @@ class Substitute:
         self.op, self.entry, self.tally = plain.op, entry, entry.tally
         self._plain = plain
         trained = for_training(plain)
-        self._saving = None if trained is plain else trained.call
+        self._saving = None if trained is plain else trained
         """For calls that need a gradient."""
         self._layout_of, self._own_autocast = layout_of(plain.op), own_autocast
-        self._decisions: dict[Any, Decision] = {}
+        self._decisions: Remembered[Decision] = Remembered()
         autocast.remember(plain.op)
 
     def attempt(self, call: Call) -> torch.Tensor | None:
@@ -67,11 +66,7 @@ class Substitute:
             )
         except RuntimeError:  # some layouts have no strides
             return self.refuse("a tensor without strides")
-        decision = self._decisions.get(key)
-        if decision is None:
-            if len(self._decisions) >= _MOST_DECISIONS:
-                self._decisions.clear()
-            decision = self._decisions[key] = self._decide(call)
+        decision = self._decisions.of(key, lambda: self._decide(call))
         if decision.refusal:
             return self.refuse(decision.refusal)
         if decision.cast is not None:
@@ -97,16 +92,16 @@ class Substitute:
     def _run(self, lowered: list[torch.Tensor | None], call: Call) -> torch.Tensor:
         recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in lowered)
         if recorded and self._saving is not None:
-            out: torch.Tensor = self._saving(*lowered, *call.attributes)[0]
+            out: torch.Tensor = self._saving.recorded(*lowered, *call.attributes)[0]
         elif recorded:
-            out = self._plain.call(*lowered, *call.attributes)
+            out = self._plain.recorded(*lowered, *call.attributes)
         else:
             out = self._plain.unrecorded(*lowered, *call.attributes)
         return out
 
     def _decide(self, call: Call) -> Decision:
         for tensor in call.tensors:
-            if tensor is not None and tensor.__class__ not in _PLAIN:
+            if tensor is not None and tensor.__class__ not in PLAIN:
                 return Decision(f"a {tensor.__class__.__name__} is not a plain tensor")
             if tensor is not None and tensor.layout != torch.strided:
                 return Decision(f"a {str(tensor.layout).removeprefix('torch.')} tensor")
