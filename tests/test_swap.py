@@ -773,11 +773,30 @@ def test_a_profiler_sees_every_site_in_a_range_of_its_own():
     assert {"assay.swap .:silu", "assay.swap act:gelu", "assay::gelu__torch"} <= seen
 
 
-def test_the_cost_of_the_boundary_is_measured():
-    from assay.models.swap.boundary import boundary_cost
-    from assay.models.turns import NEEDED
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5), (4, 2, 3, 5)])
+def test_a_norm_over_two_dimensions_has_rows_of_both(shape):
+    model, x = nn.Sequential(nn.LayerNorm((3, 5))), torch.randn(shape)
+    plain = model(x)
+    with assay.swap(model, {"layernorm": "layernorm/torch"}) as report:
+        assert torch.equal(model(x), plain)
+    assert report.sites[0].calls == 1
 
-    cost = boundary_cost("gelu/torch", budget=0.05)
+
+def test_the_cost_of_the_boundary_is_measured(monkeypatch):
+    from assay.models.swap import boundary
+    from assay.models.swap.boundary import boundary_cost
+    from assay.models.turns import NEEDED, in_turn
+
+    recorded = {}
+
+    def watched(arms, *args, **kwargs):
+        recorded.update({arm.name: arm.call().requires_grad for arm in arms if arm.name != "direct"})
+        return in_turn(arms, *args, **kwargs)
+
+    monkeypatch.setattr(boundary, "in_turn", watched)
+    with torch.no_grad():
+        cost = boundary_cost("gelu/torch", budget=0.05)
+    assert recorded == {"operator": False, "autograd": True, "site": False, "training": True}
     assert cost.workload == "n=16,dtype=fp32" and cost.device == ("cuda" if torch.cuda.is_available() else "cpu")
     assert min(cost.direct, cost.operator, cost.autograd, cost.site, cost.training) > 0
     assert set(cost.samples) == {"direct", "operator", "autograd", "site", "training"}

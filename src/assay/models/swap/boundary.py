@@ -46,6 +46,7 @@ class BoundaryCost:
     """Way → round → seconds."""
 
 
+@torch.enable_grad()  # whatever the caller's mode: two of the ways record
 def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: float = 1.0) -> BoundaryCost:
     """Time one kernel five ways. Without a workload all axes are 16, or as near as the op allows."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")

@@ -40,12 +40,12 @@ class Flat(Layout):
     as PyTorch does, and comes out in it."""
 
     def lower(self, call: Call) -> list[torch.Tensor | None]:
-        return [t if t is None else t.reshape(-1).contiguous() for t in call.tensors]
+        return [_flattened(t) for t in call.tensors]
 
     def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
         first = call.tensors[0]
         assert first is not None
-        return out.view(first.shape)
+        return out if first.dim() == 1 else out.view(first.shape)
 
 
 class InMemoryOrder(Flat):
@@ -68,15 +68,27 @@ class Rows(Layout):
     def lower(self, call: Call) -> list[torch.Tensor | None]:
         first, *rest = call.tensors
         assert first is not None
-        rows = first.reshape(-1, call.cols)
+        rows = first if _are_rows(first, call) else first.reshape(-1, call.cols)
         if rows.stride(1) != 1 and call.cols > 1:
             rows = rows.contiguous()
-        return [rows, *(t if t is None else t.reshape(-1).contiguous() for t in rest)]
+        return [rows, *(_flattened(t) for t in rest)]
 
     def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
         first = call.tensors[0]
         assert first is not None
-        return out.view(first.shape)
+        return out if _are_rows(first, call) else out.view(first.shape)
+
+
+def _are_rows(tensor: torch.Tensor, call: Call) -> bool:
+    return tensor.dim() == 2 and tensor.shape[1] == call.cols
+
+
+def _flattened(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    """In one dimension and contiguous. One that is already is not viewed: a view takes time, and in training it is
+    recorded."""
+    if tensor is None or (tensor.dim() == 1 and tensor.is_contiguous()):
+        return tensor
+    return tensor.reshape(-1).contiguous()
 
 
 def copied(before: Tensors, after: list[torch.Tensor | None]) -> bool:
