@@ -302,14 +302,19 @@ def test_looking_for_the_wrong_module_keeps_rows_of_every_output_not_all_of_it()
 
 
 def test_packed_weights_are_told_by_their_bytes_and_their_noise_and_are_not_called_wrong(mine):
-    record = by(quick(f"{mine / 'model.py'}:tiny", batches=(8,), swap={"linear": "mx_linear"}), variant="swap")
+    rules = {"linear": "mx_linear", "gelu": "gelu"}
+    record = by(quick(f"{mine / 'model.py'}:tiny", batches=(8,), swap=rules, alone=(8,)), variant="swap")
     assert record.status == "pass", record.reason
     told = record.evidence
     assert "packed by design" in record.reason and told["packed"]["weights"]["saved"] == pytest.approx(0.742, abs=0.005)
     assert told["model_bytes"]["variant"] < told["model_bytes"]["torch"]
     assert 30 < told["outputs"]["compared"]["sqnr"] < 60
-    (site,) = told["sites"]
-    assert site["op"] == "linear" and site["kernel"].startswith("mx_linear/") and site["in_model"]["kernel"] > 0
+    assert {s["op"]: s["kernel"] for s in told["sites"]} == {"linear": "mx_linear/njit", "gelu": "gelu/njit"}
+    assert all(s["in_model"]["kernel"] > 0 for s in told["sites"])
+    # A rule that names an op means its best kernel; a packed layer is held against the plain one.
+    assert all(s["alone"][side]["cold"] > 0 for s in told["sites"] for side in ("torch", "kernel"))
+    assert "cold" in told["predicted"] and all("training" in c for c in told["boundary"].values())
+    assert set(told["boundary"]) == {"mx_linear/njit", "gelu/njit"}
 
 
 @pytest.mark.usefixtures("here")

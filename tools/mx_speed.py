@@ -2,8 +2,8 @@
 
     python tools/mx_speed.py results/h200/mx.json [--rounds 10] [--budget 1]
 
-The plain one is an op of this file: what PyTorch (on a GPU: cuBLAS) does with a matrix of the same shape that was never
-packed. Its time and that of the packed layer stand in one document, taken minutes apart at most."""
+The plain one is what PyTorch (on a GPU: cuBLAS) does with a matrix of the same shape that was never packed. Its time
+and that of the packed layer stand in one document, taken minutes apart at most."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import argparse
 import json
 from pathlib import Path
 
-import torch
-
-from assay import Axis, Tensor, kernel, op
 from assay.bench.verb import Options, plan, run
+from assay.models.packed import plain
 from assay.record import Record, document
 
 MATRIX, ROWS = "n=16384,k=8192", "rows=16384,cols=8192"
@@ -31,23 +29,6 @@ WANTED = {
 }
 
 
-@op(
-    axes={"m": Axis(typical=1), "n": Axis(typical=16384), "k": Axis(typical=8192)},
-    inputs={"x": Tensor("m", "k", range=(-16, 16)), "weight": Tensor("n", "k", range=(-1, 1))},
-    outputs={"out": Tensor("m", "n")},
-    operations=lambda w: 2 * w.m * w.n * w.k,
-    magnitude=lambda x, weight: x.abs() @ weight.abs().T,
-    terms=lambda w: w.k,
-)
-def plain_linear(x, weight):
-    return x @ weight.T
-
-
-@kernel("plain_linear")
-def plain(x, weight, *, out):
-    torch.mm(x, weight.t(), out=out)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
@@ -57,7 +38,7 @@ def main() -> None:
     found: list[Record] = []
     for workload, kernels in WANTED.items():
         options = Options(workload=workload, rounds=asked.rounds, budget=asked.budget, against=(), second_clock=False)
-        for what in (kernels, (Path(__file__),) if workload.startswith("m=") else ()):
+        for what in (kernels, (plain.FILE,) if workload.startswith("m=") else ()):
             for record in run(plan(what, options), options) if what else ():
                 found.append(record)
                 took = f"{record.median * 1e6:8.2f} µs" if record.median else record.reason

@@ -3,8 +3,9 @@ PyTorch's own in the same rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from assay import host, library
 from assay.bench import verb as bench
@@ -12,6 +13,8 @@ from assay.errors import AssayError
 from assay.models.fresh import Tick
 from assay.models.infer.planning import Plan
 from assay.models.infer.variants import named
+from assay.models.packed import plain
+from assay.models.swap.rules import FUSIONS
 from assay.record import Record
 
 
@@ -36,6 +39,25 @@ class Times:
     def of(self, kernel: str, workload: str) -> Alone | str:
         key = kernel, workload
         return self.found[key] if key in self.found else self.why.get(key, "it was not timed alone")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What PyTorch computes where a kernel of an op is swapped in."""
+
+    site: str
+    """The op that the model has there."""
+    kernel: str
+    workload: Callable[[str], str] = str
+    """From the kernel's workload to PyTorch's."""
+    file: Path | None = None
+    """Where it is declared, if not in the library."""
+
+
+def baseline(op: str) -> Baseline:
+    if op == "mx_linear":  # whose own torch form unpacks the weight first
+        return Baseline("linear", plain.NAME, plain.workload, plain.FILE)
+    return Baseline(next((pair for pair, fused in FUSIONS.items() if fused == op), op), f"{op}/torch")
 
 
 def times(planned: Plan, tick: Tick) -> Times:
@@ -63,8 +85,12 @@ def times(planned: Plan, tick: Tick) -> Times:
 
 
 def _cell(op: str, text: str, kernels: dict[str, str], setting: bench.Options) -> list[bench.Plan]:
-    here = replace(setting, op=op, workload=text)
-    return [p for p in bench.plan(list(kernels.values()), here) if p.op.name == op]
+    theirs = baseline(op)
+    here = replace(setting, op=op, workload=text, against=() if theirs.file else setting.against)
+    mine = [p for p in bench.plan(list(kernels.values()), here) if p.op.name == op]
+    if theirs.file is None:
+        return mine
+    return [*bench.plan([theirs.file], replace(setting, workload=theirs.workload(text), against=())), *mine]
 
 
 def _wanted(planned: Plan) -> dict[tuple[str, str], dict[str, str]]:
@@ -82,7 +108,9 @@ def _wanted(planned: Plan) -> dict[tuple[str, str], dict[str, str]]:
 def _kernels(planned: Plan) -> Iterable[tuple[str, str, str]]:
     for variant in planned.variants:
         if not variant.cannot and not variant.interpreted:
-            yield from ((op.name, kernel.name, called) for called, (kernel, op) in named(variant.rules))
+            yield from (
+                (op.name, kernel.name, called) for called, (kernel, op) in named(variant.rules, planned.subject.device)
+            )
 
 
 def _keep(record: Record, found: Times) -> None:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from assay.models.infer.alone import Alone, Times, derived
+from assay.models.infer.alone import Alone, Times, baseline, derived
 from assay.models.infer.site import Called
-from assay.models.swap.rules import FUSIONS
 
 _OPERATORS = {
     "gelu": "aten::gelu", "gelu_tanh": "aten::gelu", "silu": "aten::silu", "layernorm": "aten::layer_norm",
@@ -43,12 +42,13 @@ def _alone(site: Called, alone: Times | None) -> Row:
     if alone is None:
         return {"why": "this batch size was not timed alone (--alone)"}
     op = site.kernel.partition("/")[0]
-    if op != FUSIONS.get(site.op, site.op):  # linear → mx_linear: another op, whose torch form is no baseline
+    theirs = baseline(op)
+    if site.op not in (theirs.site, op):
         return {"why": f"{site.op} is no op of the library: PyTorch's own was not timed alone"}
     sums = {side: {"cold": 0.0, "hot": 0.0} for side in ("torch", "kernel")}
     for workload, count in site.workloads.items():
-        for side, name in (("torch", f"{op}/torch"), ("kernel", site.kernel)):
-            found = alone.of(name, workload)
+        for side, name in (("torch", theirs.kernel), ("kernel", site.kernel)):
+            found = alone.of(name, theirs.workload(workload) if side == "torch" else workload)
             if not isinstance(found, Alone):
                 return {"why": f"{name}: {found}"}
             sums[side]["cold"] += count * found.cold

@@ -31,7 +31,7 @@ def scout(question: Mapping[str, Any], tick: Tick) -> dict[str, Any]:
     batches, too_long = _affordable(subject, question["batches"], question["budget"], tick)
     workloads: dict[str, list[list[str]]] = {str(b): [] for b in batches}
     ops: dict[str, None] = {}
-    for rules in _rules(subject.model):
+    for rules in (*_rules(subject.model), *_packed(question["own"])):
         model = copy.deepcopy(subject.model)
         with subject.entry.guarded(), swap(model, rules) as report:
             for batch in batches:
@@ -83,6 +83,12 @@ def _rules(model: torch.nn.Module) -> list[dict[str, str]]:
     single = {op: f"{op}/torch" for op in OPS if _matches(model, op, f"{op}/torch")}
     fused = [{k: f"{v}/torch"} for k, v in FUSIONS.items() if _matches(model, k, f"{v}/torch")]
     return [*([single] if single else []), *fused]
+
+
+def _packed(own: Mapping[str, str]) -> list[dict[str, str]]:
+    """Linear layers have workloads only where a rule packs them."""
+    rules = {key: "mx_linear/torch" for key, value in own.items() if value.partition("/")[0] == "mx_linear"}
+    return [rules] if rules else []
 
 
 def _matches(model: torch.nn.Module, key: str, kernel: str) -> bool:

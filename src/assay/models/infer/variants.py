@@ -14,7 +14,7 @@ from assay.kernel import BACKENDS, Kernel
 from assay.library.select import Choice, select
 from assay.models.infer.case import BASELINE, OWN
 from assay.models.swap import replacement
-from assay.models.swap.rules import FUSIONS
+from assay.models.swap.rules import FUSIONS, choose
 
 _ON_REQUEST = ("inductor",)
 """Each op compiled for itself: the compiled arm does the whole model at once, which is what inductor is for."""
@@ -76,19 +76,22 @@ def _kernel(kernels: list[Kernel], op: str, design: str) -> Kernel | None:
     return next((k for k in kernels if k.address.op == op and k.address.variant == design), None)
 
 
-def named(rules: Mapping[str, str]) -> Iterator[tuple[str, Choice]]:
-    """The kernels that rules name, each with what it is called there. Where a rule names an op or a format, the swap
-    finds the best that runs."""
+def named(rules: Mapping[str, str], device: str) -> Iterator[tuple[str, Choice]]:
+    """The kernels that rules mean, each with what it is called there: where a rule names an op, the best that runs.
+    (A format has none: PyTorch computes.)"""
     for key, value in rules.items():
-        if value not in library.ops() and replacement.find(value) is None:
-            op = key.rpartition(":")[2]
+        op = key.rpartition(":")[2]
+        if value in library.ops():
+            if (choice := choose(value, op, device, key)) is not None:
+                yield choice[0].name, choice
+        elif replacement.find(value) is None:
             yield from ((value, choice) for choice in select([value], FUSIONS.get(op, op)))
 
 
 def _placed(name: str, rules: Mapping[str, str], device: str) -> Variant:
     """In which kind of process it runs, or why it does not."""
     modes: set[str] = set()
-    for _, (kernel, _op) in named(rules):
+    for _, (kernel, _op) in named(rules, device):
         found = here(kernel)
         if found.level not in (Level.RUN, Level.INTERPRET):
             return Variant(name, rules, cannot=f"{kernel}: {found.reason}; {found.fix}")

@@ -106,7 +106,8 @@ def _extra(process: Process, alive: bool) -> dict[str, Any]:
     if not alive or variant.interpreted:
         return found
     ran = {site["kernel"] for sites in (process.about or {})["sites"].values() for site in sites}
-    kernels = {kernel.name: text for text, (kernel, _) in named(variant.rules) if kernel.name in ran}
+    meant = named(variant.rules, planned.subject.device)
+    kernels = {kernel.name: text for text, (kernel, _) in meant if kernel.name in ran}
     if kernels:
         found |= _try(process, "boundary", kernels=kernels)
     wanted = planned.options.score

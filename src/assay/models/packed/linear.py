@@ -155,15 +155,16 @@ class _Frozen(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        x: torch.Tensor, bias: torch.Tensor | None, elements: torch.Tensor, scales: torch.Tensor, layer: PackedLinear
+        ctx: Any,
+        x: torch.Tensor,
+        bias: torch.Tensor | None,
+        elements: torch.Tensor,
+        scales: torch.Tensor,
+        layer: PackedLinear,
     ) -> torch.Tensor:
-        return layer.multiply(x, bias)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        _, _, elements, scales, layer = inputs
         ctx.save_for_backward(elements, scales)
         ctx.layer = layer
+        return layer.multiply(x, bias)
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:

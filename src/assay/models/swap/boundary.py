@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from assay import inputs
 from assay.backends import backend
 from assay.dtype import dtype
+from assay.errors import AssayError
 from assay.models.clock import WaitedClock
-from assay.models.swap.call import Call
+from assay.models.swap import replacement
+from assay.models.swap.call import Call, Tensors
 from assay.models.swap.operator import Operator, operator
 from assay.models.swap.report import Entry
 from assay.models.swap.rules import choose
 from assay.models.swap.substitute import Substitute
+from assay.models.swap.verb import swap
 from assay.models.turns import Arm, Clock, in_turn
 from assay.worker import load
 from assay.worker.stopwatch import HostClock
@@ -61,13 +65,13 @@ def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: 
     attributes = tuple(value for _, value in point.attributes)
     call = Call(op.name, tensors, attributes, drawn[next(iter(op.inputs))].shape[-1])
     recorded = [t if t is None else t.clone().requires_grad_(t.is_floating_point()) for t in tensors]
-    substitute = Substitute(plain, Entry("", op.name, "module"))
+    site = _packed(kernel, tensors) if replacement.find(op.name) else _swapped(plain, call)
     arms = [
         Arm("direct", _direct(plain, tensors, dict(point.attributes))),
         Arm("operator", lambda: plain.call(*tensors, *attributes)),
         Arm("autograd", lambda: plain.call(*recorded, *attributes)),
-        Arm("site", lambda: substitute.attempt(call)),
-        Arm("training", lambda: substitute.attempt(call._replace(tensors=tuple(recorded)))),
+        Arm("site", lambda: site(tensors)),
+        Arm("training", lambda: site(tuple(recorded))),
     ]
     for arm in arms:
         for _ in range(3):
@@ -76,6 +80,24 @@ def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: 
     samples = in_turn(arms, clock, rounds=20, budget=budget / len(arms)).samples
     medians = {name: statistics.median(s for r in rounds for s in r) for name, rounds in samples.items()}
     return BoundaryCost(plain.kernel.name, str(point), device, **medians, samples=samples)
+
+
+def _swapped(plain: Operator, call: Call) -> Callable[[Tensors], Any]:
+    substitute = Substitute(plain, Entry("", plain.op.name, "module"))
+    if substitute.attempt(call) is None:
+        reason = next(iter(substitute.tally.fallbacks))
+        raise AssayError(f"no site can call {plain.kernel.name} so: {reason}", fix="name another workload")
+    return lambda tensors: substitute.attempt(call._replace(tensors=tensors))
+
+
+def _packed(kernel: str, tensors: Tensors) -> Callable[[Tensors], Any]:
+    """A linear layer, packed: whatever its weights, it takes as long."""
+    x, elements, _, bias = tensors
+    assert x is not None and elements is not None
+    model = nn.Sequential(nn.Linear(x.shape[1], elements.shape[0], bias is not None, x.device, x.dtype))
+    model.requires_grad_(False)
+    swap(model, {"linear": kernel})
+    return lambda tensors: model[0](tensors[0])
 
 
 def _direct(plain: Operator, tensors: tuple[torch.Tensor | None, ...], attributes: dict[str, Any]) -> Callable[[], Any]:
