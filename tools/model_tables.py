@@ -352,12 +352,14 @@ def _attention(records: Sequence[Record]) -> list[str]:
         faster = times(e["speedup"]["median"]) if "speedup" in e else ""
         rows.append(
             [
-                sizes["dtype"], "causal" if sizes["causal"] == "1" else "", sizes["seq"], e["arm"],
+                sizes["dtype"], "causal" if sizes["causal"] == "1" else "", sizes["seq"],
+                e["arm"] + ("¹" if e.get("recognised") else ""),
                 si(record.median, "s"), _spread(record), faster, si(e.get("peak_bytes"), "B", 3),
                 si(e["tflops"] * 1e12, "FLOP/s", 3), share(e["errors"]["share"]),
             ]
         )  # fmt: skip
-    return _table("dtype|mask|:seq|arm|:time|:95 %|:gain|:memory|:rate|:error", rows)
+    note = "¹ the compiler recognised the formula and put PyTorch's fused operator in its place.\n"
+    return [*_table("dtype|mask|:seq|arm|:time|:95 %|:gain|:memory|:rate|:error", rows), note]
 
 
 def _trained(records: Sequence[Record]) -> list[str]:
