@@ -139,7 +139,7 @@ DRIVER = """
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
-int cuInit(unsigned flags) { close(open(getenv("TOUCHED"), O_CREAT | O_WRONLY, 0600)); return 100; }
+extern "C" int cuInit(unsigned) { close(open(getenv("TOUCHED"), O_CREAT | O_WRONLY, 0600)); return 100; }
 """
 
 
@@ -147,7 +147,7 @@ int cuInit(unsigned flags) { close(open(getenv("TOUCHED"), O_CREAT | O_WRONLY, 0
 def driver(tmp_path_factory):
     """A folder with a driver that finds no device, and leaves a note that it was asked."""
     folder = tmp_path_factory.mktemp("driver")
-    compiler = ["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(folder / "libcuda.so.1")]
+    compiler = ["c++", "-shared", "-fPIC", "-xc++", "-", "-o", str(folder / "libcuda.so.1")]
     subprocess.run(compiler, input=DRIVER, text=True, check=True)
     return folder
 
