@@ -391,6 +391,13 @@ def test_gates_may_speak_of_one_launch_among_several():
     assert gated == {"layernorm_backward": True, "column_sums": False}
 
 
+def test_a_tunable_gives_other_code_and_stands_in_the_record():
+    plain, wide = (next(assay.inspect("gelu/triton", **more)) for more in ({}, {"parameters": {"BLOCK": 2048}}))
+    assert plain.evidence["launch"]["grid"] == [2 * n for n in wide.evidence["launch"]["grid"]]
+    assert wide.evidence["parameters"] == {"BLOCK": 2048} and "parameters" not in plain.evidence
+    assert wide.replay.startswith("assay inspect gelu/triton --param BLOCK=2048 ")
+
+
 def test_gates_speak_of_the_typical_workload_alone():
     odd = next(assay.inspect("gelu/cuda", workload="n=1001,dtype=fp32"))
     assert odd.status == "compiled" and "gates" not in odd.evidence

@@ -182,6 +182,9 @@ def test_a_launch_comment_that_makes_no_sense_is_explained(comment, complaint, a
         (("check", "gelu", "--target", "sm90"), "no target called 'sm90'"),
         (("check", "gelu/torch", "--workload", "n=5,m=2"), "gelu has no 'm'"),
         (("check", "gelu/torch", "--param", "BLOCK"), "not name=value"),
+        (("check", "gelu/triton", "--param", "BLOK=2"), "gelu/triton has no tunable 'BLOK'"),
+        (("bench", "gelu/njit", "--param", "BLOCK=2"), "gelu/njit has no tunable 'BLOCK'"),
+        (("inspect", "gelu/triton", "--param", "BLOK=2"), "gelu/triton has no tunable 'BLOK'"),
         (("selftest", "no_such_entry"), "no_such_entry"),
     ],
 )
@@ -190,6 +193,42 @@ def test_wrong_use_exits_with_2_and_says_what_to_do(arguments, complaint, assay,
     assert done.returncode == 2
     assert complaint in done.stderr and "→" in done.stderr
     assert done.stdout == ""
+
+
+TUNED = """
+from assay import kernel
+
+@kernel("axpy", backend="torch", tune={"factor": [1, 2]})
+def mine(x, y, *, alpha, out, factor=1):
+    out.copy_(alpha * x + y).mul_(factor)
+"""
+
+
+def test_a_tunable_goes_to_the_kernels_that_have_it_and_stands_in_the_record(write, tmp_path, monkeypatch):
+    """PyTorch's kernel beside it knows nothing of it. What does it again names it too."""
+    import assay
+
+    monkeypatch.chdir(tmp_path)
+    file, point = write("tuned.py", TUNED), "n=64,dtype=fp32"
+    mine, torch = assay.bench(file, workload=point, parameters={"factor": 1}, rounds=5, budget=0.05)
+    assert (mine.status, torch.status) == ("pass", "pass"), (mine.reason, torch.reason)
+    assert mine.evidence["parameters"] == {"factor": 1} and "parameters" not in torch.evidence
+    assert mine.replay.startswith("assay bench tuned.py --param factor=1 ") and "--param" not in torch.replay
+    (wrong,) = assay.check(file, workload=point, parameters={"factor": 2})
+    assert wrong.status == "fail" and wrong.evidence["parameters"] == {"factor": 2}
+    assert wrong.replay.startswith("assay check tuned.py --param factor=2 ")
+
+
+def test_a_kernel_is_found_by_what_it_is_called():
+    import shlex
+
+    from assay import library
+    from assay.library.called import called
+    from assay.library.select import select
+
+    for kernel in library.kernels():
+        named = shlex.split(called(kernel, library.ops()[kernel.address.op]))
+        assert [found for found, _ in select(named)] == [kernel]
 
 
 def test_in_a_test_it_is_one_line_with_the_same_evidence(tmp_path):

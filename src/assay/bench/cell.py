@@ -103,15 +103,16 @@ class Cell:
             "run": self.settings.run, "replay": self.settings.replay(entrant), "source": source,
             "provenance": provenance.provenance(self.settings.seed), "seconds": spent,
         }  # fmt: skip
+        tuned = {"parameters": entrant.parameters} if entrant.parameters else {}
         if entrant.failure:
             detector = entrant.failure.detector
             return Record(
                 status=Status.FAIL, reason=f"{detector}: {entrant.failure.what}",
-                evidence={"device": entrant.here.device, "detector": detector}, **common,
+                evidence={"device": entrant.here.device, "detector": detector} | tuned, **common,
             )  # fmt: skip
         cold, samples = entrant.estimate(), entrant.samples("cold")
         known = limit(self.op, self.workload, self.settings.model(entrant.here.device), entrant.rounds[0]["cache"])
-        evidence = self._evidence(entrant, cold, known)
+        evidence = self._evidence(entrant, cold, known) | tuned
         status, reason = _verdict(cold, evidence, known)
         return Record(
             status=status, reason=reason, evidence=evidence, artifacts=entrant.code(),

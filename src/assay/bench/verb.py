@@ -23,7 +23,9 @@ from assay.check.plain import PlainTorch
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.kernel import Kernel
+from assay.library.called import called
 from assay.library.select import Choice, everything, select
+from assay.library.tunables import somebodys, tuned
 from assay.machine.model import Model, best, this_device
 from assay.op import Op
 from assay.record import Record, Status
@@ -77,6 +79,7 @@ def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> l
     choices: list[Choice] = select(named, options.op) if named else everything()
     if options.backends:
         choices = [c for c in choices if c[0].address.backend in options.backends]
+    somebodys(choices, options.parameters)
     by_op: dict[str, tuple[Op, list[Kernel]]] = {}
     for kernel, op in choices:
         by_op.setdefault(op.name, (op, []))[1].append(kernel)
@@ -155,7 +158,8 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
             for kernel, here in runnable:
                 if here.device not in truths:
                     truths[here.device] = Truth(planned.op, planned.workload, plain, here.device)
-                entrants.append(Entrant(kernel.name, kernel, here, truths[here.device], processes, options.parameters))
+                mine = tuned(kernel, planned.op, options.parameters)
+                entrants.append(Entrant(kernel.name, kernel, here, truths[here.device], processes, mine))
             yardstick = backend("torch").availability()
             if yardstick.device in truths:
                 entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device], processes))
@@ -192,7 +196,6 @@ def _sorted(planned: Plan, options: Options) -> tuple[list[tuple[Kernel, Any]], 
 
 def _replay(entrant: Entrant, options: Options) -> str:
     assert entrant.kernel is not None
-    inside = entrant.kernel.file is None or library.ROOT in entrant.kernel.file.parents
-    name = entrant.kernel.name if inside else provenance.shown(entrant.kernel.file)
-    op = f" --op {entrant.truth.op.name}" if entrant.kernel.launches else ""
-    return f"assay bench {name}{op} --workload {entrant.truth.workload} --against {','.join(options.against)}"
+    named = called(entrant.kernel, entrant.truth.op, entrant.parameters)
+    against = f" --against {','.join(options.against)}" if options.against else ""
+    return f"assay bench {named} --workload {entrant.truth.workload}{against}"

@@ -6,11 +6,11 @@ import shlex
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay import library, provenance
+from assay import provenance
 from assay.backends import Availability, Level, backend
 from assay.backends import here as available
 from assay.check import fuzz, trial
@@ -21,6 +21,8 @@ from assay.check.trial import Conditions, Outcome
 from assay.dtype import DType
 from assay.inspect.verb import gates
 from assay.kernel import Kernel
+from assay.library.called import called
+from assay.library.tunables import tuned
 from assay.op import Op
 from assay.record import Record, Status
 from assay.target import Target
@@ -117,6 +119,7 @@ class Job:
         """The record, and the worker if it is still healthy."""
         began = time.perf_counter()
         here = available(self.kernel)
+        settings = replace(settings, parameters=tuned(self.kernel, self.op, settings.parameters))
 
         def record(
             status: Status,
@@ -133,8 +136,8 @@ class Job:
                 status,
                 reason,
                 settings.run,
-                evidence or {},
-                self.replay(shown),
+                (evidence or {}) | ({"parameters": settings.parameters} if settings.parameters else {}),
+                self.replay(shown, settings.parameters),
                 provenance.source_of(self.kernel.file, self.kernel.line),
                 artifacts or [],
                 provenance.provenance(settings.seed),
@@ -164,13 +167,10 @@ class Job:
         evidence["detector"] = "gate"
         return replace(found, status=Status.FAIL, reason="; ".join(broken), evidence=evidence)
 
-    def replay(self, workload: Workload | None) -> str:
+    def replay(self, workload: Workload | None, parameters: Mapping[str, Any]) -> str:
         """The command that does this again."""
-        inside = self.kernel.file is None or library.ROOT in self.kernel.file.parents
-        name = self.kernel.name if inside else provenance.shown(self.kernel.file)
-        op = f" --op {self.op.name}" if self.kernel.launches else ""
-        which = f" --workload {shlex.quote(str(workload))}" if workload else f" --dtype {self.dtype}"
-        return f"assay check {name}{op}{which}"
+        which = f"--workload {shlex.quote(str(workload))}" if workload else f"--dtype {self.dtype}"
+        return f"assay check {called(self.kernel, self.op, parameters)} {which}"
 
     def _fuzz(
         self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]

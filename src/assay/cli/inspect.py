@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import screen
-from assay.cli.check import AsJson, OneWorkload, OpName, Out
+from assay.cli.check import AsJson, OneWorkload, OpName, Out, Param, parameters
 from assay.cli.inspected import show
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def inspect(
     workload: OneWorkload = "",
     op: OpName = None,
     compiler: Compiler = "",
+    param: Param = None,
     summary: Brief = False,
     diff: Diff = False,
     across: Across = False,
@@ -62,7 +63,7 @@ def inspect(
     from assay.inspect.export import export
 
     targets, dtypes = (tuple(filter(None, text.split(","))) for text in (target, dtype))
-    options = Options(targets, dtypes, workload, op, compiler)
+    options = Options(targets, dtypes, workload, op, compiler, parameters(param or []))
     if phases:
         records = _phases(what, options, keep, json)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +19,9 @@ from assay.inspect.summary import summary
 from assay.inspect.table import Table, table
 from assay.isa.cubin import functions
 from assay.kernel import Kernel
+from assay.library.called import called
 from assay.library.select import select
+from assay.library.tunables import somebodys, tuned
 from assay.op import Op
 from assay.record import Record, Status
 from assay.target import DEFAULT, Target
@@ -44,6 +46,8 @@ class Options:
     """Which op a bare .cu file with launch comments computes."""
     compiler: str = ""
     """Of CUDA C++: nvrtc or nvcc. Empty: the one that the kernel is launched with."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Tunables that are not at their defaults."""
     seconds: float = 120.0
     run: str = field(default_factory=provenance.new_run)
 
@@ -84,11 +88,14 @@ def inspections(
             tick(f"{file}  {target}")
             yield from _of_file(file, target, options)
     with Pool(Limits(options.seconds)) as pool:
-        for kernel, op in select([i for i in named if callable(i) or Path(i) not in files], options.op):
+        chosen = select([i for i in named if callable(i) or Path(i) not in files], options.op)
+        somebodys(chosen, options.parameters)
+        for kernel, op in chosen:
             for workload in _workloads(kernel, op, options):
                 for target in targets:
                     tick(f"{kernel.name}  {workload}  {target}")
-                    yield from _of_kernel(kernel, op, workload, target, pool, options)
+                    mine = replace(options, parameters=tuned(kernel, op, options.parameters))
+                    yield from _of_kernel(kernel, op, workload, target, pool, mine)
 
 
 def _bare(path: Path, options: Options) -> bool:
@@ -136,7 +143,7 @@ def _of_kernel(
 ) -> Iterator[Inspection]:
     common: dict[str, Any] = {
         "verb": "inspect", "kernel": kernel.name, "workload": str(workload), "run": options.run,
-        "replay": f"assay inspect {kernel.name} --workload {workload} --target {target}"
+        "replay": f"assay inspect {called(kernel, op, options.parameters)} --workload {workload} --target {target}"
         + (f" --compiler {options.compiler}" if options.compiler else ""),
         "source": provenance.source_of(kernel.file, kernel.line), "provenance": provenance.provenance(0),
     }  # fmt: skip
@@ -146,7 +153,7 @@ def _of_kernel(
         yield Inspection(Record(status=Status.SKIPPED, reason=why, **common))
         return
     try:
-        started = launches(kernel, op, workload, target, pool, compiler=options.compiler)
+        started = launches(kernel, op, workload, target, pool, options.parameters, options.compiler)
     except UsageError:
         raise
     except AssayError as problem:
@@ -162,14 +169,15 @@ def _of_kernel(
         threads = 1
         for size in launch.block:
             threads *= size
-        one = of_artifact(launch.artifact, common, threads, launch.shared, {"launch": about})
-        typical = workload == parse(f"dtype={workload.dtype}", op)
+        told = {"launch": about} | ({"parameters": dict(options.parameters)} if options.parameters else {})
+        one = of_artifact(launch.artifact, common, threads, launch.shared, told)
+        typical = workload == parse(f"dtype={workload.dtype}", op) and not options.parameters
         yield _gated(kernel, one) if typical else one
 
 
 def _gated(kernel: Kernel, one: Inspection) -> Inspection:
-    """What the kernel says of its own code must hold. It speaks of the op's typical workload: another may well have
-    odd sizes, and so other code."""
+    """What the kernel says of its own code must hold. It speaks of the op's typical workload and of its own defaults:
+    other sizes and tunables may well give other code."""
     if not kernel.expects or one.table is None or not speaks_of(kernel.expects, one.record.evidence["name"]):
         return one
     found = broken(kernel.expects, one.table.rows, one.record.evidence["summary"])

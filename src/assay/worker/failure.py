@@ -6,6 +6,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from assay import provenance
 from assay.errors import AssayError
 
 
@@ -16,7 +17,7 @@ def describe(error: BaseException) -> dict[str, Any]:
     kernels = tuple(str(Path(here) / room) for room in ("library", "selftest/corpus"))
     theirs = [f for f in frames if "site-packages" not in f.filename and not f.filename.startswith("<")
               and (not f.filename.startswith(here) or f.filename.startswith(kernels))]  # fmt: skip
-    where = f"{_short(theirs[-1].filename)}:{theirs[-1].lineno}" if theirs else ""
+    where = f"{provenance.shown(Path(theirs[-1].filename))}:{theirs[-1].lineno}" if theirs else ""
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename}:{error.lineno}"
     return {
@@ -28,9 +29,3 @@ def describe(error: BaseException) -> dict[str, Any]:
         "what": getattr(error, "what", ""),
         "trace": "".join(traceback.format_exception(error))[-4000:],
     }
-
-
-def _short(file: str) -> str:
-    """A file of this package from the package on, so that a record reads the same wherever it was made."""
-    path, above = Path(file), Path(__file__).parents[2]
-    return str(path.relative_to(above)) if path.is_relative_to(above) else file

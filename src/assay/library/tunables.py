@@ -1,0 +1,31 @@
+"""What a kernel's user may set besides what its op says: the rest of its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from assay.errors import UsageError
+from assay.kernel import Kernel
+from assay.op import Op
+
+
+def tunables(kernel: Kernel, op: Op) -> list[str]:
+    taken = {*op.inputs, *op.outputs, *op.attributes, *op.axes, *op.derived, *kernel.scratch}
+    return [name for name in kernel.parameters if name not in taken]
+
+
+def tuned(kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Of these, the kernel's own. Launch comments may name anything."""
+    mine = tunables(kernel, op)
+    return {name: value for name, value in parameters.items() if kernel.launches or name in mine}
+
+
+def somebodys(choices: Iterable[tuple[Kernel, Op]], parameters: Mapping[str, Any]) -> None:
+    """Refuses what none of these kernels has: it would be set, and nothing would change."""
+    named = list(choices)
+    for name in parameters:
+        if named and not any(name in tuned(kernel, op, parameters) for kernel, op in named):
+            has = dict.fromkeys(n for kernel, op in named for n in tunables(kernel, op))
+            which = f"--param with {', '.join(has)}" if has else "leave out --param: it has none"
+            raise UsageError(f"{named[0][0]} has no tunable '{name}'", fix=which)
