@@ -80,6 +80,12 @@ def test_every_kernel_that_can_run_here_is_right(name):
         assert record.status == wanted, (record.kernel, record.workload, record.reason)
 
 
+def test_the_compiled_gradient_of_gelu_tanh_keeps_the_bits_that_tanh_rounds_away():
+    """On a workload where PyTorch's own formula, compiled for AVX-512, was 1.06 times its limit off."""
+    (record,) = assay.check("gelu_tanh_backward/inductor", workload="n=14,dtype=fp32,seed=829,values=wide", seconds=300)
+    assert record.status == "pass", record.reason
+
+
 def test_inductor_compiles_and_is_right():
     for record in assay.check("gelu/inductor", "layernorm/inductor", dtypes="fp32", workloads=4, seconds=300):
         assert record.status == "pass", (record.kernel, record.reason)
