@@ -159,12 +159,15 @@ def touched(driver, code, note):
     return note.exists()
 
 
+def test_asking_whether_there_is_a_gpu_asks_the_driver(driver, tmp_path):
+    assert touched(driver, "from assay import host; host.gpu()", tmp_path / "asked")
+
+
 @pytest.mark.parametrize("names", sorted(set(PRELOAD.values())), ids=" ".join)
 def test_nothing_asks_the_driver_before_a_fork(driver, names, monkeypatch, tmp_path):
     """What cuInit has set up does not survive a fork: the worker would be told that there is no GPU."""
     monkeypatch.setattr(host, "runs_on_gpu", lambda: True)
     backend = next(b for b, wanted in PRELOAD.items() if wanted == names)
-    assert touched(driver, "from assay import host; host.gpu()", tmp_path / "asked")
     assert not touched(driver, f"import {', '.join(imports(backend))}, assay.worker.zygote", tmp_path / "imported")
 
 
