@@ -153,6 +153,16 @@ def test_runs_are_paired_cell_by_cell():
     assert found["gelu/torch"].evidence["p"] < ALPHA
 
 
+def test_other_tunables_are_told_with_the_verdict():
+    rng = random.Random(6)
+    old, new = timed("gelu/triton", rounds(rng), "a"), timed("gelu/triton", rounds(rng, 1.1), "b")
+    new.evidence["parameters"] = {"BLOCK": 2048}
+    (found,) = assay.compare([old], [new])
+    assert found.reason.endswith("; tunables: the defaults → BLOCK=2048")
+    (found,) = assay.compare([new], [new])
+    assert "tunables" not in found.reason
+
+
 def test_a_run_compared_with_itself_is_the_same():
     rng = random.Random(5)
     run = [timed(f"gelu/{i}", rounds(rng, offset=0.002), "a") for i in range(20)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from assay import provenance
@@ -64,5 +64,13 @@ def _record(cell: Cell, old: Record, new: Record, change: Change, run: str) -> R
         "device": cell[2], "source_changed": old.source.get("hash") != new.source.get("hash"),
     }  # fmt: skip
     reason = f"{change.verdict}: {change.why}"
+    tuned = [r.evidence.get("parameters", {}) for r in (old, new)]
+    if tuned[0] != tuned[1]:  # whoever tries out tunables compares what they made different
+        evidence["parameters"] = {"old": tuned[0], "new": tuned[1]}
+        reason += f"; tunables: {_shown(tuned[0])} → {_shown(tuned[1])}"
     return Record("compare", cell[0], cell[1], _STATUS[change.verdict], reason, run, evidence, new.replay, new.source,
                   provenance=new.provenance)  # fmt: skip
+
+
+def _shown(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in parameters.items()) or "the defaults"
