@@ -25,7 +25,7 @@ from assay.errors import UsageError
 from assay.kernel import Kernel
 from assay.library.called import called
 from assay.library.select import Choice, everything, select
-from assay.library.tunables import somebodys, tuned
+from assay.library.tunables import refuse_unknown, tuned
 from assay.machine.model import Model, best, this_device
 from assay.op import Op
 from assay.record import Record, Status
@@ -79,7 +79,7 @@ def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> l
     choices: list[Choice] = select(named, options.op) if named else everything()
     if options.backends:
         choices = [c for c in choices if c[0].address.backend in options.backends]
-    somebodys(choices, options.parameters)
+    refuse_unknown(choices, options.parameters)
     by_op: dict[str, tuple[Op, list[Kernel]]] = {}
     for kernel, op in choices:
         by_op.setdefault(op.name, (op, []))[1].append(kernel)

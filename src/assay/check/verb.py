@@ -16,7 +16,7 @@ from assay.check.schedule import side_by_side
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.library.select import Choice, everything, select
-from assay.library.tunables import somebodys
+from assay.library.tunables import refuse_unknown
 from assay.record import Record, Status
 from assay.target import DEFAULT, Target, target
 from assay.worker import Limits, Pool
@@ -58,7 +58,7 @@ def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> l
     choices: list[Choice] = select(named, options.op) if named else everything()
     if options.backends:
         choices = [c for c in choices if c[0].address.backend in options.backends]
-    somebodys(choices, options.parameters)
+    refuse_unknown(choices, options.parameters)
     jobs = []
     for kernel, op in choices:
         if options.workload:

@@ -21,7 +21,7 @@ from assay.isa.cubin import functions
 from assay.kernel import Kernel
 from assay.library.called import called
 from assay.library.select import select
-from assay.library.tunables import somebodys, tuned
+from assay.library.tunables import refuse_unknown, tuned
 from assay.op import Op
 from assay.record import Record, Status
 from assay.target import DEFAULT, Target
@@ -89,7 +89,7 @@ def inspections(
             yield from _of_file(file, target, options)
     with Pool(Limits(options.seconds)) as pool:
         chosen = select([i for i in named if callable(i) or Path(i) not in files], options.op)
-        somebodys(chosen, options.parameters)
+        refuse_unknown(chosen, options.parameters)
         for kernel, op in chosen:
             for workload in _workloads(kernel, op, options):
                 for target in targets:

@@ -21,7 +21,7 @@ def tuned(kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> dict[str, An
     return {name: value for name, value in parameters.items() if kernel.launches or name in mine}
 
 
-def somebodys(choices: Iterable[tuple[Kernel, Op]], parameters: Mapping[str, Any]) -> None:
+def refuse_unknown(choices: Iterable[tuple[Kernel, Op]], parameters: Mapping[str, Any]) -> None:
     """Refuses what none of these kernels has: it would be set, and nothing would change."""
     named = list(choices)
     for name in parameters:
