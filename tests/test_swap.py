@@ -855,6 +855,66 @@ def test_every_example_of_the_document_runs():
     assert len(blocks) >= 5
 
 
+TRACED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import torch, triton, test_swap
+from functorch.compile import aot_function
+from triton.backends.compiler import GPUTarget
+from assay import library
+from assay.backends import Availability, Level
+from assay.models.swap import contract, gradient, inlined, operator
+
+
+class Driver:  # for PyTorch to find out, from the kernel's IR, what it writes
+    def get_current_target(self):
+        return GPUTarget("cuda", 90, 32)
+
+
+class Enough(Exception):
+    pass
+
+
+def keep(graph, inputs):
+    global nodes
+    nodes = [n for n in graph.graph.nodes if n.op == "call_function"]
+    raise Enough
+
+
+triton.runtime.driver.set_active(Driver())
+for module in (contract, gradient, inlined):
+    module.here = lambda kernel: Availability(Level.RUN, "", device="cpu")
+for kernel in library.kernels():
+    if kernel.address.backend != "triton" or kernel.needs:
+        continue
+    op, workload = test_swap.point(kernel)
+    made, given = operator.operator(kernel, op), test_swap.arguments(op, workload)
+    given = [t.detach() if isinstance(t, torch.Tensor) else t for t in given]
+    number = [] if any(t.dtype is None for t in op.inputs.values()) else [workload.dtype.torch]
+    try:
+        aot_function(lambda *tensors: made.call(*tensors, *number), fw_compiler=keep)(*given)
+    except Enough:
+        launches = [n for n in nodes if "triton_kernel_wrapper" in str(n.target)]
+        assert not any("assay" in str(n.target) for n in nodes), kernel
+        written = {n.kwargs["kwargs"][name] for n in launches for name in n.kwargs["tensors_to_clone"]}
+        assert all("empty" in str(n.target) for n in written), kernel
+        assert len(written) >= len(made.outputs), kernel
+        print(kernel, len(launches))
+"""
+
+
+def test_a_compiler_sees_every_launch_of_the_librarys_triton_kernels_and_what_it_writes():
+    """It writes what was allocated for it, and nothing else."""
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", TRACED, str(ROOT / "tests")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "every input is mutated" not in done.stderr  # what PyTorch says where it cannot tell
+    traced = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    assert set(traced) == {str(k) for k in library.kernels() if k.address.backend == "triton" and not k.needs}
+    assert traced["gelu/triton"] == "1" and traced["sum/triton"] == "2"
+
+
 @pytest.mark.parametrize("recorded", [False, True])
 def test_operators_are_seen_by_whoever_watches_and_cost_nothing_otherwise(recorded):
     from torch.utils._python_dispatch import TorchDispatchMode

@@ -16,22 +16,27 @@ from assay.models.swap.shapes import Shapes
 from assay.op import Op
 from assay.worker import load
 
+Function = Callable[..., Any]
 
-def implementation(kernel: Kernel, op: Op, shapes: Shapes) -> Callable[..., Any]:
-    """Outputs and work space are allocated, the kernel is called on the current stream: nothing else per call."""
+
+def implementation(
+    kernel: Kernel, op: Op, shapes: Shapes, prepared: Callable[[Function], Function] = lambda function: function
+) -> Function:
+    """Outputs and work space are allocated, the kernel is called on the current stream: nothing else per call.
+    `prepared`: what becomes of its function first."""
     language = backend(kernel.address.backend)
     shares_memory = language.name in ("cupy", "numba")
     follows_torch = type(language).on_current_stream is Backend.on_current_stream
     rows_apart = [t.strided for t in op.inputs.values()]
     written = kernel.file is not None and not kernel.launches
     wanted = [(i, n) for i, n in enumerate(op.attributes, shapes.count) if not written or n in kernel.parameters]
-    loaded: dict[torch.dtype, Callable[..., Any]] = {}
+    loaded: dict[torch.dtype, Function] = {}
 
     def run(*arguments: Any) -> Any:
         number = shapes.number(arguments)
         function = loaded.get(number)
         if function is None:
-            function = loaded[number] = load.function(kernel, op, dtype(number))
+            function = loaded[number] = prepared(load.function(kernel, op, dtype(number)))
         made = {} if kernel.returns else shapes.empty(arguments)
         named: dict[str, Any] = {n: arguments[i] for i, n in wanted} | made
         if kernel.scratch or kernel.launches:
@@ -56,7 +61,7 @@ def implementation(kernel: Kernel, op: Op, shapes: Shapes) -> Callable[..., Any]
     return run
 
 
-def fake(shapes: Shapes) -> Callable[..., Any]:
+def fake(shapes: Shapes) -> Function:
     """Outputs of the right sizes, for whoever traces."""
 
     def made(*arguments: Any) -> Any:
@@ -66,7 +71,7 @@ def fake(shapes: Shapes) -> Callable[..., Any]:
     return made
 
 
-def differentiable(run: Callable[..., Any], gradient: Gradient) -> Callable[..., Any]:
+def differentiable(run: Function, gradient: Gradient) -> Function:
     class Recorded(torch.autograd.Function):
         """As torch.library makes one. `setup_context` as a method of its own would bind a signature with each call."""
 
@@ -80,7 +85,7 @@ def differentiable(run: Callable[..., Any], gradient: Gradient) -> Callable[...,
         def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
             return gradient.backward(ctx, *grads)
 
-    made: Callable[..., Any] = Recorded.apply
+    made: Function = Recorded.apply
     return made
 
 

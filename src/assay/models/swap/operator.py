@@ -3,7 +3,7 @@ gradient.
 
 Registered with `Library.define`, not `custom_op`: with each call the latter looks whether an output aliases an input,
 which here none ever does (opcheck says so of every kernel, in the tests). Triton's kernels are operators like the
-others, not `triton_op`: for inductor to see them, every launch in the library must go through `wrap_triton`."""
+others, whose launches a compiler sees (`inlined`)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.autograd import profiler
 
 from assay import library
@@ -21,6 +22,7 @@ from assay.kernel import Kernel
 from assay.models.swap.contract import Contract
 from assay.models.swap.gradient import Gradient
 from assay.models.swap.implementation import differentiable, fake, implementation
+from assay.models.swap.inlined import launches_are_seen, rule, traceable
 from assay.models.swap.shapes import Shapes
 from assay.op import Op
 
@@ -102,6 +104,9 @@ def _register(kernel: Kernel, op: Op, also: tuple[str, ...]) -> Operator:
     run = implementation(kernel, op, shapes)
     _LIBRARY.impl(name, run, "CompositeExplicitAutograd")
     torch.library.register_fake(f"assay::{name}", fake(shapes), lib=_LIBRARY)
+    if launches_are_seen(kernel):
+        traced = rule(implementation(kernel, op, shapes, traceable))
+        torch.library.register_torch_dispatch(f"assay::{name}", FunctionalTensorMode, traced, lib=_LIBRARY)
     gradient = Gradient(kernel, op, outputs, operator)
     torch.library.register_autograd(
         f"assay::{name}", gradient.backward, setup_context=gradient.setup_context, lib=_LIBRARY
