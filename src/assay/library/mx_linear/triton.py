@@ -48,7 +48,8 @@ def halves(v):
 
 
 # bf16 holds every weight exactly, scale and all. So a value of x is cut into as many bf16 as it takes: one, two for
-# fp16, three for fp32; the smallest go first. Long sums lose bits: `length` blocks are summed, then the sums.
+# fp16, three for fp32; the smallest go first. Long sums lose bits: `length` blocks are summed, then the sums; in fp32,
+# which has more to lose, every product by itself.
 @triton.jit
 def _mx_tile(
     x, elements, scales, bias, out, m, n, k, block, count, parts, width, length,
@@ -77,11 +78,10 @@ def _mx_tile(
             else:
                 high, low = halves(v.to(tl.float32))
                 if x.dtype.element_ty == tl.float16:
-                    sums = tl.dot(low.to(tl.bfloat16), w)
+                    run = tl.dot(high, w, tl.dot(low.to(tl.bfloat16), w, run))
                 else:
                     middle, low = halves(low)
-                    sums = tl.dot(middle, w, tl.dot(low.to(tl.bfloat16), w))
-                run += tl.dot(high, w, sums)
+                    run += tl.dot(high, w, tl.dot(middle, w, tl.dot(low.to(tl.bfloat16), w)))
         total += run
     j = (pid % tiles * N + tl.arange(0, N))[None, :]
     if bias is not None:
