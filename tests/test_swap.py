@@ -860,6 +860,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import torch, triton, test_swap
 from functorch.compile import aot_function
+from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from triton.backends.compiler import GPUTarget
 from assay import library
 from assay.backends import Availability, Level
@@ -881,6 +882,7 @@ def keep(graph, inputs):
     raise Enough
 
 
+floats = set()
 triton.runtime.driver.set_active(Driver())
 for module in (contract, gradient, inlined):
     module.here = lambda kernel: Availability(Level.RUN, "", device="cpu")
@@ -899,7 +901,17 @@ for kernel in library.kernels():
         written = {n.kwargs["kwargs"][name] for n in launches for name in n.kwargs["tensors_to_clone"]}
         assert all("empty" in str(n.target) for n in written), kernel
         assert len(written) >= len(made.outputs), kernel
+        for launch in launches:  # inductor would make a float an argument in float64, and compile the text again
+            jitted = kernel_side_table.get_kernel(launch.kwargs["kernel_idx"])
+            jitted = jitted.fn if hasattr(jitted, "configs") else jitted  # where warps were asked for
+            constants = kernel_side_table.get_constant_args(launch.kwargs["constant_args_idx"])
+            given = constants | launch.kwargs["kwargs"]
+            for parameter in jitted.params:
+                if isinstance(given.get(parameter.name), float):
+                    assert parameter.is_constexpr and f"{parameter.name}: tl.constexpr" in jitted.src, kernel
+                    floats.add(parameter.name)
         print(kernel, len(launches))
+assert "eps" in floats
 """
 
 

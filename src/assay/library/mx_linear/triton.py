@@ -1,9 +1,11 @@
 """The packed linear layer in Triton: one row of x as a sum of products, more as tiles on the tensor cores."""
 
+import torch
 import triton
 import triton.language as tl
 
 from assay import kernel
+from assay.backends.cuda import cdiv
 from assay.library.mx_dequantize.triton import step_value
 
 
@@ -89,30 +91,28 @@ def _mx_tile(
     tl.store(out + i * n + j, total.to(out.dtype.element_ty), mask=(i < m) & (j < n))
 
 
-# Triton's own are made for kernels: called from Python they take a microsecond each, of which a launch has few.
-def cdiv(a, b):
-    return -(-a // b)
-
-
+# Not Triton's: called from Python it takes a microsecond, as its cdiv does.
 def power_of_2(n):
     return 1 << max(0, n - 1).bit_length()
 
 
 TILES = {
-    2: ((128, 64, 64, 4), (64, 32, 128, 4), (16, 32, 64, 4)),
-    4: ((128, 128, 64, 8), (64, 64, 64, 4), (64, 32, 64, 4), (16, 32, 64, 4)),
+    torch.bfloat16: ((128, 64, 64, 4), (64, 32, 128, 4), (16, 32, 64, 4)),
+    torch.float16: ((128, 128, 64, 8), (64, 64, 64, 4), (64, 32, 64, 4), (16, 32, 64, 4)),
+    torch.float32: ((128, 128, 32, 8), (64, 64, 64, 4), (64, 32, 64, 4), (16, 32, 64, 4)),
 }
-"""By the bytes of a value of x: its rows, those of the weight, columns, warps. Large ones read less; small ones keep a
-whole GPU busy with little work. The first of which there are enough is taken."""
+"""Rows of x, rows of the weight, columns, warps. Large ones read less; small ones keep a whole GPU busy with little
+work. The first of which there are enough is taken."""
 STREAMED = (32, 128, 128, 4)
-"""Up to so many rows of x are done before a large weight has arrived: wide tiles, that more of it is on its way."""
-ENOUGH = {2: 64, 4: 96}
+"""Up to so many rows of x are done before a large weight has arrived: wide tiles, that more of it is on its way. In
+fp32, three products each, they are not."""
+ENOUGH = {torch.bfloat16: 64, torch.float16: 96, torch.float32: 96}
 """Tiles that keep an H200's 132 processors busier than fewer, larger ones do."""
 
 
-def _tile(m, n, itemsize):
-    tiles, enough = TILES[itemsize], ENOUGH[itemsize]
-    if itemsize == 2 and m <= STREAMED[0]:
+def _tile(m, n, dtype):
+    tiles, enough = TILES[dtype], ENOUGH[dtype]
+    if dtype != torch.float32 and m <= STREAMED[0]:
         tiles = (STREAMED, tiles[-1])
     return next((t for t in tiles if cdiv(m, t[0]) * cdiv(n, t[1]) >= enough), tiles[-1])
 
@@ -141,7 +141,7 @@ def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=
             num_warps=num_warps or 4,
         )  # fmt: skip
         return
-    tile = _tile(m, n, x.element_size())
+    tile = _tile(m, n, x.dtype)
     M, N = min(M or tile[0], max(16, power_of_2(m))), N or tile[1]
     BLOCKS = max(1, (K or tile[2]) // BLOCK)
     _mx_tile[(cdiv(m, M) * cdiv(n, N),)](

@@ -3,7 +3,10 @@ and the way through Python and the dispatcher falls away. What `triton_op` does,
 
 from __future__ import annotations
 
+import ast
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -24,23 +27,66 @@ def launches_are_seen(kernel: Kernel) -> bool:
 
 def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function over the same module, but for its kernels, whose launches a tracer sees."""
-    from torch.library import wrap_triton
     from triton.runtime.jit import JITFunction
 
     assert isinstance(function, FunctionType)
     space = dict(function.__globals__)
     for name, value in function.__globals__.items():
         if isinstance(value, JITFunction):
-            space[name] = wrap_triton(value)
+            space[name] = Launched(value)
         elif isinstance(value, FunctionType) and value.__globals__ is function.__globals__:
-            space[name] = _over(value, space)
-    return _over(function, space)
+            space[name] = _copy(value, space)
+    return _copy(function, space)
 
 
-def _over(function: FunctionType, space: dict[str, Any]) -> FunctionType:
+def _copy(function: FunctionType, space: dict[str, Any]) -> FunctionType:
     made = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__
+    made.__annotations__ = dict(function.__annotations__)
+    made.__module__ = function.__module__
     return made
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A Triton kernel as the tracer wants it."""
+
+    kernel: Any
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        from torch.library import wrap_triton
+
+        def launch(*args: Any, **kwargs: Any) -> None:
+            given = dict(zip(self.kernel.arg_names, args, strict=False)) | kwargs
+            floats = frozenset(name for name, value in given.items() if isinstance(value, float))
+            wrap_triton(with_constants(self.kernel, floats) if floats else self.kernel)[grid](*args, **kwargs)
+
+        return launch
+
+
+@functools.cache
+def with_constants(kernel: Any, names: frozenset[str]) -> Any:
+    """The kernel with these of its parameters as constants, also in its text, which inductor compiles. Floats must be:
+    as arguments inductor makes them, and what is computed with them, float64; Triton makes them float32."""
+    from triton.runtime.jit import JITFunction
+
+    function = _copy(kernel.fn, kernel.fn.__globals__)
+    function.__qualname__ = "_".join([kernel.fn.__qualname__, "of", *sorted(names)])
+    function.__annotations__ |= dict.fromkeys(names, "tl.constexpr")
+    made = JITFunction(function)
+    made._unsafe_update_src(constant_in_text(kernel.src, names))
+    return made
+
+
+def constant_in_text(text: str, names: frozenset[str]) -> str:
+    definition = ast.parse(text).body[0]
+    assert isinstance(definition, ast.FunctionDef)
+    lines = text.splitlines(keepends=True)
+    for parameter in reversed(definition.args.args):
+        if parameter.arg in names:
+            line, end = lines[parameter.lineno - 1], parameter.end_col_offset
+            lines[parameter.lineno - 1] = f"{line[:end]}: tl.constexpr{line[end:]}"
+    return "".join(lines)
 
 
 def rule(run: Callable[..., Any]) -> Rule:
