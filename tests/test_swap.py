@@ -894,7 +894,8 @@ for kernel in library.kernels():
     given = [t.detach() if isinstance(t, torch.Tensor) else t for t in given]
     number = [] if any(t.dtype is None for t in op.inputs.values()) else [workload.dtype.torch]
     try:
-        aot_function(lambda *tensors: made.call(*tensors, *number), fw_compiler=keep)(*given)
+        dynamic = sys.argv[2] == "dynamic"
+        aot_function(lambda *tensors: made.call(*tensors, *number), fw_compiler=keep, dynamic=dynamic)(*given)
     except Enough:
         launches = [n for n in nodes if "triton_kernel_wrapper" in str(n.target)]
         assert not any("assay" in str(n.target) for n in nodes), kernel
@@ -915,10 +916,11 @@ assert "eps" in floats
 """
 
 
-def test_a_compiler_sees_every_launch_of_the_librarys_triton_kernels_and_what_it_writes():
+@pytest.mark.parametrize("sizes", ["static", "dynamic"])
+def test_a_compiler_sees_every_launch_of_the_librarys_triton_kernels_and_what_it_writes(sizes):
     """It writes what was allocated for it, and nothing else."""
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-c", TRACED, str(ROOT / "tests")]
+    command = [sys.executable, "-c", TRACED, str(ROOT / "tests"), sizes]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "every input is mutated" not in done.stderr  # what PyTorch says where it cannot tell
@@ -1053,6 +1055,24 @@ def test_a_swapped_model_compiles_with_inductor(mode):
             del out
             model.zero_grad()  # a graph's next replay writes over the gradients of this one
     assert all(s.traced for s in report.sites if s.kernel)
+
+
+@pytest.mark.gpu
+def test_inductor_launches_triton_kernels_itself_whatever_the_batch():
+    from torch._inductor.utils import run_and_get_code
+
+    model, x = on_gpu()
+    model.eval().requires_grad_(False)
+    x = torch.cat([x, x])
+    with assay.swap(model, gpu_rules("triton")) as report:
+        torch._dynamo.reset()
+        compiled = torch.compile(model, fullgraph=True)
+        for rows in (8, 3, 5, 7):  # the first change of the size makes it a symbol
+            out, code = run_and_get_code(compiled, x[:rows])
+            torch.testing.assert_close(out, model(x[:rows]))
+            if code:
+                assert "torch.ops.assay" not in code[0], rows
+    assert all(s.traced == 2 for s in report.sites if s.kernel)
 
 
 @pytest.mark.gpu

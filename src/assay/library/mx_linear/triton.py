@@ -142,7 +142,9 @@ def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=
         )  # fmt: skip
         return
     tile = _tile(m, n, x.dtype)
-    M, N = min(M or tile[0], max(16, power_of_2(m))), N or tile[1]
+    M, N = M or tile[0], N or tile[1]
+    while M > 16 and M >= 2 * m:
+        M //= 2
     BLOCKS = max(1, (K or tile[2]) // BLOCK)
     _mx_tile[(cdiv(m, M) * cdiv(n, N),)](
         x, elements, scales, bias, out, m, n, k, block, count, parts, width, 16 * BLOCKS, M, N, BLOCKS, BLOCK,

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-import torch
-
 from assay import library
 from assay.backends import Level, here
 from assay.kernel import Kernel
@@ -57,9 +55,12 @@ class Launched:
         from torch.library import wrap_triton
 
         def launch(*args: Any, **kwargs: Any) -> None:
-            given = dict(zip(self.kernel.arg_names, args, strict=False)) | kwargs
+            names = self.kernel.arg_names
+            given = dict(zip(names, args, strict=False)) | kwargs
             floats = frozenset(name for name, value in given.items() if isinstance(value, float))
-            wrap_triton(with_constants(self.kernel, floats) if floats else self.kernel)[grid](*args, **kwargs)
+            kernel = with_constants(self.kernel, floats) if floats else self.kernel
+            options = {name: int(value) for name, value in kwargs.items() if name not in names}  # warps: never symbols
+            wrap_triton(kernel)[grid](*args, **(kwargs | options))
 
         return launch
 
@@ -90,14 +91,12 @@ def constant_in_text(text: str, names: frozenset[str]) -> str:
 
 
 def rule(run: Callable[..., Any]) -> Rule:
-    """What torch.compile does with the operator: `run`, traced. Exports keep the operator; so do sizes that are
-    symbols, from which no grid can be computed here."""
+    """What torch.compile does with the operator: `run`, traced. Exports keep the operator."""
 
     def decompose(mode: Any, operator: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from torch.export._trace import custom_triton_ops_decomposition_disabled
 
-        symbolic = any(isinstance(s, torch.SymInt) for t in args if isinstance(t, torch.Tensor) for s in t.shape)
-        if symbolic or custom_triton_ops_decomposition_disabled():
+        if custom_triton_ops_decomposition_disabled():
             return mode.__torch_dispatch__(operator, types, args, kwargs)
         with mode:
             return run(*args, **kwargs)
