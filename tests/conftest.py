@@ -66,7 +66,10 @@ def write(tmp_path):
 @pytest.fixture
 def in_this_process(monkeypatch):
     """A study of a model without processes: `in_this_process(child, verb, end=…)` gives the child's answers here,
-    wherever the modules after it would start a process, and calls `end` where one would end."""
+    wherever the modules after it would start a process, and calls `end` where one would end. What such a process sets
+    for all of PyTorch is put back."""
+    import torch
+
     from assay.models.fresh import Refused
     from assay.worker.failure import describe
 
@@ -90,7 +93,17 @@ def in_this_process(monkeypatch):
         for module in modules:
             monkeypatch.setattr(module, "Fresh", Here)
 
-    return stand_in
+    flags = {
+        "allow_tf32": torch.backends.cudnn,
+        "allow_bf16_reduced_precision_reduction": torch.backends.cuda.matmul,
+        "allow_fp16_reduced_precision_reduction": torch.backends.cuda.matmul,
+    }
+    before = {name: getattr(place, name) for name, place in flags.items()}
+    threads = torch.get_num_threads()
+    yield stand_in
+    for name, place in flags.items():
+        setattr(place, name, before[name])
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

@@ -66,6 +66,9 @@ TINY = """
     def broken(): return Broken()
     def liar(): return Liar()
     def picky(): return Picky()
+    def exact():
+        assert not torch.backends.cudnn.allow_tf32
+        return Tiny()
     def number(): return 3
     def example(batch): return torch.randn(batch, 32)
 """
@@ -287,6 +290,12 @@ def test_a_compilers_complaint_is_one_line_of_reason_and_whole_in_the_evidence(h
     assert record.status == "fail" and len(record.reason.splitlines()) == 1
     told = record.evidence["failure"]
     assert told["type"] == "InvalidBackend" and "nosuch" in told["message"] and "torch.compile" in told["trace"]
+
+
+def test_fp32_is_fp32_in_convolutions_too(here, models):
+    """Else cuDNN may take TF32 for inductor's layout and not for eager's."""
+    (record,) = quick(f"{models}:exact", batches=(4,), states=("cold",))
+    assert record.status == "pass", record.reason
 
 
 def test_graph_breaks_are_named_with_their_line(here, models):

@@ -114,12 +114,9 @@ def study(mine):
 @pytest.fixture
 def here(in_this_process):
     in_this_process(child, planning, process, end=child._made.clear)
-    threads, precision = torch.get_num_threads(), torch.backends.cudnn.allow_tf32
     with torch._dynamo.config.patch(fail_on_recompile_limit_hit=False, suppress_errors=False):
         yield
     torch._dynamo.reset()
-    torch.set_num_threads(threads)
-    torch.backends.cudnn.allow_tf32 = precision
 
 
 def quick(model, **more):
@@ -196,6 +193,20 @@ def test_the_records_are_a_document_that_can_be_read_again(study, tmp_path):
     file = tmp_path / "infer.json"
     file.write_text(json.dumps(document(study, verb="model"), default=str))
     assert [r.workload for r in read(file)] == [r.workload for r in study]
+
+
+@pytest.mark.parametrize(("factor", "said"), [(1.0, False), (0.5, True), (2.0, True)])
+def test_where_torch_took_another_time_beside_a_variant_than_by_itself_it_is_said(study, factor, said):
+    """Two processes, and a host that was slower in one: their latencies then contradict the gain."""
+    from rich.console import Console
+
+    own = {r.evidence["arm"]: r.median for r in study if r.median and r.evidence["variant"] == "torch"}
+    for record in (r for r in study if r.median and r.evidence["rules"]):
+        beside = {"torch": {"median": factor * own[record.evidence["arm"]]}}
+        told = replace(record, evidence=record.evidence | {"latency": record.evidence["latency"] | beside})
+        terminal = Console(file=io.StringIO(), width=200)
+        show([r for r in study if r.evidence["variant"] == "torch"] + [told], terminal)
+        assert ("the host was not steady" in terminal.file.getvalue()) == said
 
 
 def test_tables_fit_120_columns_and_show_a_loss_as_plainly_as_a_gain(study):

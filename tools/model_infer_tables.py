@@ -34,7 +34,8 @@ def infer_table(records: Sequence[Record]) -> list[str]:
         lines.append(
             f"{model} in {number}: {told['parameter_count']:,} parameters, "
             f"{si(told['model_bytes']['torch'], 'B', 3)}, {told['weights']['from']} weights. "
-            "† marks a variant with a kernel that has changed since.\n"
+            "† marks a variant with a kernel that has changed since. Each variant takes turns with torch in a process "
+            "of its own; where that process had a slower host, both were slower, and the gain is against that torch.\n"
         )
         shown = {r.evidence["batch"] for r in group if "cold" in r.evidence.get("predicted", {})}
         for batch in sorted(shown or {shown_batch(group)}):
@@ -96,8 +97,8 @@ PROMISED = ("cold", "hot", "in_model")
 
 
 def _variants(records: Sequence[Record]) -> list[str]:
-    heads = "variant|arm|:latency|:95 %|:per second|:gain|:saves|:alone, cold|:alone, hot|:in the model|:busy|:memory"
-    heads += "|:weights|:error|:accuracy|:epoch"
+    heads = "variant|arm|:latency|:95 %|:torch beside it|:per second|:gain|:saves|:alone, cold|:alone, hot"
+    heads += "|:in the model|:busy|:memory|:weights|:error|:accuracy|:epoch"
     return table(heads, [_variant(r) for r in records])
 
 
@@ -111,6 +112,7 @@ def _variant(record: Record) -> list[str]:
         e["arm"],
         si(record.median, "s"),
         spread(record),
+        si(e["latency"]["torch"]["median"], "s") if e["rules"] else "",
         f"{e['throughput']:,.0f}",
         _gain(e.get("speedup")),
         _signed(e["saving"]["median"]) if "saving" in e else "",

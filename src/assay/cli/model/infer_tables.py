@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 _HIDDEN = 0.6
 """A GPU that is busy for less of an eager pass than this waits for the host, and hides what kernels save."""
+
+
+_STEADY = 1.25
+"""Torch by itself and beside a variant, two processes, may differ by this factor without a word."""
 
 
 def show(records: Sequence[Record], terminal: Any) -> None:
@@ -165,6 +170,7 @@ def _notes(records: Sequence[Record]) -> list[str]:
             "gain, saves: against torch in the same arm, round by round. alone: what the kernels' own times promise. "
             "in the model: what their time there says"
         )
+    found += _slower_host(records)
     idle = [r for r in records if r.evidence["arm"] == "eager" and r.evidence.get("busy", {}).get("torch", 1) < _HIDDEN]
     if idle:
         share = idle[0].evidence["busy"]["torch"]
@@ -172,6 +178,23 @@ def _notes(records: Sequence[Record]) -> list[str]:
             f"eager torch keeps the GPU busy {share:.0%} of a pass: the rest is launching, and hides what kernels save"
         )
     return found
+
+
+def _slower_host(records: Sequence[Record]) -> list[str]:
+    """Where latencies of two processes contradict a gain that was taken inside one of them."""
+    alone = {r.evidence["arm"]: r.median for r in records if not r.evidence["rules"]}
+    beside = [
+        (r.evidence["latency"]["torch"]["median"] / own, r) for r in records if (own := alone.get(r.evidence["arm"]))
+    ]
+    factor, record = max(beside, default=(1.0, None), key=lambda found: abs(math.log(found[0])))
+    if record is None or 1 / _STEADY < factor < _STEADY:
+        return []
+    variant, arm = record.evidence["variant"], record.evidence["arm"]
+    took = si(record.evidence["latency"]["torch"]["median"], "s", 3)
+    return [
+        f"the host was not steady: torch, {arm}, took {took} beside {variant} and {si(alone[arm], 's', 3)} by itself. "
+        "Compare gains, not latencies of two variants"
+    ]
 
 
 # Over batches

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from assay.backends.torch import in_full_precision
 from assay.errors import AssayError, SourceError, UsageError
 from assay.models import dynamo
 from assay.models.agreement import agreement, leaves
@@ -64,6 +65,7 @@ def answer(question: dict[str, Any], tick: Tick) -> dict[str, Any]:
     asked, effort = case(question["case"]), Effort(**question["effort"])
     if effort.threads:
         torch.set_num_threads(effort.threads)
+    in_full_precision()
     dynamo.strict(effort.limit)
     tick("building the model")
     try:

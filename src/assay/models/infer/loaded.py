@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from assay.backends.torch import in_full_precision
 from assay.dtype import dtype as format_called
 from assay.models.infer.case import Setup
 from assay.models.registry import entry
@@ -20,7 +21,7 @@ def load(told: Mapping[str, Any]) -> tuple[Subject, dict[str, Any]]:
     asked = Setup(**told)
     if asked.threads:
         torch.set_num_threads(asked.threads)
-    torch.backends.cudnn.allow_tf32 = False  # on by default: fp32 convolutions would not be fp32
+    in_full_precision()
     found = entry(asked.model)
     model = found.build(asked.seed, **asked.options)
     weights: dict[str, Any] = {"from": asked.source}

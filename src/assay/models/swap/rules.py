@@ -32,7 +32,7 @@ BEST = {"cuda": ("cuda", "triton", "cupy", "numba", "torch"), "cpu": ("njit", "t
 no measurement; a kernel known to be faster is named by its address. inductor is never found: it takes seconds."""
 AHEAD = {"mx_linear": "triton"}
 """Op → the language that comes before those. On an H200 Triton's mx_linear is ahead of CUDA's in every workload of
-results/h200/mx.json but one: fp16 with thousands of rows of x."""
+results/h200/mx.json."""
 _GLOB = frozenset("*?[")
 
 
