@@ -929,6 +929,31 @@ def test_a_compiler_sees_every_launch_of_the_librarys_triton_kernels_and_what_it
     assert traced["gelu/triton"] == "1" and traced["sum/triton"] == "2"
 
 
+@given(st.data())
+def test_a_parameter_becomes_a_constant_in_the_text_of_a_kernel_and_nothing_else_changes(data):
+    import ast
+
+    from assay.models.swap.inlined import constant_in_text
+
+    names = data.draw(
+        st.lists(st.sampled_from(["x", "y", "n", "eps", "epsilon", "N", "BLOCK"]), min_size=1, unique=True)
+    )
+    forms = [
+        data.draw(st.sampled_from(["{}", "{}: tl.constexpr", "{}: tl.float32", "{}: (\n tl.float32\n)"])) for _ in names
+    ]
+    gap = data.draw(st.sampled_from([", ", ",\n    ", ",  # eps: float\n    "]))
+    text = (
+        f"def _eps({gap.join(f.format(n) for f, n in zip(forms, names, strict=True))}\n):\n    eps = eps + 1.0  # eps\n"
+    )
+    chosen = frozenset(data.draw(st.sets(st.sampled_from(names))))
+    before, after = ast.parse(text).body[0], ast.parse(constant_in_text(text, chosen)).body[0]
+    for old, new in zip(before.args.args, after.args.args, strict=True):
+        if old.arg in chosen:
+            assert ast.unparse(new) == f"{old.arg}: tl.constexpr"
+            new.annotation = old.annotation
+    assert ast.dump(before) == ast.dump(after)
+
+
 @pytest.mark.parametrize("recorded", [False, True])
 def test_operators_are_seen_by_whoever_watches_and_cost_nothing_otherwise(recorded):
     from torch.utils._python_dispatch import TorchDispatchMode

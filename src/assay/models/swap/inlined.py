@@ -82,12 +82,10 @@ def with_constants(kernel: Any, names: frozenset[str]) -> Any:
 def constant_in_text(text: str, names: frozenset[str]) -> str:
     definition = ast.parse(text).body[0]
     assert isinstance(definition, ast.FunctionDef)
-    lines = text.splitlines(keepends=True)
-    for parameter in reversed(definition.args.args):
+    for parameter in definition.args.args:
         if parameter.arg in names:
-            line, end = lines[parameter.lineno - 1], parameter.end_col_offset
-            lines[parameter.lineno - 1] = f"{line[:end]}: tl.constexpr{line[end:]}"
-    return "".join(lines)
+            parameter.annotation = ast.parse("tl.constexpr", mode="eval").body
+    return ast.unparse(definition)
 
 
 def rule(run: Callable[..., Any]) -> Rule:
