@@ -234,9 +234,26 @@ def test_the_chart_is_a_page_that_needs_nothing_else(study, tmp_path):
     found = list(chart.savings([by(study, variant="njit", arm="eager")], "case"))
     assert [r["site"] for r in found] == ["1"] * 3 + [chart.ALL] * 3 + ["the pass, eager"]
     assert found[-1]["saved"] == by(study, variant="njit", arm="eager").evidence["saving"]["median"]
+    assert "eager, gain" in picture.read_text()
     assert Figure("infer", "", "", chart.draw).spec(()) is None
     figures, shared = figures_of(study)  # as the report takes them
     assert [f["name"] for f in figures] == ["models"] and all(isinstance(rows, list) for rows in shared.values())
+
+
+steps = st.lists(
+    st.sampled_from(["bert", "layer", "*", "attention", "output", "dense", "LayerNorm"]), min_size=1, max_size=7
+)
+
+
+@given(st.lists(steps.map(".".join), min_size=1, max_size=8, unique=True), st.booleans())
+def test_a_site_is_called_by_as_much_of_its_end_as_tells_it_from_the_others(sites, fused):
+    sites += [f"{sites[0]} + {sites[-1]}"] if fused else []
+    found = chart.labels(sites)
+    assert list(found) == sites and len(set(found.values())) == len(sites)
+    for site, label in found.items():
+        assert len(label) <= len(site)
+        for path, end in zip(site.split(" + "), label.split(" + "), strict=True):
+            assert path == end or path.endswith("." + end.removeprefix("…"))
 
 
 # mnist-cnn, in this process

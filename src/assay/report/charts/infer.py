@@ -1,4 +1,5 @@
-"""Kernels inside a model: latency over batch sizes, and what each site saves alone, in the model, and in the end."""
+"""Kernels inside a model: latency and gain over batch sizes, and what each site saves alone, in the model, and in the
+end."""
 
 from __future__ import annotations
 
@@ -13,12 +14,18 @@ from assay.report.theme import BACKEND_COLOURS, OTHER_COLOUR
 TITLE = "Kernels in a model"
 CAPTION = (
     "Above: median latency of one forward pass with its 95 % interval, by arm; a dashed line is another design in the "
-    "same language. Below: seconds that a site saves in one pass against PyTorch's own (to the left: loses), by its "
-    "times alone and by its time in the model, beside what the whole pass was seen to save."
+    "same language. Between: the gain over torch, which took turns with the variant in its process; it holds where the "
+    "latencies of two processes, of which one had a slower host, do not compare. Below: seconds that a site saves in "
+    "one pass against PyTorch's own (to the left: loses), by its times alone and by its time in the model, beside what "
+    "the whole pass was seen to save."
 )
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 """Of the variants that share a language, in the order they come."""
 ALL, SEEN = "all sites", "the whole pass, seen"
+BOTH = " + "
+"""Between the modules of a site that has two."""
+WHOLE = 24
+"""A name of so many characters is shown whole."""
 WAYS = {"alone, cold": "#56B4E9", "alone, hot": "#0072B2", "in the model": "#E69F00", SEEN: "#009E73"}
 SLOTS = {"alone, cold": 0, "alone, hot": 1, "in the model": 2, SEEN: 1}
 """Which of a site's three bars; a pass has one, in the middle."""
@@ -35,6 +42,8 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         return None
     arms = list(dict.fromkeys(p["arm"] for p in points))
     drawn: list[Any] = [alt.hconcat(*(_latency(points, arm) for arm in arms), spacing=26)]
+    if gains := [p for p in points if "gain" in p]:
+        drawn.append(alt.hconcat(*(_gain(points, gains, arm) for arm in arms), spacing=26))
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in mine:
         groups.setdefault((_case(record, mine), str(record.evidence["variant"])), []).append(record)
@@ -57,7 +66,9 @@ def _case(record: Record, among: Sequence[Record]) -> str:
 def _point(record: Record, case: str) -> rows.Row:
     told, median = record.evidence, float(record.median or 0)
     low, high = record.interval or (median, median)
-    faster = rows.number((told.get("speedup") or {}).get("median"))
+    speedup = told.get("speedup") or {}
+    faster = rows.number(speedup.get("median"))
+    gain = {"gain": faster, "least": speedup["interval"][0], "most": speedup["interval"][1]} if faster else {}
     variant, held = str(told["variant"]), told.get("peak_bytes") or {}
     return rows.common(record) | {
         "case": case,
@@ -73,6 +84,7 @@ def _point(record: Record, case: str) -> rows.Row:
         "Throughput": units.si(rows.number(told.get("throughput")), "1/s"),
         "Gain": f"{units.times(faster)} over torch" if faster else units.NOTHING,
         "Memory": units.si(rows.number(held.get("variant" if told["rules"] else "torch")), "B"),
+        **gain,
     }
 
 
@@ -83,30 +95,65 @@ def _language(variant: str) -> str:
 def _latency(points: list[rows.Row], arm: str) -> Any:
     import altair as alt
 
+    y = alt.Y("seconds:Q", title="latency of one pass", axis=parts.si_axis("s", log=True),
+              scale=alt.Scale(type="log", nice=False, padding=12))  # fmt: skip
+    legend = alt.Legend(title=None, symbolOpacity=1, columns=4)
+    layers = _over_batches(parts.data("infer", points), points, arm, y, ("low", "high"), legend)
+    return alt.layer(*layers).properties(width=300, height=260, title=arm)
+
+
+def _gain(points: list[rows.Row], gains: list[rows.Row], arm: str) -> Any:
+    import altair as alt
+
+    seen = [value for p in gains if p["arm"] == arm for value in (p["least"], p["most"])]
+    wide = seen and max(seen) > 6 * min(seen)
+    ticks = {"values": [d * 10.0**e for e in range(-3, 4) for d in (1, 2, 5)]} if wide else {"tickCount": 5}
+    axis = alt.Axis(labelExpr="datum.label ? format(datum.value, '~g') + '×' : ''", **ticks)
+    y = alt.Y("gain:Q", title="gain over torch", axis=axis, scale=alt.Scale(type="log", nice=False, padding=12))
+    layers = _over_batches(parts.data("gains", gains), points, arm, y, ("least", "most"), None)
+    one = alt.Chart(parts.data("same", [{"gain": 1}])).mark_rule(style="one").encode(y="gain:Q")
+    return alt.layer(one, *layers).properties(width=300, height=180, title=f"{arm}, gain")
+
+
+def _over_batches(data: Any, points: list[rows.Row], arm: str, y: Any, ends: tuple[str, str], legend: Any) -> list[Any]:
+    import altair as alt
+
     names = list(dict.fromkeys(p["variant"] for p in points))
     colours = [BACKEND_COLOURS.get(_language(n), OTHER_COLOUR) for n in names]
     dashes = [DASHES[[m for m in names if _language(m) == _language(n)].index(n) % len(DASHES)] for n in names]
     sizes = alt.Axis(format="d", labelOverlap="greedy", values=sorted({p["batch"] for p in points}))
     base = (
-        alt.Chart(parts.data("infer", points))
+        alt.Chart(data)
         .transform_filter(parts.picked("case"))
         .transform_filter(f"datum.arm === '{arm}'")
         .encode(
             x=alt.X("batch:Q", title="batch", axis=sizes, scale=alt.Scale(type="log", base=2, nice=False, padding=14)),
-            y=alt.Y("seconds:Q", title="latency of one pass", axis=parts.si_axis("s", log=True),
-                    scale=alt.Scale(type="log", nice=False, padding=12)),
-            color=alt.Color("variant:N", scale=alt.Scale(domain=names, range=colours),
-                            legend=alt.Legend(title=None, symbolOpacity=1, columns=4)),
+            y=y,
+            color=alt.Color("variant:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
             tooltip=[alt.Tooltip(f"{f}:N") for f in ("Variant", "Latency", "Throughput", "Gain", "Memory")],
         )
-    )  # fmt: skip
+    )
     dash = alt.StrokeDash("variant:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
-    layers = [
+    return [
         base.mark_line(strokeWidth=2).encode(strokeDash=dash),
-        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q"),
+        base.mark_rule(strokeWidth=2).encode(y=alt.Y(f"{ends[0]}:Q"), y2=f"{ends[1]}:Q"),
         base.mark_point(filled=True, size=40, opacity=1),
     ]
-    return alt.layer(*layers).properties(width=300, height=260, title=arm)
+
+
+def labels(sites: Sequence[str]) -> dict[str, str]:
+    """Site → as much of its end as tells it from the others. A site of two modules has both."""
+    paths = {path for site in sites for path in site.split(BOTH)}
+
+    def end(path: str) -> str:
+        steps = path.split(".")
+        for count in range(2, len(steps)):
+            short = ".".join(steps[-count:])
+            if not any(other.endswith(f".{short}") for other in paths - {path}):
+                return f"…{short}"
+        return path
+
+    return {s: s if len(s) <= WHOLE else BOTH.join(map(end, s.split(BOTH))) for s in sites}
 
 
 def savings(records: Sequence[Record], case: str) -> Iterator[rows.Row]:
@@ -125,13 +172,17 @@ def savings(records: Sequence[Record], case: str) -> Iterator[rows.Row]:
     def row(site: str, way: str, saved: float, words: str) -> rows.Row:
         return base | {"site": site, "way": way, "slot": SLOTS[way], "saved": saved, "Saves": words}
 
-    for site in alike(told["sites"]):
+    found = alike(told["sites"])
+    called = labels([site["site"] for site in found])
+    for site in found:
         times = {way: {side: site["alone"][side][kind] for side in ("torch", "kernel")} for way, kind in _KINDS.items()}
         if inside := site.get("in_model"):
             times["in the model"] = inside
         for way, pair in times.items():
             saved = pair["torch"] - pair["kernel"]
-            yield row(site["site"], way, saved, f"{units.si(saved, 's', 3)} of {units.si(pair['torch'], 's', 3)}")
+            yield row(
+                called[site["site"]], way, saved, f"{units.si(saved, 's', 3)} of {units.si(pair['torch'], 's', 3)}"
+            )
     for way, kind in {**_KINDS, "in the model": "in_model"}.items():
         if promise := told["predicted"].get(kind):
             yield row(ALL, way, promise["saving"], units.si(promise["saving"], "s", 3))
@@ -148,7 +199,7 @@ def _savings(found: list[rows.Row], variant: str) -> Any:
     mine = [row for row in found if row["variant"] == variant]
     wanted = alt.FieldEqualPredicate(field="variant", equal=variant)
     base = alt.Chart(parts.data("saved", found)).transform_filter(parts.picked("case")).transform_filter(wanted)
-    y = alt.Y("site:N", title=None, sort=list(dict.fromkeys(r["site"] for r in mine)), axis=alt.Axis(labelLimit=150))
+    y = alt.Y("site:N", title=None, sort=list(dict.fromkeys(r["site"] for r in mine)), axis=alt.Axis(labelLimit=210))
     offset = alt.YOffset("slot:N", scale=alt.Scale(domain=sorted(set(SLOTS.values()))))
     tint = alt.Color("way:N", scale=alt.Scale(domain=list(WAYS), range=list(WAYS.values())),
                      legend=alt.Legend(title=None, symbolOpacity=1))  # fmt: skip
