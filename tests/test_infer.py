@@ -341,7 +341,7 @@ def test_packed_weights_are_told_by_their_bytes_and_their_noise_and_are_not_call
     assert all(s["in_model"]["kernel"] > 0 for s in told["sites"])
     # A rule that names an op means its best kernel; a packed layer is held against the plain one.
     assert all(s["alone"][side]["cold"] > 0 for s in told["sites"] for side in ("torch", "kernel"))
-    assert "cold" in told["predicted"] and all("training" in c for c in told["boundary"].values())
+    assert "cold" in told["predicted"] and all("gradient" in c for c in told["boundary"].values())
     assert set(told["boundary"]) == {"mx_linear/njit", "gelu/njit"}
 
 

@@ -790,7 +790,9 @@ def test_the_cost_of_the_boundary_is_measured(monkeypatch):
     recorded = {}
 
     def watched(arms, *args, **kwargs):
-        recorded.update({arm.name: arm.call().requires_grad for arm in arms if arm.name != "direct"})
+        recorded.update({arm.name: arm.call().requires_grad for arm in arms if arm.name not in ("direct", "gradient")})
+        (gradient,) = next(arm for arm in arms if arm.name == "gradient").call()
+        assert gradient.shape == (16,) and gradient.isfinite().all()
         return in_turn(arms, *args, **kwargs)
 
     monkeypatch.setattr(boundary, "in_turn", watched)
@@ -798,8 +800,8 @@ def test_the_cost_of_the_boundary_is_measured(monkeypatch):
         cost = boundary_cost("gelu/torch", budget=0.05)
     assert recorded == {"operator": False, "autograd": True, "site": False, "training": True}
     assert cost.workload == "n=16,dtype=fp32" and cost.device == ("cuda" if torch.cuda.is_available() else "cpu")
-    assert min(cost.direct, cost.operator, cost.autograd, cost.site, cost.training) > 0
-    assert set(cost.samples) == {"direct", "operator", "autograd", "site", "training"}
+    assert min(cost.direct, cost.operator, cost.autograd, cost.site, cost.training, cost.gradient) > 0
+    assert set(cost.samples) == {"direct", "operator", "autograd", "site", "training", "gradient"}
     assert all(len(rounds) >= NEEDED for rounds in cost.samples.values())
 
 

@@ -288,9 +288,10 @@ def _shape(workload: str) -> str:
 
 
 def _beyond(cost: dict[str, float]) -> str:
-    """What each way costs more than the kernel called directly; records from before have no training."""
-    ways = {"site": "", "operator": " through torch.library", "training": " in training"}
-    return ", ".join(f"{_signed(cost[k] - cost['direct'])}{text}" for k, text in ways.items() if k in cost)
+    """What each way costs more than the kernel called directly; the oldest records have fewer."""
+    ways = {"site": "", "operator": " through torch.library", "training": " recorded for a gradient"}
+    told = [f"{_signed(cost[k] - cost['direct'])}{text}" for k, text in ways.items() if k in cost]
+    return ", ".join(told) + (f", which takes {si(cost['gradient'], 's', 3)}" if cost.get("gradient") else "")
 
 
 def _beside(record: Record) -> list[str]:

@@ -66,7 +66,8 @@ def _boundary(made: Pairing, question: dict[str, Any], tick: Tick) -> dict[str, 
         tick(f"what a call of {kernel} costs")
         try:
             cost = boundary_cost(named, device=made.device, budget=_BOUNDARY_BUDGET)
-            found[kernel] = {n: getattr(cost, n) for n in ("workload", "direct", "operator", "site", "training")}
+            kept = ("workload", "direct", "operator", "site", "training", "gradient")
+            found[kernel] = {n: getattr(cost, n) for n in kept}
         except Exception as error:
             found[kernel] = {"why": str(error).splitlines()[0]}
     return {"boundary": found}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,13 +46,16 @@ class BoundaryCost:
     """As a swapped module does it: the decision looked up, tensors brought into the op's shape and back."""
     training: float
     """The same, recorded for a gradient."""
+    gradient: float | None
+    """That gradient, of all inputs, through autograd: with `training`, what a step of training spends at a site. None
+    where there is none."""
     samples: dict[str, list[list[float]]]
     """Way → round → seconds."""
 
 
-@torch.enable_grad()  # whatever the caller's mode: two of the ways record
+@torch.enable_grad()  # whatever the caller's mode: three of the ways record
 def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: float = 1.0) -> BoundaryCost:
-    """Time one kernel five ways. Without a workload all axes are 16, or as near as the op allows."""
+    """Time one kernel six ways. Without a workload all axes are 16, or as near as the op allows."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     chosen = choose(kernel, "", device, kernel)
     assert chosen is not None
@@ -73,13 +76,24 @@ def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: 
         Arm("site", lambda: site(tensors)),
         Arm("training", lambda: site(tuple(recorded))),
     ]
+    if gradient := _gradient(site(tuple(recorded)), recorded):
+        arms.append(Arm("gradient", gradient))
     for arm in arms:
         for _ in range(3):
             arm.call()
     clock: Clock = WaitedClock() if device == "cuda" else HostClock()
     samples = in_turn(arms, clock, rounds=20, budget=budget / len(arms)).samples
     medians = {name: statistics.median(s for r in rounds for s in r) for name, rounds in samples.items()}
-    return BoundaryCost(plain.kernel.name, str(point), device, **medians, samples=samples)
+    taken = medians.pop("gradient", None)
+    return BoundaryCost(plain.kernel.name, str(point), device, **medians, gradient=taken, samples=samples)
+
+
+def _gradient(made: Any, inputs: Sequence[torch.Tensor | None]) -> Callable[[], Any] | None:
+    outputs = [t for t in (made if isinstance(made, tuple) else (made,)) if t.requires_grad]
+    leaves, upstream = [t for t in inputs if t is not None and t.requires_grad], [torch.ones_like(t) for t in outputs]
+    if not outputs:
+        return None
+    return lambda: torch.autograd.grad(outputs, leaves, upstream, retain_graph=True, allow_unused=True)
 
 
 def _swapped(plain: Operator, call: Call) -> Callable[[Tensors], Any]:

@@ -12,6 +12,7 @@ from assay.backends import Level, here
 from assay.kernel import Kernel
 from assay.library.reader import kernels_in, ops_in
 from assay.models.swap.contract import PLAIN
+from assay.models.swap.reference import ByReference, Named
 from assay.models.swap.remembered import Remembered
 from assay.op import Op
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 BY_REFERENCE = "PyTorch's, of the reference"
 Make = Callable[[Kernel, Op, Sequence[str]], "Operator"]
-Named = dict[str, Any]
 
 
 class Gradient:
@@ -34,6 +34,7 @@ class Gradient:
         self.saved = [n for n in outputs if self.found and n in self.found[1].inputs]
         """Outputs that the backward kernel reads."""
         self._refusals: Remembered[str] = Remembered()
+        self._by_reference = ByReference(op)
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         made = dict(zip(self.outputs, output if isinstance(output, tuple) else (output,), strict=True))
@@ -54,7 +55,7 @@ class Gradient:
         found: Named = {}
         if given:
             made = self._by_kernel(inputs | saved, attributes, wanted, given)
-            found = by_reference(self.op, inputs, attributes, wanted, given) if made is None else made
+            found = self._by_reference(inputs, attributes, wanted, given) if made is None else made
         return (*(found.get(n) for n in inputs), *(None for _ in ctx.rest))
 
     def by(self, number: torch.dtype) -> str:
@@ -98,25 +99,6 @@ def _computed(formula: Callable[..., Any], known: Named, attributes: Named) -> t
     names = formula.__code__.co_varnames[: formula.__code__.co_argcount]
     result: torch.Tensor = formula(*(attributes[n] if n in attributes else known[n].float() for n in names))
     return result
-
-
-def by_reference(op: Op, inputs: Named, attributes: Named, wanted: list[str], given: Named) -> Named:
-    """The reference is evaluated again and differentiated. Under `create_graph` the inputs keep their history, so that
-    the gradient has a gradient."""
-    history = torch.is_grad_enabled()
-    device = next(iter(given.values())).device.type
-    with torch.enable_grad(), torch.autocast(device, enabled=False):
-        fresh: Named = {
-            n: t if t is None else t.view_as(t) if history else t.detach().requires_grad_(n in wanted)
-            for n, t in inputs.items()
-        }
-        results = op.reference(*fresh.values(), **attributes)
-        named = dict(zip(op.outputs, results if isinstance(results, tuple) else (results,), strict=True))
-        grads = torch.autograd.grad(
-            [named[n] for n in given], [fresh[n] for n in wanted], list(given.values()),
-            create_graph=history, allow_unused=True,
-        )  # fmt: skip
-    return dict(zip(wanted, grads, strict=True))
 
 
 def backward_of(kernel: Kernel, op: Op) -> tuple[Kernel, Op] | None:
