@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from assay import library
 from assay.backends import Level, here
+from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.library.reader import kernels_in, ops_in
 from assay.models.swap.contract import PLAIN
 from assay.models.swap.reference import ByReference, Named
 from assay.models.swap.remembered import Remembered
-from assay.op import Op
+from assay.op import Op, Tensor
 
 if TYPE_CHECKING:
     from assay.models.swap.operator import Operator
 
 BY_REFERENCE = "PyTorch's, of the reference"
 Make = Callable[[Kernel, Op, Sequence[str]], "Operator"]
+
+
+_DY = -1
+_NOWHERE = -2
+
+
+class Path(NamedTuple):
+    """From what a call kept to its backward kernel's arguments, and from that kernel's results to the gradients wanted:
+    the same for every call that wants these."""
+
+    operator: Operator
+    arguments: list[tuple[int, Tensor]]
+    """Of each: where among the saved tensors it is, `_DY` or `_NOWHERE`."""
+    attributes: list[int]
+    gradients: list[int | None]
+    """For each input of the forward op: which result is its gradient."""
+    refusals: Remembered[str]
 
 
 class Gradient:
@@ -33,30 +51,38 @@ class Gradient:
         self.title = self.found[0].name if self.found else BY_REFERENCE
         self.saved = [n for n in outputs if self.found and n in self.found[1].inputs]
         """Outputs that the backward kernel reads."""
-        self._refusals: Remembered[str] = Remembered()
+        self._kept = [outputs.index(n) for n in self.saved]
+        alone = [n for n in self.saved if op.outputs[n].optional]  # there for the backward kernel alone
+        whole = [n for n in outputs if (fixed := op.outputs[n].dtype) and not dtype(fixed).torch.is_floating_point]
+        self._apart = [i for i, n in enumerate(outputs) if n in alone or n in whole]
+        """Outputs that have no gradient."""
+        self._paths: dict[tuple[bool, ...], Path | None] = {}
         self._by_reference = ByReference(op)
 
     def setup_context(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        made = dict(zip(self.outputs, output if isinstance(output, tuple) else (output,), strict=True))
-        ctx.save_for_backward(*inputs[: len(self.op.inputs)], *(made[n] for n in self.saved))
+        made = output if isinstance(output, tuple) else (output,)
+        ctx.save_for_backward(*inputs[: len(self.op.inputs)], *[made[i] for i in self._kept])
         ctx.rest = inputs[len(self.op.inputs) :]
-        alone = [n for n in self.saved if self.op.outputs[n].optional]  # there for the backward kernel alone
-        ctx.mark_non_differentiable(*(t for n, t in made.items() if n in alone or not t.is_floating_point()))
+        if self._apart:
+            ctx.mark_non_differentiable(*[made[i] for i in self._apart])
         ctx.set_materialize_grads(False)
 
     def backward(self, ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         """Of every input; None for what is no tensor."""
-        count = len(self.op.inputs)
-        inputs = dict(zip(self.op.inputs, ctx.saved_tensors[:count], strict=True))
-        saved = dict(zip(self.saved, ctx.saved_tensors[count:], strict=True))
-        attributes = dict(zip(self.op.attributes, ctx.rest, strict=False))
-        wanted = [n for n, need in zip(inputs, ctx.needs_input_grad, strict=False) if need]
-        given = {n: g for n, g in zip(self.outputs, grads, strict=True) if g is not None}
-        found: Named = {}
+        count, tensors, rest = len(self.op.inputs), ctx.saved_tensors, ctx.rest
+        given = [i for i, g in enumerate(grads) if g is not None]
+        found: Sequence[torch.Tensor | None] | None = [None] * count
         if given:
-            made = self._by_kernel(inputs | saved, attributes, wanted, given)
-            found = self._by_reference(inputs, attributes, wanted, given) if made is None else made
-        return (*(found.get(n) for n in inputs), *(None for _ in ctx.rest))
+            path = self._path(ctx.needs_input_grad) if given == [0] else None
+            found = None if path is None else self._by_kernel(path, tensors, rest, grads[0])
+        if found is None:
+            inputs = dict(zip(self.op.inputs, tensors, strict=False))
+            attributes = dict(zip(self.op.attributes, rest, strict=False))
+            wanted = [n for n, need in zip(inputs, ctx.needs_input_grad, strict=False) if need]
+            named = {self.outputs[i]: grads[i] for i in given}
+            made = self._by_reference(inputs, attributes, wanted, named)
+            found = [made.get(n) for n in inputs]
+        return (*found, *[None] * len(rest))
 
     def by(self, number: torch.dtype) -> str:
         """Which gradient a call in this dtype gets."""
@@ -64,41 +90,65 @@ class Gradient:
             return self.title
         return BY_REFERENCE
 
-    def _by_kernel(self, known: Named, attributes: Named, wanted: list[str], given: Named) -> Named | None:
-        """None: the kernel does not take these tensors, or does not give what is wanted."""
-        first, result = next(iter(self.op.inputs)), self.outputs[0]
-        if self.found is None or set(given) != {result}:
+    def _path(self, needed: tuple[bool, ...]) -> Path | None:
+        """None: there is no kernel, or it does not give what is wanted."""
+        if needed not in self._paths:
+            self._paths[needed] = self._found_path(needed)
+        return self._paths[needed]
+
+    def _found_path(self, needed: tuple[bool, ...]) -> Path | None:
+        first, wanted = next(iter(self.op.inputs)), [n for n, need in zip(self.op.inputs, needed, strict=False) if need]
+        if self.found is None:
             return None
         kernel, op = self.found
         also = tuple(f"d{n}" for n in wanted if n != first)
         if any(n not in op.outputs for n in also):
             return None
         operator = self._make(kernel, op, also)
+        places = {n: i for i, n in enumerate([*self.op.inputs, *self.saved])} | {"dy": _DY}
+        named = {n: "out" if n == first else f"d{n}" for n in wanted}
+        return Path(
+            operator,
+            [(places.get(n, _NOWHERE), t) for n, t in op.inputs.items()],
+            [list(self.op.attributes).index(n) for n in op.attributes],
+            [operator.outputs.index(named[n]) if n in named else None for n in self.op.inputs],
+            Remembered(),
+        )
+
+    def _by_kernel(
+        self, path: Path, tensors: Sequence[torch.Tensor | None], rest: Sequence[Any], dy: torch.Tensor | None
+    ) -> list[torch.Tensor | None] | None:
+        """None: the kernel does not take these tensors."""
         arguments = []
-        for name, tensor in op.inputs.items():
-            value = given[result] if name == "dy" else known.get(name)
+        for place, tensor in path.arguments:
+            value = dy if place == _DY else None if place == _NOWHERE else tensors[place]
             if value is None and tensor.given is not None:  # the forward kernel did not save it
-                value = _computed(tensor.given, known, attributes)
+                value = self._computed(tensor.given, tensors, rest)
             arguments.append(value if value is None or tensor.strided else value.contiguous())
-        values = [attributes[n] for n in op.attributes]
-        if self._refusal(operator, arguments, values):
+        values = [rest[i] for i in path.attributes]
+        if _refusal(path, arguments, values):
             return None
+        operator = path.operator
         made = (operator.call if torch.is_grad_enabled() else operator.unrecorded)(*arguments, *values)
-        results = dict(zip(operator.outputs, made if isinstance(made, tuple) else (made,), strict=True))
-        return {n: results["out" if n == first else f"d{n}"] for n in wanted}
+        results = made if isinstance(made, tuple) else (made,)
+        return [None if i is None else results[i] for i in path.gradients]
 
-    def _refusal(self, operator: Operator, arguments: list[torch.Tensor | None], values: list[Any]) -> str:
-        """The contract's, asked once for each signature; with every call of a compiler, whose sizes may be symbols."""
-        if any(t is not None and t.__class__ not in PLAIN for t in arguments):
-            return operator.contract.refusal(arguments, values)
-        key = (operator.name, *values, *[t if t is None else (t.shape, t.dtype, t.device) for t in arguments])
-        return self._refusals.of(key, lambda: operator.contract.refusal(arguments, values))
+    def _computed(
+        self, formula: Callable[..., Any], tensors: Sequence[torch.Tensor | None], rest: Sequence[Any]
+    ) -> torch.Tensor:
+        known: Named = dict(zip([*self.op.inputs, *self.saved], tensors, strict=True))
+        attributes = dict(zip(self.op.attributes, rest, strict=False))
+        names = formula.__code__.co_varnames[: formula.__code__.co_argcount]
+        result: torch.Tensor = formula(*(attributes[n] if n in attributes else known[n].float() for n in names))
+        return result
 
 
-def _computed(formula: Callable[..., Any], known: Named, attributes: Named) -> torch.Tensor:
-    names = formula.__code__.co_varnames[: formula.__code__.co_argcount]
-    result: torch.Tensor = formula(*(attributes[n] if n in attributes else known[n].float() for n in names))
-    return result
+def _refusal(path: Path, arguments: list[torch.Tensor | None], values: list[Any]) -> str:
+    """The contract's, asked once for each signature; with every call of a compiler, whose sizes may be symbols."""
+    if any(t is not None and t.__class__ not in PLAIN for t in arguments):
+        return path.operator.contract.refusal(arguments, values)
+    key = (*values, *[t if t is None else (t.shape, t.dtype, t.device) for t in arguments])
+    return path.refusals.of(key, lambda: path.operator.contract.refusal(arguments, values))
 
 
 def backward_of(kernel: Kernel, op: Op) -> tuple[Kernel, Op] | None:
