@@ -9,8 +9,8 @@ import torch
 
 from assay import library
 from assay.inputs import generate
-from assay.models.swap import reference
-from assay.models.swap.reference import ByReference, evaluated
+from assay.models.operators import reference_gradient
+from assay.models.operators.reference_gradient import ByReference, evaluated
 from assay.workload import parse
 
 OPS = ("gelu", "gelu_tanh", "silu", "layernorm", "rmsnorm", "softmax", "conv2d", "ln_gelu")
@@ -102,7 +102,7 @@ def test_autocast_does_not_reach_into_it():
 
 
 def test_a_gradient_of_the_gradient_is_not_traced(monkeypatch):
-    monkeypatch.setattr(reference, "traced", pytest.fail)
+    monkeypatch.setattr(reference_gradient, "traced", pytest.fail)
     x = torch.randn(4, requires_grad=True)
     (first,) = ByReference(GELU)({"x": x}, {}, ["x"], {"out": torch.ones(4)}).values()
     (second,) = torch.autograd.grad(first.sum(), x)

@@ -20,8 +20,8 @@ import assay
 from assay import library
 from assay.errors import UsageError
 from assay.inputs import generate
+from assay.models.operators.operator import for_training, operator
 from assay.models.swap import State
-from assay.models.swap.operator import for_training, operator
 from assay.workload import parse
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -866,7 +866,7 @@ from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from triton.backends.compiler import GPUTarget
 from assay import library
 from assay.backends import Availability, Level
-from assay.models.swap import contract, gradient, inlined, operator
+from assay.models.operators import contract, gradient, inlined, operator
 
 
 class Driver:  # for PyTorch to find out, from the kernel's IR, what it writes
@@ -935,7 +935,7 @@ def test_a_compiler_sees_every_launch_of_the_librarys_triton_kernels_and_what_it
 def test_a_parameter_becomes_a_constant_in_the_text_of_a_kernel_and_nothing_else_changes(data):
     import ast
 
-    from assay.models.swap.inlined import constant_in_text
+    from assay.models.operators.inlined import constant_in_text
 
     names = data.draw(
         st.lists(st.sampled_from(["x", "y", "n", "eps", "epsilon", "N", "BLOCK"]), min_size=1, unique=True)

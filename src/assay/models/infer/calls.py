@@ -14,8 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from assay.dtype import dtype
 from assay.models.infer.modules import watched
 from assay.models.infer.site import Called
-from assay.models.swap import operator as operators
-from assay.models.swap.operator import Operator
+from assay.models.operators.operator import Operator, registered
 from assay.models.swap.report import Report, Site, State
 from assay.workload import Workload
 
@@ -24,7 +23,7 @@ class _Seen(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.at: list[str] = []
-        self.known = {o.name: o for o in operators.registered()}
+        self.known = {o.name: o for o in registered()}
         self.calls: Counter[tuple[str, str, str]] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

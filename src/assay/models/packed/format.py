@@ -16,7 +16,7 @@ from assay.errors import AssayError, UsageError
 if TYPE_CHECKING:
     import torch
 
-    from assay.models.swap.operator import Operator
+    from assay.models.operators.operator import Operator
 
 BLOCK = 32
 
@@ -88,8 +88,8 @@ def _kernel(op: str, language: str, device: str) -> Operator:
 
 
 def _found(op: str, language: str, device: str) -> Operator:
-    from assay.models.swap.contract import devices
-    from assay.models.swap.operator import operator
+    from assay.models.operators.contract import devices
+    from assay.models.operators.operator import operator
     from assay.models.swap.rules import choose
 
     for name in (f"{op}/{language}", f"{op}/torch"):

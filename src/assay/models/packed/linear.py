@@ -12,10 +12,10 @@ from torch.nn import functional
 from assay import library
 from assay.errors import AssayError
 from assay.kernel import Kernel
+from assay.models.operators.contract import PLAIN
+from assay.models.operators.operator import Operator, operator
+from assay.models.operators.remembered import Remembered
 from assay.models.packed.format import BLOCK, Format, Packed
-from assay.models.swap.contract import PLAIN
-from assay.models.swap.operator import Operator, operator
-from assay.models.swap.remembered import Remembered
 from assay.models.swap.report import Tally, count_traced
 from assay.models.swap.rules import choose
 from assay.models.swap.substitute import transformed

@@ -145,7 +145,7 @@ def _unfit(weight: torch.Tensor, kernel: Kernel) -> str:
     import torch
     from torch import nn
 
-    from assay.models.swap.contract import devices
+    from assay.models.operators.contract import devices
 
     if type(weight) is not nn.Parameter:
         return f"its weight is a {type(weight).__name__}"

@@ -15,9 +15,9 @@ from assay.backends import backend
 from assay.dtype import dtype
 from assay.errors import AssayError
 from assay.models.clock import WaitedClock
+from assay.models.operators.operator import Operator, operator
 from assay.models.swap import replacement
 from assay.models.swap.call import Call, Tensors
-from assay.models.swap.operator import Operator, operator
 from assay.models.swap.report import Entry
 from assay.models.swap.rules import choose
 from assay.models.swap.substitute import Substitute

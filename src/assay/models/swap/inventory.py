@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from assay.errors import UsageError
-from assay.models.swap.contract import devices
+from assay.models.operators.contract import devices
 from assay.models.swap.functions import OPS
 from assay.models.swap.mentions import may_call
 from assay.models.swap.rules import FUSIONS, Rule, Rules, family

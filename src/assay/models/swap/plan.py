@@ -10,11 +10,11 @@ from torch import nn
 
 from assay.errors import UsageError
 from assay.kernel import Kernel
+from assay.models.operators.operator import operator
 from assay.models.swap import fusion, replacement
 from assay.models.swap.forwards import Forward, counted, with_kernel
 from assay.models.swap.functions import OPS, Watch, Watched, watching
 from assay.models.swap.inventory import Inventory
-from assay.models.swap.operator import operator
 from assay.models.swap.report import NO_RULE, Entry
 from assay.models.swap.rules import FUSIONS, Choice, Rule, Rules, Value
 from assay.models.swap.sites import Form

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd import forward_ad, profiler
 
+from assay.models.operators.contract import PLAIN
+from assay.models.operators.operator import Operator, for_training
+from assay.models.operators.remembered import Remembered
 from assay.models.swap import autocast
 from assay.models.swap.call import AS_IS, Call, Layout, copied, layout_of
-from assay.models.swap.contract import PLAIN
-from assay.models.swap.operator import Operator, for_training
-from assay.models.swap.remembered import Remembered
 from assay.models.swap.report import Entry, Tally, count_traced
 
 _OWN_AUTOCAST = "under autocast its formula chooses its own dtypes"

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from assay.models.swap.contract import PLAIN
-from assay.models.swap.remembered import Remembered
+from assay.models.operators.contract import PLAIN
+from assay.models.operators.remembered import Remembered
 from assay.op import Op
 
 Named = dict[str, Any]

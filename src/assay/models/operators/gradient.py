@@ -12,13 +12,13 @@ from assay.backends import Level, here
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.library.reader import kernels_in, ops_in
-from assay.models.swap.contract import PLAIN
-from assay.models.swap.reference import ByReference, Named
-from assay.models.swap.remembered import Remembered
+from assay.models.operators.contract import PLAIN
+from assay.models.operators.reference_gradient import ByReference, Named
+from assay.models.operators.remembered import Remembered
 from assay.op import Op, Tensor
 
 if TYPE_CHECKING:
-    from assay.models.swap.operator import Operator
+    from assay.models.operators.operator import Operator
 
 BY_REFERENCE = "PyTorch's, of the reference"
 Make = Callable[[Kernel, Op, Sequence[str]], "Operator"]

@@ -19,11 +19,11 @@ from torch.autograd import profiler
 
 from assay import library
 from assay.kernel import Kernel
-from assay.models.swap.contract import Contract
-from assay.models.swap.gradient import Gradient
-from assay.models.swap.implementation import differentiable, fake, implementation
-from assay.models.swap.inlined import launches_are_seen, rule, traceable
-from assay.models.swap.shapes import Shapes
+from assay.models.operators.contract import Contract
+from assay.models.operators.gradient import Gradient
+from assay.models.operators.implementation import differentiable, fake, implementation
+from assay.models.operators.inlined import launches_are_seen, rule, traceable
+from assay.models.operators.shapes import Shapes
 from assay.op import Op
 
 _LIBRARY = torch.library.Library("assay", "FRAGMENT")

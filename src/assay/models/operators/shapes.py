@@ -9,7 +9,7 @@ import torch
 
 from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.models.swap.contract import Sizes
+from assay.models.operators.contract import Sizes
 from assay.op import Op
 
 

@@ -11,8 +11,8 @@ import torch
 from assay.backends import Backend, backend
 from assay.dtype import dtype
 from assay.kernel import Kernel
-from assay.models.swap.gradient import Gradient
-from assay.models.swap.shapes import Shapes
+from assay.models.operators.gradient import Gradient
+from assay.models.operators.shapes import Shapes
 from assay.op import Op
 from assay.worker import load
 
