@@ -603,6 +603,14 @@ def test_history_lists_runs_shows_one_takes_in_and_writes_out(where, run, tmp_pa
         run("r3", *store)
 
 
+def test_history_shows_the_tunables_of_a_record(where, run, tmp_path):
+    tuned = record(evidence={"parameters": {"BLOCK": 2048, "num_warps": 8}})
+    export([tuned, record("mnist-cnn", evidence={"parameters": 207178})], tmp_path / "in.json")
+    run("--store", where, "--import", tmp_path / "in.json")
+    text = run("last", "--store", where)
+    assert "BLOCK=2048 num_warps=8" in text and "207178" not in text
+
+
 def test_a_verb_killed_in_mid_run_leaves_a_readable_store(tmp_path):
     """SIGKILL while `assay check` is at work: what it had shown is there."""
     command = [sys.executable, "-m", "assay", "check", "gelu/torch", "silu/torch", "axpy/torch", "sum/torch"]

@@ -124,10 +124,17 @@ def _records(records: list[Record]) -> None:
     for r in records:
         lines = r.reason.splitlines() or [""]
         figures = _figures(r) if timed else ()
-        table.add_row(escape(r.kernel), escape(r.workload), screen.status_text(r.status), *figures, escape(lines[0]))
+        table.add_row(escape(r.kernel), escape(_workload(r)), screen.status_text(r.status), *figures, escape(lines[0]))
     terminal = screen.console()
     terminal.print(table)
     terminal.print(f"\n{screen.summary(records)}" if records else "no such record")
+
+
+def _workload(record: Record) -> str:
+    """With the tunables that were not left as they are."""
+    told = record.evidence.get("parameters")
+    tuned = told if isinstance(told, dict) else {}  # a training says here how many the model has
+    return " ".join([record.workload, *(f"{name}={value}" for name, value in tuned.items())])
 
 
 def _figures(record: Record) -> tuple[str, str, str]:
