@@ -56,7 +56,8 @@ def traced(function: Functions, tensors: list[Any]) -> Functions | None:
     from torch.fx.experimental.proxy_tensor import make_fx
 
     try:
-        graph = make_fx(function, tracing_mode="fake")(*tensors)
+        with torch.autograd.set_multithreading_enabled(False):  # a tracer sees its own thread only
+            graph = make_fx(function, tracing_mode="fake")(*tensors)
     except Exception:  # whatever a reference does that tensors without values cannot
         return None
     if any(node.op == "get_attr" for node in graph.graph.nodes):
