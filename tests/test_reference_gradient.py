@@ -1,4 +1,4 @@
-"""PyTorch's gradient of a reference: traced once, the same bits as evaluated each time."""
+"""PyTorch's gradient of a reference: traced, the same bits as evaluated each time."""
 
 import gc
 import weakref
@@ -15,6 +15,14 @@ from assay.workload import parse
 
 OPS = ("gelu", "gelu_tanh", "silu", "layernorm", "rmsnorm", "softmax", "conv2d", "ln_gelu")
 GELU = library.ops()["gelu"]
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    monkeypatch.setattr(reference_gradient, "AFTER", 1)
+
+
+pytestmark = pytest.mark.usefixtures("at_once")
 
 
 def case(op, sizes=5):
@@ -52,6 +60,16 @@ def test_it_has_the_same_bits_and_the_reference_is_evaluated_once_for_each_shape
         assert list(mine) == wanted and list(again) == wanted[:1]
         assert all(torch.equal(mine[n], plain[n]) for n in wanted) and torch.equal(again[wanted[0]], plain[wanted[0]])
     assert calls == []  # both sizes were known by then
+
+
+@torch.no_grad()
+def test_only_what_comes_again_and_again_is_traced(monkeypatch):
+    monkeypatch.setattr(reference_gradient, "AFTER", 3)
+    op, calls = counting(GELU)
+    gradient = ByReference(op)
+    for size in (4, 5, 4, 5, 4, 4, 4):
+        gradient({"x": torch.ones(size)}, {}, ["x"], {"out": torch.ones(size)})
+    assert len(calls) == 5  # the third of size 4 is the one that was traced
 
 
 @torch.no_grad()

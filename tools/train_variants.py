@@ -22,7 +22,7 @@ from assay.models.train import Options, train
 from assay.record import Record, document
 from assay.store import open_store
 
-WARM = 512
+WARM = 2048
 """Images of the epoch that compiles."""
 
 

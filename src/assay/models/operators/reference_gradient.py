@@ -1,10 +1,10 @@
-"""PyTorch's gradient of an op's reference. The reference is evaluated and differentiated once for each signature, as
-PyTorch's own compilers do it, on tensors without values; what is left of that are the few functions that compute the
-gradient, and every later call is of these."""
+"""PyTorch's gradient of an op's reference. For a signature that comes again and again it is traced once, as PyTorch's
+own compilers do it, on tensors without values; what is left are the few functions that compute the gradient."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,10 +18,21 @@ Functions = Callable[..., list[Any]]
 """From the inputs and the given gradients, in order, to the wanted ones."""
 
 
+AFTER = 16
+"""Calls of one signature, before it is traced: that takes as long as some hundred calls save, and in a training whose
+sequences have all lengths most signatures come but a few times."""
+
+
+@dataclass
+class Signature:
+    calls: int = 0
+    functions: Functions | None = None
+
+
 class ByReference:
     def __init__(self, op: Op) -> None:
         self._op = op
-        self._traced: Remembered[Functions] = Remembered()
+        self._signatures: Remembered[Signature] = Remembered()
 
     def __call__(self, inputs: Named, attributes: Named, wanted: list[str], given: Named) -> Named:
         tensors = [*inputs.values(), *given.values()]
@@ -35,8 +46,11 @@ class ByReference:
         functions: Functions = direct
         if not torch.is_grad_enabled() and _are_plain(tensors):
             shapes = [t if t is None else (t.shape, t.stride(), t.dtype, t.device) for t in tensors]
-            key = (*wanted, *sources, *attributes.values(), *shapes)
-            functions = self._traced.of(key, lambda: traced(direct, tensors) or direct)
+            signature = self._signatures.of((*wanted, *sources, *attributes.values(), *shapes), Signature)
+            signature.calls += 1
+            if signature.calls == AFTER:
+                signature.functions = traced(direct, tensors)
+            functions = signature.functions or direct
         device = given[sources[0]].device.type
         if torch.is_autocast_enabled(device):
             with torch.autocast(device, enabled=False):
