@@ -19,16 +19,13 @@ from torch import nn
 import assay
 from assay import library
 from assay.errors import UsageError
-from assay.inputs import generate
-from assay.models.operators.operator import for_training, operator
 from assay.models.swap import State
-from assay.workload import parse
 
 sys.path.insert(0, str(Path(__file__).parent))
 import architectures
+from operators import GPU, OPS, within
 
 ROOT = Path(__file__).parents[1]
-OPS = ("gelu", "gelu_tanh", "silu", "layernorm", "rmsnorm", "softmax", "conv2d")
 HOOKS = [n for n in vars(nn.Module()) if "hooks" in n]
 
 
@@ -68,14 +65,6 @@ def everything(model):
         found[name, "tensor"] = (id(p), p.requires_grad, p.data_ptr(), p.dtype, p.detach().numpy().tobytes())
     found["state"] = {k: v.numpy().tobytes() for k, v in model.state_dict().items()}
     return found
-
-
-def within(mine, plain, oracle, slack=4.0):
-    """Is a result as near to the float64 one as PyTorch's own, give or take a few roundings?"""
-    mine, plain, oracle = mine.detach(), plain.detach(), oracle.detach()
-    scale = float(oracle.abs().max()) or 1.0
-    limit = slack * float((plain.double() - oracle).abs().max()) + 8 * torch.finfo(plain.dtype).eps * scale
-    assert float((mine.double() - oracle).abs().max()) <= limit
 
 
 # In and out.
@@ -357,68 +346,6 @@ def test_a_transformer_layer_of_pytorch_is_taken_apart():
 
 
 # Gradients.
-
-FORWARD = [
-    k for k in library.kernels()
-    if k.address.op in (*OPS, "ln_gelu") and k.address.backend in ("torch", "njit") and not k.address.variant
-]  # fmt: skip
-WRITTEN = [
-    k for k in library.kernels()
-    if k.address.op.endswith("_backward") and k.address.backend == "torch" and k.file is not None
-]  # fmt: skip
-
-
-def point(kernel, dtype="fp32"):
-    op = library.ops()[kernel.address.op]
-    sizes = ",".join(f"{a}={3 if a in 'rs' else 4}" for a in op.axes)
-    return op, parse(f"{sizes},dtype={dtype}", op)
-
-
-def arguments(op, workload, device="cpu"):
-    drawn = generate(op, workload)
-    tensors = [drawn[n].to(device) if n in drawn else None for n in op.inputs]
-    leaves = [
-        t if t is None or op.inputs[n].dtype else t.requires_grad_() for n, t in zip(op.inputs, tensors, strict=True)
-    ]
-    return [*leaves, *(value for _, value in workload.attributes)]
-
-
-def trained(kernel, op):
-    """The operator that training uses."""
-    return for_training(operator(kernel, op))
-
-
-@pytest.mark.parametrize("kernel", FORWARD + WRITTEN, ids=str)
-def test_every_kernel_is_a_sound_operator(kernel):
-    """opcheck: the schema tells the truth about mutation and aliasing, the fake implementation agrees with the real
-    one, autograd is registered, and AOT dispatch gives the same results and gradients."""
-    op, workload = point(kernel)
-    torch.library.opcheck(trained(kernel, op).call, arguments(op, workload))
-
-
-HALVES = [k for k in FORWARD if k.address.backend == "torch" or k.address.op == "layernorm"]  # njit compiles them anew
-
-
-@pytest.mark.parametrize(
-    ("kernel", "dtype"), [*((k, "fp32") for k in FORWARD), *((k, "bf16") for k in HALVES)], ids=str
-)
-def test_gradients_are_those_of_the_reference_in_float64(kernel, dtype):
-    op, workload = point(kernel, dtype)
-    given = arguments(op, workload)
-    leaves = [t for t in given if isinstance(t, torch.Tensor)]
-    out = trained(kernel, op).call(*given)
-    out = out[0] if isinstance(out, tuple) else out
-    dy = torch.linspace(-1, 1, out.numel()).view_as(out).to(out.dtype)
-    mine = torch.autograd.grad(out, leaves, dy)
-
-    def reference(number):
-        cast = [t.detach().to(number).requires_grad_() if isinstance(t, torch.Tensor) else t for t in given]
-        result = op.reference(*cast[: len(op.inputs)], **dict(workload.attributes))
-        result = result[0] if isinstance(result, tuple) else result
-        return torch.autograd.grad(result, [t for t in cast if isinstance(t, torch.Tensor)], dy.to(number))
-
-    for got, plain, exact in zip(mine, reference(out.dtype), reference(torch.float64), strict=True):
-        within(got, plain, exact)
 
 
 def test_a_gradient_has_a_gradient():
@@ -808,7 +735,7 @@ def test_the_cost_of_the_boundary_is_measured(monkeypatch):
 INTERPRETED = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import torch, assay, test_swap
+import torch, assay, operators
 from torch import nn
 model = nn.Sequential(
     nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 4), nn.LayerNorm(4), nn.SiLU(), nn.Softmax(-1)
@@ -823,12 +750,12 @@ with assay.swap(model, rules | {"layernorm+gelu": "ln_gelu/triton"}) as report:
 for a, b in zip(mine, plain, strict=True):
     torch.testing.assert_close(a, b)
 print(*(f"{s.path}|{s.kernel}|{s.backward}|{s.calls}" for s in report.sites if s.calls), sep="\\n")
-for kernel in test_swap.GPU:
+for kernel in operators.GPU:
     if kernel.address.backend == "triton":
-        op, workload = test_swap.point(kernel)
-        given = test_swap.arguments(op, workload)
+        op, workload = operators.point(kernel)
+        given = operators.arguments(op, workload)
         quick = ("test_schema", "test_autograd_registration", "test_faketensor")
-        torch.library.opcheck(test_swap.trained(kernel, op).call, given, test_utils=quick)
+        torch.library.opcheck(operators.trained(kernel, op).call, given, test_utils=quick)
         print(kernel)
 """
 
@@ -855,107 +782,6 @@ def test_every_example_of_the_document_runs():
     for block in blocks:
         exec(compile(block, "docs/swap.md", "exec"), space)
     assert len(blocks) >= 5
-
-
-TRACED = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import torch, triton, test_swap
-from functorch.compile import aot_function
-from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
-from triton.backends.compiler import GPUTarget
-from assay import library
-from assay.backends import Availability, Level
-from assay.models.operators import contract, gradient, inlined, operator
-
-
-class Driver:  # for PyTorch to find out, from the kernel's IR, what it writes
-    def get_current_target(self):
-        return GPUTarget("cuda", 90, 32)
-
-
-class Enough(Exception):
-    pass
-
-
-def keep(graph, inputs):
-    global nodes
-    nodes = [n for n in graph.graph.nodes if n.op == "call_function"]
-    raise Enough
-
-
-floats = set()
-triton.runtime.driver.set_active(Driver())
-for module in (contract, gradient, inlined):
-    module.here = lambda kernel: Availability(Level.RUN, "", device="cpu")
-for kernel in library.kernels():
-    if kernel.address.backend != "triton" or kernel.needs:
-        continue
-    op, workload = test_swap.point(kernel)
-    made, given = operator.operator(kernel, op), test_swap.arguments(op, workload)
-    given = [t.detach() if isinstance(t, torch.Tensor) else t for t in given]
-    number = [] if any(t.dtype is None for t in op.inputs.values()) else [workload.dtype.torch]
-    for dynamic in (False, True):
-        nodes = None
-        try:
-            aot_function(lambda *tensors: made.call(*tensors, *number), fw_compiler=keep, dynamic=dynamic)(*given)
-        except Enough:
-            pass
-        launches = [n for n in nodes if "triton_kernel_wrapper" in str(n.target)]
-        assert not any("assay" in str(n.target) for n in nodes), kernel
-        written = {n.kwargs["kwargs"][name] for n in launches for name in n.kwargs["tensors_to_clone"]}
-        assert all("empty" in str(n.target) for n in written), kernel
-        assert len(written) >= len(made.outputs), kernel
-        for launch in launches:  # inductor would make a float an argument in float64, and compile the text again
-            jitted = kernel_side_table.get_kernel(launch.kwargs["kernel_idx"])
-            jitted = jitted.fn if hasattr(jitted, "configs") else jitted  # where warps were asked for
-            constants = kernel_side_table.get_constant_args(launch.kwargs["constant_args_idx"])
-            given_to = constants | launch.kwargs["kwargs"]
-            for parameter in jitted.params:
-                if isinstance(given_to.get(parameter.name), float):
-                    assert parameter.is_constexpr and f"{parameter.name}: tl.constexpr" in jitted.src, kernel
-                    floats.add(parameter.name)
-        print(kernel, "dynamic" if dynamic else "static", len(launches))
-assert "eps" in floats
-"""
-
-
-def test_a_compiler_sees_every_launch_of_the_librarys_triton_kernels_and_what_it_writes():
-    """It writes what was allocated for it, and nothing else; whether sizes are numbers or symbols."""
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-c", TRACED, str(ROOT / "tests")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "every input is mutated" not in done.stderr  # what PyTorch says where it cannot tell
-    traced = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
-    mine = [k for k in library.kernels() if k.address.backend == "triton" and not k.needs]
-    assert set(traced) == {f"{k} {sizes}" for k in mine for sizes in ("static", "dynamic")}
-    assert traced["gelu/triton static"] == "1" and traced["sum/triton dynamic"] == "2"
-
-
-@given(st.data())
-def test_a_parameter_becomes_a_constant_in_the_text_of_a_kernel_and_nothing_else_changes(data):
-    import ast
-
-    from assay.models.operators.inlined import constant_in_text
-
-    names = data.draw(
-        st.lists(st.sampled_from(["x", "y", "n", "eps", "epsilon", "N", "BLOCK"]), min_size=1, unique=True)
-    )
-    forms = [
-        data.draw(st.sampled_from(["{}", "{}: tl.constexpr", "{}: tl.float32", "{}: (\n tl.float32\n)"])) for _ in names
-    ]
-    gap = data.draw(st.sampled_from([", ", ",\n    ", ",  # eps: float\n    "]))
-    text = (
-        f"def _eps({gap.join(f.format(n) for f, n in zip(forms, names, strict=True))}\n):\n    eps = eps + 1.0  # eps\n"
-    )
-    chosen = frozenset(data.draw(st.sets(st.sampled_from(names))))
-    before, after = ast.parse(text).body[0], ast.parse(constant_in_text(text, chosen)).body[0]
-    for old, new in zip(before.args.args, after.args.args, strict=True):
-        if old.arg in chosen:
-            assert ast.unparse(new) == f"{old.arg}: tl.constexpr"
-            new.annotation = old.annotation
-    assert ast.dump(before) == ast.dump(after)
 
 
 @pytest.mark.parametrize("recorded", [False, True])
@@ -996,23 +822,7 @@ def gradients(made, x):
 
 # On a GPU.
 
-GPU = [
-    k for k in library.kernels()
-    if k.address.backend in ("triton", "cuda", "cupy", "numba") and not k.needs
-    and k.address.op in (*OPS, "ln_gelu", *(f"{op}_backward" for op in (*OPS, "ln_gelu")))
-]  # fmt: skip
 LANGUAGES = ("triton", "cuda", "cupy", "numba")
-OPCHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("kernel", GPU, ids=str)
-def test_every_kernel_of_the_gpu_is_a_sound_operator(kernel):
-    op, workload = point(kernel)
-    checks = list(OPCHECKS)
-    if op.name == "rmsnorm":  # PyTorch 2.11's own gradient of rms_norm reads a symbolic size as a number
-        checks.remove("test_aot_dispatch_dynamic")
-    torch.library.opcheck(trained(kernel, op).call, arguments(op, workload, "cuda"), test_utils=checks)
 
 
 def on_gpu(dtype=torch.float32):
