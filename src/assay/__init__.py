@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.kernel import kernel
-from assay.op import INF, NAN, Attribute, Axis, Op, Tensor, op
+from assay.op import INF, NAN, Attribute, Axis, Op, Random, Tensor, op
 from assay.record import Record, Status
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "INF", "NAN", "AssayError", "Attribute", "Axis", "Op", "Record", "Status", "Tensor",
+    "INF", "NAN", "AssayError", "Attribute", "Axis", "Op", "Random", "Record", "Status", "Tensor",
     "bench", "check", "compare", "inspect", "kernel", "machine", "op", "report", "selftest", "swap", "verify",
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ from assay.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class DType:
     """Bit patterns to find unwritten elements by: two NaNs with odd payloads, and a number of ordinary size, which
     shows a kernel that adds to what it finds."""
 
+    integers: tuple[int, int] | None = None
+    """The smallest and the largest value of a format without a fraction."""
+    infinite: bool = True
+    """Whether the format has infinities; without them a value beyond `max` becomes NaN."""
+
     @property
     def is_float(self) -> bool:
         return self.fraction > 0
@@ -38,6 +44,22 @@ class DType:
         value: torch.dtype = getattr(torch, self.torch_name)
         return value
 
+    def rounded(self, exact: Tensor) -> Tensor:
+        """The nearest values of this format, ties to even, as float64. Rounded once: PyTorch's own conversion of
+        float64 to 16 and 8 bits goes through float32 and rounds twice."""
+        import torch
+
+        if not self.is_float:
+            return exact.to(self.torch).double()
+        if self.itemsize >= 4:
+            return exact.to(self.torch).double()
+        exponent = (torch.frexp(exact).exponent - 1).clamp(min=self.min_exponent)
+        spacing = torch.ldexp(torch.ones_like(exact), exponent - self.fraction)
+        nearest = torch.where(exact.isfinite(), (exact / spacing).round() * spacing, exact)
+        beyond = nearest.abs() > self.max
+        outside = exact.sign() * float("inf") if self.infinite else torch.full_like(exact, float("nan"))
+        return torch.where(beyond, outside, nearest).copysign(exact)
+
     def __str__(self) -> str:
         return self.name
 
@@ -48,12 +70,21 @@ _ALL = (
     DType("fp32", "float32", "float", 4, 23, -126, 3.4028234663852886e38, (0x7FC5A5A5, 0xFFCABCDE, 0x3F9E0653)),
     DType("bf16", "bfloat16", "__nv_bfloat16", 2, 7, -126, 3.3895313892515355e38, (0x7FE5, 0xFFDB, 0x3F9F)),
     DType("fp16", "float16", "__half", 2, 10, -14, 65504.0, (0x7EA5, 0xFDDB, 0x3CF1)),
-    DType("int8", "int8", "signed char", 1, poisons=(0xA5, 0x5B, 0x81)),
-    DType("uint8", "uint8", "unsigned char", 1, poisons=(0xA5, 0x5B, 0x81)),
-    DType("int32", "int32", "int", 4, poisons=(0x5A5AA5A5, 0x7EADBEEF, 0x6BADF00D)),
-    DType("int64", "int64", "long long", 8, poisons=(0x5A5AA5A55A5AA5A5, 0x7EADBEEF7EADBEEF, 0x6BADF00D6BADF00D)),
+    DType("fp8_e4m3", "float8_e4m3fn", "__nv_fp8_e4m3", 1, 3, -6, 448.0, (0x7F, 0xFF, 0x39), infinite=False),
+    DType("fp8_e5m2", "float8_e5m2", "__nv_fp8_e5m2", 1, 2, -14, 57344.0, (0x7D, 0xFE, 0x3D)),
+    DType("int8", "int8", "signed char", 1, poisons=(0xA5, 0x5B, 0x81), integers=(-128, 127)),
+    DType("uint8", "uint8", "unsigned char", 1, poisons=(0xA5, 0x5B, 0x81), integers=(0, 255)),
+    DType("int16", "int16", "short", 2, poisons=(0x5AA5, 0x7EAD, 0x6BAD), integers=(-(2**15), 2**15 - 1)),
+    DType("int32", "int32", "int", 4, poisons=(0x5A5AA5A5, 0x7EADBEEF, 0x6BADF00D), integers=(-(2**31), 2**31 - 1)),
+    DType("int64", "int64", "long long", 8, poisons=(0x5A5AA5A55A5AA5A5, 0x7EADBEEF7EADBEEF, 0x6BADF00D6BADF00D),
+          integers=(-(2**63), 2**63 - 1)),
+    DType("bool", "bool", "bool", 1, poisons=(0xA5, 0x5B, 0x81), integers=(0, 1)),
+    # One value a byte. Two in a byte are an ordinary uint8 tensor with half as many columns.
+    DType("int4", "int8", "signed char", 1, poisons=(0xA5, 0x5B, 0x81), integers=(-8, 7)),
 )  # fmt: skip
-_BY_NAME = {d.name: d for d in _ALL} | {d.torch_name: d for d in _ALL} | {"half": _ALL[3], "float": _ALL[1]}
+_ALIASES = {"half": "fp16", "float": "fp32", "double": "fp64", "e4m3": "fp8_e4m3", "e5m2": "fp8_e5m2"}
+_BY_NAME = {d.torch_name: d for d in reversed(_ALL)} | {d.name: d for d in _ALL}
+_BY_NAME |= {alias: _BY_NAME[name] for alias, name in _ALIASES.items()}
 
 
 def dtype(name: Any) -> DType:

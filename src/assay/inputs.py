@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from assay import values
 from assay.op import Op, Tensor
+from assay.values import Range
 from assay.workload import Workload
 
 if TYPE_CHECKING:
     import torch
 
-_BLOCK = 134_217_689
-"""The largest prime below 2**27."""
 FRESH = 3
 """Variations of one workload's values that a trial uses."""
 
@@ -27,81 +26,81 @@ def generate(op: Op, workload: Workload, variation: int = 0) -> dict[str, torch.
     for name, tensor in op.present(workload).items():
         if tensor.given is None:
             seed = zlib.crc32(f"{op.name}/{name}/{workload.seed}/{variation}".encode())
-            values = _draw(tensor, op.shape(tensor, workload), workload, torch.Generator().manual_seed(seed))
-            drawn[name] = values.to(tensor.dtype_in(workload).torch)
+            drawn[name] = _draw(op, tensor, workload, torch.Generator().manual_seed(seed))
     for name, tensor in op.present(workload).items():
         if tensor.given is not None:
-            exact = {n: v.double() for n, v in drawn.items()} | dict(workload.attributes)
+            exact = {n: widened(v) for n, v in drawn.items()} | dict(workload.attributes)
             wanted = tensor.given.__code__.co_varnames[: tensor.given.__code__.co_argcount]
             drawn[name] = tensor.given(*(exact[n] for n in wanted)).to(tensor.dtype_in(workload).torch)
     return {name: drawn[name] for name in op.present(workload)}
 
 
-def _normal(shape: tuple[int, ...], rng: torch.Generator) -> torch.Tensor:
-    """Unit normals. A huge tensor repeats a block whose length is a prime, so that no power of two of elements away
-    stands the same value: an index that wraps around is still seen."""
+def widened(value: torch.Tensor) -> torch.Tensor:
+    """As the oracle takes an input: floats in float64, integers in int64, booleans as they are."""
     import torch
 
-    total = math.prod(shape)
-    if total <= _BLOCK:
-        return torch.randn(shape, generator=rng, dtype=torch.float32)
-    block = torch.randn(_BLOCK, generator=rng, dtype=torch.float32)
-    return block.repeat(-(-total // _BLOCK))[:total].view(shape)
+    if value.is_floating_point():
+        return value.double()
+    return value if value.dtype == torch.bool else value.long()
 
 
-def _draw(tensor: Tensor, shape: tuple[int, ...], workload: Workload, rng: torch.Generator) -> torch.Tensor:
-    import torch
+def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
+    number, shape, kind = tensor.dtype_in(workload), op.shape(tensor, workload), workload.values
+    if tensor.index:
+        drawn = values.indices(kind, shape, op.size(tensor.index, workload), rng)
+    elif number.is_float:
+        within = _range(tensor, -number.max, number.max, workload)
+        drawn = values.floats("normal" if _shaped(tensor) else kind, shape, within, rng)
+    else:
+        assert number.integers is not None
+        drawn = values.integers(kind, shape, _range(tensor, *number.integers, workload), rng)
+    return _formed(tensor, drawn, op, workload, rng).to(number.torch)
 
-    number = tensor.dtype_in(workload)
+
+def _range(tensor: Tensor, least: float, most: float, workload: Workload) -> Range:
+    """What is declared, as far as the format holds it."""
+    number, beyond = tensor.dtype_in(workload), workload.values == "beyond"
+    low, high = (least, most) if beyond else (max(tensor.range[0], least), min(tensor.range[1], most))
     if not number.is_float:
-        return _draw_integers(tensor, shape, workload, rng)
-    limit = number.max
-    low, high = max(tensor.range[0], -limit), min(tensor.range[1], limit)
-    kind = workload.values
-    if kind == "beyond":
-        low, high = -limit, limit
-    normal = _normal(shape, rng)
-    if kind == "small":
-        values = normal * 2.0**-10
-    elif kind == "offset":
-        values = normal + min(1000.0, high / 4)
-    elif kind in ("wide", "beyond"):
-        exponents = torch.rand(shape, generator=rng, dtype=torch.float32) * (math.log2(high) + 20) - 20
-        values = torch.exp2(exponents.double()) * normal.sign()
-    else:
-        values = normal
-    values = values.clamp_(low, high)
-    specials = (math.nan, math.inf, -math.inf) if kind == "beyond" else tensor.specials
-    return _sprinkled(values, specials, rng) if kind in ("special", "beyond") else values
+        return Range(low, high, number, tuple(s for s in tensor.specials if least <= s <= most))
+    return Range(low, high, number, (math.nan, math.inf, -math.inf) if beyond else tensor.specials)
 
 
-def _draw_integers(tensor: Tensor, shape: tuple[int, ...], workload: Workload, rng: torch.Generator) -> torch.Tensor:
-    """Around the middle of their range, a sixteenth of it wide; `wide`: anywhere in it. In float32: up to 2**24."""
+def _shaped(tensor: Tensor) -> bool:
+    """Does its form leave no room for kinds of values?"""
+    return tensor.form not in ("", "sorted", "unique")
+
+
+def _formed(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng: torch.Generator) -> torch.Tensor:
+    """Drawn values with the property that the tensor declares."""
     import torch
 
-    held = torch.iinfo(tensor.dtype_in(workload).torch)
-    low, high = max(tensor.range[0], held.min), min(tensor.range[1], held.max)
-    kind = workload.values
-    if kind == "beyond":
-        low, high = held.min, held.max
-    middle, length = (low + high) / 2, high - low
-    if kind in ("wide", "beyond"):
-        values = torch.rand(shape, generator=rng, dtype=torch.float32) * length + low
-    else:
-        away = length / 4 if kind == "offset" else 0.0
-        values = _normal(shape, rng) * (1.0 if kind == "small" else length / 16) + (middle + away)
-    values = values.round_().clamp_(low, high)
-    fitting = [s for s in tensor.specials if held.min <= s <= held.max]
-    return _sprinkled(values, fitting, rng) if kind == "special" else values
+    form = tensor.form
+    if not form or not drawn.numel():
+        return drawn
+    if callable(form):
+        made: torch.Tensor = form(drawn.double())
+        return made
+    if form == "sorted":
+        return drawn.sort(-1).values
+    if form == "unique":
+        return _unique(tensor, drawn, op, workload, rng)
+    if form == "row_stochastic":
+        return drawn.double().softmax(-1)
+    square = drawn.double()
+    return square @ square.mT / square.shape[-1] + torch.eye(square.shape[-1], dtype=torch.float64)
 
 
-def _sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Generator) -> torch.Tensor:
-    """Special values at a few places."""
+def _unique(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng: torch.Generator) -> torch.Tensor:
+    """No value twice along the last dimension: indices without replacement, other numbers spread apart."""
     import torch
 
-    if specials and values.numel():
-        count = max(1, min(8, values.numel() // 64))
-        where = torch.randint(values.numel(), (count,), generator=rng)
-        which = torch.randint(len(specials), (count,), generator=rng)
-        values.view(-1)[where] = torch.tensor(specials, dtype=values.dtype)[which]
-    return values
+    length = drawn.shape[-1]
+    if tensor.index:
+        size = op.size(tensor.index, workload)
+        rows = [torch.randperm(size, generator=rng)[:length] for _ in range(drawn.numel() // length)]
+        return torch.stack(rows).view(drawn.shape)
+    ranks = torch.stack([torch.randperm(length, generator=rng) for _ in range(drawn.numel() // length)])
+    low, high = tensor.range
+    step = min((high - low) / max(1, length), 1.0)
+    return (ranks.double() * step + max(low, -step * length / 2)).view(drawn.shape)

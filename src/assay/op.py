@@ -13,6 +13,9 @@ from assay.errors import UsageError
 from assay.workload import Workload
 
 NAN, INF = math.nan, math.inf
+FORMS = ("sorted", "unique", "positive_definite", "row_stochastic")
+"""Ascending along the last dimension; no value twice along it; symmetric with positive eigenvalues; rows of
+probabilities that sum to 1."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,10 @@ class Tensor:
         optional: bool = False,
         range: tuple[float, float] = (-1e4, 1e4),
         specials: Sequence[float] = (NAN, INF, -INF),
-        strided: bool = False,
+        strided: bool | str = False,
         given: Callable[..., Any] | None = None,
+        index: str = "",
+        form: str | Callable[..., Any] = "",
     ) -> None:
         self.shape = shape
         self.dtype = dtype
@@ -54,12 +59,31 @@ class Tensor:
         self.specials = tuple(specials)
         """Values outside the range, non-finite ones above all, that the op promises to be right for."""
         self.strided = strided
-        """Rows may lie apart in memory (the last dimension stays dense). Otherwise contiguous."""
+        """Rows may lie apart in memory (the last dimension stays dense); "all": the elements of a row too. Otherwise
+        contiguous. Outputs may be strided as well as inputs."""
         self.given = given
         """Not drawn but computed from the other inputs in float64 (a forward pass's saved mean)."""
+        self.index = index
+        """The axis that these integers index: values are at least 0 and less than its size."""
+        self.form = form
+        """A property that all values together have: one of FORMS, or a function that makes drawn values fit."""
+        if isinstance(form, str) and form and form not in FORMS:
+            raise UsageError(f"no form of a tensor called '{form}'", fix=f"one of: {', '.join(FORMS)}, or a function")
+        if strided not in (True, False, "rows", "all"):
+            raise UsageError(f"strided={strided!r} is unknown", fix='True or "rows", "all", or False')
 
     def dtype_in(self, workload: Workload) -> DType:
         return dtype(self.dtype) if self.dtype else workload.dtype
+
+
+@dataclass(frozen=True)
+class Random:
+    """How an op draws at random: what each element of the result may be, and with which probability."""
+
+    seed: str
+    """The attribute that determines the draw: the same seed gives the same bits, another seed another draw."""
+    outcomes: Callable[..., Any]
+    """Called like the reference without the seed. Returns a list of (values, probability) for the first output."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +120,8 @@ class Op:
     """The leading axis along which results do not depend on each other; huge workloads are judged in slices of it."""
     aligned: bool = False
     """Kernels may assume 16-byte aligned tensors."""
+    random: Random | None = None
+    """The result is drawn at random; it is judged by its distribution and its seed."""
     summary: str = ""
     source: str = ""
     """The file that declares it."""
@@ -159,9 +185,15 @@ class Op:
             raise UsageError(
                 f"{self.name} is not declared for {workload.dtype}", fix=f"one of: {', '.join(self.dtypes)}"
             )
+        tensors = {**self.inputs, **self.outputs}
         for name in workload.strided:
-            if name not in self.inputs or not self.inputs[name].strided:
-                raise UsageError(f"{self.name}: input '{name}' must be contiguous", fix=f"leave out strided={name}")
+            if name not in tensors or not tensors[name].strided:
+                raise UsageError(f"{self.name}: tensor '{name}' must be contiguous", fix=f"leave out strided={name}")
+        for name in workload.scattered:
+            if name not in tensors or tensors[name].strided != "all":
+                raise UsageError(
+                    f"{self.name}: the rows of tensor '{name}' must be dense", fix=f"leave out scattered={name}"
+                )
         for name in workload.without:
             if name not in self.inputs or not self.inputs[name].optional:
                 raise UsageError(f"{self.name}: input '{name}' is not optional", fix=f"leave out without={name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,37 @@ from assay.errors import UsageError
 if TYPE_CHECKING:
     from assay.op import Op
 
-VALUES = ("normal", "small", "wide", "offset", "special", "beyond")
-"""How inputs are drawn: unit normals, tiny ones, magnitudes over the whole declared range, a mean far from zero,
-NaN and Inf sprinkled in, and (reported, never judged) outside the declared range."""
+VALUES = {
+    "normal": "unit normals",
+    "small": "normals scaled by 2⁻¹⁰",
+    "wide": "magnitudes over the whole declared range",
+    "offset": "a mean far from zero",
+    "special": "the NaN and Inf that the op declares, at a few places",
+    "zeros": "half of the elements are zero, of either sign",
+    "subnormal": "below the smallest normal number of the format",
+    "negative": "no element is positive",
+    "constant": "each row repeats one value",
+    "ties": "few distinct values, each many times",
+    "lines": "whole rows of −Inf or NaN, where the op declares them",
+    "outlier": "one element is far larger than all others",
+    "sorted": "ascending along the last dimension",
+    "cancel": "neighbours that almost cancel each other",
+    "halfway": "values whose sums, halves and quotients lie on rounding ties",
+    "ends": "integers at the ends of their range",
+    "beyond": "outside the declared range; reported, never judged",
+}
+"""How inputs are drawn. Besides these, `near:C` draws values around the constant C."""
+
+
+def values_exist(kind: str) -> bool:
+    """Is this a kind of values, or `near:` with a number?"""
+    if kind in VALUES:
+        return True
+    prefix, _, number = kind.partition(":")
+    try:
+        return prefix == "near" and math.isfinite(float(number))
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -26,11 +55,13 @@ class Workload:
     offset: int = 0
     """Elements by which every tensor's start is pushed off its natural alignment."""
     strided: tuple[str, ...] = ()
-    """Inputs whose rows lie apart in memory."""
+    """Tensors whose rows lie apart in memory."""
     without: tuple[str, ...] = ()
     """Optional inputs left out."""
     inplace: bool = False
     """Outputs share memory with the inputs they may alias."""
+    scattered: tuple[str, ...] = ()
+    """Tensors whose elements lie apart within a row, too."""
     _names: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,9 +88,13 @@ class Workload:
         parts += [f"values={self.values}"] if self.values != "normal" else []
         parts += [f"offset={self.offset}"] if self.offset else []
         parts += [f"strided={'+'.join(self.strided)}"] if self.strided else []
+        parts += [f"scattered={'+'.join(self.scattered)}"] if self.scattered else []
         parts += [f"without={'+'.join(self.without)}"] if self.without else []
         parts += ["inplace=1"] if self.inplace else []
         return ",".join(parts)
+
+
+_PARTS = ("dtype", "seed", "values", "offset", "strided", "scattered", "without", "inplace")
 
 
 def parse(text: str, op: Op) -> Workload:
@@ -70,7 +105,18 @@ def parse(text: str, op: Op) -> Workload:
         if not equals:
             raise UsageError(f"'{part}' in workload '{text}' is not name=value", fix=_example(op))
         given[key.strip()] = value.strip()
-    known = {*op.axes, *op.attributes, "dtype", "seed", "values", "offset", "strided", "without", "inplace"}
+    known = {
+        *op.axes,
+        *op.attributes,
+        "dtype",
+        "seed",
+        "values",
+        "offset",
+        "strided",
+        "scattered",
+        "without",
+        "inplace",
+    }
     if unknown := sorted(set(given) - known):
         raise UsageError(f"{op.name} has no '{unknown[0]}' (in workload '{text}')", fix=_example(op))
     try:
@@ -82,11 +128,12 @@ def parse(text: str, op: Op) -> Workload:
     except ValueError as error:
         raise UsageError(f"workload '{text}': {error}", fix=_example(op)) from None
     values = given.get("values", "normal")
-    if values not in VALUES:
-        raise UsageError(f"values={values}: no such kind of values", fix=f"one of: {', '.join(VALUES)}")
+    if not values_exist(values):
+        raise UsageError(f"values={values}: no such kind of values", fix=f"one of: {', '.join(VALUES)}, near:NUMBER")
     workload = Workload(
         axes, dtype(given.get("dtype", op.dtypes[0])), attributes, numbers["seed"], values, numbers["offset"],
         _listed(given.get("strided")), _listed(given.get("without")), bool(numbers["inplace"]),
+        _listed(given.get("scattered")),
     )  # fmt: skip
     op.validate(workload)
     return workload

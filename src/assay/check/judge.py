@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.dtype import DType, dtype
+from assay.inputs import widened
 from assay.op import Op
 from assay.workload import Workload
 
@@ -102,7 +103,7 @@ class Oracle:
 
 def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     """Evaluate the reference in float64 on a private copy of the inputs."""
-    wide = [inputs[n].double() if n in inputs else None for n in op.inputs]
+    wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
     exact = _per_output(op, op.reference(*wide, **attributes))
     scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)

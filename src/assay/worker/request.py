@@ -16,6 +16,10 @@ _STRIDE_GAP = 3
 """Elements between the rows of a strided input: odd, so that rows lose their alignment too."""
 
 
+_SCATTER = 2
+"""Stride of the last dimension of a scattered tensor."""
+
+
 class Layout:
     """Where every tensor of a workload lies: in the arena, and in the worker's guarded buffers."""
 
@@ -25,18 +29,17 @@ class Layout:
         sizes: list[int] = []
         for name, t in op.present(workload).items():
             shape = op.shape(t, workload)
-            gap = _STRIDE_GAP if name in workload.strided else 0
-            self.inputs.append(self._spec(name, t.dtype_in(workload).name, shape, workload.offset, gap))
+            self.inputs.append(self._spec(name, t.dtype_in(workload).name, shape, workload))
             sizes += [self._bytes(self.inputs[-1])] * variations
         for name, t in op.outputs.items():
             if not derived and name not in kernel.parameters and (t.optional or not kernel.returns):
                 continue
-            spec = self._spec(name, t.dtype_in(workload).name, op.shape(t, workload), workload.offset, 0)
+            spec = self._spec(name, t.dtype_in(workload).name, op.shape(t, workload), workload)
             spec["alias"] = op.aliases.get(name) if workload.inplace else None
             self.outputs.append(spec)
             sizes += [self._bytes(spec)] * runs
         for name, (number, *dims) in kernel.scratch.items():
-            self.scratch.append(self._spec(name, number, tuple(op.size(d, workload) for d in dims), 0, 0))
+            self.scratch.append(self._spec(name, number, tuple(op.size(d, workload) for d in dims)))
         offsets, self.total = place(sizes)
         places = iter(offsets)
         for spec in self.inputs:
@@ -45,18 +48,18 @@ class Layout:
             spec["at"] = [next(places) for _ in range(runs)]
 
     @staticmethod
-    def _spec(name: str, number: str, shape: tuple[int, ...], offset: int, gap: int) -> dict[str, Any]:
+    def _spec(name: str, number: str, shape: tuple[int, ...], workload: Workload | None = None) -> dict[str, Any]:
         d = dtype(number)
-        strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-        if gap and len(shape) > 1:
-            row = shape[-1] + gap
-            strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [1]
+        apart = workload is not None and len(shape) > 1 and name in (*workload.strided, *workload.scattered)
+        step = _SCATTER if workload is not None and name in workload.scattered else 1
+        row = shape[-1] * step + (_STRIDE_GAP if apart else 0) if shape else 0
+        strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [step] * bool(shape)
         return {
             "name": name,
             "dtype": d.torch_name,
             "shape": list(shape),
             "strides": strides,
-            "offset": offset,
+            "offset": workload.offset if workload else 0,
             "poison": d.poisons,
         }
 

@@ -1,0 +1,233 @@
+"""Kinds of values: how the numbers of one input tensor are drawn. Each kind provokes a class of mistakes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.dtype import DType
+
+if TYPE_CHECKING:
+    import torch
+
+_BLOCK = 134_217_689
+"""The largest prime below 2**27."""
+_FEW_BITS = 6
+"""Significant bits of a repeated value: so few that the sum of 2**17 of them is exact in float32, and summing them in
+any order is honest."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """What one tensor may hold: finite values from `low` to `high` of a number format, and special ones."""
+
+    low: float
+    high: float
+    number: DType
+    specials: tuple[float, ...] = ()
+
+    @property
+    def signed(self) -> bool:
+        return self.low < 0
+
+
+Draw = Callable[["torch.Tensor", Range, "torch.Generator"], "torch.Tensor"]
+"""From unit normals to the values of one kind, before they are clamped to the range."""
+
+
+def normal(shape: tuple[int, ...], rng: torch.Generator) -> torch.Tensor:
+    """Unit normals. A huge tensor repeats a block whose length is a prime, so that no power of two of elements away
+    stands the same value: an index that wraps around is still seen."""
+    import torch
+
+    total = math.prod(shape)
+    if total <= _BLOCK:
+        return torch.randn(shape, generator=rng, dtype=torch.float32)
+    block = torch.randn(_BLOCK, generator=rng, dtype=torch.float32)
+    return block.repeat(-(-total // _BLOCK))[:total].view(shape)
+
+
+def floats(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generator) -> torch.Tensor:
+    """Values of `kind`, within the range but for the special ones."""
+    drawn = normal(shape, rng)
+    if kind.startswith("near:"):
+        values = _near(drawn, float(kind.partition(":")[2]), rng)
+    else:
+        values = _FLOATS[kind](drawn, within, rng) if kind in _FLOATS else drawn
+    values = _fitted(values, within)
+    if kind in ("special", "beyond"):
+        return sprinkled(values, within.specials, rng)
+    return _lines(values, within.specials) if kind == "lines" else values
+
+
+def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generator) -> torch.Tensor:
+    """Around the middle of their range, a sixteenth of it wide; `wide`: anywhere in it."""
+    import torch
+
+    low, high = within.low, within.high
+    length = high - low
+    if kind in ("wide", "beyond", "zeros", "sorted", "halfway"):
+        values = torch.rand(shape, generator=rng, dtype=torch.float64) * length + low
+    elif kind == "ends":
+        ends = torch.tensor([low, min(low + 1, high), max(high - 1, low), high], dtype=torch.float64)
+        values = ends[torch.randint(4, shape, generator=rng)]
+    elif kind == "constant":
+        values = _rows(torch.rand(shape, generator=rng, dtype=torch.float64) * length + low)
+    elif kind == "ties":
+        values = torch.randint(3, shape, generator=rng).double() + (low + high) / 2
+    else:
+        away = length / 4 if kind == "offset" else 0.0
+        width = 1.0 if kind == "small" else length / 16
+        values = normal(shape, rng).double() * width + ((low + high) / 2 + away)
+    values = values.round_().clamp_(low, high)
+    if kind == "zeros":
+        values = torch.where(torch.rand(shape, generator=rng) < 0.5, values.new_tensor(max(low, min(high, 0))), values)
+    if kind == "sorted" and values.dim():
+        values = values.sort(-1).values
+    return sprinkled(values, within.specials, rng) if kind == "special" else values
+
+
+def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) -> torch.Tensor:
+    """Integers from 0 to size − 1, spread evenly unless the kind says otherwise."""
+    import torch
+
+    if kind == "ends":
+        return torch.randint(2, shape, generator=rng) * (size - 1)
+    drawn = torch.randint(max(1, size), shape, generator=rng)
+    if kind in ("constant", "ties"):
+        return _rows(drawn) if kind == "constant" else drawn % min(3, max(1, size))
+    return drawn.sort(-1).values if kind == "sorted" and drawn.dim() else drawn
+
+
+def sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Generator) -> torch.Tensor:
+    """Special values at a few places."""
+    import torch
+
+    if specials and values.numel():
+        count = max(1, min(8, values.numel() // 64))
+        where = torch.randint(values.numel(), (count,), generator=rng)
+        which = torch.randint(len(specials), (count,), generator=rng)
+        values.view(-1)[where] = torch.tensor(specials, dtype=values.dtype)[which]
+    return values
+
+
+def _fitted(values: torch.Tensor, within: Range) -> torch.Tensor:
+    """Into the range. One without negative values takes magnitudes; a short one of those is filled evenly."""
+    if not within.signed:
+        values = values.abs()
+        if within.high - within.low < 4:
+            values = within.low + (within.high - within.low) * (values % 1.0)
+    elif within.high < 0:
+        values = -values.abs()
+    return values.clamp_(within.low, within.high)
+
+
+def _wide(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    import torch
+
+    top = math.log2(max(abs(within.low), abs(within.high), 2.0**-20))
+    exponents = torch.rand(drawn.shape, generator=rng, dtype=torch.float32) * (top + 20) - 20
+    return torch.exp2(exponents.double()) * drawn.sign()
+
+
+def _zeros(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    import torch
+
+    some = torch.rand(drawn.shape, generator=rng)
+    return torch.where(some < 0.5, torch.zeros_like(drawn).copysign(drawn), drawn)
+
+
+def _subnormal(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    smallest = math.ldexp(1.0, within.number.min_exponent)
+    return (drawn.double() * (smallest / 4)).clamp_(-smallest, smallest)
+
+
+def _rows(values: torch.Tensor) -> torch.Tensor:
+    """The first element of each row, all along it."""
+    return values[..., :1].expand_as(values).clone() if values.dim() else values
+
+
+def _constant(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    import torch
+
+    fraction, exponent = torch.frexp(_rows(drawn))
+    return torch.ldexp((fraction * 2**_FEW_BITS).round() / 2**_FEW_BITS, exponent)
+
+
+def _ties(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    return (drawn * 2).round_().clamp_(-3, 3) / 2
+
+
+def _outlier(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    import torch
+
+    if drawn.numel():
+        place = int(torch.randint(drawn.numel(), (1,), generator=rng))
+        drawn.view(-1)[place] = drawn.view(-1)[place].sign() * min(max(abs(within.low), abs(within.high)), 1e4) * 0.9
+    return drawn
+
+
+def _sorted(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    return drawn.sort(-1).values if drawn.dim() else drawn
+
+
+def _cancel(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    """Each second element is its neighbour with the other sign, but for one part in 256."""
+    if not drawn.dim() or drawn.shape[-1] < 2:
+        return drawn
+    length = drawn.shape[-1] // 2 * 2
+    drawn[..., 1:length:2] = -drawn[..., 0:length:2] * (1 + 2.0**-8)
+    return drawn
+
+
+def _halfway(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    """Odd multiples of the last place of the input's format within one binade, and odd multiples of 1/128."""
+    import torch
+
+    last = 2.0 ** -min(within.number.fraction, 22)
+    fine = 1 + (2 * torch.randint(max(1, int(0.5 / last)), drawn.shape, generator=rng) + 1) * last
+    coarse = (2 * torch.randint(128, drawn.shape, generator=rng) + 1) / 128
+    chosen = torch.where(torch.rand(drawn.shape, generator=rng) < 0.5, fine, coarse)
+    return chosen.copysign(drawn)
+
+
+def _near(drawn: torch.Tensor, constant: float, rng: torch.Generator) -> torch.Tensor:
+    """The constant, its neighbours on both sides, its negative, and ordinary values among them."""
+    import torch
+
+    around = constant * (1 + drawn * 2.0**-10)
+    kind = torch.randint(4, drawn.shape, generator=rng)
+    values = torch.where(kind == 0, torch.full_like(drawn, constant), around)
+    values = torch.where(kind == 2, -around, values)
+    return torch.where(kind == 3, drawn, values)
+
+
+def _lines(values: torch.Tensor, specials: Sequence[float]) -> torch.Tensor:
+    """Every fourth row is one special value throughout, but never the whole of a vector."""
+    rows = values.view(-1, values.shape[-1]) if values.dim() > 1 and values.numel() else values.view(-1)
+    order = sorted(specials, key=lambda s: (s != -math.inf, not math.isnan(s)))
+    for turn, special in enumerate(order[:3]):
+        if rows.dim() > 1:
+            rows[turn * 4 + 1 :: 12] = special
+        else:
+            rows[rows.numel() // 4 * turn : rows.numel() // 4 * turn + rows.numel() // 8] = special
+    return values
+
+
+_FLOATS: dict[str, Draw] = {
+    "small": lambda drawn, within, rng: drawn * 2.0**-10,
+    "offset": lambda drawn, within, rng: drawn + min(1000.0, within.high / 4),
+    "wide": _wide,
+    "beyond": _wide,
+    "zeros": _zeros,
+    "subnormal": _subnormal,
+    "negative": lambda drawn, within, rng: -drawn.abs(),
+    "constant": _constant,
+    "ties": _ties,
+    "outlier": _outlier,
+    "sorted": _sorted,
+    "cancel": _cancel,
+    "halfway": _halfway,
+}
