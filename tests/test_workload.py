@@ -5,19 +5,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay import inputs, library
-from assay.check import fuzz
+from assay.check import coverage
+from assay.check.shrink import shrink
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.workload import parse
 
 OPS = sorted(library.ops())
+EFFORT = coverage.Effort(24, 1 << 10, 1 << 13, 1 << 13, 6)
+
+
+@st.composite
+def workloads(draw, op, name):
+    """One of the workloads that check would plan, by any seed."""
+    rows = coverage.plan(op, dtype(name), EFFORT, draw(st.integers(0, 3)), coverage.Constants((48,), (3.5,))).rows
+    return draw(st.sampled_from(rows)).workload
 
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_printed_form_round_trips(data):
     op = library.ops()[data.draw(st.sampled_from(OPS))]
-    workload = data.draw(fuzz.workloads(op, dtype(data.draw(st.sampled_from(op.dtypes))), 512))
+    workload = data.draw(workloads(op, data.draw(st.sampled_from(op.dtypes))))
     assert parse(str(workload), op) == workload
 
 
@@ -27,24 +36,14 @@ def test_inputs_are_reproducible_and_fresh_values_differ(data):
     import torch
 
     op = library.ops()[data.draw(st.sampled_from(OPS))]
-    workload = data.draw(fuzz.workloads(op, dtype(data.draw(st.sampled_from(op.dtypes))), 256))
+    workload = data.draw(workloads(op, data.draw(st.sampled_from(op.dtypes))))
     first, again, fresh = (inputs.generate(op, workload, v) for v in (0, 0, 1))
     for name, value in first.items():
         assert tuple(value.shape) == op.shape(op.inputs[name], workload)
         assert torch.equal(value.nan_to_num(0.5), again[name].nan_to_num(0.5))
     big = max(first, key=lambda n: first[n].numel())
-    if first[big].numel() > 8:
+    if first[big].numel() > 8 and workload.values not in ("constant", "ties", "ends"):
         assert not torch.equal(first[big].nan_to_num(0.5), fresh[big].nan_to_num(0.5))
-
-
-@pytest.mark.parametrize("name", OPS)
-def test_edges_are_inside_the_contract_and_include_an_empty_or_single_one(name):
-    op = library.ops()[name]
-    edges = list(fuzz.edges(op, dtype("fp32"), fuzz.Sizes(4096, 4096)))
-    assert len(edges) == len(set(edges)) >= 5
-    assert all(op.allows(w) for w in edges)
-    assert any(all(v <= 1 for _, v in w.axes) for w in edges)
-    assert {w.values for w in edges} >= {"normal", "offset", "special", "wide"}
 
 
 @pytest.mark.parametrize(
@@ -69,14 +68,5 @@ def test_a_malformed_workload_says_what_is_wrong_and_how_to_write_it(text, compl
 def test_a_failing_workload_is_made_as_small_as_it_can_be():
     op = library.find_op("row_scale")
     start = parse("rows=977,cols=1021,dtype=bf16,seed=77,values=wide,offset=3", op)
-    found = fuzz.shrink(op, start, lambda w: w.rows >= 13 and w.cols >= 129 and w.offset > 0)
+    found = shrink(op, start, lambda w: w.rows >= 13 and w.cols >= 129 and w.offset > 0)
     assert str(found) == "rows=13,cols=129,dtype=bf16,offset=3"
-
-
-def test_fuzzing_tries_as_many_different_workloads_as_asked():
-    op = library.find_op("gelu")
-    seen = []
-    count = fuzz.explore(op, dtype("fp32"), 60, fuzz.Sizes(1 << 14, 1 << 18), 0, lambda w: bool(seen.append(str(w))))
-    assert count == len(set(seen)) == 60
-    sizes = {dict(p.split("=") for p in s.split(","))["n"] for s in seen}
-    assert {"0", "1"} <= sizes and len(sizes) > 20

@@ -108,10 +108,11 @@ class Op:
     """No algorithm does it with fewer operations, so they make a floor."""
     magnitude: Callable[..., Any] | None = None
     """The scale at which its arithmetic rounds; None: that of the result itself."""
-    roundings: float = 1.0
+    roundings: float | None = None
     """Ulps, at the magnitude, that a careful float32 evaluation may lose: elementary functions at the bounds they are
-    specified to, and half an ulp for each operation around them. Counted, not measured. 0: the exact result, rounded
-    once to the output's format, is the only right one."""
+    specified to, and half an ulp for each operation around them. 0: the exact result, rounded once to the output's
+    format, is the only right one. None: 1 where a magnitude is declared; with neither, both are found by random
+    rounding of the reference."""
     terms: Callable[[Workload], int] = lambda w: 1
     """How many terms one result sums. Added in pairs, they lose up to half an ulp for each doubling."""
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -152,7 +153,7 @@ class Op:
 
     def lost(self, workload: Workload) -> float:
         """Ulps at the magnitude that a careful float32 evaluation may lose."""
-        return self.roundings + math.log2(max(1, self.terms(workload))) / 2
+        return (1.0 if self.roundings is None else self.roundings) + math.log2(max(1, self.terms(workload))) / 2
 
     def elements(self, workload: Workload) -> int:
         """Elements held by all tensors, the measure of a workload's size."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import shlex
-import statistics
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay import provenance
 from assay.backends import Availability, Level, backend
 from assay.backends import here as available
-from assay.check import fuzz, trial
-from assay.check.fuzz import Sizes
+from assay.check import building
+from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
 from assay.check.plain import PlainTorch
-from assay.check.trial import Conditions, Outcome
+from assay.check.seen import Seen
+from assay.check.trial import Conditions
 from assay.dtype import DType
 from assay.inspect.verb import gates
 from assay.kernel import Kernel
@@ -27,20 +27,7 @@ from assay.op import Op
 from assay.record import Record, Status
 from assay.target import Target
 from assay.worker import Pool, Worker, WorkerLost
-from assay.worker.request import Layout, message
 from assay.workload import Workload, parse
-
-NATIVE, INTERPRETED = 60, 15
-"""Workloads tried per kernel and dtype."""
-_SIZES = {
-    "cuda": Sizes(1 << 15, 1 << 19),
-    "native": Sizes(1 << 14, 1 << 18),
-    "triton-interpret": Sizes(1 << 12, 1 << 12),
-    "numba-sim": Sizes(1 << 8, 1 << 8),
-}
-"""How large workloads grow, by where they run."""
-_SLOW = ("timeout", "memory", "flood")
-"""Failures too slow to be made small."""
 
 
 @dataclass(frozen=True)
@@ -50,61 +37,11 @@ class Settings:
     pool: Pool
     plain: PlainTorch
     target: Target
-    workloads: int | None
-    seed: int
+    bounds: Bounds
     parameters: dict[str, Any]
     run: str
     threads: int
     stop: threading.Event
-
-
-@dataclass
-class _Seen:
-    """What the workloads tried so far have shown."""
-
-    workloads: int = 0
-    nondeterministic: int = 0
-    seconds: list[float] = field(default_factory=list)
-    errors: dict[str, dict[str, Any]] = field(default_factory=dict)
-    controls: dict[str, list[int]] = field(default_factory=dict)
-    beyond: dict[str, int] = field(default_factory=dict)
-    artifacts: list[dict[str, Any]] = field(default_factory=list)
-    failure: tuple[Workload, Outcome] | None = None
-
-    def add(self, workload: Workload, outcome: Outcome) -> None:
-        self.seconds += outcome.seconds
-        self.nondeterministic += not outcome.deterministic
-        for e in outcome.errors:
-            if e.output not in self.errors or e.share > self.errors[e.output]["share"]:
-                self.errors[e.output] = {
-                    "kernel": e.kernel,
-                    "torch": e.torch,
-                    "share": e.share,
-                    "ratio": e.ratio,
-                    "where": e.where,
-                    "workload": str(workload),
-                }
-        for control, rejected in outcome.controls.items():
-            counts = self.controls.setdefault(control, [0, 0])
-            counts[0] += rejected
-            counts[1] += 1
-        self.artifacts += outcome.artifacts
-
-    def evidence(self, here: Availability) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "workloads": self.workloads,
-            "mode": here.mode,
-            "device": here.device,
-            "interpreted": here.level is Level.INTERPRET,
-            "errors": self.errors,
-            "deterministic": self.nondeterministic == 0,
-            "nondeterministic_workloads": self.nondeterministic,
-            "controls_rejected": {k: f"{r} of {n}" for k, (r, n) in self.controls.items()},
-            "beyond_range": self.beyond,
-        }
-        if self.seconds:
-            found["call_seconds"] = {"cold": self.seconds[0], "hot": statistics.median(self.seconds)}
-        return found
 
 
 @dataclass(frozen=True)
@@ -140,7 +77,7 @@ class Job:
                 self.replay(shown, settings.parameters),
                 provenance.source_of(self.kernel.file, self.kernel.line),
                 artifacts or [],
-                provenance.provenance(settings.seed),
+                provenance.provenance(settings.bounds.seed),
                 time.perf_counter() - began,
             )
 
@@ -175,45 +112,24 @@ class Job:
     def _fuzz(
         self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]
     ) -> tuple[Record, Worker | None]:
-        seen = _Seen()
-        holder = [worker]
         threads = settings.threads if self.kernel.address.backend == "njit" else 1
         prior = settings.plain.prior(self.op, self.dtype, here.device)
         conditions = Conditions(here, settings.plain, prior, settings.parameters, threads)
-
-        def attempt(workload: Workload) -> Outcome:
-            worker = holder[0] or settings.pool.worker(self.kernel.address.backend, here.mode)
-            holder[0] = worker
-            outcome = trial.run(worker, self.kernel, self.op, workload, conditions)
-            if outcome.lost:
-                worker.close()
-                holder[0] = None
-            return outcome
-
-        def fails(workload: Workload) -> bool:
-            if settings.stop.is_set():
-                return True
-            outcome = attempt(workload)
-            seen.workloads += 1
-            seen.add(workload, outcome)
-            if outcome.finding:
-                seen.failure = (workload, outcome)
-            return outcome.finding is not None
-
+        exploring = Exploration(
+            self.kernel, self.op, self.dtype, settings.pool, worker, conditions, settings.stop.is_set
+        )
         try:
             if self.workload is not None:
-                fails(self.workload)
+                exploring.one(self.workload)
             else:
-                count = settings.workloads or (INTERPRETED if here.level is Level.INTERPRET else NATIVE)
-                sizes = _SIZES["cuda" if here.device == "cuda" else here.mode]
-                fuzz.explore(self.op, self.dtype, count, sizes, settings.seed, fails)
-            if seen.failure:
-                return self._failed(seen, here, attempt, record), holder[0]
+                exploring.run(settings.bounds)
+            if exploring.seen.failure:
+                return self._failed(exploring, record), exploring.worker
             if self.workload is None:
-                seen.beyond = attempt(self._outside(here)).beyond
+                exploring.seen.beyond = exploring.attempt(self._outside(here)).beyond
         except WorkerLost as lost:
             return record(Status.INCONCLUSIVE, f"no worker: {lost.detail}"), None
-        return self._passed(seen, here, record), holder[0]
+        return self._passed(exploring.seen, here, record), exploring.worker
 
     def _outside(self, here: Availability) -> Workload:
         """A workload beyond the declared range, for the report alone."""
@@ -221,18 +137,11 @@ class Job:
         axes = tuple((n, max(a.min, min(a.max, size, a.typical))) for n, a in self.op.axes.items())
         return Workload(axes, self.dtype, tuple((n, a.default) for n, a in self.op.attributes.items()), values="beyond")
 
-    def _passed(self, seen: _Seen, here: Availability, record: Callable[..., Record]) -> Record:
+    def _passed(self, seen: Seen, here: Availability, record: Callable[..., Record]) -> Record:
         evidence = seen.evidence(here)
         artifacts = list({a["text_hash"]: a for a in seen.artifacts}.values())
-        powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]
-        if powerless and self.workload is None:
-            return record(
-                Status.INCONCLUSIVE,
-                f"the check has no power here: {', '.join(powerless)} would have passed too",
-                None,
-                evidence,
-                artifacts,
-            )
+        if why := self._undecided(seen):
+            return record(Status.INCONCLUSIVE, why, None, evidence, artifacts)
         worst = max((e["share"] for e in seen.errors.values()), default=0.0)
         how = (
             f" in {'Triton’s interpreter' if here.mode == 'triton-interpret' else 'Numba’s simulator'}"
@@ -243,32 +152,37 @@ class Job:
         ratio = next((e["ratio"] for e in seen.errors.values() if e["share"] == worst), 1.0)
         against = f", {ratio:.2g}× PyTorch's error" if worst else ""
         plural = "s" if seen.workloads != 1 else ""
+        left = "".join(f"; {len(rows)} left out: {why}" for why, rows in seen.left_out.items())
         return record(
             Status.PASS,
-            f"{seen.workloads} workload{plural}{how}; worst error {worst:.0%} of its limit{against}{bits}",
+            f"{seen.workloads} workload{plural}{how}; worst error {worst:.0%} of its limit{against}{bits}{left}",
             None,
             evidence,
             artifacts,
         )
 
-    def _failed(
-        self, seen: _Seen, here: Availability, attempt: Callable[[Workload], Outcome], record: Callable[..., Record]
-    ) -> Record:
+    def _undecided(self, seen: Seen) -> str:
+        """Why what was seen is no verdict; empty if it is one."""
+        if not seen.workloads:
+            reasons = ", ".join(seen.left_out) or "nothing could be run"
+            return f"no workload was tried: {reasons}"
+        if "the time limit" in seen.left_out:
+            left = len(seen.left_out["the time limit"])
+            return f"{seen.workloads} workloads passed; --limit left out {left} of {seen.workloads + left}"
+        powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]
+        if powerless and self.workload is None:
+            return f"the check has no power here: {', '.join(powerless)} would have passed too"
+        return ""
+
+    def _failed(self, exploring: Exploration, record: Callable[..., Record]) -> Record:
+        seen = exploring.seen
         assert seen.failure is not None
         workload, outcome = seen.failure
         finding = outcome.finding
         assert finding is not None
-        if self.workload is None and finding.detector not in _SLOW:
-            latest, detector = {workload: outcome}, finding.detector
-
-            def same(candidate: Workload) -> bool:
-                latest[candidate] = attempt(candidate)
-                again = latest[candidate].finding
-                return again is not None and again.detector == detector
-
-            workload = fuzz.shrink(self.op, workload, same)
-            finding = latest[workload].finding or finding
-        evidence = seen.evidence(here) | {"detector": finding.detector, "found_at": str(seen.failure[0])}
+        if self.workload is None:
+            workload, finding = exploring.smaller(finding)
+        evidence = seen.evidence(exploring.here) | {"detector": finding.detector, "found_at": str(seen.failure[0])}
         if trace := outcome.detail.get("trace"):
             evidence["trace"] = trace
         return record(Status.FAIL, self._words(finding), workload, evidence)
@@ -280,49 +194,21 @@ class Job:
     def _build(
         self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]
     ) -> tuple[Record, Worker | None]:
-        """Build every instance that the edges of the contract would launch."""
-        built: dict[tuple[str, str], dict[str, Any]] = {}
-        tried = 0
-        points = [self.workload] if self.workload else list(fuzz.edges(self.op, self.dtype, _SIZES["native"]))
-        try:
-            worker = worker or settings.pool.worker(self.kernel.address.backend, here.mode)
-            for workload in points:
-                ask = message(
-                    self.kernel,
-                    self.op,
-                    workload,
-                    Layout(self.kernel, self.op, workload, 1),
-                    here.mode,
-                    settings.parameters,
-                )
-                answer = worker.ask(ask | {"do": "build", "target": str(settings.target)})
-                if "error" in answer:
-                    finding = trial.raised(answer["error"]).finding
-                    assert finding is not None
-                    return record(
-                        Status.FAIL,
-                        self._words(finding),
-                        workload,
-                        {"detector": finding.detector, "trace": answer["error"]["trace"]},
-                    ), worker
-                tried += 1
-                for launch in answer["launches"]:
-                    a = launch["artifact"]
-                    built[a["name"], a["text_hash"]] = a | {
-                        "grid": launch["grid"],
-                        "block": launch["block"],
-                        "dynamic_shared": launch["shared"],
-                    }
-        except WorkerLost as lost:
-            return record(Status.FAIL, f"{lost.how}: {lost.detail}", None, {"detector": lost.how}), None
-        if not built:
-            return record(
-                Status.FAIL,
-                f"launch: the kernel launches nothing on any of {tried} workloads",
-                None,
-                {"detector": "launch"},
-            ), worker
-        evidence = {"workloads": tried, "mode": here.mode, "device": here.device, "instances": len(built)}
-        names = ", ".join(sorted({name for name, _ in built}))
-        reason = f"{here.reason}; {len(built)} instance{'s' * (len(built) > 1)} for {settings.target}: {names}"
-        return record(Status.COMPILED, reason, None, evidence, list(built.values())), worker
+        points = [self.workload] if self.workload else building.edges(self.op, self.dtype)
+        built = building.build(
+            self.kernel, self.op, points, here.mode, settings.parameters, settings.target, settings.pool, worker
+        )
+        if built.finding:
+            evidence = {"detector": built.finding.detector} | ({"trace": built.trace} if built.trace else {})
+            return record(Status.FAIL, self._words(built.finding), built.workload, evidence), built.worker
+        instances = list(built.instances.values())
+        evidence = {
+            "workloads": built.workloads,
+            "mode": here.mode,
+            "device": here.device,
+            "instances": len(instances),
+        }
+        names = ", ".join(sorted({name for name, _ in built.instances}))
+        plural = "s" * (len(instances) > 1)
+        reason = f"{here.reason}; {len(instances)} instance{plural} for {settings.target}: {names}"
+        return record(Status.COMPILED, reason, None, evidence, instances), built.worker

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import math
 import threading
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from assay.check.fuzz import Sizes, edges
+from assay.check.coverage import Effort, plan
 from assay.check.judge import Prior, baseline, calibrate, oracle
 from assay.dtype import DType
 from assay.inputs import FRESH, generate
@@ -20,8 +19,9 @@ from assay.workload import Workload
 if TYPE_CHECKING:
     import torch
 
-_SAMPLE = Sizes(1 << 13, 1 << 15)
-"""Elements of the larger workloads in the fixed sample."""
+_SAMPLE = Effort(24, 1 << 13, 1 << 15, 1 << 15, 0)
+"""The fixed sample."""
+_UNUSUAL = ("special", "lines", "beyond")
 
 
 class PlainTorch:
@@ -30,15 +30,15 @@ class PlainTorch:
     def __init__(self, pool: Pool) -> None:
         self._pool, self._lock = pool, threading.Lock()
         self._worker: Worker | None = None
-        self._priors: dict[tuple[str, str, str], Prior] = {}
+        self._priors: dict[tuple[str, str, str, str], Prior] = {}
 
     def prior(self, op: Op, dtype: DType, device: str) -> Prior:
         """PyTorch's own errors on a fixed sample of `op`, the same in every run and in every replay."""
-        key = (op.name, dtype.name, device)
+        key = (op.name, op.source, dtype.name, device)
         if key not in self._priors:
             found: Prior = {}
-            for workload in islice(edges(op, dtype, _SAMPLE), 12):
-                if workload.values not in ("special", "beyond") and not workload.strided and not workload.without:
+            for row in plan(op, dtype, _SAMPLE).rows:
+                if (workload := row.workload).values not in _UNUSUAL:
                     drawn = [generate(op, workload, v) for v in range(FRESH)]
                     for inputs, answer in zip(drawn, self.outputs(op, workload, drawn, device), strict=True):
                         calibrate(found, oracle(op, workload, inputs), answer)

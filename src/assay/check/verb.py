@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay import host, provenance
+from assay.check.exploring import Bounds
 from assay.check.job import Job, Settings
 from assay.check.plain import PlainTorch
 from assay.check.schedule import side_by_side
@@ -34,7 +36,13 @@ class Options:
     workload: str = ""
     """Check this one alone."""
     workloads: int | None = None
-    """How many to try; None: 60 where the kernel runs natively, 15 where it is interpreted."""
+    """How many to plan for pairs of regimes; None: 150, fewer where the kernel is interpreted."""
+    thorough: bool = False
+    """Eight times as many, larger ones too."""
+    sizes: tuple[int, ...] = ()
+    """Axis lengths to try besides all others."""
+    limit: float | None = None
+    """Seconds for the whole run; what it leaves out is inconclusive."""
     target: Target = field(default_factory=lambda: host_target())
     seconds: float = Limits.seconds
     memory: int | None = None
@@ -95,10 +103,12 @@ def run(jobs: list[Job], options: Options) -> Iterator[Record]:
         groups.setdefault((job.kernel.address, job.kernel.file), []).append(job)
     limits = Limits(options.seconds, options.memory) if options.memory else Limits(options.seconds)
     cores = os.cpu_count() or 2
+    deadline = time.monotonic() + options.limit if options.limit else None
+    bounds = Bounds(options.workloads, options.thorough, options.sizes, options.seed, deadline)
 
     def settings(pool: Pool, stop: threading.Event) -> Settings:
         return Settings(
-            pool, PlainTorch(pool), options.target, options.workloads, options.seed, options.parameters, options.run,
+            pool, PlainTorch(pool), options.target, bounds, options.parameters, options.run,
             threads=max(2, cores // (options.jobs or min(8, cores))), stop=stop,
         )  # fmt: skip
 

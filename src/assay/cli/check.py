@@ -22,7 +22,13 @@ DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: a
 OneWorkload = Annotated[
     str, typer.Option("--workload", help="This one alone, as a record prints it: 'n=5,dtype=bf16'.")
 ]
-Count = Annotated[int | None, typer.Option("--workloads", min=1, help="How many to try; default 60, interpreted 15.")]
+Count = Annotated[
+    int | None, typer.Option("--workloads", min=1, help="How many to plan; default 150, fewer where interpreted.")
+]
+Thorough = Annotated[bool, typer.Option("--thorough", help="Eight times as many workloads, larger ones too.")]
+Limit = Annotated[
+    float | None, typer.Option("--limit", min=0.1, help="Seconds for the whole run; says what it leaves out.")
+]
 Backends = Annotated[str, typer.Option("--backend", help="Only these languages: triton,cuda.")]
 TargetName = Annotated[
     str, typer.Option("--target", help="What to build for where nothing can run: sm_80, sm_90, sm_90a, …")
@@ -43,6 +49,8 @@ def check(
     dtype: DTypes = "",
     workload: OneWorkload = "",
     workloads: Count = None,
+    thorough: Thorough = False,
+    limit: Limit = None,
     backend: Backends = "",
     target: TargetName = "",
     timeout: Timeout = 60.0,
@@ -66,6 +74,8 @@ def check(
         dtypes=split(dtype),
         workload=workload,
         workloads=workloads,
+        thorough=thorough,
+        limit=limit,
         target=named(target) if target else host_target(),
         seconds=timeout,
         jobs=jobs,

@@ -1,0 +1,74 @@
+"""Where a kernel cannot run: build every instance that the edges of the contract would launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.check import trial
+from assay.check.coverage import Effort, plan
+from assay.check.judge import Finding
+from assay.dtype import DType
+from assay.kernel import Kernel
+from assay.op import Op
+from assay.target import Target
+from assay.worker import Pool, Worker, WorkerLost
+from assay.worker.request import Layout, message
+from assay.workload import Workload
+
+_EFFORT = Effort(14, 1 << 14, 1 << 18, 1 << 18, 0)
+
+
+@dataclass
+class Built:
+    """What the builds gave."""
+
+    workloads: int = 0
+    instances: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    """By name and hash of the machine code."""
+    finding: Finding | None = None
+    workload: Workload | None = None
+    """Where the finding was made."""
+    trace: str = ""
+    worker: Worker | None = None
+    """If it is still healthy."""
+
+
+def build(
+    kernel: Kernel,
+    op: Op,
+    points: Iterable[Workload],
+    mode: str,
+    parameters: dict[str, Any],
+    target: Target,
+    pool: Pool,
+    worker: Worker | None,
+) -> Built:
+    """Build on these workloads, up to the first failure."""
+    built = Built()
+    try:
+        built.worker = worker or pool.worker(kernel.address.backend, mode)
+        for workload in points:
+            ask = message(kernel, op, workload, Layout(kernel, op, workload, 1), mode, parameters)
+            answer = built.worker.ask(ask | {"do": "build", "target": str(target)})
+            if "error" in answer:
+                built.finding = trial.raised(answer["error"]).finding
+                built.workload, built.trace = workload, answer["error"]["trace"]
+                return built
+            built.workloads += 1
+            for launch in answer["launches"]:
+                a = launch["artifact"]
+                shape = {"grid": launch["grid"], "block": launch["block"], "dynamic_shared": launch["shared"]}
+                built.instances[a["name"], a["text_hash"]] = a | shape
+    except WorkerLost as lost:
+        built.finding, built.worker = Finding(lost.how, lost.detail), None
+        return built
+    if not built.instances:
+        built.finding = Finding("launch", f"the kernel launches nothing on any of {built.workloads} workloads")
+    return built
+
+
+def edges(op: Op, dtype: DType) -> list[Workload]:
+    """A few workloads over all regimes."""
+    return [row.workload for row in plan(op, dtype, _EFFORT).rows]

@@ -1,0 +1,130 @@
+"""Constants of a kernel's own code: block sizes, literals in branches, compared-with immediates in PTX.
+
+A kernel may behave differently on either side of each, so they give sizes (`regimes.around`) and values (`near:C`)
+that no list made without looking at the kernel would contain."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from assay.kernel import Kernel
+
+_LARGEST = 1 << 24
+_MOST = 12
+"""Constants of each sort that are kept, those that occur in comparisons first."""
+_CPP_LITERAL = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F']+|\d[\d']*(?:\.\d*)?(?:[eE][-+]?\d+)?)[uUlLfF]*(?![\w.])")
+_CPP_SHIFT = re.compile(r"\b1[uUlL]*\s*<<\s*(\d{1,2})\b")
+_CPP_NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|^\s*#\s*(?:include|pragma|error)[^\n]*", re.S | re.M)
+_CPP_COMPARISON = re.compile(r"[<>=!]=|[<>%](?!>|<)")
+_PTX_COMPARE = re.compile(r"\bsetp\.\w+\.[sub](?:16|32|64)\s+%\w+(?:\|%\w+)?,\s*%\w+,\s*(-?\d+)\s*;")
+
+
+@dataclass(frozen=True)
+class Constants:
+    sizes: tuple[int, ...] = ()
+    """Integers of at least 3, the most telling first."""
+    values: tuple[float, ...] = ()
+    """Floating-point literals that inputs may be compared with."""
+
+
+def of(kernel: Kernel, ptx: str = "") -> Constants:
+    """The constants in a kernel's file, of a .cu file beside it, and of its PTX where there is one."""
+    if kernel.file is None:
+        return Constants()
+    sizes, values = _python(kernel.file) if kernel.file.suffix == ".py" else _cuda(kernel.file)
+    if kernel.file.suffix == ".py":
+        for name in _named_sources(kernel.file):
+            more, floats = _cuda(name)
+            sizes, values = sizes + more, values + floats
+    tuned = [n for choices in kernel.tune.values() for n in choices if isinstance(n, int)]
+    immediates = [int(n) for n in _PTX_COMPARE.findall(ptx)]
+    kept = [n for n in dict.fromkeys([*sizes, *tuned, *immediates]) if 3 <= n <= _LARGEST]
+    near = [v for v in dict.fromkeys(map(abs, values)) if 1e-3 <= v <= 1e4 and v not in (0.5, 1.0, 2.0)]
+    return Constants(tuple(kept[:_MOST]), tuple(near[:_MOST]))
+
+
+@cache
+def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Literals of a Python file: those beside a comparison or a modulus first, then defaults, then the rest."""
+    try:
+        tree = ast.parse(file.read_text())
+    except (OSError, SyntaxError, ValueError):
+        return (), ()
+    telling: list[ast.AST] = []
+    usual: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) or (
+            isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv)
+        ):
+            telling.append(node)
+        elif isinstance(node, ast.arguments):
+            telling += [d for d in (*node.defaults, *node.kw_defaults) if d is not None]
+        elif isinstance(node, ast.Assign | ast.keyword | ast.Call | ast.AnnAssign):
+            usual.append(node)
+    sizes: list[int] = []
+    values: list[float] = []
+    for node in (*telling, *usual):
+        for part in ast.walk(node):
+            number = _folded(part)
+            if isinstance(number, bool) or number is None:
+                continue
+            if isinstance(number, int):
+                sizes.append(number)
+            else:
+                values.append(number)
+    return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values))
+
+
+def _divides(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv)
+
+
+def _folded(node: ast.AST) -> int | float | None:
+    """The value of a literal, or of 1 << 20, 2**20 and 4 * 1024."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift | ast.Pow | ast.Mult):
+        left, right = _folded(node.left), _folded(node.right)
+        if isinstance(left, int) and isinstance(right, int) and 0 <= left <= _LARGEST and 0 <= right <= _LARGEST:
+            if isinstance(node.op, ast.Mult):
+                return left * right
+            if right <= 40:
+                return left << right if isinstance(node.op, ast.LShift) else left**right
+    return None
+
+
+def _named_sources(file: Path) -> list[Path]:
+    """The .cu files that a Python file names, and the one beside it."""
+    try:
+        text = file.read_text()
+    except (OSError, ValueError):
+        return []
+    named = [file.parent / m for m in re.findall(r"[\"']([\w./-]+\.cuh?)[\"']", text)]
+    return [f for f in dict.fromkeys([*named, file.with_suffix(".cu")]) if f.is_file()]
+
+
+@cache
+def _cuda(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Literals of a CUDA file, those on lines that compare first."""
+    try:
+        text = _CPP_NOISE.sub(" ", file.read_text())
+    except (OSError, ValueError):
+        return (), ()
+    lines = sorted(text.splitlines(), key=lambda line: not _CPP_COMPARISON.search(line))
+    sizes: list[int] = []
+    values: list[float] = []
+    for line in lines:
+        sizes += [1 << int(n) for n in _CPP_SHIFT.findall(line) if int(n) <= 24]
+        for found in _CPP_LITERAL.findall(line):
+            plain = found.replace("'", "")
+            if re.fullmatch(r"0[xX][0-9a-fA-F]+", plain):
+                sizes.append(int(plain, 16))
+            elif re.fullmatch(r"\d+", plain):
+                sizes.append(int(plain))
+            else:
+                values.append(float(plain))
+    return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values))

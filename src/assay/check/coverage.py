@@ -1,0 +1,333 @@
+"""Which workloads are tried: coverage by construction.
+
+Everything in which workloads of an op differ is a factor: each axis (by its regimes of sizes), each attribute, the kind
+of values, alignment, strides, optional inputs, in-place. A plan visits every pair of levels of two factors as far as
+the contract and the element budget allow; it starts from the op's typical workload and its neighbours, and adds sizes
+and values around the constants in the kernel's own code. What was not visited is counted with the reason."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from assay.check import regimes
+from assay.check.constants import Constants
+from assay.dtype import DType
+from assay.op import Op
+from assay.workload import VALUES, Workload
+
+Level = tuple[str, str]
+"""(factor, level), e.g. ("rows", "2ᵏ+1") or ("values", "wide")."""
+Pair = tuple[Level, Level]
+_ONLY_REPORTED = ("beyond",)
+_TRIES = 3
+"""Rows built for a pair before it counts as one that cannot be visited."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried, by where the kernel runs."""
+
+    workloads: int
+    """Besides those of the typical workload and of the kernel's constants."""
+    elements: int
+    """Of a usual workload, over all tensors."""
+    most: int
+    """Of a workload with a long axis, or around a constant."""
+    typical: int
+    """Above so many elements the typical workload's leading axis is shortened."""
+    constants: int
+    """Workloads around the kernel's constants."""
+
+    def times(self, factor: int) -> Effort:
+        return Effort(
+            self.workloads * factor, self.elements, self.most * factor, self.typical * factor, self.constants * factor
+        )
+
+
+@dataclass(frozen=True)
+class Planned:
+    workload: Workload
+    why: str
+    """`typical`, `near typical`, `pairs` or `constant 768`."""
+    levels: frozenset[Level] = frozenset()
+    cost: int = 0
+    """Elements of all tensors, and a sixteenth of the operations."""
+
+
+@dataclass
+class Plan:
+    """Workloads in the order in which they are tried, cheap ones first, and what they leave out."""
+
+    rows: list[Planned]
+    pairs: int
+    """Pairs of levels that the contract has."""
+    impossible: dict[str, list[Pair]] = field(default_factory=dict)
+    """Pairs that no workload can visit, by reason."""
+    constants: Constants = field(default_factory=Constants)
+
+    def visited(self, tried: Iterable[Planned]) -> int:
+        """How many pairs these workloads visit."""
+        return len({pair for row in tried for pair in _pairs(row.levels)})
+
+
+def plan(op: Op, dtype: DType, effort: Effort, seed: int = 0, constants: Constants | None = None,
+         sizes: Iterable[int] = ()) -> Plan:  # fmt: skip
+    """The workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others."""
+    told = constants or Constants()
+    told = Constants((*dict.fromkeys((*sizes, *told.sizes)),), told.values)
+    space = _Space(op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())))
+    rows = list(space.typical())
+    rows += space.around(told)
+    rows += space.covering(rows)
+    distinct = {str(row.workload): row for row in reversed(rows)}
+    ordered = sorted(distinct.values(), key=lambda row: row.cost)
+    return Plan(ordered, len(space.all_pairs), space.impossible, told)
+
+
+def _pairs(levels: Iterable[Level]) -> Iterator[Pair]:
+    """Of two factors each: one size may stand for several regimes of its axis."""
+    yield from (p for p in itertools.combinations(sorted(levels), 2) if p[0][0] != p[1][0])
+
+
+class _Space:
+    """The factors of one op in one dtype."""
+
+    def __init__(self, op: Op, dtype: DType, effort: Effort, rng: random.Random) -> None:
+        self.op, self.dtype, self.effort, self.rng = op, dtype, effort, rng
+        self.sizes = {name: regimes.of(axis, effort.most) for name, axis in op.axes.items()}
+        tensors = {**op.inputs, **op.outputs}
+        self.factors: dict[str, list[str]] = {name: list(found) for name, found in self.sizes.items()}
+        for name, attribute in op.attributes.items():
+            self.factors[name] = [repr(c) for c in attribute.choices or (attribute.default,)]
+        self.factors["values"] = kinds(op, dtype)
+        self.factors["offset"] = ["0"] if op.aligned else ["0", "1", "3"]
+        for name, tensor in tensors.items():
+            if tensor.strided:
+                self.factors[f"layout of {name}"] = ["dense", "rows", *(["all"] if tensor.strided == "all" else [])]
+        for name, tensor in op.inputs.items():
+            if tensor.optional:
+                self.factors[f"{name} given"] = ["yes", "no"]
+        if op.aliases:
+            self.factors["in place"] = ["no", "yes"]
+        self.all_pairs = {
+            tuple(sorted(((f, a), (g, b))))
+            for f, g in itertools.combinations(self.factors, 2)
+            for a in self.factors[f]
+            for b in self.factors[g]
+        }
+        self.impossible: dict[str, list[Pair]] = {}
+        self._plain = {name: levels[0] for name, levels in self.factors.items() if name not in self.sizes}
+        for name, attribute in op.attributes.items():
+            self._plain[name] = repr(attribute.default)
+
+    def typical(self) -> Iterator[Planned]:
+        """The op's typical workload, shortened along its leading axis where it must be, and its neighbours: one size
+        more and one less along each axis."""
+        usual = {n: a.typical for n, a in self.op.axes.items()}
+        first = next(iter(usual), "")
+        whole = self._at(self._shortened(usual, first, self.effort.typical), self._plain)
+        if whole is not None:
+            yield Planned(whole, "typical", self._labels(whole, self._plain), self._cost(whole))
+        small = self._shortened(usual, first, self.effort.elements)
+        for name, axis in self.op.axes.items():
+            for size in (axis.typical + 1, axis.typical - 1):
+                near = self._at(
+                    {**small, name: size if name != first else small[name] + size - axis.typical}, self._plain
+                )
+                if near is not None and self.op.elements(near) <= self.effort.most:
+                    yield Planned(near, "near typical", self._labels(near, self._plain), self._cost(near))
+
+    def _shortened(self, sizes: Mapping[str, int], leading: str, most: int) -> dict[str, int]:
+        """The same sizes with the axis of independent results, else the leading one, then the others, cut short."""
+        now = dict(sizes)
+        order = [n for n in (self.op.independent, leading, *sorted(now, key=lambda n: -now[n])) if n]
+        for name in dict.fromkeys(order):
+            while now[name] > max(3, self.op.axes[name].min) and self._weight(now) > most:
+                now[name] = max(3, self.op.axes[name].min, now[name] // 2)
+        return now
+
+    def _weight(self, sizes: Mapping[str, int]) -> int:
+        workload = self._raw(sizes, self._plain)
+        return self._cost(workload) if self.op.allows(workload) else 1 << 62
+
+    def around(self, constants: Constants) -> Iterator[Planned]:
+        """Each axis at the sizes around each constant, beside other axes of any regime, or around constants too."""
+        left = self.effort.constants
+        wanted = [(c, name) for c in constants.sizes for name in self.op.axes]
+        per = max(2, left // max(1, len(wanted)))
+        for c, name in wanted:
+            for size in regimes.around([c], self.op.axes[name])[:per]:
+                if left <= 0:
+                    return
+                row = self._beside(name, size, constants)
+                if row is not None:
+                    left -= 1
+                    yield Planned(row, f"constant {c}", self._labels(row, {}), self._cost(row))
+        for value in constants.values[: max(2, self.effort.constants // 8)]:
+            levels = self._random_levels({"values": "normal"})
+            row = self._resolve(levels, self.effort.elements)
+            if row is not None:
+                row = row.replace(values=f"near:{value:g}")
+                yield Planned(row, f"constant {value:g}", frozenset(), self._cost(row))
+
+    def _beside(self, name: str, size: int, constants: Constants) -> Workload | None:
+        for attempt in range(8):
+            levels = self._random_levels(self._plain if self.rng.random() < 0.5 else {})
+            chosen = {name: size}
+            for other in self.op.axes:
+                if other != name:
+                    near = regimes.around(constants.sizes[:4], self.op.axes[other])
+                    near = [n for n in near if n <= self.effort.elements]
+                    small = self.sizes[other].get("few") or next(iter(self.sizes[other].values()))
+                    if attempt > 3:
+                        chosen[other] = small[0]
+                    elif near and self.rng.random() < 0.5:
+                        chosen[other] = self.rng.choice(near)
+                    else:
+                        chosen[other] = self.rng.choice(self.sizes[other][levels[other]])
+                    if chosen[other] == 0:
+                        chosen[other] = small[0]
+            row = self._at(chosen, levels)
+            if row is not None and self.op.elements(row) <= self.effort.most:
+                return row
+        return None
+
+    def covering(self, before: Iterable[Planned]) -> Iterator[Planned]:
+        """Rows that visit pairs not yet visited, the most new ones first."""
+        left = self.all_pairs - {p for row in before for p in _pairs(row.levels)}
+        tries: dict[Pair, int] = {}
+        made = 0
+        ordered = sorted(left)
+        self.rng.shuffle(ordered)
+        queue = iter(itertools.cycle(ordered)) if ordered else iter(())
+        while left and made < self.effort.workloads:
+            pair = next(p for p in queue if p in left)
+            tries[pair] = tries.get(pair, 0) + 1
+            levels = self._grown(dict(pair), left)
+            row = self._resolve(levels, self.effort.elements, dict(pair))
+            if row is None:
+                if tries[pair] >= _TRIES:
+                    left.discard(pair)
+                    self.impossible.setdefault(self._why(dict(pair)), []).append(pair)
+                continue
+            labels = self._labels(row, levels) | frozenset(pair)
+            left -= set(_pairs(labels))
+            made += 1
+            yield Planned(row, "pairs", labels, self._cost(row))
+
+    def _grown(self, levels: dict[str, str], left: set[Pair]) -> dict[str, str]:
+        """Every other factor at the level that visits the most new pairs."""
+        order = [f for f in self.factors if f not in levels]
+        self.rng.shuffle(order)
+        for factor in order:
+            best, most = "", -1.0
+            for level in self.factors[factor]:
+                mine = (factor, level)
+                new = sum(tuple(sorted((mine, other))) in left for other in levels.items()) + self.rng.random()
+                if new > most:
+                    best, most = level, new
+            levels[factor] = best
+        return levels
+
+    def _random_levels(self, fixed: Mapping[str, str]) -> dict[str, str]:
+        return {f: fixed.get(f) or self.rng.choice(levels) for f, levels in self.factors.items()}
+
+    def _resolve(self, levels: dict[str, str], most: int, fixed: Mapping[str, str] | None = None) -> Workload | None:
+        """A workload of these levels with at most so many elements; levels that are not fixed may give way."""
+        fixed = fixed or {}
+        long = any(levels[n] in ("long", "model") for n in self.op.axes)
+        most = self.effort.most if long else most
+        names = list(self.op.axes)
+        for attempt in range(6):
+            chosen = {n: self.rng.choice(self.sizes[n][levels[n]]) for n in names}
+            row = self._at(chosen, levels)
+            steps = 0
+            while row is None or self._cost(row) > most:
+                shorter = sorted((n for n in names if self._smaller(n, levels[n], chosen[n]) is not None),
+                                 key=lambda n: -chosen[n])  # fmt: skip
+                if not shorter or steps > 60:
+                    break
+                steps += 1
+                name = shorter[0] if row is not None else self.rng.choice(shorter)
+                chosen[name] = self._smaller(name, levels[name], chosen[name]) or chosen[name]
+                row = self._at(chosen, levels)
+            if row is not None and self._cost(row) <= most:
+                return row
+            free = [n for n in names if n not in fixed]
+            if not free:
+                break
+            name = max(free, key=lambda n: chosen[n]) if row is not None else self.rng.choice(free)
+            usual = [r for r in ("few", "odd", "1") if r in self.sizes[name]] or list(self.sizes[name])
+            levels[name] = usual[min(attempt // 2, len(usual) - 1)]
+            for factor in self._plain:
+                if factor not in fixed and row is None:
+                    levels[factor] = self._plain[factor]
+        return None
+
+    def _smaller(self, name: str, level: str, size: int) -> int | None:
+        shorter = [n for n in self.sizes[name][level] if n < size]
+        return shorter[-1] if shorter else None
+
+    def _why(self, fixed: Mapping[str, str]) -> str:
+        """Why no workload has these two levels: too many elements, or not in the contract."""
+        sizes = {n: self.sizes[n][fixed[n]][0] if n in fixed else max(1, a.min) for n, a in self.op.axes.items()}
+        row = self._raw(sizes, self._plain)
+        large = self.op.allows(row) and self._cost(row) > self.effort.elements
+        return f"more than {self.effort.most} elements" if large else "outside the contract"
+
+    def _raw(self, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Workload:
+        attributes = tuple(
+            (n, next((c for c in (a.choices or (a.default,)) if repr(c) == levels.get(n)), a.default))
+            for n, a in self.op.attributes.items()
+        )
+        tensors = [*self.op.inputs, *self.op.outputs]
+        return Workload(
+            tuple((n, sizes[n]) for n in self.op.axes),
+            self.dtype,
+            attributes,
+            self.rng.randrange(10_000),
+            levels.get("values", "normal"),
+            int(levels.get("offset", "0")),
+            tuple(n for n in tensors if levels.get(f"layout of {n}") == "rows"),
+            tuple(n for n in self.op.inputs if levels.get(f"{n} given") == "no"),
+            levels.get("in place") == "yes",
+            tuple(n for n in tensors if levels.get(f"layout of {n}") == "all"),
+        )
+
+    def _at(self, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Workload | None:
+        row = self._raw(sizes, levels)
+        return row if self.op.allows(row) else None
+
+    def _labels(self, row: Workload, levels: Mapping[str, str]) -> frozenset[Level]:
+        """The levels that a workload has; a size may stand for several regimes and counts for those it is listed in."""
+        found = {(f, level) for f, level in levels.items() if f not in self.sizes}
+        for name, size in row.axes:
+            listed = {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
+            found |= listed
+        return frozenset(found)
+
+    def _cost(self, row: Workload) -> int:
+        return self.op.elements(row) + max(0, self.op.operations(row)) // 16
+
+
+def kinds(op: Op, dtype: DType) -> list[str]:
+    """The kinds of values that make a difference for an op's inputs, `normal` first."""
+    drawn = [t for t in op.inputs.values() if t.given is None]
+    floats = [t for t in drawn if (t.dtype is None and dtype.is_float) or (t.dtype or "").startswith(("fp", "bf"))]
+    specials = any(t.specials for t in floats)
+    found = []
+    for kind in VALUES:
+        if kind in _ONLY_REPORTED or (kind == "ends" and len(floats) == len(drawn)):
+            continue
+        if kind in ("special", "lines") and not specials and not any(t.specials for t in drawn):
+            continue
+        if kind == "negative" and not any(t.range[0] < 0 for t in floats):
+            continue
+        if kind in ("subnormal", "halfway", "cancel", "outlier", "offset") and not floats:
+            continue
+        found.append(kind)
+    return found

@@ -1,0 +1,163 @@
+"""Tries the planned workloads of one kernel and dtype, cheap ones first, and makes a failing one small."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psutil
+
+from assay.backends import Availability, Level
+from assay.check import constants, coverage, trial
+from assay.check.coverage import Effort, Planned
+from assay.check.judge import Finding
+from assay.check.seen import Seen
+from assay.check.shrink import shrink
+from assay.check.trial import Conditions, Outcome
+from assay.dtype import DType
+from assay.kernel import Kernel
+from assay.op import Op
+from assay.worker import Pool, Worker
+from assay.workload import Workload
+
+EFFORTS = {
+    "cuda": Effort(150, 1 << 17, 1 << 21, 1 << 25, 40),
+    "native": Effort(150, 1 << 16, 1 << 19, 1 << 24, 30),
+    "triton-interpret": Effort(26, 1 << 12, 1 << 15, 1 << 16, 12),
+    "numba-sim": Effort(18, 1 << 8, 1 << 10, 1 << 10, 6),
+}
+"""How much is tried, by where a kernel runs."""
+_THOROUGH = 8
+_OWN_SECONDS = {"default": 6.0, "thorough": 300.0}
+"""Processor seconds that an interpreter may take for all workloads of a kernel and dtype."""
+_ONE = 4.0
+"""Processor seconds after which an interpreter gives one workload up."""
+_TINY = 512
+"""Elements so few that no interpreter is the reason if a kernel does not end."""
+_SLOW = ("timeout", "memory", "flood")
+"""Failures too slow to be made small."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What bounds an exploration besides its plan."""
+
+    workloads: int | None = None
+    """Fewer or more than usual."""
+    thorough: bool = False
+    sizes: tuple[int, ...] = ()
+    """Axis lengths to try besides all others."""
+    seed: int = 0
+    deadline: float | None = None
+    """Of the whole run, on the monotonic clock."""
+
+    def effort(self, where: str) -> Effort:
+        usual = EFFORTS[where].times(_THOROUGH) if self.thorough else EFFORTS[where]
+        if self.workloads is None:
+            return usual
+        return Effort(self.workloads, usual.elements, usual.most, usual.typical, min(usual.constants, self.workloads))
+
+
+class Exploration:
+    """One kernel in one dtype."""
+
+    def __init__(self, kernel: Kernel, op: Op, dtype: DType, pool: Pool, worker: Worker | None,
+                 conditions: Conditions, stopped: Callable[[], bool]) -> None:  # fmt: skip
+        self.kernel, self.op, self.dtype, self.pool = kernel, op, dtype, pool
+        self.conditions, self.stopped = conditions, stopped
+        self.worker = worker
+        self.seen = Seen()
+        self._own = 0.0
+        """Processor seconds of the workers so far."""
+
+    @property
+    def here(self) -> Availability:
+        return self.conditions.here
+
+    def attempt(self, workload: Workload, seconds: float | None = None) -> Outcome:
+        """One workload, in a worker that is started when there is none."""
+        worker = self.worker or self.pool.worker(self.kernel.address.backend, self.here.mode)
+        self.worker = worker
+        before = _processor_seconds(worker)
+        outcome = trial.run(worker, self.kernel, self.op, workload, self.conditions)
+        self._own += _processor_seconds(worker) - before
+        if outcome.lost:
+            worker.close()
+            self.worker = None
+        return outcome
+
+    def one(self, workload: Workload) -> None:
+        """This workload alone."""
+        self._look(Planned(workload, "named"))
+
+    def run(self, bounds: Bounds) -> None:
+        """The planned workloads, until one fails or a bound is reached."""
+        where = "cuda" if self.here.device == "cuda" else self.here.mode
+        told = constants.of(self.kernel)
+        plan = coverage.plan(self.op, self.dtype, bounds.effort(where), bounds.seed, told, bounds.sizes)
+        self.seen.plan = plan
+        for index, row in enumerate(plan.rows):
+            if bounds.deadline is not None and time.monotonic() > bounds.deadline:
+                self.seen.leave_out("the time limit", plan.rows[index:])
+                return
+            if self.stopped():
+                return
+            if self._too_slow(row, bounds) and row.why != "typical":
+                self.seen.leave_out(f"too slow in {self._place()}", [row])
+            elif self._look(row):
+                return
+
+    def _look(self, row: Planned) -> bool:
+        """Try it; True if it failed."""
+        outcome = self.attempt(row.workload)
+        finding = outcome.finding
+        if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
+            self.seen.leave_out(f"too slow in {self._place()}", [row])
+            return False
+        self.seen.workloads += 1
+        self.seen.tried.append(row)
+        self.seen.add(row.workload, outcome)
+        if finding:
+            self.seen.failure = (row.workload, outcome)
+        return finding is not None
+
+    @property
+    def _interpreted(self) -> bool:
+        return self.here.level is Level.INTERPRET
+
+    def _place(self) -> str:
+        return "Triton's interpreter" if self.here.mode == "triton-interpret" else "Numba's simulator"
+
+    def _too_slow(self, row: Planned, bounds: Bounds) -> bool:
+        """Would this workload take an interpreter beyond its processor time? Rows come in the order of their cost."""
+        if not self._interpreted or not self.seen.tried:
+            return False
+        budget = _OWN_SECONDS["thorough" if bounds.thorough else "default"]
+        spent = sum(max(1, r.cost) for r in self.seen.tried)
+        return self._own + self._own / spent * row.cost > budget
+
+    def smaller(self, finding: Finding) -> tuple[Workload, Finding]:
+        """The smallest workload nearby that fails in the same way, and what is wrong with it."""
+        assert self.seen.failure is not None
+        workload, outcome = self.seen.failure
+        if finding.detector in _SLOW:
+            return workload, finding
+        latest = {workload: outcome}
+
+        def same(candidate: Workload) -> bool:
+            latest[candidate] = self.attempt(candidate)
+            again = latest[candidate].finding
+            return again is not None and again.detector == finding.detector
+
+        smallest = shrink(self.op, workload, same)
+        return smallest, latest[smallest].finding or finding
+
+
+def _processor_seconds(worker: Worker) -> float:
+    """That a worker's process has used: on a busy machine the wall clock says nothing."""
+    try:
+        used = psutil.Process(worker.pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(used.user + used.system)

@@ -1,0 +1,161 @@
+"""What float32 rounding does to an op's formula, found by random rounding (Monte Carlo arithmetic).
+
+The reference is evaluated in float64 several times; every arithmetic operation inside it is disturbed by a random error
+of the size that float32 would make there. How far the results spread, element by element, is the error of an honest
+float32 evaluation. An op whose reference only moves and selects values is not disturbed at all: it is exact. Nobody
+has to count roundings: this serves every op that declares no `magnitude` and no `roundings`."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from assay.inputs import widened
+from assay.op import Op
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+SAMPLES = 6
+_HALF_ULP = 2.0**-24
+"""Of float32, relative."""
+_MOVES = frozenset(
+    """view _unsafe_view reshape expand permute t transpose slice select clone copy_ copy _to_copy detach alias
+    cat stack index index_select gather scatter where flip roll unbind split split_with_sizes squeeze unsqueeze
+    max min amax amin maximum minimum fmax fmin argmax argmin clamp clamp_min clamp_max relu abs neg sign sort
+    topk eq ne lt le gt ge logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor
+    bitwise_not isnan isinf isfinite masked_fill fill fill_ zeros ones full zeros_like ones_like full_like
+    new_zeros new_ones new_full new_empty empty empty_like empty_strided arange embedding one_hot tril triu
+    constant_pad_nd max_pool2d_with_indices max_pool3d_with_indices max_pool1d nonzero diagonal diag unfold
+    as_strided repeat floor ceil round trunc cummax cummin median searchsorted bucketize histc bincount any all
+    lift_fresh lift_fresh_copy scalar_tensor item _local_scalar_dense slice_scatter select_scatter index_put
+    scatter_reduce permute_copy threshold reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+    narrow movedim unfold_copy""".split()  # noqa: SIM905
+)
+"""Operations of ATen that give each element the value of some input element, or an integer."""
+_LINEAR = frozenset(
+    """sum mean mm addmm bmm baddbmm convolution _convolution cumsum dot mv addmv scatter_add index_add
+    avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d
+    upsample_bilinear2d upsample_linear1d linear matmul einsum""".split()  # noqa: SIM905
+)
+"""Sums of products: they round at the scale of the sum of absolute values."""
+_FUNCTIONS = frozenset(
+    """exp exp2 expm1 log log2 log10 log1p erf erfc erfinv tanh sin cos tan asin acos atan atan2 sinh cosh pow
+    sigmoid rsqrt softplus logsigmoid mish digamma lgamma linalg_vector_norm norm prod cumprod logaddexp""".split()  # noqa: SIM905
+)
+"""Elementary functions, good to two ulps."""
+
+
+def spread(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
+    """The standard deviation of each output's elements; None where nothing is rounded."""
+    import torch
+
+    wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
+    attributes = dict(workload.attributes)
+    exact = _outputs(op, op.reference(*wide, **attributes))
+    squares = {n: torch.zeros_like(v, dtype=torch.float64) for n, v in exact.items()}
+    disturbed = False
+    for sample in range(SAMPLES):
+        mode = _mode()(sample)
+        with mode:
+            results = op.reference(*wide, **attributes)
+        if not mode.arithmetic:
+            break
+        disturbed = True
+        for name, value in _outputs(op, results).items():
+            off = (value.double() - exact[name].double()).nan_to_num(0.0, 0.0, 0.0)
+            squares[name] += off * off
+    return {n: (s / SAMPLES).sqrt() for n, s in squares.items()} if disturbed else None
+
+
+def _outputs(op: Op, results: Any) -> dict[str, torch.Tensor]:
+    results = results if isinstance(results, tuple) else (results,)
+    return dict(zip(op.outputs, results, strict=True))
+
+
+@cache
+def _mode() -> Any:
+    import torch
+    from torch._decomp import decomposition_table
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class RandomRounding(TorchDispatchMode):
+        """Disturbs what each operation gives. Composite ones are taken apart first."""
+
+        def __init__(self, seed: int) -> None:
+            super().__init__()
+            self.arithmetic = False
+            self._rng = torch.Generator().manual_seed(seed)
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            name = func.overloadpacket.__name__
+            if name in _MOVES or func.is_view:
+                return func(*args, **kwargs)
+            if name not in _LINEAR and name not in _FUNCTIONS and func in decomposition_table:
+                with self:
+                    taken = decomposition_table[func](*args, **kwargs)
+                if taken is not NotImplemented:
+                    return taken
+            result = func(*args, **kwargs)
+            if isinstance(result, torch.Tensor):
+                return self._disturbed(name, func, args, kwargs, result)
+            if isinstance(result, tuple | list):
+                made = [
+                    self._disturbed("", func, args, kwargs, r) if isinstance(r, torch.Tensor) else r for r in result
+                ]
+                return type(result)(made) if type(result) in (tuple, list) else tuple(made)
+            return result
+
+        def _disturbed(self, name: str, func: Any, args: Any, kwargs: Any, result: torch.Tensor) -> torch.Tensor:
+            if not result.is_floating_point() or not result.numel():
+                return result
+            if name in ("sub", "add", "mul", "div", "rsub") and _without_rounding(name, args):
+                return result
+            self.arithmetic = True
+            scale = _HALF_ULP * result.abs()
+            if name in _LINEAR:
+                terms = _terms(args, result)
+                absolute = func(*_absolute(args), **_absolute(kwargs)).abs()
+                scale = _HALF_ULP * absolute * (1 + math.log2(max(1, terms)) / 2) / 2
+            elif name in _FUNCTIONS:
+                scale = scale * 4
+            noise = torch.rand(result.shape, generator=self._rng, dtype=torch.float64) * 2 - 1
+            return result + torch.where(scale.isfinite(), noise * scale, torch.zeros_like(scale))
+
+    return RandomRounding
+
+
+def _is_tensor(value: Any) -> bool:
+    import torch
+
+    return isinstance(value, torch.Tensor)
+
+
+def _absolute(value: Any) -> Any:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.abs() if value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {k: _absolute(v) for k, v in value.items()}
+    return type(value)(_absolute(v) for v in value) if type(value) in (tuple, list) else value
+
+
+def _without_rounding(name: str, args: Any) -> bool:
+    """Adding zero, or multiplying or dividing by one or a power of two, given as a number."""
+    other = args[1] if len(args) > 1 else None
+    if isinstance(other, bool | int | float) and other:
+        return name in ("mul", "div") and math.frexp(abs(other))[0] == 0.5
+    return other == 0 and name in ("add", "sub") if isinstance(other, int | float) else False
+
+
+def _terms(args: Any, result: torch.Tensor) -> int:
+    """How many terms one element of the result sums, at most."""
+    tensors = [a for a in args if _is_tensor(a) and a.numel()]
+    if len(tensors) <= 1:
+        return tensors[0].numel() // max(1, min(result.numel(), tensors[0].numel())) if tensors else 1
+    products = math.prod(a.numel() for a in tensors[-2:])
+    return max(1, math.isqrt(products // max(1, result.numel())))  # (m·k)(k·n) / (m·n) = k²

@@ -1,0 +1,98 @@
+"""What the workloads tried so far have shown, and the evidence it makes."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.backends import Availability, Level
+from assay.check.coverage import Pair, Plan, Planned
+from assay.check.trial import Outcome
+from assay.workload import Workload
+
+_SHOWN = 6
+"""Pairs of each reason that a record names."""
+
+
+@dataclass
+class Seen:
+    plan: Plan | None = None
+    tried: list[Planned] = field(default_factory=list)
+    left_out: dict[str, list[Planned]] = field(default_factory=dict)
+    """Planned workloads that were not tried, by reason."""
+    workloads: int = 0
+    nondeterministic: int = 0
+    seconds: list[float] = field(default_factory=list)
+    errors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    controls: dict[str, list[int]] = field(default_factory=dict)
+    beyond: dict[str, int] = field(default_factory=dict)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
+    failure: tuple[Workload, Outcome] | None = None
+
+    def add(self, workload: Workload, outcome: Outcome) -> None:
+        self.seconds += outcome.seconds
+        self.nondeterministic += not outcome.deterministic
+        for e in outcome.errors:
+            if e.output not in self.errors or e.share > self.errors[e.output]["share"]:
+                self.errors[e.output] = {
+                    "kernel": e.kernel,
+                    "torch": e.torch,
+                    "share": e.share,
+                    "ratio": e.ratio,
+                    "where": e.where,
+                    "workload": str(workload),
+                }
+        for control, rejected in outcome.controls.items():
+            counts = self.controls.setdefault(control, [0, 0])
+            counts[0] += rejected
+            counts[1] += 1
+        self.artifacts += outcome.artifacts
+
+    def leave_out(self, why: str, rows: Iterable[Planned]) -> None:
+        self.left_out.setdefault(why, []).extend(rows)
+
+    def evidence(self, here: Availability) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "workloads": self.workloads,
+            "mode": here.mode,
+            "device": here.device,
+            "interpreted": here.level is Level.INTERPRET,
+            "errors": self.errors,
+            "deterministic": self.nondeterministic == 0,
+            "nondeterministic_workloads": self.nondeterministic,
+            "controls_rejected": {k: f"{r} of {n}" for k, (r, n) in self.controls.items()},
+            "beyond_range": self.beyond,
+        }
+        if self.plan is not None:
+            found["coverage"] = self._coverage(self.plan)
+        if self.seconds:
+            found["call_seconds"] = {"cold": self.seconds[0], "hot": statistics.median(self.seconds)}
+        return found
+
+    def _coverage(self, plan: Plan) -> dict[str, Any]:
+        """Which combinations were visited, and which were not and why."""
+        visited = plan.visited(self.tried)
+        planned = plan.visited(plan.rows)
+        impossible = {why: len(pairs) for why, pairs in plan.impossible.items()}
+        not_visited = impossible | {
+            "left for --thorough": plan.pairs - planned - sum(impossible.values()),
+            **{why: f"{len(rows)} workloads" for why, rows in self.left_out.items()},
+        }
+        why = Counter(row.why.partition(" ")[0] if row.why.startswith("constant") else row.why for row in self.tried)
+        return {
+            "pairs": plan.pairs,
+            "visited": visited,
+            "workloads": dict(why),
+            "not_visited": {k: v for k, v in not_visited.items() if v},
+            "examples": {k: [_shown(p) for p in pairs[:_SHOWN]] for k, pairs in plan.impossible.items()},
+            "left_out": {k: [str(r.workload) for r in rows[:_SHOWN]] for k, rows in self.left_out.items()},
+            "constants": {"sizes": list(plan.constants.sizes), "values": list(plan.constants.values)},
+            "largest": max((row.cost for row in self.tried), default=0),
+        }
+
+
+def _shown(pair: Pair) -> str:
+    return " × ".join(f"{factor}: {level}" for factor, level in pair)

@@ -1,0 +1,129 @@
+"""The planned workloads cover the contract by construction, and say what they leave out."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay import library
+from assay.check import constants, coverage, regimes
+from assay.check.coverage import Constants
+from assay.check.exploring import EFFORTS
+from assay.dtype import dtype
+from assay.kernel import Address, Kernel
+from assay.op import Axis
+from assay.values import Range, floats
+from assay.workload import VALUES
+
+OPS = sorted(library.ops())
+NATIVE = EFFORTS["native"]
+
+
+def plan(name, effort=NATIVE, **rest):
+    return coverage.plan(library.find_op(name), dtype("fp32"), effort, **rest)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_every_planned_workload_is_inside_the_contract_and_the_typical_one_is_among_them(name):
+    op = library.find_op(name)
+    rows = plan(name).rows
+    assert all(op.allows(r.workload) for r in rows)
+    assert len({str(r.workload) for r in rows}) == len(rows)
+    assert [r.cost for r in rows] == sorted(r.cost for r in rows), "cheap ones come first"
+    typical = next(r for r in rows if r.why == "typical")
+    last = list(op.axes)[-1]
+    assert dict(typical.workload.axes)[last] in (op.axes[last].typical, dict(typical.workload.axes)[last])
+    assert {r.workload.values for r in rows} >= set(coverage.kinds(op, dtype("fp32")))
+
+
+@pytest.mark.parametrize("name", ["layernorm", "softmax", "transpose", "mx_quantize"])
+def test_most_pairs_of_levels_are_visited_and_the_rest_is_accounted_for(name):
+    made = plan(name)
+    assert made.visited(made.rows) > 0.8 * made.pairs
+    everything = plan(name, NATIVE.times(8))
+    impossible = sum(map(len, everything.impossible.values()))
+    assert everything.visited(everything.rows) + impossible == everything.pairs
+
+
+def test_the_holes_that_let_wrong_kernels_pass_are_closed():
+    norm = [dict(r.workload.axes) for r in plan("layernorm").rows]
+    assert any(a["rows"] >= 256 and a["cols"] >= 256 for a in norm)
+    assert any(a["cols"] % 768 == 0 for a in norm)
+    assert any(a["rows"] > 16384 and a["cols"] > 4 for a in norm), "a long axis stands beside others than 1"
+    conv = [r.workload for r in plan("conv2d").rows]
+    assert any(w.r == w.s == 3 and w.stride == 1 and w.c >= 8 for w in conv)
+    assert max(r.workload.n for r in plan("sum").rows) > 3_000_000
+
+
+@given(st.integers(3, 100_000), st.integers(0, 3))
+@settings(max_examples=30, deadline=None)
+def test_sizes_around_a_constant_of_the_kernel_are_tried_on_every_axis(constant, seed):
+    op = library.find_op("transpose")
+    rows = coverage.plan(op, dtype("fp32"), NATIVE, seed, Constants((constant,))).rows
+    for axis in op.axes:
+        sizes = {dict(r.workload.axes)[axis] for r in rows}
+        assert {constant - 1, constant, constant + 1} <= sizes
+
+
+def test_a_plan_is_the_same_for_the_same_seed_and_another_for_another():
+    first, again, other = ([str(r.workload) for r in plan("layernorm", seed=s).rows] for s in (0, 0, 1))
+    assert first == again != other
+
+
+@given(st.integers(0, 40), st.integers(0, 5000))
+def test_regimes_stay_within_the_axis(low, more):
+    axis = Axis(min=low, max=low + more)
+    for sizes in regimes.of(axis, 1 << 20).values():
+        assert all(axis.min <= n <= axis.max for n in sizes) and sizes
+
+
+def test_constants_are_found_in_branches_defaults_and_powers(tmp_path):
+    file = tmp_path / "k.py"
+    file.write_text(
+        "def f(x, *, out, keep=8192):\n"
+        "    if x.shape[1] % 768 == 0 and x.numel() > 3_000_000:\n"
+        "        return 1 << 20\n"
+        "    return x > 20.5\n"
+    )
+    found = constants.of(Kernel(Address("gelu", "torch"), file))
+    assert {768, 3_000_000, 8192} <= set(found.sizes) and found.values == (20.5,)
+
+
+def test_constants_are_found_in_cuda_and_ptx(tmp_path):
+    file = tmp_path / "k.cu"
+    file.write_text("// 12345 in a comment\n#define LIMIT 4096\nif (n > 1 << 15 && x < 3.5f) y = 0x600u;\n")
+    ptx = "setp.gt.s32 %p1, %r4, 1535;\nsetp.lt.u64 %p2, %rd1, 77;\n"
+    found = constants.of(Kernel(Address("gelu", "cuda"), file), ptx)
+    assert {4096, 32768, 0x600, 1535, 77} <= set(found.sizes) and 12345 not in found.sizes
+    assert 3.5 in found.values
+
+
+@pytest.mark.parametrize("kind", [k for k in VALUES if k not in ("ends", "special", "lines", "beyond")])
+@pytest.mark.parametrize("low, high", [(-1e4, 1e4), (-1.0, 1.0), (0.0, 1.0), (0.0, 100.0), (-5.0, -1.0)])
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 65)])
+def test_every_kind_of_values_stays_within_the_declared_range(kind, low, high, shape):
+    import torch
+
+    drawn = floats(kind, shape, Range(low, high, dtype("fp32")), torch.Generator().manual_seed(1))
+    assert tuple(drawn.shape) == shape
+    assert bool(((drawn >= low) & (drawn <= high)).all())
+
+
+def test_kinds_of_values_are_what_they_say():
+    import torch
+
+    def drawn(kind):
+        whole = Range(-1e4, 1e4, dtype("fp32"), (float("nan"), float("-inf")))
+        return floats(kind, (64, 256), whole, torch.Generator().manual_seed(3))
+
+    zeros = drawn("zeros")
+    assert 0.4 < float((zeros == 0).double().mean()) < 0.6
+    assert bool((zeros[zeros == 0].signbit()).any()) and not bool(zeros[zeros == 0].signbit().all())
+    assert float(drawn("subnormal").abs().max()) <= 2.0**-126
+    assert bool((drawn("negative") <= 0).all())
+    assert all(row.unique().numel() == 1 for row in drawn("constant"))
+    assert drawn("ties").unique().numel() < 16
+    lines = drawn("lines")
+    assert any(bool((row == float("-inf")).all()) for row in lines) and any(bool(row.isnan().all()) for row in lines)
+    assert bool((drawn("sorted").diff(dim=1) >= 0).all())
+    cancel = drawn("cancel")
+    assert bool((cancel.sum(1).abs() < 0.02 * cancel.abs().sum(1)).all())
