@@ -153,7 +153,11 @@ class Op:
 
     def lost(self, workload: Workload) -> float:
         """Ulps at the magnitude that a careful float32 evaluation may lose."""
-        return (1.0 if self.roundings is None else self.roundings) + math.log2(max(1, self.terms(workload))) / 2
+        return (1.0 if self.roundings is None else self.roundings) + self.lost_in_sums(workload)
+
+    def lost_in_sums(self, workload: Workload) -> float:
+        """Of these, what adding `terms` in pairs may lose."""
+        return math.log2(max(1, self.terms(workload))) / 2
 
     def elements(self, workload: Workload) -> int:
         """Elements held by all tensors, the measure of a workload's size."""

@@ -14,6 +14,8 @@ from pathlib import Path
 from assay.kernel import Kernel
 
 _LARGEST = 1 << 24
+_SCHEDULE = ("num_warps", "num_stages", "num_ctas")
+"""Parameters of a launch that no size depends on."""
 _MOST = 12
 """Constants of each sort that are kept, those that occur in comparisons first."""
 _CPP_LITERAL = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F']+|\d[\d']*(?:\.\d*)?(?:[eE][-+]?\d+)?)[uUlLfF]*(?![\w.])")
@@ -40,7 +42,7 @@ def of(kernel: Kernel, ptx: str = "") -> Constants:
         for name in _named_sources(kernel.file):
             more, floats = _cuda(name)
             sizes, values = sizes + more, values + floats
-    tuned = [n for choices in kernel.tune.values() for n in choices if isinstance(n, int)]
+    tuned = [n for name, choices in kernel.tune.items() if name not in _SCHEDULE for n in choices if type(n) is int]
     immediates = [int(n) for n in _PTX_COMPARE.findall(ptx)]
     kept = [n for n in dict.fromkeys([*sizes, *tuned, *immediates]) if 3 <= n <= _LARGEST]
     near = [v for v in dict.fromkeys(map(abs, values)) if 1e-3 <= v <= 1e4 and v not in (0.5, 1.0, 2.0)]
@@ -62,9 +64,13 @@ def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
         ):
             telling.append(node)
         elif isinstance(node, ast.arguments):
-            telling += [d for d in (*node.defaults, *node.kw_defaults) if d is not None]
-        elif isinstance(node, ast.Assign | ast.keyword | ast.Call | ast.AnnAssign):
+            telling += _defaults(node)
+        elif isinstance(node, ast.keyword) and node.arg not in (*_SCHEDULE, "tune"):
+            usual.append(node.value)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
             usual.append(node)
+        elif isinstance(node, ast.Call):
+            usual += node.args
     sizes: list[int] = []
     values: list[float] = []
     for node in (*telling, *usual):
@@ -77,6 +83,14 @@ def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
             else:
                 values.append(number)
     return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values))
+
+
+def _defaults(arguments: ast.arguments) -> list[ast.expr]:
+    """Default values of a signature, but for those of the schedule."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    named = [*zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
+             *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]  # fmt: skip
+    return [default for parameter, default in named if default is not None and parameter.arg not in _SCHEDULE]
 
 
 def _divides(node: ast.AST) -> bool:

@@ -3,9 +3,9 @@
 The unit of error is one ulp at the larger of |oracle| and the scale at which the op's arithmetic rounds. For 16-bit
 outputs that scale counts in float32, where their arithmetic is done, so that a result small against its terms is still
 judged. Inside bins of |oracle|, a kernel's RMS, 99.5th percentile and maximum may each be SLACK times PyTorch's, and
-need not be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum, and a
-third and a sixth of it the percentile and the RMS, for errors that are independent do not all reach the bound. A
-handful of elements says little about PyTorch's error, so in small bins it is at least what it shows on a fixed larger
+need not be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum. Errors that
+are independent do not all reach their bounds, so of the roundings of single elements the percentile may show a third
+and the RMS a sixth; the error of a sum is shared by all that is computed from it, and counts in full. A handful of elements says little about PyTorch's error, so in small bins it is at least what it shows on a fixed larger
 sample of the op (`Prior`). Where there is one right answer, as for integers and for ops that move data, nothing else
 passes, down to the sign of zero."""
 
@@ -28,7 +28,9 @@ SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
 maximum varies by itself from one evaluation to another."""
 SHARE = {"rms": 1 / 6, "p995": 1 / 3, "max": 1.0}
-"""Of the bound on what a careful evaluation loses."""
+"""Of the bound on what a careful evaluation loses in single elements."""
+SHARED = {"rms": 0.6, "p995": 1.0, "max": 1.0}
+"""Of the bound on what it loses in sums."""
 ONCE = {"rms": 0.5, "p995": 1.0, "max": 1.0}
 """Units that a result rounded once may be off: half a unit, and as much again for ties that fall the other way."""
 _FEW, _ENOUGH = 64, 400
@@ -80,6 +82,8 @@ class Oracle:
     exact: dict[str, torch.Tensor]
     magnitude: dict[str, torch.Tensor | None]
     lost: float = 1.0
+    """In all, and of that in sums."""
+    in_sums: float = 0.0
     spread: dict[str, torch.Tensor] | None = None
     """Standard deviation of each element under random rounding (assay.check.rounding), for an op without a declared
     magnitude."""
@@ -109,8 +113,10 @@ class Oracle:
 
     def floor(self, number: DType) -> Figures:
         """Units a kernel need not be better than."""
-        lost = self.lost if number.itemsize >= 4 else 1.0
-        return {k: max(ONCE[k], share * lost) for k, share in SHARE.items()}
+        if number.itemsize < 4:
+            return ONCE
+        single = self.lost - self.in_sums
+        return {k: max(ONCE[k], share * single + SHARED[k] * self.in_sums) for k, share in SHARE.items()}
 
     def only(self, number: DType) -> bool:
         """Is there one right answer: an integer, or a result that is exact but for its last rounding?"""
@@ -130,11 +136,11 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
     if op.magnitude is not None:
         scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
     if op.magnitude is not None or op.roundings is not None:
-        return Oracle(exact, scale, op.lost(workload))
+        return Oracle(exact, scale, op.lost(workload), op.lost_in_sums(workload))
     noise = rounding.spread(op, workload, inputs)
     if noise is None:
         return Oracle(exact, scale, 0.0)
-    return Oracle(exact, scale, 2.0, {n: _smooth(v, exact[n].double()) for n, v in noise.items()})
+    return Oracle(exact, scale, 2.0, 1.0, {n: _smooth(v, exact[n].double()) for n, v in noise.items()})
 
 
 def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:

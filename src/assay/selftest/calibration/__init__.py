@@ -1,0 +1,1 @@
+"""Calibration of the limit: honest evaluations must pass it, planted errors must not."""

@@ -1,0 +1,240 @@
+"""Honest variations: an op's reference evaluated in float32 in other orders and by other formulas than PyTorch's.
+
+A dispatch mode takes composite operations apart and evaluates sums, products of matrices, variances, exponentials and
+divisions as kernels do: serially, in pairs, in lanes, with compensation, by Welford's update, as exp2, by a
+reciprocal. All of these are right; none may be called wrong."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from assay.op import Op
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128", "lanes 1024", "kahan")
+_SERIAL = 256
+"""Terms that one accumulator takes at most: a kernel's lane, or a short row. Longer rows have more accumulators."""
+
+
+@dataclass(frozen=True)
+class Variation:
+    reduction: str = "plain"
+    variance: str = "two passes"
+    """Or `welford`."""
+    exponential: str = "exp"
+    """Or `exp2`, of the argument times log₂e."""
+    division: str = "division"
+    """Or `reciprocal`: times 1/b."""
+    products: str = "rounded"
+    """Or `fused`: elementwise products and sums keep their bits until the next reduction, as with FMA."""
+
+    def __str__(self) -> str:
+        parts = (self.reduction, self.variance, self.exponential, self.division, self.products)
+        return ", ".join(p for p, usual in zip(parts, Variation.__dataclass_fields__, strict=True) if p != _usual(usual))
+
+
+def _usual(name: str) -> Any:
+    return Variation.__dataclass_fields__[name].default
+
+
+def variations() -> Iterator[Variation]:
+    """Every reduction with every other choice but one, and some of all together."""
+    for reduction in REDUCTIONS:
+        for exponential, division in itertools.product(("exp", "exp2"), ("division", "reciprocal")):
+            yield Variation(reduction, exponential=exponential, division=division)
+        yield Variation(reduction, variance="welford")
+        yield Variation(reduction, products="fused")
+
+
+def evaluate(op: Op, workload: Workload, inputs: dict[str, torch.Tensor], how: Variation) -> dict[str, torch.Tensor]:
+    """The outputs, in their dtypes: computed in float32, rounded once."""
+    import torch
+
+    wide = [
+        (inputs[n].float() if inputs[n].is_floating_point() else inputs[n]) if n in inputs else None for n in op.inputs
+    ]
+    with _mode()(how):
+        results = op.reference(*wide, **dict(workload.attributes))
+    results = results if isinstance(results, tuple) else (results,)
+    named = zip(op.outputs.items(), results, strict=True)
+    return {
+        name: torch.as_tensor(value).float().to(t.dtype_in(workload).torch)
+        if value.is_floating_point()
+        else value.to(t.dtype_in(workload).torch)
+        for (name, t), value in named
+    }
+
+
+def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
+    """The sum over the last dimension in the given order."""
+    import torch
+
+    n = x.shape[-1]
+    if n <= 1 or how == "plain":
+        return x.sum(-1)
+    if how == "reversed":
+        return reduce(x.flip(-1), "lanes 8")
+    if how == "pairwise":
+        while x.shape[-1] > 1:
+            odd = x[..., -1:] if x.shape[-1] % 2 else x[..., :0]
+            even = x.shape[-1] // 2 * 2
+            x = torch.cat([x[..., 0:even:2] + x[..., 1:even:2], odd], -1)
+        return x[..., 0]
+    lanes = 1 if how in ("serial", "kahan") else int(how.partition(" ")[2])
+    while -(-n // lanes) > _SERIAL:
+        lanes *= 2
+    padded = torch.nn.functional.pad(x, (0, -n % lanes)).unflatten(-1, (-1, lanes))
+    total, lost = torch.zeros_like(padded[..., 0, :]), torch.zeros_like(padded[..., 0, :])
+    for step in range(padded.shape[-2]):
+        term = padded[..., step, :]
+        if how == "kahan":
+            corrected = term - lost
+            after = total + corrected
+            lost = torch.where(after.isfinite(), (after - total) - corrected, torch.zeros_like(lost))
+            total = after
+        else:
+            total = total + term
+    return reduce(total, "pairwise") if lanes > 1 else total[..., 0]
+
+
+def _moved(x: torch.Tensor, dims: Any) -> tuple[torch.Tensor, list[int]]:
+    """The reduced dimensions flattened into the last one."""
+    chosen = [d % max(1, x.dim()) for d in ([dims] if isinstance(dims, int) else dims or range(x.dim()))]
+    kept = [d for d in range(x.dim()) if d not in chosen]
+    moved = x.permute(*kept, *chosen)
+    return moved.reshape(*(x.shape[d] for d in kept), -1), sorted(chosen)
+
+
+def _kept(value: torch.Tensor, chosen: list[int], keepdim: bool) -> torch.Tensor:
+    if keepdim:
+        for d in chosen:
+            value = value.unsqueeze(d)
+    return value
+
+
+def _welford(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and sum of squared deviations over the last dimension, 32 lanes merged at the end."""
+    import torch
+
+    n, lanes = x.shape[-1], min(32, max(1, x.shape[-1]))
+    whole = n // lanes * lanes
+    parts = x[..., :whole].unflatten(-1, (-1, lanes))
+    mean, squares, count = torch.zeros_like(parts[..., 0, :]), torch.zeros_like(parts[..., 0, :]), 0
+    for step in range(parts.shape[-2]):
+        count += 1
+        delta = parts[..., step, :] - mean
+        mean = mean + delta / count
+        squares = squares + delta * (parts[..., step, :] - mean)
+    total, means, sums = float(count), mean[..., 0], squares[..., 0]
+    merged = [(mean[..., i], squares[..., i], float(count)) for i in range(1, lanes)]
+    merged += [(x[..., i], torch.zeros_like(means), 1.0) for i in range(whole, n)]
+    for other, square, weight in merged:
+        delta = other - means
+        means = means + delta * (weight / (total + weight))
+        sums = sums + square + delta * delta * (total * weight / (total + weight))
+        total += weight
+    return means, sums
+
+
+@cache
+def _mode() -> Any:
+    import torch
+    from torch._decomp import decomposition_table
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Honest(TorchDispatchMode):
+        def __init__(self, how: Variation) -> None:
+            super().__init__()
+            self.how = how
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            name = func.overloadpacket.__name__
+            x = args[0] if args and isinstance(args[0], torch.Tensor) and args[0].is_floating_point() else None
+            own = getattr(self, f"_{name}", None) if x is not None and x.numel() else None
+            if own is not None:
+                made = own(*args, **kwargs)
+                if made is not None:
+                    return made
+            if name not in _KEPT and func in decomposition_table:
+                with self:
+                    taken = decomposition_table[func](*args, **kwargs)
+                if taken is not NotImplemented:
+                    return taken
+            if self.how.products == "fused" and name in ("mul", "add", "sub") and x is not None:
+                return func(*(a.double() if isinstance(a, torch.Tensor) else a for a in args), **kwargs)
+            return func(*args, **kwargs)
+
+        def _sum(self, x: torch.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+            flat, chosen = _moved(x.float(), dim)
+            return _kept(reduce(flat, self.how.reduction), chosen, keepdim)
+
+        def _mean(self, x: torch.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+            flat, chosen = _moved(x.float(), dim)
+            return _kept(reduce(flat, self.how.reduction) / flat.shape[-1], chosen, keepdim)
+
+        def _var_mean(self, x: torch.Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+            flat, chosen = _moved(x.float(), dim)
+            n = flat.shape[-1]
+            if self.how.variance == "welford":
+                mean, squares = _welford(flat)
+            else:
+                mean = reduce(flat, self.how.reduction) / n
+                squares = reduce((flat - mean[..., None]).square(), self.how.reduction)
+            var = squares / (n - (1 if correction is None else correction))
+            return _kept(var, chosen, keepdim), _kept(mean, chosen, keepdim)
+
+        def _linalg_vector_norm(self, x: torch.Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
+                                dtype: Any = None) -> Any:  # fmt: skip
+            if ord != 2:
+                return None
+            flat, chosen = _moved(x.float(), dim)
+            return _kept(reduce(flat.square(), self.how.reduction).sqrt(), chosen, keepdim)
+
+        def _exp(self, x: torch.Tensor) -> Any:
+            return torch.exp2(x.float() * 1.4426950408889634) if self.how.exponential == "exp2" else None
+
+        def _div(self, x: torch.Tensor, other: Any) -> Any:
+            if self.how.division != "reciprocal" or not isinstance(other, torch.Tensor):
+                return None
+            return x.float() * (1 / other.float())
+
+        def _mm(self, a: torch.Tensor, b: torch.Tensor) -> Any:
+            if self.how.reduction == "plain":
+                return None
+            step = {"serial": 1, "kahan": 1, "reversed": 4, "pairwise": 16}.get(self.how.reduction, 8)
+            step = max(step, a.shape[1] // _SERIAL)
+            total = a.new_zeros(a.shape[0], b.shape[1])
+            for k in range(0, a.shape[1], step):
+                total = total + a[:, k : k + step] @ b[k : k + step]
+            return total
+
+        def _addmm(self, bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
+            made = self._mm(a, b)
+            return None if made is None or beta != 1 or alpha != 1 else made + bias
+
+        def _convolution(self, x: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Any, padding: Any,
+                         dilation: Any, transposed: bool, outside: Any, groups: int) -> Any:  # fmt: skip
+            if transposed or groups != 1 or x.dim() != 4 or self.how.reduction == "plain":
+                return None
+            columns = torch.nn.functional.unfold(x, weight.shape[2:], dilation, padding, stride)
+            flat = weight.reshape(weight.shape[0], -1)
+            out = torch.stack([self._mm(flat, c) for c in columns])
+            size = [
+                (x.shape[i] + 2 * padding[i - 2] - dilation[i - 2] * (weight.shape[i] - 1) - 1) // stride[i - 2] + 1
+                for i in (2, 3)
+            ]
+            out = out.view(x.shape[0], weight.shape[0], *size)
+            return out if bias is None else out + bias[None, :, None, None]
+
+    return Honest
+
+
+_KEPT = frozenset({"sum", "mean", "mm", "addmm", "convolution", "exp", "div", "erf", "var_mean", "amax", "max", "where"})
