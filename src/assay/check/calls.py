@@ -90,8 +90,10 @@ class Trial:
         self.layout = Layout(kernel, op, workload, 0, 0)
         self.buffers = Buffers(self.layout, 1 if huge else 3, worker.memory, kernel.returns)
         self.ask = message(kernel, op, workload, self.layout, conditions.here.mode, conditions.parameters)
-        self.ask |= {"do": "trial", "device": conditions.here.device, "trial": next(_trials),
-                     "arena": self.buffers.total, "places": self.buffers.places, "copies": self.buffers.copies}  # fmt: skip
+        self.ask |= {
+            "do": "trial", "device": conditions.here.device, "trial": next(_trials), "arena": self.buffers.total,
+            "places": self.buffers.places, "copies": self.buffers.copies,
+        }  # fmt: skip
         self.seconds: list[float] = []
         self.artifacts: list[dict[str, Any]] = []
         self.global_: dict[str, None] = {}
@@ -262,8 +264,8 @@ class Trial:
         for call in done[3:]:
             if call.run.values != runs.USUAL or _same(first, call.result):
                 continue
-            if finding := cases[0].judge(call.result).finding:
-                return Outcome(_differs(call.run, finding), seconds=seconds, deterministic=deterministic)
+            if wrong := cases[0].judge(call.result).finding:
+                return Outcome(_differs(call.run, wrong), seconds=seconds, deterministic=deterministic)
         return Outcome(None, tuple(errors), deterministic, controls, seconds, artifacts=self.artifacts)
 
     def _explained(self, finding: Finding, cases: list[_Case], index: int, done: list[_Done]) -> Finding:

@@ -39,6 +39,8 @@ _SIZES = {
     "numba-sim": Sizes(1 << 8, 1 << 8),
 }
 """How large workloads grow, by where they run."""
+_CLOSELY = 3
+"""Workloads, the first ones, that are looked at closely (Conditions.deep)."""
 _SLOW = ("timeout", "memory", "flood")
 """Failures too slow to be made small."""
 
@@ -181,10 +183,10 @@ class Job:
         prior = settings.plain.prior(self.op, self.dtype, here.device)
         conditions = Conditions(here, settings.plain, prior, settings.parameters, threads)
 
-        def attempt(workload: Workload) -> Outcome:
+        def attempt(workload: Workload, deep: bool = True) -> Outcome:
             worker = holder[0] or settings.pool.worker(self.kernel.address.backend, here.mode)
             holder[0] = worker
-            outcome = trial.run(worker, self.kernel, self.op, workload, conditions)
+            outcome = trial.run(worker, self.kernel, self.op, workload, replace(conditions, deep=deep))
             if outcome.lost:
                 worker.close()
                 holder[0] = None
@@ -193,7 +195,7 @@ class Job:
         def fails(workload: Workload) -> bool:
             if settings.stop.is_set():
                 return True
-            outcome = attempt(workload)
+            outcome = attempt(workload, deep=self.workload is not None or seen.workloads < _CLOSELY)
             seen.workloads += 1
             seen.add(workload, outcome)
             if outcome.finding:

@@ -160,6 +160,10 @@ def _one_run(kernel: Kernel, op: Op, function: Any, message: dict[str, Any], pla
     }
 
 
+_OTHER_STREAM = {
+    "name": "torch.cuda.set_stream", "before": "the caller's", "after": "another", "when": "the call",
+    "instead": "use `with torch.cuda.stream(...)` and let the caller's stream wait for it",
+}  # fmt: skip
 Keep = Callable[[Any, int], None]
 Called = tuple[Any, float, list[dict[str, str]]]
 """What was returned, how long it took, and settings of the device that were left changed."""
@@ -203,8 +207,7 @@ def _on_device(
         seconds = _clock() - began
         settings = []
         if torch._C._cuda_getCurrentRawStream(torch._C._cuda_getDevice()) != stream.cuda_stream:
-            settings.append({"name": "torch.cuda.set_stream", "before": "the caller's", "after": "another", "when": "the call",
-                             "instead": "use `with torch.cuda.stream(...)` and let the caller's stream wait for it"})  # fmt: skip
+            settings.append(_OTHER_STREAM)
         if _process() == process:
             keep(returned, stream.cuda_stream)
     return returned, seconds, settings
@@ -240,7 +243,8 @@ def use_threads(count: int) -> None:
     if "numba" in sys.modules:
         import numba
 
-        numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+        most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+        numba.set_num_threads(min(count, most))
 
 
 def _traced(message: dict[str, Any], device: str) -> list[Launch]:

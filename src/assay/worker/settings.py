@@ -70,6 +70,16 @@ def _pair(name: str) -> Setting:
     return Setting(f"torch.backends.cuda.matmul.allow_{name}", read, both, _PRECISION)
 
 
+def _autocast(device: str) -> Setting:
+    read, write = torch.is_autocast_enabled, torch.set_autocast_enabled
+    return Setting(f"autocast on {device}", lambda: read(device), lambda on: write(device, on), _WITH)
+
+
+def _handler(number: signal.Signals) -> Setting:
+    read, write = signal.getsignal, signal.signal
+    return Setting(f"signal {number.name}", lambda: read(number), lambda handler: write(number, handler))
+
+
 def _flushes() -> bool:
     return not (_TINY * _ONE) > 0.0
 
@@ -107,7 +117,8 @@ def _known() -> list[Setting]:
         Setting("torch.inference_mode", torch.is_inference_mode_enabled, _infer, _WITH),
         Setting("torch.set_flush_denormal", _flushes, torch.set_flush_denormal,
                 "flush in the kernel's own arithmetic, or put it back before returning"),
-        Setting("the floating-point rounding mode", _rounding, lambda _: _fesetround(0), "put it back before returning"),
+        Setting("the rounding mode of the processor", _rounding, lambda _: _fesetround(0),
+                "put it back before returning"),
         Setting("torch.manual_seed", torch.initial_seed, torch.manual_seed, "draw from a torch.Generator of your own"),
         # Below: put back, but no finding.
         Setting("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads),
@@ -117,10 +128,7 @@ def _known() -> list[Setting]:
         Setting("sys.setprofile", sys.getprofile, sys.setprofile),
         Setting("sys.setrecursionlimit", sys.getrecursionlimit, sys.setrecursionlimit),
     ]  # fmt: skip
-    for device in ("cpu", "cuda"):
-        enable: Callable[[Any], Any] = lambda on, device=device: torch.set_autocast_enabled(device, on)  # noqa: E731
-        read: Callable[[], Any] = lambda device=device: torch.is_autocast_enabled(device)  # noqa: E731
-        found.append(Setting(f"autocast on {device}", read, enable, _WITH))
+    found += [_autocast(device) for device in ("cpu", "cuda")]
     if hasattr(_C, "_get_cublas_allow_fp16_accumulation"):
         found.append(Setting("torch.backends.cuda.matmul.allow_fp16_accumulation",
                              _C._get_cublas_allow_fp16_accumulation, _C._set_cublas_allow_fp16_accumulation,
@@ -129,10 +137,7 @@ def _known() -> list[Setting]:
         places = [("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"),
                   ("mkldnn", "all"), ("mkldnn", "matmul"), ("mkldnn", "conv")]  # fmt: skip
         found += [_precision(*p) for p in reversed(places)]
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
-        get: Callable[[], Any] = lambda number=number: signal.getsignal(number)  # noqa: E731
-        put: Callable[[Any], Any] = lambda handler, number=number: signal.signal(number, handler)  # noqa: E731
-        found.append(Setting(f"signal {number.name}", get, put))
+    found += [_handler(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
     return [*found, *_modes(), *_numpy(), *_numba()]
 
 
