@@ -47,8 +47,11 @@ _trials = itertools.count()
 class _Case:
     """One set of values with the oracle's answer and plain PyTorch's, each computed when first needed."""
 
-    def __init__(self, trial: Trial, values: Values, change: str = "") -> None:
-        self._trial, self.values, self.change = trial, values, change
+    change = ""
+    """How the values differ from the first ones, in words."""
+
+    def __init__(self, trial: Trial, values: Values) -> None:
+        self._trial, self.values = trial, values
 
     @cached_property
     def truth(self) -> Oracle:
@@ -99,6 +102,8 @@ class Trial:
         self.global_: dict[str, None] = {}
         """What was changed for the whole process, in words."""
         self.late = ""
+        self.cases: dict[int, _Case] = {}
+        """Those already looked at, by the identity of their values."""
         self.last: dict[int, _Done] = {}
         """The last call at each place."""
 
@@ -106,7 +111,9 @@ class Trial:
         cases = [_Case(self, drawing.generate(self.op, self.workload, 0))]
         planned: tuple[Run, ...] | list[Run] = runs.HUGE
         if not self.huge:
-            cases += [_Case(self, v.values, v.change) for v in self._varied(cases[0])]
+            for variation in self._varied(cases[0]):
+                cases.append(self.cases.get(id(variation.values)) or _Case(self, variation.values))
+                cases[-1].change = variation.change
             here, threads = self.conditions.here, self.conditions.threads
             planned = runs.planned(here.mode, here.device, threads, len(cases) - 3, self.rng)
         done: list[_Done] = []
@@ -128,7 +135,8 @@ class Trial:
             return [again, Variation(fresh, "all values changed")]
 
         def tells(values: Values) -> bool:
-            verdict = _Case(self, values).judge(first.right)
+            tried = self.cases[id(values)] = _Case(self, values)
+            verdict = tried.judge(first.right)
             if verdict.finding is None:
                 return False
             return verdict.finding.detector != "values" or verdict.errors[-1].share > _CLEARLY
@@ -238,10 +246,8 @@ class Trial:
                 return Outcome(Finding("overread", what), seconds=seconds)
         outcome = self._judged(cases, done)
         if self.late and (outcome.finding is None or outcome.finding.detector in ("values", "nonfinite", "unstable")):
-            what = (
-                f"the result went on changing after the call had returned: {self.late}; work was left in a thread, a "
-            )
-            what += "process or on a stream that the caller's does not wait for"
+            what = f"the result went on changing after the call had returned: {self.late}; work was left in a "
+            what += "thread, a process or on a stream that the caller's does not wait for"
             return replace(outcome, finding=Finding("late", what))
         return outcome
 
