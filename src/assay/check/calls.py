@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import random
 import secrets
+import time
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,8 @@ _CLEARLY = 8.0
 """Times its limit that an answer to other values must be off for the judge to be sure to tell it."""
 _OTHER_BANDS = tuple(Run(runs.USUAL, bands=i % 2, held="nan") for i in range(4))
 """Nothing differs but the bytes around the tensors, and each answer is asked for twice."""
+_MOMENT = 0.25
+"""Seconds after which a result that was not there may have come."""
 _trials = itertools.count()
 
 
@@ -227,7 +230,10 @@ class Trial:
             self._look_again(place)
         seconds = tuple(self.seconds)
         if finding := _unwritten(self.layout, done):
-            return Outcome(finding, seconds=seconds)
+            time.sleep(_MOMENT)  # is it still to come?
+            for place in self.last:
+                self._look_again(place)
+            return self._or_late(Outcome(finding, seconds=seconds))
         first = done[0].result
         if self.huge:
             return judged_in_slices(
@@ -244,12 +250,15 @@ class Trial:
             if _same(a, again_a) and _same(b, again_b) and not _same(a, b):
                 what = "the result depends on bytes outside the inputs: it changed with the guard bands"
                 return Outcome(Finding("overread", what), seconds=seconds)
-        outcome = self._judged(cases, done)
-        if self.late and (outcome.finding is None or outcome.finding.detector in ("values", "nonfinite", "unstable")):
-            what = f"the result went on changing after the call had returned: {self.late}; work was left in a "
-            what += "thread, a process or on a stream that the caller's does not wait for"
-            return replace(outcome, finding=Finding("late", what))
-        return outcome
+        return self._or_late(self._judged(cases, done))
+
+    def _or_late(self, outcome: Outcome) -> Outcome:
+        """A result that came after the call had returned is wrong in many ways; that it came late says why."""
+        finding = outcome.finding
+        if not self.late or (finding and finding.detector not in ("unwritten", "values", "nonfinite", "unstable")):
+            return outcome
+        what = f"the result went on changing after the call had returned: {self.late}; work was left in a thread, a "
+        return replace(outcome, finding=Finding("late", what + "process or on a stream that the caller's ignores"))
 
     def _judged(self, cases: list[_Case], done: list[_Done]) -> Outcome:
         seconds, first = tuple(self.seconds), done[0].result
