@@ -239,7 +239,7 @@ class Trial:
             return judged_in_slices(
                 self.op, self.workload, cases[0].values, first, self.conditions.prior, seconds, self.artifacts
             )
-        if not _same(first, done[4].result) and self.workload.values != "beyond":
+        if not self.late and not _same(first, done[4].result) and self.workload.values != "beyond":
             others: list[dict[str, torch.Tensor]] = []
             for one in _OTHER_BANDS:
                 called = self._call(one, cases, done)
@@ -286,23 +286,28 @@ class Trial:
     def _explained(self, finding: Finding, cases: list[_Case], index: int, done: list[_Done]) -> Finding:
         """A wrong result that stood there before, or that was right for other values."""
         call = next(d for d in done if d.run.values == index)
+        if call.run.held != "other":  # there the old result stood before the call
+            for earlier in done[: done.index(call)]:
+                if earlier.run.place == call.run.place and (stale := self._stale(cases, index, call, earlier)):
+                    return stale
         for name, held in call.held.items():
-            stayed = leftovers.kept(call.result[name], held)
-            wrong = stayed & ~leftovers.kept(cases[index].right[name], held)
+            wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(cases[index].right[name], held)
             if count := int(wrong.sum()):
                 what = f"{count} of {wrong.numel()} elements of `{name}` kept what stood there before the call "
                 what += f"({leftovers.KINDS[call.run.held]}), first at {int(wrong.nonzero()[0])}"
                 return Finding("unwritten", what)
-        for earlier in done[: done.index(call)]:
-            other = earlier.run.values
-            if earlier.run.place != call.run.place or other == index:
-                continue
-            for name, value in call.result.items():
-                alone = {name: value}
-                if _same(alone, {name: earlier.result[name]}) and cases[index].judge(alone).finding:
-                    which = "for the first values" if other == runs.USUAL else "for earlier values"
-                    return Finding("stale", f"{cases[index].change}, and `{name}` is still the result {which}")
         return finding
+
+    def _stale(self, cases: list[_Case], index: int, call: _Done, earlier: _Done) -> Finding | None:
+        """An output that is wrong and is, bit for bit, the one an earlier call gave for other values."""
+        if earlier.run.values == index:
+            return None
+        for name, value in call.result.items():
+            alone = {name: value}
+            if _same(alone, {name: earlier.result[name]}) and cases[index].judge(alone).finding:
+                which = "for the first values" if earlier.run.values == runs.USUAL else "for earlier values"
+                return Finding("stale", f"{cases[index].change}, and `{name}` is still the result {which}")
+        return None
 
 
 def _differs(one: Run, finding: Finding) -> Finding:
