@@ -13,7 +13,7 @@ from typing import Any
 from assay import provenance
 from assay.backends import Availability, Level, backend
 from assay.backends import here as available
-from assay.check import fuzz, trial
+from assay.check import fuzz, races, trial
 from assay.check.fuzz import Sizes
 from assay.check.judge import Finding
 from assay.check.plain import PlainTorch
@@ -210,7 +210,8 @@ class Job:
                 sizes = _SIZES["cuda" if here.device == "cuda" else here.mode]
                 fuzz.explore(self.op, self.dtype, count, sizes, settings.seed, fails)
             if seen.failure:
-                return self._failed(seen, here, attempt, record), holder[0]
+                failed = self._failed(seen, here, attempt, record)
+                return races.looked_for(failed, self.kernel, self.op, settings.parameters), holder[0]
             if self.workload is None:
                 seen.beyond = attempt(self._outside(here)).beyond
         except WorkerLost as lost:

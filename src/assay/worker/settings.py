@@ -183,17 +183,24 @@ class Settings:
 
     def restore(self) -> list[Change]:
         """Put everything back. Returns what had been changed and matters to others."""
-        changed = [
+        first = changed = self._changed()
+        for _ in range(3):  # putting back a general setting may change a special one
+            for setting, wanted, _now in reversed(changed):
+                with contextlib.suppress(Exception), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    setting.write(wanted)
+            if not changed or not (changed := self._changed()):
+                break
+        return [
+            Change(setting.name, str(wanted), str(now), setting.instead)
+            for setting, wanted, now in first
+            if setting.instead and now is not None
+        ]
+
+    def _changed(self) -> list[tuple[Setting, Any, Any]]:
+        """Each, what it was and what it is."""
+        return [
             (setting, wanted, now)
             for setting, wanted in zip(self._known, self._wanted, strict=True)
             if (now := setting.now()) != wanted
-        ]
-        for setting, wanted, _ in reversed(changed):  # the general ones before the special ones
-            with contextlib.suppress(Exception), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                setting.write(wanted)
-        return [
-            Change(setting.name, str(wanted), str(now), setting.instead)
-            for setting, wanted, now in changed
-            if setting.instead and now is not None
         ]
