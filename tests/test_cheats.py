@@ -63,6 +63,7 @@ def test_a_setting_is_put_back_before_the_next_call(tmp_path):
     assert checked(tmp_path, source(body)).status == "pass"
 
 
+LEFT_OPEN = []
 CHANGES = {
     "torch.set_float32_matmul_precision": lambda: torch.set_float32_matmul_precision("high"),
     "torch.backends.fp32_precision": lambda: setattr(torch.backends, "fp32_precision", "tf32"),
@@ -74,7 +75,7 @@ CHANGES = {
     "torch.set_flush_denormal": lambda: torch.set_flush_denormal(True),
     "torch.manual_seed": lambda: torch.manual_seed(7),
     "torch.set_grad_enabled": lambda: torch.set_grad_enabled(False),
-    "torch.inference_mode": lambda: torch.inference_mode().__enter__(),
+    "torch.inference_mode": lambda: LEFT_OPEN.append(torch._C._InferenceMode(True)),
     "autocast on cpu": lambda: torch.autocast("cpu").__enter__(),
     "torch.use_deterministic_algorithms": lambda: torch.use_deterministic_algorithms(True),
 }
@@ -96,14 +97,15 @@ def test_every_setting_that_others_feel_is_noticed_once_and_put_back(name):
 def test_replaced_functions_are_named_and_installed_packages_may_replace():
     patches = Patches()
     assert patches.found() == []
-    original = torch.Tensor.copy_, torch.equal, torch.allclose
+    equal, close = torch.equal, torch.allclose
     try:
-        torch.Tensor.copy_ = lambda self, *_: self
+        torch.Tensor.copy_ = lambda self, *_: self  # inherited: it hides what it replaces
         torch.equal = torch.allclose
-        torch.allclose = torch.nn.functional.gelu_ if hasattr(torch.nn.functional, "gelu_") else np.allclose
-        assert {"torch.equal", "torch.Tensor.copy_"} <= set(patches.found())
+        torch.allclose = np.testing.assert_allclose  # as a package does that is built on another
+        assert set(patches.found()) == {"torch.equal", "torch.Tensor.copy_"}
     finally:
-        torch.Tensor.copy_, torch.equal, torch.allclose = original
+        torch.equal, torch.allclose = equal, close
+        del torch.Tensor.copy_
     assert patches.found() == []
 
 

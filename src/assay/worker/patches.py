@@ -41,12 +41,17 @@ class Patches:
         they are imported (compilers do) are left alone: what they put there is written in a package."""
         changed = []
         for name, owner in self._owners.items():
-            now = vars(owner)
-            for key, value in self._before[name].items():
-                other = now.get(key)
-                if other is not value and not _installed(other):
-                    changed.append(f"{name}.{key}")
+            before, now = self._before[name], vars(owner)
+            changed += [f"{name}.{k}" for k, v in before.items() if now.get(k) is not v and not _installed(now.get(k))]
+            if isinstance(owner, type):  # what hides an inherited one
+                new = [k for k in now.keys() - before.keys() if _inherited(owner, k) not in (None, now[k])]
+                changed += [f"{name}.{k}" for k in new if not _installed(now[k])]
         return changed
+
+
+def _inherited(owner: type, key: str) -> Any:
+    """What a class has under this name from those it is derived from; None if it has nothing."""
+    return next((vars(b)[key] for b in owner.__mro__[1:] if callable(vars(b).get(key))), None)
 
 
 def _installed(value: Any) -> bool:
