@@ -271,3 +271,40 @@ def test_a_kernel_gets_the_same_tensor_objects_at_the_same_addresses_again(tmp_p
     assert seen[x.data_ptr()] == id(x)
     {GELU}"""
     assert checked(tmp_path, source(body, top), workloads=1).status == "pass"
+
+
+def test_what_goes_to_a_device_and_back_is_bytes(monkeypatch):
+    """The copies of a GPU's place, with a driver that copies inside this process."""
+    from ctypes import memmove
+
+    from assay.worker import place
+
+    class Driver:
+        def to_device(self, target, source, size):
+            memmove(target, source, size)
+
+        def to_host(self, target, source, size, stream):
+            memmove(target, source, size)
+
+        def wait_for_device(self):
+            pass
+
+    monkeypatch.setattr(place, "_Driver", Driver)
+    monkeypatch.setattr(place.DevicePlace, "device", "cpu")
+    arena = memoryview(bytearray(1 << 16))
+    shape = {"dtype": "float32", "shape": [100], "strides": [1], "offset": 1}
+    message = {"inputs": [{"name": "x", **shape}], "outputs": [{"name": "out", **shape}], "scratch": [],
+               "places": {"x": [0, 20480], "out": [10240, 30720]}, "copies": {"out": 61440}}  # fmt: skip
+    here = place.DevicePlace(message, 1, arena)
+    arena[20480:30720] = bytes(range(256)) * 40
+    here.load()
+    assert here.buffers["x"].tolist()[:256] == list(range(256))
+    here.tensors["out"].copy_(torch.arange(100.0))
+    here.keep(None, 0)
+    assert torch.frombuffer(arena, dtype=torch.float32, count=100, offset=61440).tolist() == list(range(100))
+    here.tensors["out"].fill_(7.0)
+    here.finish()
+    held = torch.frombuffer(arena, dtype=torch.float32, count=100, offset=30720 + 4096 + 4)
+    assert held.tolist() == [7.0] * 100
+    here.keep({"out": torch.arange(200.0)[::2]}, 0)
+    assert torch.frombuffer(arena, dtype=torch.float32, count=100, offset=61440).tolist() == list(range(0, 200, 2))

@@ -81,6 +81,10 @@ class Buffers:
                 found[spec["name"]] = flat.as_strided(shape, tuple(holder["strides"])).clone()
         return found
 
+    def final(self, place: int) -> dict[str, torch.Tensor]:
+        """The outputs as they are now; nothing where a kernel returns them."""
+        return {s["name"]: self.held(self._holder(s)["name"], place) for s in self.outputs if not self._returns}
+
     def outside(self, place: int, pattern: int) -> str:
         """A write outside any tensor; empty if there is none."""
         for name in self.places:

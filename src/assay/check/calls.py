@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import torch
 
 
+_CLOSE = 1 << 21
+"""Elements up to which a workload may be looked at closely: each further set of values costs an oracle."""
 _MOST = 3
 """Further sets of values where a workload is looked at closely."""
 _CLEARLY = 8.0
@@ -83,6 +85,8 @@ class _Done:
     result: dict[str, torch.Tensor]
     held: dict[str, torch.Tensor]
     """What the outputs held before."""
+    final: dict[str, torch.Tensor]
+    """The result once nothing was under way any more; only a GPU's may differ from the first look."""
 
 
 class Trial:
@@ -148,7 +152,7 @@ class Trial:
             return variations.one_element(op, workload, first.values, fresh, name, rng, tells)
 
         found = [one(names[0]) or again, Variation(fresh, "all values changed")]
-        if self.conditions.deep:
+        if self.conditions.deep and op.elements(workload) <= _CLOSE:
             found.append(variations.reordered(op, workload, first.values, rng))
             found.append(variations.few_elements(op, workload, first.values, fresh, names[-1], rng))
             found += [v for v in [one(names[1 % len(names)])] if v][: _MOST - 2]
@@ -174,7 +178,7 @@ class Trial:
         threads = self.conditions.threads if one.threads == 0 else one.threads
         ask = self.ask | {"run": asdict(one) | {"threads": threads, "first": not done}}
         try:
-            answer = self.worker.ask(ask, self.worker.limits.seconds * (10 if self.huge else 1))
+            answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.huge else None)
         except WorkerLost as lost:
             said = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
             return Outcome(Finding(lost.how, lost.detail + said), seconds=tuple(self.seconds), lost=True)
@@ -185,7 +189,9 @@ class Trial:
         self._note_global(answer)
         if finding := self._conduct(one, case, answer):
             return Outcome(finding, seconds=tuple(self.seconds))
-        self.last[one.place] = _Done(one, buffers.results(), held)
+        result = buffers.results()
+        final = buffers.final(one.place) if self.conditions.here.device == "cuda" and not self.huge else None
+        self.last[one.place] = _Done(one, result, held, final or result)
         self._look_again(one.place)
         return self.last[one.place]
 
@@ -229,6 +235,8 @@ class Trial:
         for place in self.last:
             self._look_again(place)
         seconds = tuple(self.seconds)
+        if finding := self._ahead(cases, done):
+            return Outcome(finding, seconds=seconds)
         if finding := _unwritten(self.layout, done):
             time.sleep(_MOMENT)  # is it still to come?
             for place in self.last:
@@ -251,6 +259,16 @@ class Trial:
                 what = "the result depends on bytes outside the inputs: it changed with the guard bands"
                 return Outcome(Finding("overread", what), seconds=seconds)
         return self._or_late(self._judged(cases, done))
+
+    def _ahead(self, cases: list[_Case], done: list[_Done]) -> Finding | None:
+        """Did it start before its inputs were there? Then even what stood there in the end is wrong."""
+        late = next((d for d in done if d.run.late), None)
+        if late is None or self.workload.values == "beyond" or _same(done[0].final, late.final):
+            return None
+        if cases[0].judge(done[0].final).finding or not cases[0].judge(late.final).finding:
+            return None
+        what = "inputs that arrive on the current stream were not waited for: it runs on another stream"
+        return Finding("stream", what)
 
     def _or_late(self, outcome: Outcome) -> Outcome:
         """A result that came after the call had returned is wrong in many ways; that it came late says why."""
@@ -277,7 +295,7 @@ class Trial:
             errors += verdict.errors
             controls |= {k: v or controls.get(k, False) for k, v in verdict.controls.items()}
         for call in done[3:]:
-            if call.run.values != runs.USUAL or _same(first, call.result):
+            if call.run.values != runs.USUAL or call.run.late or _same(first, call.result):
                 continue
             if wrong := cases[0].judge(call.result).finding:
                 return Outcome(_differs(call.run, wrong), seconds=seconds, deterministic=deterministic)
@@ -311,16 +329,17 @@ class Trial:
 
 
 def _differs(one: Run, finding: Finding) -> Finding:
-    if one.late:
-        what = "inputs that arrive on the current stream were not waited for: it runs on another stream"
-        return Finding("stream", what)
     where = ", ".join(filter(None, ["at another address", one.circumstances]))
     return Finding("unstable", f"the same values {where} gave a wrong result: {finding.what}")
 
 
 def _same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     """Bit for bit, but for the bits inside a NaN, which mean nothing."""
-    return all(bool(((bits(a[n]) == bits(b[n])) | (a[n].isnan() & b[n].isnan())).all()) for n in a)
+    return all(bool(((bits(a[n]) == bits(b[n])) | (_nan(a[n]) & _nan(b[n]))).all()) for n in a)
+
+
+def _nan(value: torch.Tensor) -> torch.Tensor:
+    return (value.float() if value.element_size() == 1 else value).isnan()  # torch does not ask formats of 8 bits
 
 
 def _unwritten(layout: Layout, done: list[_Done]) -> Finding | None:

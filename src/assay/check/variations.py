@@ -6,12 +6,14 @@ such that the old answer is wrong; a few percent of the elements; or only their 
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.op import Op, Tensor
+from assay.worker.guard import bits
 from assay.workload import Workload
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def one_element(
         if now is None:
             continue
         changed = base.clone()
-        changed.view(-1)[place] = now
+        bits(changed).view(-1)[place] = bits(now.view(1))[0]
         if changed.view(-1)[place].item() == was:
             continue
         values = completed(op, workload, first | {name: changed})
@@ -75,7 +77,7 @@ def few_elements(op: Op, workload: Workload, first: Values, fresh: Values, name:
         return Variation(completed(op, workload, first | {name: fresh[name]}), f"`{name}` changed")
     count = min(base.numel(), max(2, int(base.numel() * _SHARE)))
     chosen = torch.randperm(base.numel(), generator=torch.Generator().manual_seed(rng.getrandbits(63)))[:count]
-    base.view(-1)[chosen] = fresh[name].flatten()[chosen]
+    bits(base).view(-1)[chosen] = bits(fresh[name]).flatten()[chosen]
     return Variation(completed(op, workload, first | {name: base}), f"{count} elements of `{name}` changed")
 
 
@@ -85,7 +87,9 @@ def reordered(op: Op, workload: Workload, first: Values, rng: random.Random) -> 
 
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     values = {
-        n: v.flatten()[torch.randperm(v.numel(), generator=generator)].view(v.shape) if free(op.inputs[n]) else v
+        n: bits(v).flatten()[torch.randperm(v.numel(), generator=generator)].view(v.dtype).view(v.shape)
+        if free(op.inputs[n])
+        else v
         for n, v in first.items()
     }
     return Variation(completed(op, workload, values), "the elements changed places")
@@ -119,8 +123,9 @@ def _other(
     import torch
 
     if number < 2 or not base.is_floating_point():
-        return fresh if bool(fresh.isfinite()) and fresh.item() == fresh.item() and was == was else None
-    finite = base[base.isfinite()].double()
+        return fresh if math.isfinite(fresh.item()) and was == was else None
+    wide = base.double()
+    finite = wide[wide.isfinite()]
     scale = float(finite.abs().max()) if finite.numel() else 1.0
     low, high = tensor.range
     wanted = rng.choice((-1, 1)) * (scale or 1.0) * rng.uniform(0.5, 1.0) * (1 if number < 4 else 8)

@@ -75,12 +75,14 @@ class HostPlace:
 class DevicePlace(HostPlace):
     """Tensors on the GPU."""
 
+    device = "cuda"
+
     def __init__(self, message: dict[str, Any], place: int, memory: memoryview) -> None:
         super().__init__(message, place, memory)
         self._driver = _Driver()
 
     def _buffer(self, memory: memoryview, at: int, size: int) -> Any:
-        return _empty(size, dtype=_uint8, device="cuda")
+        return _empty(size, dtype=_uint8, device=self.device)
 
     def load(self) -> None:
         """The arena's bytes, on the device, and nothing else under way there."""
