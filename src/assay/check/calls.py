@@ -10,6 +10,7 @@ All is decided here, from the bytes themselves; the worker only calls the kernel
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import secrets
 import time
@@ -146,7 +147,8 @@ class Trial:
             verdict = tried.judge(first.right)
             if verdict.finding is None:
                 return False
-            return verdict.finding.detector != "values" or verdict.errors[-1].share > _CLEARLY
+            share = verdict.errors[-1].share if verdict.errors else math.inf
+            return verdict.finding.detector != "values" or share > _CLEARLY
 
         def one(name: str) -> Variation | None:
             return variations.one_element(op, workload, first.values, fresh, name, rng, tells)
