@@ -91,7 +91,7 @@ def _missing(kernel) -> bool:
 
 
 def test_a_blind_judge_is_noticed(monkeypatch) -> None:
-    monkeypatch.setattr("assay.check.trial.judge", lambda *_, **__: judge.Judgement(None, (), {}))
+    monkeypatch.setattr("assay.check.calls.judge", lambda *_, **__: judge.Judgement(None, (), {}))
     (record,) = selftest(["fake_verdict"])
     assert record.status is Status.FAIL
     assert "was not caught" in record.reason and record.evidence["twin"] == "pass"
@@ -99,14 +99,14 @@ def test_a_blind_judge_is_noticed(monkeypatch) -> None:
 
 def test_a_judge_who_rejects_everything_is_noticed(monkeypatch) -> None:
     rejected = judge.Judgement(judge.Finding("values", "no"), (), {})
-    monkeypatch.setattr("assay.check.trial.judge", lambda *_, **__: rejected)
+    monkeypatch.setattr("assay.check.calls.judge", lambda *_, **__: rejected)
     (record,) = selftest(["fake_verdict"])
     assert record.status is Status.FAIL and record.evidence["twin"] == "fail"
     assert "twin did not pass" in record.reason
 
 
 def test_the_wrong_detector_is_noticed(monkeypatch) -> None:
-    monkeypatch.setattr("assay.check.trial._unwritten", lambda *_: None)
+    monkeypatch.setattr("assay.check.leftovers.kept", lambda result, _: result.new_zeros(result.numel(), dtype=bool))
     (record,) = selftest(["does_nothing"])
     assert record.status is Status.FAIL and "not by unwritten" in record.reason
 

@@ -156,8 +156,9 @@ class Op:
         return (1.0 if self.roundings is None else self.roundings) + self.lost_in_sums(workload)
 
     def lost_in_sums(self, workload: Workload) -> float:
-        """Of these, what adding `terms` in pairs may lose."""
-        return math.log2(max(1, self.terms(workload))) / 2
+        """Of these, what adding `terms` may lose: half an ulp for each doubling, the bound of adding in pairs, and as
+        much again by half for lanes that add some of them one after another."""
+        return 0.75 * math.log2(max(1, self.terms(workload)))
 
     def elements(self, workload: Workload) -> int:
         """Elements held by all tensors, the measure of a workload's size."""

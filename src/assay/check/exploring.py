@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
@@ -22,8 +23,8 @@ from assay.worker import Pool, Worker
 from assay.workload import Workload
 
 EFFORTS = {
-    "cuda": Effort(150, 1 << 17, 1 << 21, 1 << 25, 40),
-    "native": Effort(150, 1 << 16, 1 << 19, 1 << 24, 30),
+    "cuda": Effort(150, 1 << 17, 1 << 20, 1 << 24, 40),
+    "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
     "triton-interpret": Effort(26, 1 << 12, 1 << 15, 1 << 16, 12),
     "numba-sim": Effort(18, 1 << 8, 1 << 10, 1 << 10, 6),
 }
@@ -35,6 +36,10 @@ _ONE = 4.0
 """Processor seconds after which an interpreter gives one workload up."""
 _TINY = 512
 """Elements so few that no interpreter is the reason if a kernel does not end."""
+_DEEP, _USUAL, _OFTEN = 3, 8, 0.15
+"""Workloads that are looked at most closely, then those of five calls, and the share of the rest with five."""
+_TELLING = 64
+"""Elements without which a close look shows little."""
 _SLOW = ("timeout", "memory", "flood")
 """Failures too slow to be made small."""
 
@@ -68,6 +73,7 @@ class Exploration:
         self.conditions, self.stopped = conditions, stopped
         self.worker = worker
         self.seen = Seen()
+        self._deep, self._chance = 0, random.SystemRandom()
         self._own = 0.0
         """Processor seconds of the workers so far."""
 
@@ -75,12 +81,12 @@ class Exploration:
     def here(self) -> Availability:
         return self.conditions.here
 
-    def attempt(self, workload: Workload, seconds: float | None = None) -> Outcome:
+    def attempt(self, workload: Workload, depth: str = "deep") -> Outcome:
         """One workload, in a worker that is started when there is none."""
         worker = self.worker or self.pool.worker(self.kernel.address.backend, self.here.mode)
         self.worker = worker
         before = _processor_seconds(worker)
-        outcome = trial.run(worker, self.kernel, self.op, workload, self.conditions)
+        outcome = trial.run(worker, self.kernel, self.op, workload, replace(self.conditions, depth=depth))
         self._own += _processor_seconds(worker) - before
         if outcome.lost:
             worker.close()
@@ -110,7 +116,7 @@ class Exploration:
 
     def _look(self, row: Planned) -> bool:
         """Try it; True if it failed."""
-        outcome = self.attempt(row.workload)
+        outcome = self.attempt(row.workload, self._depth(row))
         finding = outcome.finding
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
             self.seen.leave_out(f"too slow in {self._place()}", [row])
@@ -121,6 +127,15 @@ class Exploration:
         if finding:
             self.seen.failure = (row.workload, outcome)
         return finding is not None
+
+    def _depth(self, row: Planned) -> str:
+        """Some of the workloads are looked at closely; which of the later ones, a kernel cannot foresee."""
+        elements = self.op.elements(row.workload)
+        if row.why == "named" or (self._deep < _DEEP and elements >= _TELLING):
+            self._deep += 1
+            return "deep"
+        few = self.seen.workloads < _USUAL or row.why == "near typical"
+        return "usual" if few or self._chance.random() < _OFTEN else "lean"
 
     @property
     def _interpreted(self) -> bool:

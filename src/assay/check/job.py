@@ -12,7 +12,7 @@ from typing import Any
 from assay import provenance
 from assay.backends import Availability, Level, backend
 from assay.backends import here as available
-from assay.check import building
+from assay.check import building, races
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
 from assay.check.plain import PlainTorch
@@ -124,7 +124,8 @@ class Job:
             else:
                 exploring.run(settings.bounds)
             if exploring.seen.failure:
-                return self._failed(exploring, record), exploring.worker
+                failed = self._failed(exploring, record)
+                return races.looked_for(failed, self.kernel, self.op, settings.parameters), exploring.worker
             if self.workload is None:
                 exploring.seen.beyond = exploring.attempt(self._outside(here)).beyond
         except WorkerLost as lost:

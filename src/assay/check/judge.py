@@ -5,9 +5,10 @@ outputs that scale counts in float32, where their arithmetic is done, so that a 
 judged. Inside bins of |oracle|, a kernel's RMS, 99.5th percentile and maximum may each be SLACK times PyTorch's, and
 need not be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum. Errors that
 are independent do not all reach their bounds, so of the roundings of single elements the percentile may show a third
-and the RMS a sixth; the error of a sum is shared by all that is computed from it, and counts in full. A handful of elements says little about PyTorch's error, so in small bins it is at least what it shows on a fixed larger
-sample of the op (`Prior`). Where there is one right answer, as for integers and for ops that move data, nothing else
-passes, down to the sign of zero."""
+and the RMS a sixth; the error of a sum is shared by all that is computed from it, and counts in full. A handful of
+elements says little about PyTorch's error, so in small bins it is at least what it shows on a fixed larger sample of
+the op (`Prior`). Where there is one right answer, as for integers and for ops that move data, nothing else passes,
+down to the sign of zero."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
 maximum varies by itself from one evaluation to another."""
-SHARE = {"rms": 1 / 6, "p995": 1 / 3, "max": 1.0}
-"""Of the bound on what a careful evaluation loses in single elements."""
+SHARE = {"rms": (0.5, 1 / 6), "p995": (1.0, 1 / 3), "max": (0.0, 1.0)}
+"""Units, and the share of the bound on what a careful evaluation loses in single elements: at most the bound."""
 SHARED = {"rms": 0.6, "p995": 1.0, "max": 1.0}
 """Of the bound on what it loses in sums."""
 ONCE = {"rms": 0.5, "p995": 1.0, "max": 1.0}
@@ -100,7 +101,7 @@ class Oracle:
         if not number.is_float:
             return torch.ones_like(rounded)
         finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
-        unit, magnitude = ulp(finite, number), self.magnitude[name]
+        unit, magnitude = ulp(finite, number).clamp(min=_SMALLEST), self.magnitude[name]
         if self.spread is not None:
             wide = self.spread[name] * (_DEVIATIONS if number.itemsize >= 4 else 2 * self.lost * _DEVIATIONS)
             return torch.maximum(unit, torch.where(wide.isfinite(), wide, torch.zeros_like(wide)))
@@ -116,13 +117,17 @@ class Oracle:
         if number.itemsize < 4:
             return ONCE
         single = self.lost - self.in_sums
-        return {k: max(ONCE[k], share * single + SHARED[k] * self.in_sums) for k, share in SHARE.items()}
+        own = {k: max(ONCE[k], min(single, units + share * single)) for k, (units, share) in SHARE.items()}
+        return {k: own[k] + SHARED[k] * self.in_sums for k in own}
 
     def only(self, number: DType) -> bool:
         """Is there one right answer: an integer, or a result that is exact but for its last rounding?"""
         return not number.is_float or self.lost == 0
 
 
+_SMALLEST = 2.0**-126
+"""Arithmetic in float32 may flush what is smaller than its smallest normal number, as GPUs do in approximate functions.
+An op that moves data may not."""
 _DEVIATIONS = 4.0
 """Standard deviations in a unit: honest evaluations stay within two units, eight of them."""
 

@@ -119,7 +119,7 @@ def _mode() -> Any:
             if name in _LINEAR:
                 terms = _terms(args, result)
                 absolute = func(*_absolute(args), **_absolute(kwargs)).abs()
-                scale = _HALF_ULP * absolute * (1 + math.log2(max(1, terms)) / 2) / 2
+                scale = _HALF_ULP * absolute * (1 + 0.75 * math.log2(max(1, terms))) / 2
             elif name in _FUNCTIONS:
                 scale = scale * 4
             noise = torch.rand(result.shape, generator=self._rng, dtype=torch.float64) * 2 - 1

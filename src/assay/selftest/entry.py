@@ -16,7 +16,7 @@ from assay.op import Op
 
 CORPUS = Path(__file__).parent / "corpus"
 DETECTORS = (
-    "values", "nonfinite", "unwritten", "guard", "overread", "input", "stale", "unstable", "stream",
+    "values", "nonfinite", "unwritten", "guard", "overread", "input", "stale", "unstable", "stream", "late", "global",
     "returned", "exception", "launch", "exit", "crash", "timeout", "memory", "flood", "fork", "shape", "sanitizer",
 )  # fmt: skip
 NEEDS = ("", "gpu", "sanitizer")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay import library
 from assay.artifact import Artifact
@@ -20,8 +21,19 @@ from assay.target import Target
 from assay.worker import channel, load
 from assay.worker.failure import describe
 
+if TYPE_CHECKING:
+    from assay.worker.patches import Patches
+    from assay.worker.settings import Change, Settings
+
 _functions: dict[str, Any] = {}
+_places: dict[Any, Any] = {}
+_settings: Settings | None = None
+_patches: Patches | None = None
+_imported: list[Change] = []
+"""Settings that importing a kernel's file changed."""
 _forks = 0
+_clock, _process, _end = time.perf_counter, os.getpid, os._exit
+"""Bound before any kernel's file is imported."""
 
 
 def _count_fork() -> None:
@@ -57,35 +69,56 @@ def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
     if key not in _functions:
         if not _functions:
             load.prepare(kernel, message["mode"])
+        _watch(message)
+        assert _settings is not None
         _functions[key] = load.function(kernel, op, number)
+        _imported.extend(_settings.restore())
     return kernel, op, _functions[key]
 
 
-def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
-    """Run a kernel as often as `runs` says, each time on chosen values, buffers, bands and poison."""
-    from assay.worker.guard import Guarded
+def _watch(message: dict[str, Any]) -> None:
+    """Note how the process is set, and bind what looks at a kernel, before the first kernel's file is imported."""
+    global _settings, _patches
+    if _settings is not None:
+        return
+    from assay.worker import disturb, place  # noqa: F401
+    from assay.worker.patches import Patches
+    from assay.worker.settings import Settings
 
+    if message["do"] == "trial" and message["device"] == "cuda":
+        disturb.prepare()
+    _settings, _patches = Settings(), Patches()
+
+
+def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+    """Call a kernel once, on buffers that the parent has filled, under the circumstances that `run` names. The parent
+    looks at the bytes; what is told here is only what it cannot see."""
     kernel, op, function = function_of(message)
-    device, memory = message["device"], arena.view(message["arena"])
-    if message["threads"]:
-        use_threads(message["threads"])
-    sets: dict[int, dict[str, Guarded]] = {}
-    results = []
+    run, place = message["run"], _place(message, arena)
     with ExitStack() as watching:
-        started = watching.enter_context(backend(kernel.address.backend).launched())
-        for run in message["runs"]:
-            if run["buffers"] not in sets:
-                everything = (*message["inputs"], *message["outputs"], *message["scratch"])
-                sets[run["buffers"]] = {s["name"]: Guarded(s, device) for s in everything if not s.get("alias")}
-            tensors = dict(sets[run["buffers"]])
-            for spec in message["outputs"]:
-                if spec.get("alias"):
-                    tensors[spec["name"]] = tensors[spec["alias"]]
-            results.append(_one_run(kernel, op, function, message, run, tensors, memory))
-            watching.close()  # the first run tells
-            if results[-1].get("error"):
-                break
-    return {"runs": results, "artifacts": summaries(started)}
+        started = watching.enter_context(backend(kernel.address.backend).launched()) if run["first"] else []
+        if run["threads"]:
+            use_threads(run["threads"])
+        answer = _one_run(kernel, op, function, message, place)
+    assert _settings is not None and _patches is not None
+    changes = [vars(c) | {"when": "importing its file"} for c in _imported]
+    changes += [vars(c) | {"when": "the call"} for c in _settings.restore()]
+    answer["settings"] = changes + answer.get("settings", [])
+    return answer | {"replaced": _patches.found(), "artifacts": summaries(started)}
+
+
+def _place(message: dict[str, Any], arena: channel.Arena) -> Any:
+    """The tensors of one place, made once for all runs of a workload."""
+    from assay.worker.place import DevicePlace, HostPlace
+
+    if _places.get("trial") != message["trial"]:
+        _places.clear()
+        _places["trial"] = message["trial"]
+    number = message["run"]["place"]
+    if number not in _places:
+        made = DevicePlace if message["device"] == "cuda" else HostPlace
+        _places[number] = made(message, number, arena.view(message["arena"]))
+    return _places[number]
 
 
 def summaries(started: list[Artifact]) -> list[dict[str, Any]]:
@@ -93,91 +126,91 @@ def summaries(started: list[Artifact]) -> list[dict[str, Any]]:
     return [a.summary() for a in {a.text_hash: a for a in started}.values()]
 
 
-def _one_run(
-    kernel: Kernel,
-    op: Op,
-    function: Any,
-    message: dict[str, Any],
-    run: dict[str, Any],
-    tensors: dict[str, Any],
-    memory: memoryview,
-) -> dict[str, Any]:
-    device, pattern = message["device"], run["bands"]
-    aliased = {s["alias"] for s in message["outputs"] if s.get("alias")}
-    for guarded in tensors.values():
-        guarded.fill_bands(pattern)
-    for spec in message["inputs"]:
-        values = channel.tensor(memory, spec["at"][run["values"]], tensors[spec["name"]].tensor.dtype, spec["shape"])
-        tensors[spec["name"]].put(values)
-    for spec in (*message["outputs"], *message["scratch"]):
-        if not spec.get("alias"):
-            tensors[spec["name"]].poison(spec["poison"][run["poison"]])
+def _one_run(kernel: Kernel, op: Op, function: Any, message: dict[str, Any], place: Any) -> dict[str, Any]:
+    tensors = place.tensors
     named = dict(message["attributes"]) | {
-        s["name"]: tensors[s["name"]].tensor for s in (*message["outputs"], *message["scratch"])
+        s["name"]: tensors[s["name"]] for s in (*message["outputs"], *message["scratch"])
     }
-    args = tuple(tensors[n].tensor if n in message["present"] else None for n in op.inputs)
+    args = tuple(tensors[n] if n in message["present"] else None for n in op.inputs)
     keywords = load.keywords(kernel, op, named) | message["parameters"]
     if kernel.launches:
         keywords |= message["axes"]
-    forks, process, began = _forks, os.getpid(), time.perf_counter()
+    call = _on_device if message["device"] == "cuda" else _on_host
+
+    def keep(returned: Any, stream: int) -> None:
+        names = [s["name"] for s in message["outputs"]]
+        outputs = {s["name"]: output_in(returned, s, names) for s in message["outputs"]} if kernel.returns else None
+        place.keep(outputs, stream)
+
+    forks, process, began = _forks, _process(), _clock()
     try:
-        returned = _call(kernel, function, args, keywords, device, tensors if run["late"] else {})
+        returned, seconds, settings = call(kernel, function, args, keywords, message, place, keep)
     except BaseException as error:
-        if os.getpid() != process:
-            os._exit(0)
-        return {"error": describe(error), "seconds": time.perf_counter() - began}
-    if os.getpid() != process:
-        os._exit(0)  # a child forked by the kernel ends here
-    seconds = time.perf_counter() - began
-    changed, outside = [], []
-    for spec in message["inputs"]:
-        if spec["name"] in aliased:
-            outside.append(tensors[spec["name"]].band_damage(pattern) if not spec.get("strided") else "")
-            continue
-        inside, beyond = tensors[spec["name"]].input_damage()
-        changed.append(inside)
-        outside.append(beyond)
-    for spec in (*message["outputs"], *message["scratch"]):
-        if not spec.get("alias"):
-            outside.append(tensors[spec["name"]].band_damage(pattern))
-    for spec in message["outputs"]:
-        value = tensors[spec["name"]].tensor
-        if kernel.returns:
-            value = output_in(returned, spec, [s["name"] for s in message["outputs"]])
-        channel.tensor(memory, spec["at"][run["index"]], value.dtype, spec["shape"]).copy_(value)
+        if _process() != process:
+            _end(0)
+        return {"error": describe(error), "seconds": _clock() - began}
+    if _process() != process:
+        _end(0)  # a child forked by the kernel ends here
+    place.finish()
     return {
         "seconds": seconds,
-        "changed": [c for c in changed if c],
-        "outside": [o for o in outside if o],
         "forks": _forks - forks,
         "returned": "" if returned is None or kernel.returns else _type_name(returned),
+        "settings": settings,
     }
 
 
-def _call(
-    kernel: Kernel, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], device: str, late: dict[str, Any]
-) -> Any:
-    """Call the kernel; on a GPU on a stream of its own, which nothing orders with the default one.
-    `late` inputs arrive on that stream only after a while: a kernel on any other stream reads garbage."""
-    invoke = backend(kernel.address.backend).invoke
-    if device != "cuda":
-        return invoke(function, args, keywords)
+_OTHER_STREAM = {
+    "name": "torch.cuda.set_stream", "before": "the caller's", "after": "another", "when": "the call",
+    "instead": "use `with torch.cuda.stream(...)` and let the caller's stream wait for it",
+}  # fmt: skip
+Keep = Callable[[Any, int], None]
+Called = tuple[Any, float, list[dict[str, str]]]
+"""What was returned, how long it took, and settings of the device that were left changed."""
+
+
+def _on_host(
+    kernel: Kernel, function: Any, args: Any, keywords: Any, message: dict[str, Any], place: Any, keep: Keep
+) -> Called:
+    from assay.worker.disturb import disturbed
+
+    process, began = _process(), _clock()
+    with disturbed(message["run"], message["mode"]):
+        returned = backend(kernel.address.backend).invoke(function, args, keywords)
+        if _process() == process:
+            seconds = _clock() - began
+            keep(returned, 0)
+        else:
+            seconds = 0.0
+    return returned, seconds, []
+
+
+def _on_device(
+    kernel: Kernel, function: Any, args: Any, keywords: Any, message: dict[str, Any], place: Any, keep: Keep
+) -> Called:
+    """On a stream of its own, which nothing orders with the default one. The outputs are copied in the order of that
+    stream before anything waits for the device."""
     import torch
 
-    stream = torch.cuda.Stream()
-    torch.cuda.synchronize()
-    inputs = [g for g in late.values() if g.expected is not None]
-    for guarded in inputs:
-        guarded.tensor.view(guarded.bits).fill_(0x3B)
-    torch.cuda.synchronize()
-    with torch.cuda.stream(stream):
-        if inputs:
-            torch.cuda._sleep(4_000_000)  # about 2 ms
-            for guarded in inputs:
-                guarded.buffer.copy_(guarded.expected)
-        returned = invoke(function, args, keywords)
-    torch.cuda.synchronize()
-    return returned
+    from assay.worker import disturb
+
+    run, usual, ahead = message["run"], *disturb.streams()[:2]
+    stream = ahead if run["load"] else usual
+    place.load()
+    with disturb.on_stream(stream):
+        if run["late"]:
+            place.delay_inputs([s["name"] for s in message["inputs"]])
+        if run["load"]:
+            disturb.load(run["load"])
+        process, began = _process(), _clock()
+        returned = backend(kernel.address.backend).invoke(function, args, keywords)
+        seconds = _clock() - began
+        settings = []
+        if torch._C._cuda_getCurrentRawStream(torch._C._cuda_getDevice()) != stream.cuda_stream:
+            settings.append(_OTHER_STREAM)
+        if _process() == process:
+            keep(returned, stream.cuda_stream)
+    return returned, seconds, settings
 
 
 def output_in(value: Any, spec: dict[str, Any], names: list[str]) -> Any:
@@ -210,17 +243,21 @@ def use_threads(count: int) -> None:
     if "numba" in sys.modules:
         import numba
 
-        numba.set_num_threads(min(count, numba.get_num_threads()))
+        most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+        numba.set_num_threads(min(count, most))
 
 
 def _traced(message: dict[str, Any], device: str) -> list[Launch]:
     """Every instance the kernel would launch on this workload, built for a target. Nothing runs: the tensors have no
     values, and on the device `meta` no memory either, only shapes and addresses."""
-    from assay.worker.guard import Guarded
+    import torch
+
+    from assay.worker.guard import inside, room
 
     kernel, op, function = function_of(message)
     tensors = {
-        s["name"]: Guarded(s, device).tensor for s in (*message["inputs"], *message["outputs"], *message["scratch"])
+        s["name"]: inside(torch.empty(room(s).size, dtype=torch.uint8, device=device), s)
+        for s in (*message["inputs"], *message["outputs"], *message["scratch"])
     }
     args = tuple(tensors.get(n) if n in message["present"] else None for n in op.inputs)
     named = dict(message["attributes"]) | {

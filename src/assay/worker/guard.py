@@ -1,81 +1,89 @@
-"""Tensors with guard bands: each lives inside a larger buffer whose other bytes are known before and checked after."""
+"""Guarded buffers: each tensor lies inside a larger run of bytes whose other bytes are known before and checked after.
+
+Only the geometry is here, so that both sides compute the same. On a CPU the buffers are the shared arena itself, on a
+GPU they are copied to the device and back; either way the parent writes them before a call and reads them after it."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import torch
+from assay.dtype import dtype
+
+if TYPE_CHECKING:
+    import torch
 
 PATTERNS = (0xFF, 0x4B)
 """Two contents for everything outside a tensor: NaN in every float format, and a large finite number."""
 BAND = 4096
 """Bytes before and after. A page: rows of most overruns land in it; longer ones are compute-sanitizer's."""
-_START = 256
-"""CUDA's natural alignment of an allocation."""
+ALIGN = 256
+"""Bytes: CUDA's natural alignment of an allocation. Buffers begin and end at multiples of it."""
 
 
-class Guarded:
-    """One tensor of a trial. `spec` has name, dtype (torch's name), shape, strides (elements) and offset (elements)."""
+@dataclass(frozen=True)
+class Room:
+    """Where a tensor lies in its buffer, in bytes."""
 
-    def __init__(self, spec: dict[str, Any], device: str, band: int = BAND) -> None:
-        self.name: str = spec["name"]
-        dtype = getattr(torch, spec["dtype"])
-        shape, strides = tuple(spec["shape"]), tuple(spec["strides"])
-        itemsize = torch.empty((), dtype=dtype).element_size()
-        empty = 0 in shape
-        span = 0 if empty else itemsize * (1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
-        self.buffer = torch.empty(
-            band + _START + spec["offset"] * itemsize + span + band + _START, dtype=torch.uint8, device=device
-        )
-        start = band + (-(self.buffer.data_ptr() + band)) % _START + spec["offset"] * itemsize
-        self.start, self.end = start, start + span
-        self.bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[itemsize]
-        flat = self.buffer[start : start + max(span, itemsize)].view(dtype)
-        self.tensor = flat.as_strided(shape, strides) if not empty else flat[:0].view(shape)
-        self.expected: torch.Tensor | None = None
+    start: int
+    end: int
+    """Behind its last element."""
+    size: int
+    """Of the whole buffer."""
+    dense: bool
+    """Every byte between start and end is part of an element."""
 
-    def fill_bands(self, pattern: int) -> None:
-        self.buffer.fill_(PATTERNS[pattern])
-
-    def put(self, values: torch.Tensor) -> None:
-        """Load an input and remember what the whole buffer must look like afterwards."""
-        self.tensor.copy_(values)
-        self.expected = self.buffer.clone()
-
-    def poison(self, bits: int) -> None:
-        """Fill with a bit pattern no honest kernel writes."""
-        width = self.bits.itemsize * 8
-        signed = bits - (1 << width) if self.bits != torch.uint8 and bits >= 1 << (width - 1) else bits
-        self.tensor.view(self.bits).fill_(signed)
-
-    def band_damage(self, pattern: int) -> str:
-        """Where a write went outside the tensor; empty if none did."""
-        for side, part, base in (
-            ("before", self.buffer[: self.start], self.start),
-            ("after", self.buffer[self.end :], 0),
-        ):
-            wrong = (part != PATTERNS[pattern]).nonzero()
-            if wrong.numel():
-                first, last = int(wrong[0]), int(wrong[-1])
-                distance = base - last if side == "before" else first
-                return f"{distance} bytes {side} `{self.name}` ({wrong.numel()} bytes in all)"
-        return ""
-
-    def input_damage(self) -> tuple[str, str]:
-        """(what happened to the values, what happened outside them), each empty if nothing did."""
-        if self.expected is None or torch.equal(self.buffer, self.expected):
-            return "", ""
-        wrong = (self.buffer != self.expected).nonzero().flatten()
-        inside = wrong[(wrong >= self.start) & (wrong < self.end)]
-        if inside.numel():
-            element = (int(inside[0]) - self.start) // self.bits.itemsize
-            return f"`{self.name}` was changed, first at element {element} in memory", ""
-        first = int(wrong[0])
-        where = f"{self.start - first} bytes before" if first < self.start else f"{first - self.end} bytes after"
-        return "", f"{where} `{self.name}` ({wrong.numel()} bytes in all)"
+    @property
+    def span(self) -> int:
+        return self.end - self.start
 
 
-def dense(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a contiguous tensor, in elements."""
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+def room(spec: dict[str, Any], band: int = BAND) -> Room:
+    """`spec` has dtype, shape, strides and offset, both in elements."""
+    itemsize, shape = dtype(spec["dtype"]).itemsize, tuple(spec["shape"])
+    span = 0
+    if math.prod(shape):
+        span = itemsize * (1 + sum((n - 1) * s for n, s in zip(shape, spec["strides"], strict=True)))
+    start = band + spec["offset"] * itemsize
+    # An empty tensor still needs an address to point at.
+    size = -(-(start + max(span, itemsize) + band) // ALIGN) * ALIGN
+    return Room(start, start + span, size, span == math.prod(shape) * itemsize)
+
+
+def inside(buffer: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:
+    """The tensor that lies in `buffer`: bytes that begin at a multiple of ALIGN."""
+    import torch
+
+    where, number = room(spec), getattr(torch, spec["dtype"])
+    shape = tuple(spec["shape"])
+    if not where.span:
+        return buffer[where.start : where.start + dtype(spec["dtype"]).itemsize].view(number)[:0].view(shape)
+    return buffer[where.start : where.end].view(number).as_strided(shape, tuple(spec["strides"]))
+
+
+def bits(value: torch.Tensor) -> torch.Tensor:
+    """The same elements as integers."""
+    import torch
+
+    return value.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()])
+
+
+def outside_damage(buffer: torch.Tensor, spec: dict[str, Any], pattern: int) -> str:
+    """Where a write went outside the tensor; empty if none did."""
+    import torch
+
+    where, content = room(spec), PATTERNS[pattern]
+    for side, part in (("before", buffer[: where.start]), ("after", buffer[where.end :])):
+        wrong = (part != content).nonzero()
+        if wrong.numel():
+            distance = where.start - int(wrong[-1]) if side == "before" else int(wrong[0])
+            return f"{distance} bytes {side} `{spec['name']}` ({wrong.numel()} bytes in all)"
+    if not where.dense:
+        itemsize = dtype(spec["dtype"]).itemsize
+        taken = torch.zeros(where.span // itemsize, dtype=torch.bool)
+        taken.as_strided(tuple(spec["shape"]), tuple(spec["strides"])).fill_(True)
+        between = buffer[where.start : where.end].view(-1, itemsize)[~taken]
+        if count := int((between != content).sum()):
+            return f"between the rows of `{spec['name']}` ({count} bytes in all)"
+    return ""

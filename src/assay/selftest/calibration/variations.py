@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,9 @@ class Variation:
 
     def __str__(self) -> str:
         parts = (self.reduction, self.variance, self.exponential, self.division, self.products)
-        return ", ".join(p for p, usual in zip(parts, Variation.__dataclass_fields__, strict=True) if p != _usual(usual))
+        return ", ".join(
+            p for p, usual in zip(parts, Variation.__dataclass_fields__, strict=True) if p != _usual(usual)
+        )
 
 
 def _usual(name: str) -> Any:
@@ -237,4 +239,6 @@ def _mode() -> Any:
     return Honest
 
 
-_KEPT = frozenset({"sum", "mean", "mm", "addmm", "convolution", "exp", "div", "erf", "var_mean", "amax", "max", "where"})
+_KEPT = frozenset(
+    {"sum", "mean", "mm", "addmm", "convolution", "exp", "div", "erf", "var_mean", "amax", "max", "where"}
+)

@@ -19,7 +19,7 @@ def gelu(x, out, wait=0.0):
 
 @kernel("gelu", variant="wrong")
 def wrong(x, *, out):
-    threading.Thread(target=gelu, args=(x, out, 1.0), daemon=True).start()
+    threading.Thread(target=gelu, args=(x, out, 60.0), daemon=True).start()
 
 
 @kernel("gelu", variant="mended")

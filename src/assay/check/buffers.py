@@ -1,0 +1,124 @@
+"""The parent's hold on a worker's tensors: it fills the guarded buffers before a call and looks at every byte after it.
+
+Nothing in the worker is asked: on a CPU the buffers are memory that both processes see, on a GPU the worker copies them
+there and back as raw bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from assay.dtype import dtype
+from assay.worker.channel import tensor
+from assay.worker.guard import ALIGN, PATTERNS, bits, inside, outside_damage, room
+from assay.worker.request import Layout
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Buffers:
+    """Every tensor of a workload, each at `places` different addresses."""
+
+    def __init__(self, layout: Layout, places: int, memory: Callable[[int], memoryview], returns: bool) -> None:
+        self.inputs, self.outputs, self.scratch = layout.inputs, layout.outputs, layout.scratch
+        self._specs = {s["name"]: s for s in (*self.inputs, *self.outputs, *self.scratch)}
+        self._returns = returns
+        at = 0
+        self.places: dict[str, list[int]] = {}
+        self.copies: dict[str, int] = {}
+        """Where a worker puts the outputs as they are when a call returns."""
+        for spec in self._specs.values():
+            if not spec.get("alias"):
+                self.places[spec["name"]] = [at + i * room(spec).size for i in range(places)]
+                at += places * room(spec).size
+        for spec in self.outputs:
+            self.copies[spec["name"]] = at
+            at += -(-(room(self._holder(spec)).span + 1) // ALIGN) * ALIGN
+        self.total = at
+        self._memory = memory(at)
+
+    def _holder(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """The tensor whose memory an output uses: another one's where it works in place."""
+        return self._specs[spec["alias"]] if spec.get("alias") else spec
+
+    def _buffer(self, name: str, place: int) -> torch.Tensor:
+        import torch
+
+        whole: torch.Tensor = tensor(
+            self._memory, self.places[name][place], torch.uint8, [room(self._specs[name]).size]
+        )
+        return whole
+
+    def fill(self, name: str, place: int, values: torch.Tensor, pattern: int) -> None:
+        """Write a tensor and everything around it."""
+        spec = self._specs[name]
+        buffer, where = self._buffer(name, place), room(spec)
+        for part in (buffer[: where.start], buffer[where.end :], *(() if where.dense else (buffer,))):
+            part.fill_(PATTERNS[pattern])
+        if values.numel():
+            bits(inside(buffer, spec)).copy_(bits(values))
+
+    def held(self, name: str, place: int) -> torch.Tensor:
+        """What a tensor holds now."""
+        spec = self._specs[name]
+        return inside(self._buffer(name, place), spec).clone()
+
+    def results(self) -> dict[str, torch.Tensor]:
+        """The outputs as they were when the last call returned."""
+        import torch
+
+        found = {}
+        for spec in self.outputs:
+            holder = self._holder(spec)
+            dense = self._returns or room(holder).dense
+            size = room(holder).span // dtype(spec["dtype"]).itemsize
+            flat = tensor(self._memory, self.copies[spec["name"]], getattr(torch, spec["dtype"]), [size])
+            shape = tuple(spec["shape"])
+            if not size or dense:
+                found[spec["name"]] = flat.clone().view(shape)
+            else:
+                found[spec["name"]] = flat.as_strided(shape, tuple(holder["strides"])).clone()
+        return found
+
+    def final(self, place: int) -> dict[str, torch.Tensor]:
+        """The outputs as they are now; nothing where a kernel returns them."""
+        return {s["name"]: self.held(self._holder(s)["name"], place) for s in self.outputs if not self._returns}
+
+    def outside(self, place: int, pattern: int) -> str:
+        """A write outside any tensor; empty if there is none."""
+        for name in self.places:
+            if damage := outside_damage(self._buffer(name, place), self._specs[name], pattern):
+                return damage
+        return ""
+
+    def changed(self, place: int, values: dict[str, torch.Tensor]) -> str:
+        """An input that is not what it was; empty if there is none. One that an output works in place on may be."""
+        import torch
+
+        shared = {s["alias"] for s in self.outputs if s.get("alias")}
+        for spec in self.inputs:
+            name = spec["name"]
+            if name in shared or not values[name].numel():
+                continue
+            now, before = bits(inside(self._buffer(name, place), spec)), bits(values[name])
+            if not torch.equal(now, before):
+                wrong = (now != before).flatten().nonzero()
+                return f"`{name}`, {wrong.numel()} of {before.numel()} elements, first at {int(wrong[0])}"
+        return ""
+
+    def later(self, place: int, results: dict[str, torch.Tensor]) -> str:
+        """An output that went on changing after the call had returned; empty if none did."""
+        import torch
+
+        if self._returns:
+            return ""
+        for spec in self.outputs:
+            name, holder = spec["name"], self._holder(spec)
+            if not results[name].numel():
+                continue
+            now, then = bits(inside(self._buffer(holder["name"], place), holder)), bits(results[name])
+            if not torch.equal(now, then):
+                wrong = (now != then).flatten().nonzero()
+                return f"{wrong.numel()} of {then.numel()} elements of `{name}`, first at {int(wrong[0])}"
+        return ""

@@ -1,0 +1,369 @@
+"""The calls of one workload: the kernel is called several times, and everything it did is looked at.
+
+Two calls of every workload, on the same values at two addresses with other guard contents. Of some, which a kernel
+cannot foresee, five: on fresh values and on values of which one element changed, in the same buffers; on the first
+values again at other addresses, the last time with other guard contents. Where a workload is looked at closely there
+are up to three more, on values that differ in other ways. On a GPU also one whose inputs arrive late on the current
+stream, and some while the device is busy. A large workload takes one call.
+
+All is decided here, from the bytes themselves; the worker only calls the kernel (check.buffers)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import secrets
+import time
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from assay import inputs as drawing
+from assay.check import leftovers, runs, variations
+from assay.check.buffers import Buffers
+from assay.check.judge import Errors, Finding, Judgement, Oracle, beyond, judge, oracle
+from assay.check.runs import Run
+from assay.check.trial import Conditions, Outcome, judged_in_slices, raised
+from assay.check.variations import Values, Variation
+from assay.dtype import dtype
+from assay.kernel import Kernel
+from assay.op import Op
+from assay.worker import Worker, WorkerLost
+from assay.worker.guard import bits
+from assay.worker.request import Layout, message
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+
+_CLOSE = 1 << 21
+"""Elements up to which a workload may be looked at closely: each further set of values costs an oracle."""
+_MOST = 3
+"""Further sets of values where a workload is looked at closely."""
+_CLEARLY = 8.0
+"""Times its limit that an answer to other values must be off for the judge to be sure to tell it."""
+_OTHER_BANDS = tuple(Run(runs.USUAL, bands=i % 2, held="nan") for i in range(4))
+"""Nothing differs but the bytes around the tensors, and each answer is asked for twice."""
+_MOMENT = 0.25
+"""Seconds after which a result that was not there may have come."""
+_trials = itertools.count()
+
+
+class _Case:
+    """One set of values with the oracle's answer and plain PyTorch's, each computed when first needed."""
+
+    change = ""
+    """How the values differ from the first ones, in words."""
+
+    def __init__(self, trial: Trial, values: Values) -> None:
+        self._trial, self.values = trial, values
+
+    @cached_property
+    def truth(self) -> Oracle:
+        return oracle(self._trial.op, self._trial.workload, self.values)
+
+    @cached_property
+    def plain(self) -> dict[str, torch.Tensor]:
+        t = self._trial
+        return t.conditions.plain.outputs(t.op, t.workload, [self.values], t.conditions.here.device)[0]
+
+    @cached_property
+    def right(self) -> dict[str, torch.Tensor]:
+        """The exact answer, rounded once."""
+        numbers = {s["name"]: dtype(s["dtype"]).torch for s in self._trial.layout.outputs}
+        return {n: self.truth.rounded(n, dtype(number)).to(number).contiguous() for n, number in numbers.items()}
+
+    def judge(self, result: dict[str, torch.Tensor], controls: bool = False) -> Judgement:
+        return judge(result, self.truth, self.plain, self._trial.conditions.prior, controls=controls)
+
+
+@dataclass
+class _Done:
+    """One call, and what it left."""
+
+    run: Run
+    result: dict[str, torch.Tensor]
+    held: dict[str, torch.Tensor]
+    """What the outputs held before."""
+    final: dict[str, torch.Tensor]
+    """The result once nothing was under way any more; only a GPU's may differ from the first look."""
+
+
+class Trial:
+    def __init__(
+        self, worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions, large: bool
+    ) -> None:
+        self.worker, self.kernel, self.op, self.workload = worker, kernel, op, workload
+        self.conditions, self.large = conditions, large
+        # Not from the workload's seed: a kernel must not be able to know what is drawn here.
+        self.rng = random.Random(secrets.randbits(128))
+        self.layout = Layout(kernel, op, workload, 0, 0)
+        self.buffers = Buffers(self.layout, 1 if large else 3, worker.memory, kernel.returns)
+        self.ask = message(kernel, op, workload, self.layout, conditions.here.mode, conditions.parameters)
+        self.ask |= {
+            "do": "trial", "device": conditions.here.device, "trial": next(_trials), "arena": self.buffers.total,
+            "places": self.buffers.places, "copies": self.buffers.copies,
+        }  # fmt: skip
+        self.seconds: list[float] = []
+        self.artifacts: list[dict[str, Any]] = []
+        self.global_: dict[str, None] = {}
+        """What was changed for the whole process, in words."""
+        self.late = ""
+        self.cases: dict[int, _Case] = {}
+        """Those already looked at, by the identity of their values."""
+        self.last: dict[int, _Done] = {}
+        """The last call at each place."""
+
+    def outcome(self) -> Outcome:
+        cases = [_Case(self, drawing.generate(self.op, self.workload, 0))]
+        here, threads = self.conditions.here, self.conditions.threads
+        planned: tuple[Run, ...] | list[Run] = runs.ONCE
+        if not self.large and self.conditions.depth == "lean":
+            planned = runs.lean(here.mode, self.rng)
+        elif not self.large:
+            for variation in self._varied(cases[0]):
+                cases.append(self.cases.get(id(variation.values)) or _Case(self, variation.values))
+                cases[-1].change = variation.change
+            planned = runs.planned(here.mode, here.device, threads, len(cases) - 3, self.rng)
+        done: list[_Done] = []
+        for one in planned:
+            called = self._call(one, cases, done)
+            if isinstance(called, Outcome):
+                return self._with_global(called)
+            done.append(called)
+        return self._with_global(self._looked_at(cases, done))
+
+    def _varied(self, first: _Case) -> list[Variation]:
+        """The other sets of values: one element changed, fresh ones, and more where it is looked at closely."""
+        op, workload, rng = self.op, self.workload, self.rng
+        fresh = drawing.generate(op, workload, 1)
+        again = Variation(drawing.generate(op, workload, 2), "all values changed")
+        names = [s["name"] for s in self.layout.inputs if first.values[s["name"]].numel()]
+        rng.shuffle(names)
+        if not names or workload.values == "beyond":
+            return [again, Variation(fresh, "all values changed")]
+
+        def tells(values: Values) -> bool:
+            tried = self.cases[id(values)] = _Case(self, values)
+            verdict = tried.judge(first.right)
+            if verdict.finding is None:
+                return False
+            share = verdict.errors[-1].share if verdict.errors else math.inf
+            return verdict.finding.detector != "values" or share > _CLEARLY
+
+        def one(name: str) -> Variation | None:
+            return variations.one_element(op, workload, first.values, fresh, name, rng, tells)
+
+        found = [one(names[0]) or again, Variation(fresh, "all values changed")]
+        if self.conditions.depth == "deep" and op.elements(workload) <= _CLOSE:
+            found.append(variations.reordered(op, workload, first.values, rng))
+            found.append(variations.few_elements(op, workload, first.values, fresh, names[-1], rng))
+            found += [v for v in [one(names[1 % len(names)])] if v][: _MOST - 2]
+        return found
+
+    def _call(self, one: Run, cases: list[_Case], done: list[_Done]) -> _Done | Outcome:
+        """Fill the buffers, have the kernel called once, look at what it must not have done."""
+        case, buffers = cases[one.values], self.buffers
+        self._look_again(one.place)
+        held: dict[str, torch.Tensor] = {}
+        for spec in self.layout.inputs:
+            buffers.fill(spec["name"], one.place, case.values[spec["name"]], one.bands)
+        for spec in self.layout.outputs:
+            if not spec["alias"]:
+                name, number = spec["name"], dtype(spec["dtype"])
+                other = done[0].result[name] if done else None
+                right = (
+                    case.right[name] if one.held == "shuffled" or (number.itemsize == 1 and not self.large) else None
+                )
+                held[name] = leftovers.before(one.held, spec["shape"], number, self.rng, right, other)
+                buffers.fill(name, one.place, held[name], one.bands)
+        for spec in self.layout.scratch:
+            contents = leftovers.before(one.held, spec["shape"], dtype(spec["dtype"]), self.rng, None)
+            buffers.fill(spec["name"], one.place, contents, one.bands)
+        threads = self.conditions.threads if one.threads == 0 else one.threads
+        ask = self.ask | {"run": asdict(one) | {"threads": threads, "first": not done}}
+        try:
+            answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.large else None)
+        except WorkerLost as lost:
+            said = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
+            return Outcome(Finding(lost.how, lost.detail + said), seconds=tuple(self.seconds), lost=True)
+        self.seconds += [float(answer["seconds"])] if "seconds" in answer else []
+        if "error" in answer:
+            return raised(answer["error"], tuple(self.seconds))
+        self.artifacts += answer.get("artifacts", [])
+        self._note_global(answer)
+        if finding := self._conduct(one, case, answer):
+            return Outcome(finding, seconds=tuple(self.seconds))
+        result = buffers.results()
+        final = buffers.final(one.place) if self.conditions.here.device == "cuda" and not self.large else None
+        self.last[one.place] = _Done(one, result, held, final or result)
+        self._look_again(one.place)
+        return self.last[one.place]
+
+    def _conduct(self, one: Run, case: _Case, answer: dict[str, Any]) -> Finding | None:
+        """What a kernel must not do, whatever it computes."""
+        if answer["forks"]:
+            return Finding("fork", f"the kernel forked {answer['forks']} process(es)")
+        if answer["returned"]:
+            what = f"the kernel returned {answer['returned']}; results go into `out`, or declare returns=True"
+            return Finding("returned", what)
+        if outside := self.buffers.outside(one.place, one.bands):
+            return Finding("guard", f"it wrote outside its tensors: {outside}")
+        if changed := self.buffers.changed(one.place, case.values):
+            return Finding("input", f"an input was changed: {changed}")
+        return None
+
+    def _look_again(self, place: int) -> None:
+        """Has the last call at this place gone on writing since it returned?"""
+        if place in self.last and not self.late:
+            self.late = self.buffers.later(place, self.last[place].result)
+
+    def _note_global(self, answer: dict[str, Any]) -> None:
+        for change in answer["settings"]:
+            self.global_[f"{change['when']} changed {change['name']} from {change['before']} to {change['after']} for "
+                         f"the whole process; {change['instead']}"] = None  # fmt: skip
+        if answer["replaced"]:
+            names = ", ".join(answer["replaced"][:3]) + (" and others" if len(answer["replaced"]) > 3 else "")
+            self.global_[f"it replaced {names} for the whole process; call a function of your own instead"] = None
+
+    def _with_global(self, outcome: Outcome) -> Outcome:
+        """A finding of its own, or a part of the one there is: it may be the cause."""
+        if not self.global_:
+            return outcome
+        words = "; ".join(list(self.global_)[:3])
+        if outcome.finding is None:
+            return replace(outcome, finding=Finding("global", words))
+        finding = replace(outcome.finding, what=f"{outcome.finding.what}; besides, {words}")
+        return replace(outcome, finding=finding)
+
+    def _looked_at(self, cases: list[_Case], done: list[_Done]) -> Outcome:
+        for place in self.last:
+            self._look_again(place)
+        seconds = tuple(self.seconds)
+        if finding := self._ahead(cases, done):
+            return Outcome(finding, seconds=seconds)
+        if finding := _unwritten(self.layout, done):
+            time.sleep(_MOMENT)  # is it still to come?
+            for place in self.last:
+                self._look_again(place)
+            return self._or_late(Outcome(finding, seconds=seconds))
+        first = done[0].result
+        if self.large and self.op.independent:
+            return judged_in_slices(
+                self.op, self.workload, cases[0].values, first, self.conditions.prior, seconds, self.artifacts
+            )
+        elsewhere = next((d for d in done if d.run.place == runs.OTHER_BANDS), None)
+        if elsewhere and not self.late and not _same(first, elsewhere.result) and self.workload.values != "beyond":
+            others: list[dict[str, torch.Tensor]] = []
+            for one in _OTHER_BANDS:
+                called = self._call(one, cases, done)
+                if isinstance(called, Outcome):
+                    return called
+                others.append(called.result)
+            a, b, again_a, again_b = others
+            if _same(a, again_a) and _same(b, again_b) and not _same(a, b):
+                what = "the result depends on bytes outside the inputs: it changed with the guard bands"
+                return Outcome(Finding("overread", what), seconds=seconds)
+        return self._or_late(self._judged(cases, done))
+
+    def _ahead(self, cases: list[_Case], done: list[_Done]) -> Finding | None:
+        """Did it start before its inputs were there? Then even what stood there in the end is wrong."""
+        late = next((d for d in done if d.run.late), None)
+        if late is None or self.workload.values == "beyond" or _same(done[0].final, late.final):
+            return None
+        if cases[0].judge(done[0].final).finding or not cases[0].judge(late.final).finding:
+            return None
+        what = "inputs that arrive on the current stream were not waited for: it runs on another stream"
+        return Finding("stream", what)
+
+    def _or_late(self, outcome: Outcome) -> Outcome:
+        """A result that came after the call had returned is wrong in many ways; that it came late says why."""
+        finding = outcome.finding
+        if not self.late or (finding and finding.detector not in ("unwritten", "values", "nonfinite", "unstable")):
+            return outcome
+        what = f"the result went on changing after the call had returned: {self.late}; work was left in a thread, a "
+        return replace(outcome, finding=Finding("late", what + "process or on a stream that the caller's ignores"))
+
+    def _judged(self, cases: list[_Case], done: list[_Done]) -> Outcome:
+        seconds, first = tuple(self.seconds), done[0].result
+        deterministic = all(_same(first, d.result) for d in done if d.run.values == runs.USUAL and not d.run.late)
+        if self.workload.values == "beyond":
+            seen = beyond(first, cases[0].truth)
+            return Outcome(beyond=seen, deterministic=deterministic, seconds=seconds, artifacts=self.artifacts)
+        errors: list[Errors] = []
+        controls: dict[str, bool] = {}
+        for index, case in enumerate(cases):
+            call = next(d for d in done if d.run.values == index)
+            verdict = case.judge(call.result, controls=index == 0)
+            if verdict.finding:
+                finding = self._explained(verdict.finding, cases, index, done)
+                return Outcome(finding, verdict.errors, deterministic, seconds=seconds)
+            errors += verdict.errors
+            controls |= {k: v or controls.get(k, False) for k, v in verdict.controls.items()}
+        for call in done[1:]:
+            if call.run.values != runs.USUAL or call.run.late or _same(first, call.result):
+                continue
+            if wrong := cases[0].judge(call.result).finding:
+                return Outcome(_differs(call.run, wrong), seconds=seconds, deterministic=deterministic)
+        return Outcome(None, tuple(errors), deterministic, controls, seconds, artifacts=self.artifacts)
+
+    def _explained(self, finding: Finding, cases: list[_Case], index: int, done: list[_Done]) -> Finding:
+        """A wrong result that stood there before, or that was right for other values."""
+        call = next(d for d in done if d.run.values == index)
+        if call.run.held != "other":  # there the old result stood before the call
+            for earlier in done[: done.index(call)]:
+                if earlier.run.place == call.run.place and (stale := self._stale(cases, index, call, earlier)):
+                    return stale
+        for name, held in call.held.items():
+            wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(cases[index].right[name], held)
+            if count := int(wrong.sum()):
+                what = f"{count} of {wrong.numel()} elements of `{name}` kept what stood there before the call "
+                what += f"({leftovers.KINDS[call.run.held]}), first at {int(wrong.nonzero()[0])}"
+                return Finding("unwritten", what)
+        return finding
+
+    def _stale(self, cases: list[_Case], index: int, call: _Done, earlier: _Done) -> Finding | None:
+        """An output that is wrong and is, bit for bit, the one an earlier call gave for other values."""
+        if earlier.run.values == index:
+            return None
+        for name, value in call.result.items():
+            alone = {name: value}
+            if _same(alone, {name: earlier.result[name]}) and cases[index].judge(alone).finding:
+                which = "for the first values" if earlier.run.values == runs.USUAL else "for earlier values"
+                return Finding("stale", f"{cases[index].change}, and `{name}` is still the result {which}")
+        return None
+
+
+def _differs(one: Run, finding: Finding) -> Finding:
+    where = ", ".join(filter(None, ["at another address", one.circumstances]))
+    return Finding("unstable", f"the same values {where} gave a wrong result: {finding.what}")
+
+
+def _same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    """Bit for bit, but for the bits inside a NaN, which mean nothing."""
+    return all(bool(((bits(a[n]) == bits(b[n])) | (_nan(a[n]) & _nan(b[n]))).all()) for n in a)
+
+
+def _nan(value: torch.Tensor) -> torch.Tensor:
+    return (value.float() if value.element_size() == 1 else value).isnan()  # torch does not ask formats of 8 bits
+
+
+def _unwritten(layout: Layout, done: list[_Done]) -> Finding | None:
+    """An element that, in every run, still is what stood there before was never written."""
+    for spec in layout.outputs:
+        name = spec["name"]
+        if spec["alias"] or not done[0].result[name].numel():
+            continue
+        never = leftovers.kept(done[0].result[name], done[0].held[name])
+        for call in done[1:]:
+            never &= leftovers.kept(call.result[name], call.held[name])
+        if count := int(never.sum()):
+            total = never.numel()
+            if count == total:
+                what = f"nothing was written to `{name}`: the kernel launched nothing, or wrote elsewhere"
+                return Finding("unwritten", what)
+            first = int(never.nonzero()[0])
+            return Finding("unwritten", f"{count} of {total} elements of `{name}` were never written, first at {first}")
+    return None

@@ -1,0 +1,81 @@
+"""What outputs and work space hold before a call. A kernel must neither read it nor guess from it that it is being
+checked, so it is different in every run and drawn where the kernel cannot see it."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from assay.dtype import DType
+from assay.worker.guard import bits
+
+if TYPE_CHECKING:
+    import torch
+
+KINDS = {
+    "nan": "one NaN everywhere",
+    "number": "one number everywhere",
+    "random": "random bits",
+    "zeros": "zeros",
+    "other": "the right result of other values",
+    "shuffled": "the right result in another order",
+}
+"""Each, and in words. A NaN spreads through arithmetic, a number shows what adds to it, plausible contents show a
+kernel that leaves alone what looks right. For integers the first is a number too."""
+
+
+def before(
+    kind: str,
+    shape: list[int],
+    number: DType,
+    rng: random.Random,
+    right: torch.Tensor | None,
+    other: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """The contents of one tensor. `right` is what the call is to write, `other` what an earlier call wrote; without
+    them (work space has neither) the plausible kinds are random bits."""
+    import torch
+
+    generator = torch.Generator().manual_seed(rng.getrandbits(63))
+    held = number.torch
+    if kind == "other" and other is not None:
+        return other.clone()
+    if kind == "shuffled" and right is not None and right.numel():
+        return bits(right).flatten()[torch.randperm(right.numel(), generator=generator)].view(held).view(shape)
+    if kind == "zeros":
+        return torch.zeros((), dtype=held).expand(shape)
+    if kind in ("nan", "number"):
+        return _constant(kind, shape, number, rng)
+    if held == torch.bool:
+        return ~right if right is not None else torch.randint(0, 2, shape, generator=generator, dtype=torch.bool)
+    raw = torch.randint(0, 256, (*shape, number.itemsize), generator=generator, dtype=torch.uint8)
+    values = raw.view(held).view(shape) if raw.numel() else torch.empty(shape, dtype=held)
+    if right is not None and number.itemsize == 1:  # one in 256 would be right by chance
+        values = torch.where(bits(values) == bits(right), bits(right) ^ 1, bits(values)).view(held)
+    return values
+
+
+def _constant(kind: str, shape: list[int], number: DType, rng: random.Random) -> torch.Tensor:
+    """A NaN with an odd payload, or a number of ordinary size."""
+    import torch
+
+    if number.torch == torch.bool:
+        return torch.tensor(bool(rng.getrandbits(1))).expand(shape)
+    if number.is_float and kind == "number":
+        return torch.tensor(rng.uniform(1.0, 2.0) * rng.choice((-1, 1))).to(number.torch).expand(shape)
+    integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[number.itemsize]
+    width = 8 * number.itemsize
+    pattern = _nan(number, rng) if number.is_float and width > 8 else rng.getrandbits(width)
+    signed = pattern - (1 << width) if width > 8 and pattern >= 1 << (width - 1) else pattern
+    return torch.tensor(signed, dtype=integer).view(number.torch).expand(shape)
+
+
+def _nan(number: DType, rng: random.Random) -> int:
+    """A quiet NaN with a payload that no arithmetic makes: a poison of the format with other last bits."""
+    low = (1 << max(1, number.fraction - 2)) - 1
+    return (number.poisons[rng.randrange(2)] & ~low) | rng.randint(1, low)
+
+
+def kept(result: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
+    """Which elements of a result are, bit for bit, what stood there before the call."""
+    return (bits(result) == bits(held)).flatten()

@@ -1,0 +1,27 @@
+"""A result that is right once and wrong another time may be a race: compute-sanitizer's racecheck is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from assay import sanitize
+from assay.errors import AssayError
+from assay.kernel import Kernel
+from assay.op import Op
+from assay.record import Record
+from assay.workload import parse
+
+
+def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> Record:
+    """`record`, with racecheck's report if it is of an unstable result and racecheck can run here."""
+    if record.evidence.get("detector") != "unstable" or sanitize.why_not(kernel)[0]:
+        return record
+    try:
+        report = sanitize.run(kernel, op, parse(record.workload, op), "racecheck", parameters=dict(parameters))
+    except AssayError as error:
+        report = sanitize.Report("racecheck", (), str(error))
+    found = {"clean": report.clean, "problems": [str(p) for p in report.problems], "trouble": report.trouble}
+    reason = f"{record.reason}; racecheck: {report.problems[0]}" if report.problems else record.reason
+    return replace(record, reason=reason, evidence=record.evidence | {"racecheck": found})

@@ -1,0 +1,85 @@
+"""Which calls a workload takes: on which values, where, on what leftovers, under which circumstances."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+USUAL, CHANGED, FRESH = 0, 1, 2
+"""The first sets of values: as drawn, with one element changed, and drawn anew."""
+
+
+@dataclass(frozen=True)
+class Run:
+    values: int
+    place: int = 0
+    """Which of the addresses."""
+    bands: int = 0
+    """Which content everything outside the tensors has."""
+    held: str = "random"
+    """What the outputs hold before the call (check.leftovers)."""
+    order: str = ""
+    """In which an interpreter runs the programs of a grid."""
+    threads: int = 0
+    """For a CPU kernel; 0: as usual."""
+    busy: bool = False
+    """Another thread of the process works at the same time."""
+    load: str = ""
+    """What keeps a GPU busy meanwhile."""
+    late: bool = False
+    """On a GPU: the inputs arrive only after a while on the current stream."""
+
+    @property
+    def circumstances(self) -> str:
+        """In words."""
+        order = self.order.partition(":")[0]
+        orders = {
+            "reversed": "with the programs of the grid in reverse order",
+            "shuffled": "with the programs of the grid in another order",
+            "isolated": "with every program of the grid seeing memory as it was at the launch, as when all run at once",
+        }
+        loads = {
+            "blocks": "while other blocks keep the multiprocessors busy",
+            "memory": "while copies keep the memory busy",
+        }
+        words = [orders[order]] if order else []
+        words += [f"with {self.threads} thread{'s' * (self.threads > 1)}"] if self.threads else []
+        words += ["beside a busy thread"] if self.busy else []
+        words += [loads[self.load]] if self.load else []
+        return ", ".join(words)
+
+
+ONCE = (Run(USUAL, held="nan"),)
+"""Of a large workload."""
+OTHER_BANDS = 2
+"""The place whose guard bands differ from those of the first call, with the same values."""
+
+
+def lean(mode: str, rng: random.Random) -> list[Run]:
+    """Two calls on the same values, the second elsewhere, with other bands and in another order of programs."""
+    interpreted = mode in ("triton-interpret", "numba-sim")
+    order = rng.choice(("reversed", f"shuffled:{rng.getrandbits(32)}", "isolated")) if interpreted else ""
+    return [Run(USUAL, held="nan"), Run(USUAL, OTHER_BANDS, 1, "random", order=order)]
+
+
+def planned(mode: str, device: str, threads: int, changed: int, rng: random.Random) -> list[Run]:
+    """Five calls, more where there are more than three sets of values, and on a GPU one whose inputs arrive late.
+
+    `threads` are those a kernel may use, 1 where it uses one; `changed` is how many sets follow the first three, each
+    in the first buffers again; with any, a GPU kernel is also called while the device is busy."""
+    interpreted = mode in ("triton-interpret", "numba-sim")
+    turned = rng.choice(("reversed", f"shuffled:{rng.getrandbits(32)}")) if interpreted else ""
+    parallel = threads > 1
+    runs = [
+        Run(USUAL, held="nan"),
+        Run(CHANGED, bands=1, held="random"),
+        Run(FRESH, held="other"),
+        Run(USUAL, 1, held="number", order=turned, threads=1 if parallel else 0),
+        Run(USUAL, OTHER_BANDS, 1, "random", order="isolated" if interpreted else "", busy=parallel),
+    ]
+    kinds = ("shuffled", "zeros", "random")
+    runs += [Run(FRESH + 1 + i, bands=i % 2, held=kinds[i % len(kinds)]) for i in range(changed)]
+    if device == "cuda":
+        runs.append(Run(USUAL, 1, held="nan", late=True))
+        runs += [Run(USUAL, 2, held="nan", load=kind) for kind in ("blocks", "memory")] if changed else []
+    return runs

@@ -1,0 +1,132 @@
+"""Sets of input values that differ little from one another, so that a remembered answer shows.
+
+A cache that asks for the address, the shape, a few elements, a sum or a checksum takes two different inputs for the
+same. So besides fresh values there are runs in which one element changed, chosen where the kernel cannot see it and
+such that the old answer is wrong; a few percent of the elements; or only their order, which keeps every sum."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.op import Op, Tensor
+from assay.worker.guard import bits
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+_TRIES = 6
+"""Elements to try until the answer changes by enough."""
+_SHARE = 0.03
+"""Of the elements that change where a few percent do."""
+
+Values = dict[str, "torch.Tensor"]
+Tells = Callable[[Values], bool]
+"""Would the judge tell the right answer to these values from the right answer to the first?"""
+
+
+@dataclass(frozen=True)
+class Variation:
+    values: Values
+    change: str
+    """How it differs from the first set, in words."""
+
+
+def free(tensor: Tensor) -> bool:
+    """May its elements be chosen one by one? Not if they follow from other inputs or must fit together."""
+    return tensor.given is None and not getattr(tensor, "structure", None)
+
+
+def one_element(
+    op: Op, workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random, tells: Tells
+) -> Variation | None:
+    """One element of `name` changed. None where no change that was tried matters to the result."""
+    base = first[name]
+    if not base.numel():
+        return None
+    if not free(op.inputs[name]):
+        values = completed(op, workload, first | {name: fresh[name]})
+        return Variation(values, f"`{name}` changed") if tells(values) else None
+    places = _inner(base.numel(), rng)
+    for number in range(_TRIES):
+        place = next(places)
+        was = base.flatten()[place].item()
+        now = _other(op.inputs[name], base, fresh[name].flatten()[place], was, number, rng)
+        if now is None:
+            continue
+        changed = base.clone()
+        bits(changed).view(-1)[place] = bits(now.view(1))[0]
+        if changed.view(-1)[place].item() == was:
+            continue
+        values = completed(op, workload, first | {name: changed})
+        if tells(values):
+            return Variation(values, f"element {place} of `{name}` changed from {was:g} to {float(now):g}")
+    return None
+
+
+def few_elements(op: Op, workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random) -> Variation:
+    """A few percent of the elements of `name` changed, two at least."""
+    import torch
+
+    base = first[name].clone()
+    if not free(op.inputs[name]):
+        return Variation(completed(op, workload, first | {name: fresh[name]}), f"`{name}` changed")
+    count = min(base.numel(), max(2, int(base.numel() * _SHARE)))
+    chosen = torch.randperm(base.numel(), generator=torch.Generator().manual_seed(rng.getrandbits(63)))[:count]
+    bits(base).view(-1)[chosen] = bits(fresh[name]).flatten()[chosen]
+    return Variation(completed(op, workload, first | {name: base}), f"{count} elements of `{name}` changed")
+
+
+def reordered(op: Op, workload: Workload, first: Values, rng: random.Random) -> Variation:
+    """The same elements in another order: every sum and every count stays what it was."""
+    import torch
+
+    generator = torch.Generator().manual_seed(rng.getrandbits(63))
+    values = {
+        n: bits(v).flatten()[torch.randperm(v.numel(), generator=generator)].view(v.dtype).view(v.shape)
+        if free(op.inputs[n])
+        else v
+        for n, v in first.items()
+    }
+    return Variation(completed(op, workload, values), "the elements changed places")
+
+
+def completed(op: Op, workload: Workload, values: Values) -> Values:
+    """The inputs that follow from others, computed again."""
+    found = dict(values)
+    for name in values:
+        given = op.inputs[name].given
+        if given is not None:
+            exact = {n: v.double() for n, v in found.items()} | dict(workload.attributes)
+            wanted = given.__code__.co_varnames[: given.__code__.co_argcount]
+            found[name] = given(*(exact[n] for n in wanted)).to(values[name].dtype).contiguous()
+    return found
+
+
+def _inner(count: int, rng: random.Random) -> Iterator[int]:
+    """Places in random order, never the ends or the middle, which are what people sample, if there are others."""
+    avoid = {0, count - 1, count // 2, (count - 1) // 2} if count > 8 else set()
+    while True:
+        place = rng.randrange(count)
+        if place not in avoid:
+            yield place
+
+
+def _other(
+    tensor: Tensor, base: torch.Tensor, fresh: torch.Tensor, was: float, number: int, rng: random.Random
+) -> torch.Tensor | None:
+    """Another value for one element: the fresh one at first, then values further away, all within the contract."""
+    import torch
+
+    if number < 2 or not base.is_floating_point():
+        return fresh if math.isfinite(fresh.item()) and was == was else None
+    wide = base.double()
+    finite = wide[wide.isfinite()]
+    scale = float(finite.abs().max()) if finite.numel() else 1.0
+    low, high = tensor.range
+    wanted = rng.choice((-1, 1)) * (scale or 1.0) * rng.uniform(0.5, 1.0) * (1 if number < 4 else 8)
+    return torch.tensor(min(max(wanted, low), high), dtype=torch.float64).to(base.dtype)

@@ -1,0 +1,94 @@
+"""Inside a worker: circumstances under which an honest kernel's result stays right and a race shows.
+
+`order`: in which order an interpreter runs the programs of a grid. `busy`: another thread moves memory while a CPU
+kernel runs. `load`: on a GPU another stream keeps the multiprocessors (`blocks`) or the memory (`memory`) busy."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from ctypes import create_string_buffer, memmove
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from assay.backends.grid_order import ordered
+from assay.errors import AssayError
+
+_WAVES, _WAVE = 40, 200_000
+"""Of blocks that occupy the device, and nanoseconds for each: 8 ms, far more than the call takes to be started."""
+_BYTES, _COPIES = 1 << 26, 160
+"""More than a cache holds, and so often that a fast memory is busy for 5 ms."""
+_Stream, on_stream, _copy = torch.cuda.Stream, torch.cuda.stream, torch._C.TensorBase.copy_
+
+
+@contextlib.contextmanager
+def disturbed(run: dict[str, Any], mode: str) -> Iterator[None]:
+    """While open, what `run` asks for happens."""
+    with contextlib.ExitStack() as open_:
+        if run.get("order"):
+            open_.enter_context(ordered(mode, run["order"]))
+        if run.get("busy"):
+            open_.enter_context(_busy())
+        yield
+
+
+@contextlib.contextmanager
+def _busy() -> Iterator[None]:
+    """A thread that copies memory outside Python's lock."""
+    stop, source, target = threading.Event(), create_string_buffer(1 << 22), create_string_buffer(1 << 22)
+
+    def work() -> None:
+        while not stop.is_set():
+            memmove(target, source, 1 << 22)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@cache
+def streams() -> tuple[Any, Any, Any]:
+    """For the kernel as a rule, for it under load, and for the load. Of those that wait for a free multiprocessor the
+    second comes first, ahead of what a kernel puts on a stream of its own."""
+    return _Stream(), _Stream(priority=-1), _Stream()
+
+
+def load(kind: str) -> None:
+    """Put the load on its stream; nothing waits for it. Without a compiler for CUDA C++ `blocks` puts nothing."""
+    with on_stream(streams()[2]):
+        if kind == "memory":
+            source, target = _memory()
+            for _ in range(_COPIES):
+                _copy(target, source)
+        elif (occupy := _occupy()) is not None:
+            count = torch.cuda.get_device_properties(0).multi_processor_count
+            occupy(2 * count * _WAVES, 1024, _WAVE)
+
+
+@cache
+def _memory() -> tuple[Any, Any]:
+    return (torch.empty(_BYTES, dtype=torch.uint8, device="cuda"),
+            torch.empty(_BYTES, dtype=torch.uint8, device="cuda"))  # fmt: skip
+
+
+@cache
+def _occupy() -> Any:
+    try:
+        from assay.backends.cuda import Source
+
+        return Source(Path(__file__).with_name("occupy.cu"))["occupy"]
+    except (ImportError, AssayError):
+        return None
+
+
+def prepare() -> None:
+    """Build and allocate what the load needs, before any kernel's file is imported."""
+    streams(), _memory(), _occupy()

@@ -1,0 +1,143 @@
+"""Inside a worker: the tensors of one place, and raw copies of what a call left in them.
+
+On a CPU the tensors lie in the arena itself: the parent sees every byte, and only the outputs are copied, at the moment
+the call returns. On a GPU the arena's bytes are copied to the device before a call. After it the outputs are copied
+back in the order of the current stream alone, so that work left on another stream is missing from them; then, once the
+whole device is idle, everything is. The copies go through the C library and the CUDA driver, bound before any kernel's
+file is imported: nothing that is replaced in torch changes them."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from ctypes import memmove
+from typing import Any
+
+import torch
+
+from assay.dtype import dtype
+from assay.worker.guard import inside, room
+
+Copies = list[tuple[int, int, int]]
+"""From, to, and how many bytes."""
+_pointer = torch._C.TensorBase.data_ptr
+_dense = torch._C.TensorBase.contiguous
+_clone, _fill, _copy = torch._C.TensorBase.clone, torch._C.TensorBase.fill_, torch._C.TensorBase.copy_
+_empty, _frombuffer, _uint8, _sleep = torch.empty, torch.frombuffer, torch.uint8, torch.cuda._sleep
+
+
+class HostPlace:
+    """Tensors on the arena's own memory. The same objects for every call at this place, as in a user's loop."""
+
+    def __init__(self, message: dict[str, Any], place: int, memory: memoryview) -> None:
+        self._arena = _pointer(_frombuffer(memory, dtype=_uint8))
+        self._specs = {s["name"]: s for kind in ("inputs", "outputs", "scratch") for s in message[kind]}
+        self._outputs = [s["name"] for s in message["outputs"]]
+        self._copies: dict[str, int] = message["copies"]
+        self._at = {name: places[place] for name, places in message["places"].items()}
+        self.buffers = {name: self._buffer(memory, at, room(self._specs[name]).size) for name, at in self._at.items()}
+        self.tensors = {name: inside(buffer, self._specs[name]) for name, buffer in self.buffers.items()}
+        for spec in message["outputs"]:
+            if spec.get("alias"):
+                self.tensors[spec["name"]] = self.tensors[spec["alias"]]
+
+    def _buffer(self, memory: memoryview, at: int, size: int) -> Any:
+        return _frombuffer(memory, dtype=_uint8, count=size, offset=at)
+
+    def _left_in_outputs(self) -> Copies:
+        """Where the outputs lie now and where their copies go."""
+        copies = []
+        for name in self._outputs:
+            spec = self._specs[name]
+            holder = spec.get("alias") or name
+            where = room(self._specs[holder])
+            start = _pointer(self.buffers[holder]) + where.start
+            copies.append((start, self._arena + self._copies[name], where.span))
+        return copies
+
+    def _left_in(self, returned: dict[str, Any]) -> Copies:
+        sizes = {n: math.prod(self._specs[n]["shape"]) * dtype(self._specs[n]["dtype"]).itemsize for n in returned}
+        return [(_pointer(v), self._arena + self._copies[name], sizes[name]) for name, v in returned.items()]
+
+    def keep(self, returned: dict[str, Any] | None, stream: int = 0) -> None:
+        """Copy the outputs as they are at this moment: those returned, or those of this place."""
+        dense = {n: _dense(v) for n, v in returned.items()} if returned is not None else None
+        for source, target, size in self._left_in_outputs() if dense is None else self._left_in(dense):
+            self._copy_out(target, source, size, stream)
+
+    def _copy_out(self, target: int, source: int, size: int, stream: int) -> None:
+        memmove(target, source, size)
+
+    def finish(self) -> None:
+        """Bring everything else where the parent looks. It is there already."""
+
+
+class DevicePlace(HostPlace):
+    """Tensors on the GPU."""
+
+    device = "cuda"
+
+    def __init__(self, message: dict[str, Any], place: int, memory: memoryview) -> None:
+        super().__init__(message, place, memory)
+        self._driver = _Driver()
+
+    def _buffer(self, memory: memoryview, at: int, size: int) -> Any:
+        return _empty(size, dtype=_uint8, device=self.device)
+
+    def load(self) -> None:
+        """The arena's bytes, on the device, and nothing else under way there."""
+        for name, buffer in self.buffers.items():
+            self._driver.to_device(_pointer(buffer), self._arena + self._at[name], buffer.numel())
+        self._driver.wait_for_device()
+
+    def _copy_out(self, target: int, source: int, size: int, stream: int) -> None:
+        self._driver.to_host(target, source, size, stream)
+
+    def delay_inputs(self, names: list[str]) -> None:
+        """On the current stream the inputs arrive only after a while: a kernel on any other stream reads garbage."""
+        chosen = [self.buffers[n] for n in names]
+        staged = [_clone(b) for b in chosen]
+        for buffer in chosen:
+            _fill(buffer, 0x3B)
+        self._driver.wait_for_device()
+        _sleep(4_000_000)  # about 2 ms
+        for buffer, values in zip(chosen, staged, strict=True):
+            _copy(buffer, values)
+
+    def finish(self) -> None:
+        self._driver.wait_for_device()
+        for name, buffer in self.buffers.items():
+            self._driver.to_host(self._arena + self._at[name], _pointer(buffer), buffer.numel(), 0)
+        self._driver.wait_for_device()
+
+
+class _Driver:
+    """Four functions of the CUDA driver. A host pointer may be any memory; such copies end before the call does."""
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL("libcuda.so.1")
+        self._up, self._down = library.cuMemcpyHtoDAsync_v2, library.cuMemcpyDtoHAsync_v2
+        self._stream, self._device = library.cuStreamSynchronize, library.cuCtxSynchronize
+        self._up.argtypes = (ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+        self._down.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p)
+        self._stream.argtypes = (ctypes.c_void_p,)
+
+        self._words = library.cuGetErrorString
+
+    def _check(self, code: int) -> None:
+        if code:
+            words = ctypes.c_char_p()
+            self._words(code, ctypes.byref(words))
+            raise RuntimeError(f"CUDA error: {(words.value or b'unknown').decode()} (code {code})")
+
+    def to_device(self, target: int, source: int, size: int) -> None:
+        if size:
+            self._check(self._up(target, source, size, None))
+
+    def to_host(self, target: int, source: int, size: int, stream: int) -> None:
+        if size:
+            self._check(self._down(target, source, size, stream))
+            self._check(self._stream(stream))
+
+    def wait_for_device(self) -> None:
+        self._check(self._device())

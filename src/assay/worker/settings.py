@@ -1,0 +1,206 @@
+"""Inside a worker: settings of the whole process that a kernel must leave as it found them.
+
+All of them are put back after a kernel's file is imported and after each call, so that none reaches the next call. One
+that changes the results of other people's code is a finding; the rest (threads, garbage collection, …) is only put
+back. How each is read and written is bound here, before any kernel's file is imported."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+_C: Any = torch._C
+_TINY, _ONE, _HALF_ULP = 2.0**-1060, 1.0, 2.0**-53
+
+
+@dataclass(frozen=True)
+class Setting:
+    name: str
+    """As a user writes it."""
+    read: Callable[[], Any]
+    write: Callable[[Any], Any]
+    instead: str = ""
+    """How to have it without touching others; empty: put back, not a finding."""
+
+    def now(self) -> Any:
+        """Its value; None where it cannot be told (torch refuses to answer when its old and new ways are mixed)."""
+        with contextlib.suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.read()
+        return None
+
+
+@dataclass(frozen=True)
+class Change:
+    name: str
+    before: str
+    after: str
+    instead: str
+
+
+_PRECISION = "choose the precision where the product is computed, for instance tl.dot(..., input_precision=…)"
+_WITH = "use the `with` form, which puts it back"
+
+
+def _full(value: Any) -> Any:
+    """'none' and 'ieee' are two names of full precision."""
+    return "ieee" if value == "none" else value
+
+
+def _precision(where: str, what: str) -> Setting:
+    parts = [p for p in (where, what) if p not in ("generic", "all")]
+    name = ".".join(["torch.backends", *parts, "fp32_precision"]).replace("cuda.conv", "cudnn.conv")
+    read, write = _C._get_fp32_precision_getter, _C._set_fp32_precision_setter
+    return Setting(name, lambda: _full(read(where, what)), lambda v: write(where, what, v), _PRECISION)
+
+
+def _pair(name: str) -> Setting:
+    """A switch that newer versions of torch tell together with a second one."""
+    read, write = getattr(_C, f"_get_cublas_allow_{name}"), getattr(_C, f"_set_cublas_allow_{name}")
+    both: Callable[[Any], Any] = lambda v: write(*v) if isinstance(v, tuple) else write(v)  # noqa: E731
+    return Setting(f"torch.backends.cuda.matmul.allow_{name}", read, both, _PRECISION)
+
+
+def _autocast(device: str) -> Setting:
+    read, write = torch.is_autocast_enabled, torch.set_autocast_enabled
+    return Setting(f"autocast on {device}", lambda: read(device), lambda on: write(device, on), _WITH)
+
+
+def _handler(number: signal.Signals) -> Setting:
+    read, write = signal.getsignal, signal.signal
+    return Setting(f"signal {number.name}", lambda: read(number), lambda handler: write(number, handler))
+
+
+def _flushes() -> bool:
+    return not (_TINY * _ONE) > 0.0
+
+
+def _rounding() -> tuple[bool, bool]:
+    """Of 1 + ½ ulp and −1 − ½ ulp: to nearest, both are what they were."""
+    return _ONE + _HALF_ULP == 1.0, -_ONE - _HALF_ULP == -1.0
+
+
+_inferring: list[Any] = []
+"""A guard counts as long as it is kept."""
+
+
+def _infer(on: bool) -> None:
+    _inferring.append(_C._InferenceMode(on))
+
+
+_fesetround = ctypes.CDLL(None).fesetround
+
+
+def _known() -> list[Setting]:
+    found = [
+        Setting("torch.backends.cuda.matmul.allow_tf32", _C._get_cublas_allow_tf32, _C._set_cublas_allow_tf32,
+                _PRECISION),
+        Setting("torch.backends.cudnn.allow_tf32", _C._get_cudnn_allow_tf32, _C._set_cudnn_allow_tf32, _PRECISION),
+        Setting("torch.set_float32_matmul_precision", _C._get_float32_matmul_precision,
+                _C._set_float32_matmul_precision, _PRECISION),
+        _pair("fp16_reduced_precision_reduction"),
+        _pair("bf16_reduced_precision_reduction"),
+        Setting("torch.use_deterministic_algorithms", torch.are_deterministic_algorithms_enabled,
+                torch.use_deterministic_algorithms, "leave it to the caller"),
+        Setting("torch.set_default_dtype", torch.get_default_dtype, _C._set_default_dtype,
+                "pass dtype= to what you create"),
+        Setting("torch.set_grad_enabled", torch.is_grad_enabled, _C._set_grad_enabled, _WITH),
+        Setting("torch.inference_mode", torch.is_inference_mode_enabled, _infer, _WITH),
+        Setting("torch.set_flush_denormal", _flushes, torch.set_flush_denormal,
+                "flush in the kernel's own arithmetic, or put it back before returning"),
+        Setting("the rounding mode of the processor", _rounding, lambda _: _fesetround(0),
+                "put it back before returning"),
+        Setting("torch.manual_seed", torch.initial_seed, torch.manual_seed, "draw from a torch.Generator of your own"),
+        # Below: put back, but no finding.
+        Setting("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads),
+        Setting("torch.backends.cudnn.benchmark", _C._get_cudnn_benchmark, _C._set_cudnn_benchmark),
+        Setting("gc", gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
+        Setting("sys.settrace", sys.gettrace, sys.settrace),
+        Setting("sys.setprofile", sys.getprofile, sys.setprofile),
+        Setting("sys.setrecursionlimit", sys.getrecursionlimit, sys.setrecursionlimit),
+    ]  # fmt: skip
+    found += [_autocast(device) for device in ("cpu", "cuda")]
+    if hasattr(_C, "_get_cublas_allow_fp16_accumulation"):
+        found.append(Setting("torch.backends.cuda.matmul.allow_fp16_accumulation",
+                             _C._get_cublas_allow_fp16_accumulation, _C._set_cublas_allow_fp16_accumulation,
+                             _PRECISION))  # fmt: skip
+    if hasattr(_C, "_get_fp32_precision_getter"):
+        places = [("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"),
+                  ("mkldnn", "all"), ("mkldnn", "matmul"), ("mkldnn", "conv")]  # fmt: skip
+        found += [_precision(*p) for p in reversed(places)]
+    found += [_handler(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
+    return [*found, *_modes(), *_numpy(), *_numba()]
+
+
+def _modes() -> list[Setting]:
+    """torch.set_default_device and its like leave a mode on a stack."""
+    stacks = {
+        "a torch function mode (torch.set_default_device)": ("_len_torch_function_stack", "_pop_torch_function_stack"),
+        "a torch dispatch mode": ("_len_torch_dispatch_stack", "_pop_torch_dispatch_stack"),
+    }
+    found = []
+    for name, (length, pop) in stacks.items():
+        if not hasattr(_C, length):
+            continue
+        count, drop = getattr(_C, length), getattr(_C, pop)
+
+        def back(wanted: int, count: Any = count, drop: Any = drop) -> None:
+            while count() > wanted:
+                drop() if drop is not _C._pop_torch_dispatch_stack else drop(None)
+
+        found.append(Setting(name, count, back, "pass device= to what you create, or use the `with` form"))
+    return found
+
+
+def _numpy() -> list[Setting]:
+    if (numpy := sys.modules.get("numpy")) is None:
+        return []
+    set_errors = numpy.seterr
+    return [Setting("numpy.seterr", numpy.geterr, lambda v: set_errors(**v))]
+
+
+def _numba() -> list[Setting]:
+    if (numba := sys.modules.get("numba")) is None:
+        return []
+    return [Setting("numba.set_num_threads", numba.get_num_threads, numba.set_num_threads)]
+
+
+class Settings:
+    """What was there before a kernel's file was imported."""
+
+    def __init__(self) -> None:
+        self._known = _known()
+        self._wanted = [s.now() for s in self._known]
+
+    def restore(self) -> list[Change]:
+        """Put everything back. Returns what had been changed and matters to others."""
+        first = changed = self._changed()
+        for _ in range(3):  # putting back a general setting may change a special one
+            for setting, wanted, _now in reversed(changed):
+                with contextlib.suppress(Exception), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    setting.write(wanted)
+            if not changed or not (changed := self._changed()):
+                break
+        return [
+            Change(setting.name, str(wanted), str(now), setting.instead)
+            for setting, wanted, now in first
+            if setting.instead and now is not None
+        ]
+
+    def _changed(self) -> list[tuple[Setting, Any, Any]]:
+        """Each, what it was and what it is."""
+        return [
+            (setting, wanted, now)
+            for setting, wanted in zip(self._known, self._wanted, strict=True)
+            if (now := setting.now()) != wanted
+        ]
