@@ -36,14 +36,7 @@ class Variation:
     """Or `fused`: elementwise products and sums keep their bits until the next reduction, as with FMA."""
 
     def __str__(self) -> str:
-        parts = (self.reduction, self.variance, self.exponential, self.division, self.products)
-        return ", ".join(
-            p for p, usual in zip(parts, Variation.__dataclass_fields__, strict=True) if p != _usual(usual)
-        )
-
-
-def _usual(name: str) -> Any:
-    return Variation.__dataclass_fields__[name].default
+        return ", ".join(getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default) or "plain"
 
 
 def variations() -> Iterator[Variation]:
