@@ -1,0 +1,26 @@
+"""Triton's interpreter, mended to compute what a GPU computes. Each file states one difference, its source, and the
+mend; all are applied once, in a worker that interprets, before the kernel's file is imported.
+
+The device that is imitated is an NVIDIA GPU of compute capability 9.0 and the instructions Triton 3.7.1 emits for it
+(read from its PTX); the accuracy of each instruction is that of the PTX ISA."""
+
+from __future__ import annotations
+
+_mended = False
+
+
+def mend() -> None:
+    global _mended
+    if _mended:
+        return
+    _mended = True
+    from assay.backends.triton_interpreter import (
+        arguments, arithmetic, atomics, casts, control_flow, dot, functions, launch, libdevice, overhead, reductions,
+        undefined,
+    )  # fmt: skip
+
+    for part in (
+        overhead, casts, arithmetic, functions, dot, undefined, atomics, reductions, arguments, control_flow, libdevice,
+        launch,
+    ):  # fmt: skip
+        part.mend()
