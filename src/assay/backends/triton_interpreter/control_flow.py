@@ -19,6 +19,13 @@ def mend() -> None:
     transformer: Any = interpreter.ASTTransformer
     transformer.visit_BoolOp = _bool_op
     transformer.visit_UnaryOp = _unary_op
+    assign = transformer.visit_Assign
+
+    def visit_assign(self: Any, node: Any) -> Any:
+        node.value = self.visit(node.value)  # Triton's own does not look into it
+        return assign(self, node)
+
+    transformer.visit_Assign = visit_assign
     original = interpreter._patch_lang_tensor
 
     def patch(tensor: Any, *scope: Any) -> None:

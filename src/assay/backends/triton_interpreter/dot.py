@@ -5,8 +5,10 @@
   six products. "ieee": one `fma` after the other, starting from the accumulator.
 - 16-bit operands: `mma` of 16 terms at a time. The products are exact; each such step adds them to the accumulator in one
   sum that is cut off, not rounded, to float32, or rounded to fp16 where that is the accumulator (`out_dtype`).
-- fp8 on compute capability 9.0: as 16-bit ones, 32 terms at a time, but the sums keep only 13 bits after the leading one
-  until `max_num_imprecise_acc` terms are through (by default never); int8: exact in 32 bits.
+- fp8 on compute capability 9.0: as 16-bit ones, 32 terms at a time. In tiles of 64 rows and more (`wgmma`) the terms of a
+  step keep 13 bits below the largest one's leading bit, and so does the accumulator, until `max_num_imprecise_acc` terms
+  are through (by default never).
+- int8: exact in 32 bits.
 
 A product needs at least 16 terms (32 of 8-bit operands), as on the GPU."""
 
@@ -26,6 +28,7 @@ Handle = interpreter.TensorHandle
 PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 _ON_HOPPER_NEVER = 2**30
 _FP8_SUM_BITS = 13
+_WGMMA_ROWS = 64
 
 
 def mend() -> None:
@@ -48,7 +51,7 @@ def _dot(self: Any, left: Any, right: Any, total: Any, precision: Any, imprecise
         return Handle(np.matmul(a, b) + c, out)
     if dtype == tl.float32:
         return Handle(_float32(a, b, c, str(precision).rsplit(".", 1)[-1].lower()), out)
-    if dtype.is_fp8() and out != tl.float16 and imprecise:
+    if dtype.is_fp8() and out != tl.float16 and imprecise and a.shape[-2] >= _WGMMA_ROWS:
         return Handle(_fp8(a, b, c, imprecise), out)
     return Handle(_tensor_core(a, b, c, 32 if dtype.is_fp8() else 16), out)
 
@@ -120,12 +123,13 @@ def _fp8(a: Any, b: Any, c: Any, imprecise: int) -> Any:
     wide_a, wide_b, total = a.astype(np.float64), b.astype(np.float64), c
     partial = np.zeros(c.shape, np.float64)
     for k in range(0, a.shape[-1], 32):
-        left, right = wide_a[..., k : k + 32], wide_b[..., k : k + 32, :]
+        terms = wide_a[..., k : k + 32, None] * wide_b[..., None, k : k + 32, :]
         start = total if imprecise == _ON_HOPPER_NEVER else partial
-        size = np.maximum(np.matmul(np.abs(left), np.abs(right)), np.abs(start))
+        size = np.maximum(np.abs(terms).max(-2), np.abs(start))
         unit = np.exp2(np.floor(np.log2(np.where(size > 0, size, 1))) - _FP8_SUM_BITS)
-        summed = np.matmul(left, right) + start
-        cut = np.where(np.isfinite(summed), np.trunc(summed / unit) * unit, summed)
+        exact = terms.sum(-2) + start
+        cut = (np.trunc(terms / unit[..., None, :]).sum(-2) + np.trunc(start / unit)) * unit
+        cut = np.where(np.isfinite(exact), cut, exact)
         if imprecise == _ON_HOPPER_NEVER:
             total = cut.astype(np.float32)
         else:
