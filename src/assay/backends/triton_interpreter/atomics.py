@@ -10,8 +10,8 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
+from assay.backends.approximations import flushed
 from assay.backends.triton_interpreter import formats
-from assay.backends.triton_interpreter.functions import flushed
 
 Handle = interpreter.TensorHandle
 

@@ -13,13 +13,9 @@ from typing import Any
 import numpy as np
 from triton.runtime import interpreter
 
+from assay.backends.approximations import divide_full, exp2_approx, exp_by_exp2, flushed, rsqrt_approx, sqrt_approx
 from assay.backends.triton_interpreter import formats
 from assay.backends.triton_interpreter.arithmetic import fused, rounded
-
-Handle = interpreter.TensorHandle
-
-_SMALLEST_NORMAL = np.float32(2.0**-126)
-_LOG2_E = np.float32(1.4426950408889634)
 
 
 def mend() -> None:
@@ -28,46 +24,11 @@ def mend() -> None:
     builder.create_frem = _remainder
     builder.create_sqrt = _of_float32(sqrt_approx, np.sqrt)
     builder.create_rsqrt = _of_float32(rsqrt_approx, lambda x: 1 / np.sqrt(x))
-    builder.create_exp = _of_float32(exp_approx, np.exp)
+    builder.create_exp = _of_float32(exp_by_exp2, np.exp)
     builder.create_exp2 = _of_float32(exp2_approx, np.exp2)
     builder.create_floor = _of_float32(lambda x: np.floor(flushed(x)), np.floor)
     builder.create_ceil = _of_float32(lambda x: np.ceil(flushed(x)), np.ceil)
     builder.create_erf = _of_float32(erf, erf)
-
-
-def flushed(x: Any) -> Any:
-    """Subnormal float32 as zeros of their sign."""
-    small = np.abs(x) < _SMALLEST_NORMAL
-    return np.where(small, np.copysign(np.float32(0), x), x) if small.any() else x
-
-
-def divide_full(x: Any, y: Any) -> Any:
-    """`div.full.f32`: a reciprocal, rounded, and a product, rounded; over the whole range."""
-    size = np.abs(y)
-    if not ((size < _SMALLEST_NORMAL) & (size > 0) | (size > 2.0**126)).any():
-        return x * (np.float32(1) / y)
-    fraction, exponent = np.frexp(y)
-    product = x.astype(np.float64) * (np.float32(1) / fraction).astype(np.float64)
-    usual = np.ldexp(product, -exponent).astype(np.float32)
-    return np.where((size > 0) & np.isfinite(y), usual, x / y)
-
-
-def sqrt_approx(x: Any) -> Any:
-    x = flushed(x)
-    root = x * (1 / np.sqrt(x.astype(np.float64))).astype(np.float32)
-    return np.where((x == 0) | (x == np.inf), x, root)
-
-
-def rsqrt_approx(x: Any) -> Any:
-    return np.float32(1) / np.sqrt(flushed(x))
-
-
-def exp_approx(x: Any) -> Any:
-    return np.exp2(x * _LOG2_E)
-
-
-def exp2_approx(x: Any) -> Any:
-    return flushed(np.exp2(flushed(x)))
 
 
 def erf(x: Any) -> Any:

@@ -12,10 +12,10 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
+from assay.backends import approximations as fast
 from assay.backends.triton_interpreter import casts
-from assay.backends.triton_interpreter.functions import divide_full, exp2_approx, flushed, rsqrt_approx, sqrt_approx
 
-_LOG2_E, _LOG2_10 = np.float32(1.4426950408889634), np.float32(3.3219280948873623)
+_LOG2_10 = np.float32(3.3219280948873623)
 
 
 def mend() -> None:
@@ -68,37 +68,23 @@ def _torch(name: str) -> Callable[..., Any]:
     return function
 
 
-def _absolute_error(function: Any, error: float) -> Callable[..., Any]:
-    """Cut to multiples of the error the instruction may have."""
-    return lambda x: (np.trunc(function(flushed(x).astype(np.float64)) / error) * error).astype(np.float32)
-
-
-def _power(x: Any, y: Any) -> Any:
-    return exp2_approx((y * np.log2(flushed(x).astype(np.float64)).astype(np.float32)).astype(np.float32))
-
-
-def _divide_approx(x: Any, y: Any) -> Any:
-    x, y = flushed(x), flushed(y)
-    return flushed(np.where(np.abs(y) > 2.0**126, x * np.float32(0), divide_full(x, y)))
-
-
 def _half_away(x: Any) -> Any:
     return np.copysign(np.floor(np.abs(x) + 0.5), x)
 
 
 _FAST: dict[str, Callable[..., Any]] = {
-    "fast_expf": lambda x: exp2_approx(x * _LOG2_E),
-    "fast_exp10f": lambda x: exp2_approx(x * _LOG2_10),
-    "fast_fdividef": _divide_approx,
-    "fast_powf": _power,
-    "fast_sinf": _absolute_error(np.sin, 2.0**-21),
-    "fast_cosf": _absolute_error(np.cos, 2.0**-21),
-    "fast_tanf": lambda x: _divide_approx(_FAST["fast_sinf"](x), _FAST["fast_cosf"](x)),
-    "fast_logf": _absolute_error(np.log, 2.0**-22),
-    "fast_log2f": _absolute_error(np.log2, 2.0**-22),
-    "fast_log10f": _absolute_error(np.log10, 2.0**-22),
-    "rsqrtf": rsqrt_approx,
-    "sqrtf": sqrt_approx,
+    "fast_expf": fast.fast_exp,
+    "fast_exp10f": lambda x: fast.exp2_approx(x * _LOG2_10),
+    "fast_fdividef": fast.divide_approx,
+    "fast_powf": fast.fast_pow,
+    "fast_sinf": fast.fast_sin,
+    "fast_cosf": fast.fast_cos,
+    "fast_tanf": lambda x: fast.divide_approx(fast.fast_sin(x), fast.fast_cos(x)),
+    "fast_logf": fast.fast_log,
+    "fast_log2f": fast.fast_log2,
+    "fast_log10f": fast.fast_log10,
+    "rsqrtf": fast.rsqrt_approx,
+    "sqrtf": fast.sqrt_approx,
 }
 
 _NUMPY = (

@@ -1,22 +1,20 @@
 """Values that nobody wrote. The interpreter gives 0 for the lanes that a mask switches off where `tl.load` was not told
 `other`, and beyond a block pointer's boundary without `padding_option`; Triton's documentation calls both undefined.
-Here such lanes get a huge number, its negative and NaN in turn: a sum, a maximum or a minimum that takes them in is
-visibly wrong, and one that masks them out is not disturbed."""
+Here
+such lanes hold what `unwritten` gives: a reduction that takes them in is visibly wrong, one that masks them out is not
+disturbed."""
 
 from __future__ import annotations
 
-import functools
-import itertools
 from typing import Any
 
 import numpy as np
 from triton.runtime import interpreter
 
 from assay.backends.triton_interpreter import formats
+from assay.backends.unwritten import unwritten
 
 Handle = interpreter.TensorHandle
-
-_turn = itertools.count()
 
 
 def mend() -> None:
@@ -35,26 +33,11 @@ def mend() -> None:
     builder.create_descriptor_load = descriptor_load
 
 
-@functools.cache
-def _pattern(dtype: Any, turn: int, count: int) -> Any:
-    storage = interpreter._get_np_dtype(dtype)
-    if storage == np.bool_:
-        return np.ones(count, np.bool_)
-    if dtype.is_ptr() or dtype.is_int():
-        limits = np.iinfo(storage)
-        values = np.array([limits.max // 3, limits.min + limits.max // 5, limits.max - 2], storage)
-    elif formats.is_packed(dtype):
-        huge = 300.0 if dtype.is_fp8() else 2.1e38
-        values = formats.packed(np.array([huge, -0.8 * huge, np.nan], np.float32), dtype)
-    else:
-        huge = float(np.finfo(storage).max) / 1.6
-        values = np.array([huge, -0.8 * huge, np.nan], storage)
-    return np.resize(np.roll(values, turn), count)
-
-
 def undefined(dtype: Any, shape: Any) -> Any:
-    """An array of what memory that nobody wrote might hold; another one each time."""
-    return _pattern(dtype, next(_turn) % 3, int(np.prod(shape))).reshape(shape)
+    """A block that nobody wrote, as the interpreter keeps it."""
+    if formats.is_packed(dtype):
+        return formats.packed(unwritten(np.float32, shape), dtype)
+    return unwritten(interpreter._get_np_dtype(dtype), shape)
 
 
 def nan_of(dtype: Any) -> Any:
