@@ -5,6 +5,7 @@ import math
 import os
 import pickle
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -184,5 +185,4 @@ if __name__ == "__main__":
         keep(cuda.jit(max_registers=32)(plain.py_func), x, name="compiler_options")
     except TypeError as error:
         RESULTS["compiler_options"] = str(error)
-    with open(sys.argv[1], "wb") as file:
-        pickle.dump(RESULTS, file)
+    Path(sys.argv[1]).write_bytes(pickle.dumps(RESULTS))

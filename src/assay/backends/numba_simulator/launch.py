@@ -1,6 +1,7 @@
-"""Launches. The simulator starts blocks of any size and grids of none: a GPU refuses more than 1024 threads a block (64
-along z), more than 2³¹ − 1 × 65535 × 65535 blocks, and a grid without blocks. Options of `cuda.jit` that only concern the
-compiler (`max_registers`, `lineinfo`, …) are refused by the simulator, not by Numba; here they are left out."""
+"""Launches. The simulator starts blocks of any size and grids of none: a GPU refuses more than 1024 threads a block
+(64 along z), more than 2³¹ − 1 × 65535 × 65535 blocks, and a grid without blocks. Options of `cuda.jit` that only
+concern the compiler (`max_registers`, `lineinfo`, …) are refused by the simulator, not by Numba; here they are left
+out."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ from numba.cuda.simulator import api
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
 LARGEST_BLOCK, LARGEST_GRID = (1024, 1024, 64), (2**31 - 1, 65535, 65535)
-_FOR_THE_COMPILER = ("max_registers", "lineinfo", "lto", "launch_bounds", "extensions", "abi", "abi_info", "forceinline")
+_FOR_THE_COMPILER = (
+    "max_registers",
+    "lineinfo",
+    "lto",
+    "launch_bounds",
+    "extensions",
+    "abi",
+    "abi_info",
+    "forceinline",
+)
 
 
 def mend() -> None:

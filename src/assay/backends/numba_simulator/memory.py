@@ -1,8 +1,8 @@
-"""Shared and local memory. The simulator gives one shared array to all blocks of a launch, with what the last block left
-in it, and dynamic shared memory as zeros; on a GPU both hold whatever was there. Here every block begins with
-unwritten values, and so does every local array. Two threads that ask at once get the same shared array (the simulator
-may give each its own), two arrays declared on one line are two, and more than 48 KiB of them are refused, as the
-compiler refuses them."""
+"""Shared and local memory. The simulator gives one shared array to all blocks of a launch, with what the last block
+left in it, and dynamic shared memory as zeros; on a GPU both hold whatever was there. Here every block begins with
+unwritten values, and so does every local array. Two threads that ask at once get the same shared array (the
+simulator may give each its own), two arrays declared on one line are two, and more than 48 KiB of them are refused,
+as the compiler refuses them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Types of numbers. Numba types every literal, global and argument that is a Python float as float64, so that
-`x[i] * 0.5` of a float32 is a float64; numpy, which the simulator computes with, lets the float32 decide. It computes in
-at least 64 bits with 8- and 16-bit integers, where numpy wraps. `math.exp` of a float32 is a float32 (`expf`), where
+"""Types of numbers. Numba types every literal, global and argument that is a Python float as float64, so that `x[i] *
+0.5` of a float32 is a float64; numpy, which the simulator computes with, lets the float32 decide. It computes in at
+least 64 bits with 8- and 16-bit integers, where numpy wraps. `math.exp` of a float32 is a float32 (`expf`), where
 Python's is a float64; of −∞, 1000 or −1 in `math.sqrt` a GPU makes 0, ∞ or NaN, where Python raises an exception.
 `max` and `min` of floats return the one that is a number. With `fastmath=True` the functions of `math` are the
 approximate ones. (bf16 arrives as uint16, which therefore stays what it is.)"""
@@ -22,7 +22,10 @@ from assay.backends import approximations as fast
 _fastmath = False
 
 _FUNCTIONS = {
-    **{f: getattr(np, f) for f in "exp expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh floor ceil hypot".split()},
+    **{f: getattr(np, f) for f in (
+        "exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "floor",
+        "ceil", "hypot",
+    )},
     **{f"a{f}": getattr(np, f"arc{f}") for f in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
     "atan2": np.arctan2, "pow": np.power, "fmod": np.fmod, "exp2": np.exp2, "cbrt": np.cbrt, "fabs": np.abs,
     "erf": None, "erfc": None, "gamma": None, "lgamma": None, "copysign": np.copysign, "trunc": np.trunc,
@@ -112,7 +115,12 @@ def _in_kernel(args: tuple[Any, ...]) -> bool:
 
 def _extreme(builtin: Callable[..., Any], of_floats: Any) -> Callable[..., Any]:
     def extreme(*args: Any, **options: Any) -> Any:
-        if len(args) == 2 and not options and isinstance(args[0], np.floating) and isinstance(args[1], (float, np.floating)):
+        if (
+            len(args) == 2
+            and not options
+            and isinstance(args[0], np.floating)
+            and isinstance(args[1], (float, np.floating))
+        ):
             return of_floats(*args)
         return builtin(*args, **options)
 

@@ -38,7 +38,9 @@ class _Meeting:
                 thread: Any = threading.current_thread()
                 gone = [n for n, t in self.lanes.items() if n not in self.values and not t.is_alive()]
                 if self.round == current and (gone or thread.abort):
-                    raise RuntimeError(f"lane {gone} left the kernel before the warp's exchange that its mask names it for")
+                    raise RuntimeError(
+                        f"lane {gone} left the kernel before the warp's exchange that its mask names it for"
+                    )
             return self.given
 
 
@@ -63,8 +65,12 @@ def mend() -> None:
     module.all_sync = lambda self, mask, predicate: all(_exchanged(mask, bool(predicate)).values())
     module.any_sync = lambda self, mask, predicate: any(_exchanged(mask, bool(predicate)).values())
     module.eq_sync = lambda self, mask, predicate: len(set(_exchanged(mask, bool(predicate)).values())) == 1
-    module.ballot_sync = lambda self, mask, predicate: sum(1 << n for n, p in _exchanged(mask, bool(predicate)).items() if p)
-    module.match_any_sync = lambda self, mask, value: sum(1 << n for n, v in _exchanged(mask, value).items() if v == value)
+    module.ballot_sync = lambda self, mask, predicate: sum(
+        1 << n for n, p in _exchanged(mask, bool(predicate)).items() if p
+    )
+    module.match_any_sync = lambda self, mask, value: sum(
+        1 << n for n, v in _exchanged(mask, value).items() if v == value
+    )
     module.match_all_sync = _match_all
     module.syncwarp = lambda self, mask=_ALL: _exchanged(mask, None) and None
     module.activemask = lambda self: sum(1 << n for n, t in _present().items() if t.is_alive())

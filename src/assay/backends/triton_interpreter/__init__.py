@@ -6,6 +6,13 @@ The device that is imitated is an NVIDIA GPU of compute capability 9.0 and the i
 
 from __future__ import annotations
 
+import importlib
+
+PARTS = (
+    "overhead", "casts", "arithmetic", "functions", "dot", "undefined", "atomics", "reductions", "arguments",
+    "control_flow", "libdevice", "launch",
+)  # fmt: skip
+
 _mended = False
 
 
@@ -14,13 +21,5 @@ def mend() -> None:
     if _mended:
         return
     _mended = True
-    from assay.backends.triton_interpreter import (
-        arguments, arithmetic, atomics, casts, control_flow, dot, functions, launch, libdevice, overhead, reductions,
-        undefined,
-    )  # fmt: skip
-
-    for part in (
-        overhead, casts, arithmetic, functions, dot, undefined, atomics, reductions, arguments, control_flow, libdevice,
-        launch,
-    ):  # fmt: skip
-        part.mend()
+    for part in PARTS:
+        importlib.import_module(f"{__name__}.{part}").mend()

@@ -1,8 +1,9 @@
-"""Sums, products, comparisons, minima. The interpreter adds, multiplies and compares the bits of bf16 as integers; a GPU
-has instructions for them (`fma.rn.bf16`, `setp.lt.bf16`), which round once. `tl.maximum` without `propagate_nan`
-returns the operand that is a number (`max.f32`), where the interpreter returns NaN; and `max.f32` takes +0 for larger
-than −0. A product that is added to something becomes one `fma`, rounded once (Triton's `enable_fp_fusion`, on by
-default): `x * x - y * y` of equal x and y is then not always 0. Of two products in one sum the left one is taken in."""
+"""Sums, products, comparisons, minima. The interpreter adds, multiplies and compares the bits of bf16 as integers; a
+GPU has instructions for them (`fma.rn.bf16`, `setp.lt.bf16`), which round once. `tl.maximum` without
+`propagate_nan` returns the operand that is a number (`max.f32`), where the interpreter returns NaN; and `max.f32`
+takes +0 for larger than −0. A product that is added to something becomes one `fma`, rounded once (Triton's
+`enable_fp_fusion`, on by default): `x * x - y * y` of equal x and y is then not always 0. Of two products in one
+sum the left one is taken in."""
 
 from __future__ import annotations
 
@@ -16,7 +17,14 @@ from assay.backends.triton_interpreter import formats
 
 Handle = interpreter.TensorHandle
 
-_COMPARISONS = {"LT": np.less, "GT": np.greater, "LE": np.less_equal, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal}
+_COMPARISONS = {
+    "LT": np.less,
+    "GT": np.greater,
+    "LE": np.less_equal,
+    "GE": np.greater_equal,
+    "EQ": np.equal,
+    "NE": np.not_equal,
+}
 
 
 def mend() -> None:

@@ -1,6 +1,6 @@
-"""`and`, `or`, `not` and conditions. Triton compiles `a and b` on blocks to an elementwise operation; in the interpreter
-Python decides by the first operand, and a block of several elements always counts as true. Here `and`, `or` and `not`
-are elementwise, and a condition on a block is refused, as the compiler refuses it."""
+"""`and`, `or`, `not` and conditions. Triton compiles `a and b` on blocks to an elementwise operation; in the
+interpreter Python decides by the first operand, and a block of several elements always counts as true. Here `and`,
+`or` and `not` are elementwise, and a condition on a block is refused, as the compiler refuses it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""libdevice. The interpreter has none: `libdevice.tanh(x)` is None there. Here its elementwise functions are computed in
-float64 and rounded once, which is closer than the 1 or 2 ulp they are specified to; the fast ones as the instructions
-they stand for: `fast_expf` is `ex2.approx.ftz` of a float32 product, `fast_dividef` is `div.approx.ftz`, whose divisor
-may not exceed 2¹²⁶, `fast_sinf`, `fast_cosf` and `fast_logf` have an absolute error (2⁻²¹ within a period, 2⁻²²)."""
+"""libdevice. The interpreter has none: `libdevice.tanh(x)` is None there. Here its elementwise functions are computed
+in float64 and rounded once, which is closer than the 1 or 2 ulp they are specified to; the fast ones as the
+instructions they stand for: `fast_expf` is `ex2.approx.ftz` of a float32 product, `fast_dividef` is
+`div.approx.ftz`, whose divisor may not exceed 2¹²⁶, `fast_sinf`, `fast_cosf` and `fast_logf` have an absolute error
+(2⁻²¹ within a period, 2⁻²²)."""
 
 from __future__ import annotations
 
@@ -88,9 +89,9 @@ _FAST: dict[str, Callable[..., Any]] = {
 }
 
 _NUMPY = (
-    "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt cbrt floor ceil trunc rint hypot copysign "
-    "nextafter abs fabs fmod ldexp signbit"
-).split()
+    "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt",
+    "cbrt", "floor", "ceil", "trunc", "rint", "hypot", "copysign", "nextafter", "abs", "fabs", "fmod", "ldexp", "signbit",
+)  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in _NUMPY},
     **{name: _torch(name) for name in ("erf", "erfc", "erfinv", "lgamma", "erfcx")},
@@ -150,7 +151,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f"{source}2{target}_{mode}": function
        for source in ("float", "double") for target in ("int", "uint", "ll", "ull")
        for mode, function in (("rn", np.rint), ("rz", np.trunc), ("rd", np.floor), ("ru", np.ceil))},
-    **{f"{source}2{target}_rn": lambda x: x for source in ("int", "uint", "ll", "ull") for target in ("float", "double")},
+    **{f"{source}2{target}_rn": lambda x: x
+       for source in ("int", "uint", "ll", "ull") for target in ("float", "double")},
     "double2float_rn": lambda x: x,
 }  # fmt: skip
 

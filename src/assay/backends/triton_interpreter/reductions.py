@@ -1,9 +1,9 @@
-"""`tl.reduce`, `tl.associative_scan` and what stands on them. The interpreter combines from left to right, or lets numpy
-do so in a wider format: fp16 is summed in float32, bf16 as integers. A GPU combines halves of the block (threads of a
-warp exchange values, then warps), each step in the block's own format, so a function that is not associative, or for a
-reduction not commutative, gives something else there than from left to right. Here a reduction combines the two halves
-of the axis until one element is left, and a scan combines elements 1, 2, 4, … apart; this is also faster by far than a
-Python call for each element."""
+"""`tl.reduce`, `tl.associative_scan` and what stands on them. The interpreter combines from left to right, or lets
+numpy do so in a wider format: fp16 is summed in float32, bf16 as integers. A GPU combines halves of the block
+(threads of a warp exchange values, then warps), each step in the block's own format, so a function that is not
+associative, or for a reduction not commutative, gives something else there than from left to right. Here a
+reduction combines the two halves of the axis until one element is left, and a scan combines elements 1, 2, 4, …
+apart; this is also faster by far than a Python call for each element."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from assay.backends.triton_interpreter.arithmetic import extreme
 Handle = interpreter.TensorHandle
 
 _ARGUMENT_EXTREMES = {
-    "_argmax_combine_tie_break_left": (np.max, np.argmax),
-    "_argmin_combine_tie_break_left": (np.min, np.argmin),
+    "_argmax_combine_tie_break_left": np.argmax,
+    "_argmin_combine_tie_break_left": np.argmin,
 }
 _ELEMENTWISE_EXTREMES = {"_elementwise_max": (np.fmax, 1), "_elementwise_min": (np.fmin, -1)}
 
@@ -49,8 +49,7 @@ def _reduce(self: Any, inputs: Sequence[Any]) -> Any:
     if name := _named(self.combine_fn, _ARGUMENT_EXTREMES):
         values = formats.unpacked(arrays[0], dtypes[0])
         if not (np.issubdtype(values.dtype, np.floating) and np.isnan(values).any()):
-            value, index = _ARGUMENT_EXTREMES[name]
-            places = np.expand_dims(index(values, axis=axis), axis)
+            places = np.expand_dims(_ARGUMENT_EXTREMES[name](values, axis=axis), axis)
             arrays = [np.take_along_axis(a, places, axis) for a in arrays]
     while (n := arrays[0].shape[axis]) > 1:
         before = (slice(None),) * axis
