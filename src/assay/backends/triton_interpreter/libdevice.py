@@ -90,7 +90,8 @@ _FAST: dict[str, Callable[..., Any]] = {
 
 _NUMPY = (
     "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt",
-    "cbrt", "floor", "ceil", "trunc", "rint", "hypot", "copysign", "nextafter", "abs", "fabs", "fmod", "ldexp", "signbit",
+    "cbrt", "floor", "ceil", "trunc", "rint", "hypot", "copysign", "nextafter", "abs", "fabs", "fmod", "ldexp",
+    "signbit",
 )  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in _NUMPY},
