@@ -36,12 +36,16 @@ class _Meeting:
             while self.round == current:
                 self.changed.wait(0.05)
                 thread: Any = threading.current_thread()
-                gone = [n for n, t in self.lanes.items() if n not in self.values and not t.is_alive()]
+                gone = [n for n, t in self.lanes.items() if n not in self.values and _has_ended(t)]
                 if self.round == current and (gone or thread.abort):
                     raise RuntimeError(
                         f"lane {gone} left the kernel before the warp's exchange that its mask names it for"
                     )
             return self.given
+
+
+def _has_ended(thread: threading.Thread) -> bool:
+    return thread.ident is not None and not thread.is_alive()  # one without an ident was not started yet
 
 
 def mend() -> None:
@@ -73,7 +77,7 @@ def mend() -> None:
     )
     module.match_all_sync = _match_all
     module.syncwarp = lambda self, mask=_ALL: _exchanged(mask, None) and None
-    module.activemask = lambda self: sum(1 << n for n, t in _present().items() if t.is_alive())
+    module.activemask = lambda self: sum(1 << n for n, t in _present().items() if not _has_ended(t))
     module.lanemask_lt = lambda self: (1 << _lane()) - 1
 
 

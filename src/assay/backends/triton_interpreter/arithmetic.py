@@ -84,7 +84,8 @@ def _sum_of(sign: int) -> Callable[..., Any]:
 
 def _fused(self: Any, x: Any, y: Any, z: Any) -> Any:
     dtype = z.dtype.scalar
-    return rounded(fused(*(formats.unpacked(h.data, dtype) for h in (x, y, z))), dtype)
+    a, b, c = (formats.unpacked(h.data, dtype) for h in (x, y, z))
+    return rounded(fused(a, b, c), dtype)
 
 
 def _comparison(function: Any) -> Callable[..., Any]:

@@ -1,10 +1,13 @@
 """The interpreter's own cost. It patches the whole of triton.language at each launch and again at each call of a device
-function, computes every integer sum twice for an overflow check whose result is dropped, and builds a table of types
-for each lookup. A worker interprets and does nothing else, so the patches are made once and stay."""
+function, computes every integer sum twice for an overflow check whose result is dropped, builds a table of types for
+each lookup, and the same few shapes for each tensor. A worker interprets and does nothing else, so the patches are made
+once and stay."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,10 @@ def mend() -> None:
 
     module._patch_lang = patch_once
     module._get_np_dtype = _storage_of(interpreter._get_np_dtype)
+    tensor: Any = tl.core.tensor
+    tensor.__init__ = _remembering_shapes
+    block_type: Any = tl.core.block_type
+    block_type.__init__ = _remembered(block_type.__init__)
     builder: Any = interpreter.interpreter_builder
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
 
@@ -47,3 +54,29 @@ def _storage_of(original: Any) -> Any:
         return known[name]
 
     return storage
+
+
+def _remembering_shapes(self: Any, handle: Any, type: Any) -> None:
+    """`tensor.__init__`, which makes the shape's constants anew each time; here each type has its own."""
+    self.handle, self.type, self.dtype = handle, type, type.scalar
+    self.numel, self.shape = type.__dict__.get("constants") or _constants(())
+
+
+@functools.cache
+def _constants(sizes: tuple[int, ...]) -> tuple[Any, Any]:
+    return tl.core.constexpr(math.prod(sizes)), tl.core.tuple([tl.core.constexpr(n) for n in sizes])
+
+
+def _remembered(original: Any) -> Any:
+    known: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    def init(self: Any, element_ty: Any, shape: Any) -> None:
+        sizes = tuple([n.value if isinstance(n, tl.core.constexpr) else n for n in shape])
+        key = (element_ty.name, sizes)
+        if key not in known:
+            original(self, element_ty, shape)
+            known[key] = {**self.__dict__, "constants": _constants(sizes)}
+        self.__dict__.update(known[key])
+        self.element_ty = element_ty
+
+    return init
