@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +32,9 @@ class Numba(Backend):
 
     def prepare(self, mode: str) -> None:
         if mode == "numba-sim":
-            sys.setswitchinterval(1e-4)  # the simulator polls its threads; at Python's 5 ms each barrier takes 10
-            _share_arrays_between_threads()
+            from assay.backends import numba_simulator
+
+            numba_simulator.mend()
 
     @contextlib.contextmanager
     def tracing(self, target: Target, compiler: str = "") -> Iterator[list[Launch]]:
@@ -48,29 +47,6 @@ class Numba(Backend):
         from assay.backends import numba_tracing
 
         return numba_tracing.launched()
-
-
-def _share_arrays_between_threads() -> None:
-    """In the simulator two threads that ask for a shared array at once may each get their own."""
-    import numpy as np
-    from numba import types
-    from numba.cuda.simulator import kernelapi as simulator
-    from numba.np.numpy_support import as_dtype
-
-    shared: Any = simulator.FakeCUDAShared
-    original, lock = shared.array, threading.Lock()
-
-    def array(self: Any, shape: Any, dtype: Any, alignment: Any = None) -> Any:
-        if shape == 0:  # dynamic shared memory, one buffer for all
-            return original(self, shape, dtype, alignment)
-        caller = sys._getframe(1)
-        with lock:
-            key = (caller.f_code.co_filename, caller.f_lineno)
-            if key not in self._allocations:
-                self._allocations[key] = np.empty(shape, as_dtype(dtype) if isinstance(dtype, types.Type) else dtype)
-            return self._allocations[key]
-
-    shared.array = array
 
 
 def launch(kernel: Any, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any) -> None:

@@ -1,0 +1,56 @@
+"""Launches. The simulator starts blocks of any size and grids of none: a GPU refuses more than 1024 threads a block
+(64 along z), more than 2³¹ − 1 × 65535 × 65535 blocks, and a grid without blocks. Options of `cuda.jit` that only
+concern the compiler (`max_registers`, `lineinfo`, …) are refused by the simulator, not by Numba; here they are left
+out."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from numba import cuda
+from numba.cuda.simulator import api
+from numba.cuda.simulator.kernel import FakeCUDAKernel
+
+LARGEST_BLOCK, LARGEST_GRID = (1024, 1024, 64), (2**31 - 1, 65535, 65535)
+_FOR_THE_COMPILER = (
+    "max_registers",
+    "lineinfo",
+    "lto",
+    "launch_bounds",
+    "extensions",
+    "abi",
+    "abi_info",
+    "forceinline",
+)
+
+
+def mend() -> None:
+    kernel: Any = FakeCUDAKernel
+    configure = kernel.__getitem__
+
+    def checked(self: Any, configuration: Any) -> Any:
+        configured = configure(self, configuration)
+        _fitting(configured.grid_dim, configured.block_dim)
+        return configured
+
+    kernel.__getitem__ = checked
+    sys.setswitchinterval(1e-4)  # the simulator polls its threads; at Python's 5 ms each barrier takes 10
+    module: Any = cuda
+    original, simulated_jit = module.jit, api.jit
+
+    def jit(*args: Any, **options: Any) -> Any:
+        kept = {name: value for name, value in options.items() if name not in _FOR_THE_COMPILER}
+        if args and callable(args[0]) and not isinstance(args[0], type):
+            return simulated_jit(**kept)(args[0]) if kept else original(*args)  # its own drops `fastmath` here
+        return original(*args, **kept)
+
+    module.jit = api.jit = jit
+
+
+def _fitting(grid: tuple[int, ...], block: tuple[int, ...]) -> None:
+    threads = block[0] * block[1] * block[2]
+    if threads > 1024 or any(n > most for n, most in zip(block, LARGEST_BLOCK, strict=True)):
+        raise ValueError(f"a block of {block} threads: a GPU starts 1024 at most, 64 of them along z")
+    if 0 in (*grid, *block) or any(n > most for n, most in zip(grid, LARGEST_GRID, strict=True)):
+        raise ValueError(f"a grid of {grid} blocks of {block} threads: a GPU refuses it (CUDA_ERROR_INVALID_VALUE)")

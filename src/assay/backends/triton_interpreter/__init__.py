@@ -1,0 +1,25 @@
+"""Triton's interpreter, mended to compute what a GPU computes. Each file states one difference, its source, and the
+mend; all are applied once, in a worker that interprets, before the kernel's file is imported.
+
+The device that is imitated is an NVIDIA GPU of compute capability 9.0 and the instructions Triton 3.7.1 emits for it
+(read from its PTX); the accuracy of each instruction is that of the PTX ISA."""
+
+from __future__ import annotations
+
+import importlib
+
+PARTS = (
+    "overhead", "casts", "arithmetic", "functions", "dot", "undefined", "atomics", "reductions", "arguments",
+    "control_flow", "libdevice", "launch",
+)  # fmt: skip
+
+_mended = False
+
+
+def mend() -> None:
+    global _mended
+    if _mended:
+        return
+    _mended = True
+    for part in PARTS:
+        importlib.import_module(f"{__name__}.{part}").mend()
