@@ -19,6 +19,7 @@ from assay.op import Op
 from assay.target import Target
 from assay.worker import channel, load
 from assay.worker.failure import describe
+from assay.worker.phase import phase, watch_compilers
 
 _functions: dict[str, Any] = {}
 _forks = 0
@@ -55,9 +56,11 @@ def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
     number: DType = dtype(message["dtype"])
     key = f"{kernel.name}/{number}"
     if key not in _functions:
-        if not _functions:
-            load.prepare(kernel, message["mode"])
-        _functions[key] = load.function(kernel, op, number)
+        with phase("import"):
+            if not _functions:
+                load.prepare(kernel, message["mode"])
+            _functions[key] = load.function(kernel, op, number)
+        watch_compilers()
     return kernel, op, _functions[key]
 
 
