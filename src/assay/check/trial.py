@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import multiprocessing
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from assay import inputs as drawing
 from assay.backends import Availability
 from assay.check.judge import Errors, Finding, Oracle, Prior, beyond, judge, judge_maximum, oracle
+from assay.check.turn import Turn
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.kernel import Kernel
@@ -42,7 +42,7 @@ HUGE = 1 << 27
 _SLICE, _SLICES = 1 << 24, 16
 """Elements in a slice, and how many are judged: the first, the last, those where an index outgrows 31 or 32 bits, and
 others spread over the rest. Whether every element was written is looked at everywhere."""
-_ONE_AT_A_TIME = multiprocessing.get_context("fork").Lock()
+_ONE_AT_A_TIME = Turn()
 """Two huge workloads at once would not fit into memory."""
 _LATE = {"values": 0, "buffers": 1, "bands": 0, "poison": 0, "late": True}
 _OTHER_BANDS = tuple(
