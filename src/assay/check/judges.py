@@ -146,7 +146,7 @@ def _judge(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it terminates us
     given: queue.SimpleQueue[int | None] = queue.SimpleQueue()
 
-    def end(*_: object) -> None:
+    def end(*signal_and_frame: object) -> None:
         for _ in range(wide):  # threads that wait for a task are joined before this process ends
             given.put(None)
         sys.exit(0)
