@@ -116,6 +116,7 @@ class Forking:
                     ready, meter = True, Meter(self.pid)
                 if meter.due and (stuck := self._stuck(meter)):
                     self.kill()
+                    self._changed.wait_for(lambda: self.gone, 10)
                     raise WorkerLost("start", f"no worker could be started: {stuck}", self._said())
             if self._started:
                 return self._started.pop(0)
@@ -281,7 +282,9 @@ class Zygote(Forking):
 
     def how_ended(self) -> str:
         status = self._root.status(self.pid)
-        return "closed its control" if status is None else ended_how(status)
+        if status is None:
+            return "was killed together with the one above it" if self._root.gone else "closed its control"
+        return ended_how(status)
 
     def close(self) -> None:
         self._closing = True
