@@ -15,7 +15,8 @@ from assay import host
 from assay.check.trial import slices
 from assay.check.verb import Options, plan, run
 from assay.worker import Limits, Pool, Worker, WorkerLost
-from assay.worker.process import PRELOAD, _Zygote, imports, root
+from assay.worker.forking import Zygote, root
+from assay.worker.process import PRELOAD, imports
 
 KERNELS = {
     "crash": ("crash", "SIGSEGV", "import ctypes; ctypes.string_at(0)"),
@@ -128,7 +129,7 @@ def test_other_surroundings_get_a_process_of_their_own_and_so_does_one_that_was_
 
 
 def test_a_process_that_cannot_import_what_it_should_says_why():
-    zygote = _Zygote("native", ("torch", "no_such_package"))
+    zygote = Zygote({}, ("torch", "no_such_package"))
     with pytest.raises(WorkerLost, match="No module named 'no_such_package'") as lost:
         Worker(zygote, Limits())
     assert lost.value.how == "start"

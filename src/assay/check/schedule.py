@@ -1,25 +1,29 @@
 """Jobs side by side: threads in this process, or several judging processes where there are cores to spare.
 
 Judging is Python and small tensors, so threads of one process soon wait for each other. A process that has not loaded
-torch may fork safely; each child has workers of its own and sends its records back."""
+torch may fork safely; each child has workers of its own and sends its records back (assay.check.judges).
+
+Every job ends in a record: an exception here is one too, and so is the loss of a process."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import queue
-import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from assay import provenance
 from assay.backends import Level
 from assay.backends import here as available
 from assay.check.job import Job, Settings
-from assay.record import Record
-from assay.worker import Pool
+from assay.record import Record, Status
+from assay.worker import Pool, Worker
+from assay.worker.failure import describe
 
 _THREADS_PER_JUDGE = 3
 """Jobs that one process keeps busy: while one waits for its kernel, another is judged."""
@@ -27,7 +31,31 @@ _THREADS_PER_JUDGE = 3
 Group = list[Job]
 """One kernel's jobs: one worker does them after another."""
 Share = Callable[[Pool, threading.Event], Settings]
-Message = Record | BaseException | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some of a group's jobs, by their places in it."""
+
+    index: int
+    group: Group
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The record of one job."""
+
+    task: int
+    place: int
+    record: Record
+
+
+@dataclass(frozen=True)
+class Through:
+    """A thread is through with a task, and free for another. Jobs it must repeat are still to come."""
+
+    task: int
 
 
 def side_by_side(groups: list[Group], pool: Callable[[], Pool], settings: Share, jobs: int | None) -> Iterator[Record]:
@@ -35,63 +63,150 @@ def side_by_side(groups: list[Group], pool: Callable[[], Pool], settings: Share,
     cores = os.cpu_count() or 2
     wide = min(jobs or min(8, cores), len(groups))
     judges = min(cores // 4, -(-wide // _THREADS_PER_JUDGE))
+    tasks = [Task(i, group, tuple(range(len(group)))) for i, group in enumerate(groups)]
     if judges < 2 or "torch" in sys.modules:
-        yield from _here(groups, pool, settings, wide)
+        yield from _here(tasks, pool, settings, wide)
     else:
-        yield from _forked(groups, pool, settings, wide, judges)
+        from assay.check.judges import judged
+
+        yield from judged(tasks, pool, settings, wide, judges)
 
 
-def _here(groups: list[Group], pool: Callable[[], Pool], settings: Share, wide: int) -> Iterator[Record]:
-    waiting: queue.SimpleQueue[Group] = queue.SimpleQueue()
-    for group in groups:
-        waiting.put(group)
+def _here(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int) -> Iterator[Record]:
+    waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    for task in tasks:
+        waiting.put(task)
 
-    def next_group() -> Group | None:
+    def next_task() -> Task | None:
         with contextlib.suppress(queue.Empty):
             return waiting.get_nowait()
         return None
 
-    yield from _threads(next_group, pool, settings, wide, _judged(groups))
+    for each in threads(next_task, pool, settings, wide, runs_here(tasks)):
+        if isinstance(each, Verdict):
+            yield each.record
 
 
-def _judged(groups: list[Group]) -> bool:
-    """Does any of these kernels run here?"""
-    return any(available(job.kernel).level in (Level.RUN, Level.INTERPRET) for group in groups for job in group)
+def runs_here(tasks: list[Task]) -> bool:
+    """Does any of these kernels run on this machine?"""
+    return any(available(job.kernel).level in (Level.RUN, Level.INTERPRET) for task in tasks for job in task.group)
 
 
-def _threads(
-    next_group: Callable[[], Group | None], pool: Callable[[], Pool], settings: Share, wide: int, judging: bool
-) -> Iterator[Record]:
-    done: queue.SimpleQueue[Message] = queue.SimpleQueue()
-    stop = threading.Event()
+def threads(
+    next_task: Callable[[], Task | None], pool: Callable[[], Pool], settings: Share, wide: int, judging: bool
+) -> Iterator[Verdict | Through]:
+    """What comes out of so many threads of this process, as it comes."""
     with _one_thread_for_torch(judging), pool() as workers:
-        shared = settings(workers, stop)
-
-        def work() -> None:
-            try:
-                while not stop.is_set() and (group := next_group()):
-                    worker = None
-                    for job in group:
-                        record, worker = job.run(shared, worker)
-                        if stop.is_set():
-                            break
-                        done.put(record)
-                    if worker:
-                        worker.close()
-            except BaseException as error:
-                done.put(error)
-            done.put(None)
-
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(wide)]
-        for thread in threads:
-            thread.start()
+        crew = _Crew(next_task, workers, settings, wide)
         try:
-            yield from _until_all_end(done.get, len(threads))
+            yield from crew.results()
         finally:
-            stop.set()
+            crew.stop.set()
             workers.close()
-            for thread in threads:  # none may still be inside torch when the interpreter ends
+            for thread in crew.threads:  # none may still be inside torch when the interpreter ends
                 thread.join(30)
+
+
+class _Crew:
+    """Threads that take tasks until there are none. A job during which a process that forks workers was lost may have
+    ended it, or may only have stood beside the one that did: the last thread repeats all such jobs, one at a time."""
+
+    def __init__(self, next_task: Callable[[], Task | None], pool: Pool, settings: Share, wide: int) -> None:
+        self.stop = threading.Event()
+        self._next_task, self._pool = next_task, pool
+        self._settings = settings(pool, self.stop)
+        self._done: queue.SimpleQueue[Verdict | Through | None] = queue.SimpleQueue()
+        self._suspects: list[tuple[Task, int]] = []
+        self._working, self._lock = wide, threading.Lock()
+        self.threads = [threading.Thread(target=self._work, daemon=True) for _ in range(wide)]
+        for thread in self.threads:
+            thread.start()
+
+    def results(self) -> Iterator[Verdict | Through]:
+        left = len(self.threads)
+        while left:
+            if (item := self._done.get()) is None:
+                left -= 1
+            else:
+                yield item
+
+    def _work(self) -> None:
+        while not self.stop.is_set() and (task := self._next_task()):
+            self._do(task)
+        with self._lock:
+            self._working -= 1
+            suspects = self._suspects if self._working == 0 else []
+        for task, place in suspects:
+            self._alone(task, place)
+        self._done.put(None)
+
+    def _do(self, task: Task) -> None:
+        worker: Worker | None = None
+        for place in task.places:
+            if self.stop.is_set():
+                break
+            record, worker, lost = self._one(task.group[place], worker)
+            if lost:
+                with self._lock:
+                    self._suspects.append((task, place))
+            else:
+                self._put(Verdict(task.index, place, record))
+        if worker:
+            worker.close()
+        self._put(Through(task.index))
+
+    def _alone(self, task: Task, place: int) -> None:
+        if self.stop.is_set():
+            return
+        job = task.group[place]
+        record, worker, lost = self._one(job, None)
+        if worker:
+            worker.close()
+        if lost:
+            reason = f"crash: the process that forks workers {lost} while this kernel ran, also when it ran alone"
+            record = unfinished(job, self._settings, Status.FAIL, reason, {"detector": "crash"}, record.seconds)
+        self._put(Verdict(task.index, place, record))
+
+    def _one(self, job: Job, worker: Worker | None) -> tuple[Record, Worker | None, str]:
+        """The record, the worker if it is still healthy, and how a process that forks workers was lost meanwhile."""
+        began = time.perf_counter()
+        with self._pool.watched() as watch:
+            try:
+                record, healthy = job.run(self._settings, worker)
+            except BaseException as error:  # of ours, or of the op's reference, which may even call sys.exit
+                record, healthy = broken(job, self._settings, error, time.perf_counter() - began), None
+                if worker:
+                    worker.close()
+        if watch.lost and healthy:
+            healthy.close()
+        return record, None if watch.lost else healthy, watch.lost
+
+    def _put(self, item: Verdict | Through) -> None:
+        if not self.stop.is_set():  # what ends while everything is being closed says nothing
+            self._done.put(item)
+
+
+def broken(job: Job, settings: Settings, error: BaseException, seconds: float) -> Record:
+    """The record of a job that could not be judged, because judging itself raised."""
+    told = describe(error)
+    where = f" at {told['where']}" if told["where"] and not told["ours"] else ""
+    what = (told["scarce"] or told["what"] or told["message"]).strip()
+    name = "" if told["ours"] else f"{told['type']}: "
+    reason = f"it could not be judged: {name}{what[:1500]}{where}"
+    if told["fix"]:
+        reason += f"; {told['fix']}"
+    return unfinished(job, settings, Status.INCONCLUSIVE, reason, {"trace": told["trace"]}, seconds)
+
+
+def unfinished(
+    job: Job, settings: Settings, status: Status, reason: str, evidence: dict[str, Any], seconds: float = 0.0
+) -> Record:
+    """The record of a job that did not come to its own."""
+    return Record(
+        "check", job.kernel.name, str(job.workload) if job.workload else f"dtype={job.dtype}", status, reason,
+        settings.run, evidence, job.replay(job.workload, settings.parameters),
+        provenance.source_of(job.kernel.file, job.kernel.line), [], provenance.provenance(settings.seed), seconds,
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -109,59 +224,3 @@ def _one_thread_for_torch(judging: bool) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _until_all_end(receive: Callable[[], Message], left: int) -> Iterator[Record]:
-    while left:
-        item = receive()
-        if item is None:
-            left -= 1
-        elif isinstance(item, BaseException):
-            raise item
-        else:
-            yield item
-
-
-def _forked(groups: list[Group], pool: Callable[[], Pool], settings: Share, wide: int, judges: int) -> Iterator[Record]:
-    context = multiprocessing.get_context("fork")
-    position: Any = context.Value("l", 0)
-    done: Any = context.Queue()
-    shares = [wide // judges + (i < wide % judges) for i in range(judges)]
-    children = [context.Process(target=_judge, args=(groups, position, done, pool, settings, n)) for n in shares]
-    for child in children:
-        child.start()
-
-    def receive() -> Message:
-        while True:
-            with contextlib.suppress(queue.Empty):
-                item: Message = done.get(timeout=1)
-                return item
-            if lost := [c for c in children if c.exitcode not in (None, 0)]:
-                return RuntimeError(f"a judging process ended with exit code {lost[0].exitcode}")
-
-    try:
-        yield from _until_all_end(receive, judges)
-    finally:
-        for child in children:
-            child.terminate()
-        for child in children:
-            child.join(30)
-
-
-def _judge(groups: list[Group], position: Any, done: Any, pool: Callable[[], Pool], settings: Share, wide: int) -> None:
-    """One child: takes the next kernel until there is none."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it terminates us
-    signal.signal(signal.SIGTERM, lambda *_: (done.cancel_join_thread(), sys.exit(0)))
-
-    def next_group() -> Group | None:
-        with position.get_lock():
-            place = position.value
-            position.value += 1
-        return groups[place] if place < len(groups) else None
-
-    try:
-        for record in _threads(next_group, pool, settings, wide, _judged(groups)):
-            done.put(record)
-    except Exception as error:
-        done.put(error)
-    done.put(None)

@@ -5,13 +5,13 @@ The calls themselves and what is looked at after each are in check.calls. A larg
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay.backends import Availability
 from assay.check.judge import Errors, Finding, Prior, judge_maximum, oracle
+from assay.check.turn import Turn
 from assay.errors import UsageError
 from assay.kernel import Kernel
 from assay.op import Op
@@ -30,7 +30,7 @@ HUGE = 1 << 27
 _SLICE, _SLICES = 1 << 24, 16
 """Elements in a slice, and how many are judged: the first, the last, those where an index outgrows 31 or 32 bits, and
 others spread over the rest. Whether every element was written is looked at everywhere."""
-_ONE_AT_A_TIME = multiprocessing.get_context("fork").Lock()
+_ONE_AT_A_TIME = Turn()
 """Two huge workloads at once would not fit into memory."""
 
 

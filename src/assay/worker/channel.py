@@ -1,71 +1,165 @@
 """The private channel between parent and worker: length-prefixed JSON on a socket, tensors in shared memory.
 
-JSON and raw bytes only: the parent never unpickles what a kernel's process wrote."""
+JSON and raw bytes only: the parent never unpickles what a kernel's process wrote, and takes no byte of it on trust."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import mmap
 import os
+import re
 import socket
 import struct
 from typing import Any
 
 ALIGN = 64
 _MAX_MESSAGE = 64 << 20
+LOST = 113
+"""Exit code of a worker that cannot answer any more: what it answers through was closed or replaced."""
+_AT_ONCE = 1 << 20
+"""Bytes taken from a socket in one call."""
+_LARGE = 256 << 20
+_HEAD = struct.Struct("<Q")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+"""Half a surrogate pair cannot be written to a file, a NUL not into a database, an escape changes a terminal."""
+
+
+class Damaged(Exception):
+    """What arrived is no message. The words say what it was instead."""
 
 
 def send(connection: socket.socket, message: dict[str, Any]) -> None:
     data = json.dumps(message).encode()
-    connection.sendall(struct.pack("<Q", len(data)) + data)
+    connection.sendall(_HEAD.pack(len(data)) + data)
 
 
 def receive(connection: socket.socket) -> dict[str, Any] | None:
-    """The next message; None when the other side is gone."""
-    head = _exactly(connection, 8)
-    if head is None:
-        return None
-    (length,) = struct.unpack("<Q", head)
-    if length > _MAX_MESSAGE:
-        return None
-    data = _exactly(connection, length)
-    if data is None:
-        return None
-    message: dict[str, Any] = json.loads(data)
-    return message
+    """Wait for the next message; None when the other side is gone. Raises Damaged."""
+    reader = Reader(connection)
+    while True:
+        # Never more than this one message: what follows it stays in the socket for the next call.
+        if not reader.read(reader.missing):
+            if reader.pending:
+                raise Damaged("half a message, and then the end")
+            return None
+        if (message := reader.message()) is not None:
+            return message
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes | None:
-    parts = bytearray()
-    while len(parts) < count:
+class Reader:
+    """Messages from a socket, put together from whatever has arrived so far."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._data = bytearray()
+
+    @property
+    def pending(self) -> int:
+        """Bytes that have arrived and belong to no message yet."""
+        return len(self._data)
+
+    @property
+    def missing(self) -> int:
+        """Bytes that the next message still lacks, as far as is known. Raises Damaged."""
+        return max(0, (_HEAD.size if (end := self._end()) is None else end) - len(self._data))
+
+    def read(self, most: int = _AT_ONCE) -> bool:
+        """Take what has arrived, or wait for it; False when the other side is gone."""
         try:
-            part = connection.recv(min(count - len(parts), 1 << 20))
-        except (ConnectionError, OSError):
+            part = self._connection.recv(min(max(most, 1), _AT_ONCE))
+        except OSError:
+            return False
+        self._data += part
+        return bool(part)
+
+    def message(self) -> dict[str, Any] | None:
+        """The next message; None while it is not complete. Raises Damaged."""
+        end = self._end()
+        if end is None or len(self._data) < end:
             return None
-        if not part:
+        data = bytes(self._data[_HEAD.size : end])
+        del self._data[:end]
+        return decoded(data)
+
+    def _end(self) -> int | None:
+        if len(self._data) < _HEAD.size:
             return None
-        parts += part
-    return bytes(parts)
+        (length,) = _HEAD.unpack_from(self._data)
+        if length > _MAX_MESSAGE:
+            raise Damaged(f"a message of {length} bytes was announced; {_MAX_MESSAGE} are the most")
+        return _HEAD.size + int(length)
+
+
+def decoded(data: bytes) -> dict[str, Any]:
+    """The object these bytes stand for. Raises Damaged."""
+    try:
+        message = json.loads(data)
+    except (ValueError, RecursionError) as error:  # ValueError: also of bytes that are no UTF-8
+        raise Damaged(f"{len(data)} bytes that are not JSON ({type(error).__name__})") from None
+    if not isinstance(message, dict):
+        raise Damaged(f"JSON that is no object but {_json_name(message)}")
+    cleaned: dict[str, Any] = _clean(message) if b"\\u" in data or b"\x7f" in data else message
+    return cleaned
+
+
+def _json_name(value: object) -> str:
+    if value is None:
+        return "null"
+    return {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}[type(value)]
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_clean(v) for v in value]
+    return {printable(k): _clean(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def printable(text: str) -> str:
+    """The text, without what could not be stored or would take over a terminal."""
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 class Arena:
-    """Shared memory for tensors, grown by the parent, seen by both."""
+    """Shared memory for tensors, grown by either side, seen by both. It can never shrink: reading a page that the
+    other side took away would end this process."""
 
     def __init__(self, handle: int | None = None) -> None:
-        self.handle = os.memfd_create("assay") if handle is None else handle
+        if handle is None:
+            handle = os.memfd_create("assay", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            fcntl.fcntl(handle, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+        self.handle = handle
         self._map: mmap.mmap | None = None
 
+    @property
+    def size(self) -> int:
+        return os.fstat(self.handle).st_size
+
     def view(self, size: int) -> memoryview:
-        """The first `size` bytes, mapped."""
+        """The first `size` bytes, mapped. Raises OSError where there is no memory for them."""
         size = max(size, 1)
-        if os.fstat(self.handle).st_size < size:
-            os.ftruncate(self.handle, size)
+        if (now := self.size) < size:
+            _refuse_beyond_memory(size - now)
+            # Reserved, not only promised: a page that cannot be had would otherwise end the process that touches it.
+            os.posix_fallocate(self.handle, now, size - now)
         if self._map is None or len(self._map) < size:
-            self._map = mmap.mmap(self.handle, os.fstat(self.handle).st_size)
+            self._map = mmap.mmap(self.handle, size)
         return memoryview(self._map)[:size]
 
     def close(self) -> None:
         os.close(self.handle)
+
+
+def _refuse_beyond_memory(size: int) -> None:
+    """The system would not refuse: it would end a process of its choice."""
+    if size > _LARGE:
+        import psutil
+
+        if size > psutil.virtual_memory().available:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
 
 def tensor(view: memoryview, at: int, dtype: Any, shape: list[int] | tuple[int, ...]) -> Any:

@@ -20,6 +20,7 @@ from assay.op import Op
 from assay.target import Target
 from assay.worker import channel, load
 from assay.worker.failure import describe
+from assay.worker.phase import phase, watch_compilers
 
 if TYPE_CHECKING:
     from assay.worker.patches import Patches
@@ -67,12 +68,14 @@ def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
     number: DType = dtype(message["dtype"])
     key = f"{kernel.name}/{number}"
     if key not in _functions:
-        if not _functions:
-            load.prepare(kernel, message["mode"])
-        _watch(message)
-        assert _settings is not None
-        _functions[key] = load.function(kernel, op, number)
-        _imported.extend(_settings.restore())
+        with phase("import"):
+            if not _functions:
+                load.prepare(kernel, message["mode"])
+            _watch(message)
+            assert _settings is not None
+            _functions[key] = load.function(kernel, op, number)
+            _imported.extend(_settings.restore())
+        watch_compilers()
     return kernel, op, _functions[key]
 
 

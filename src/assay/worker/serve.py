@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
+from typing import Any, NoReturn
 
 from assay.worker import channel
 from assay.worker.activity import watch
 from assay.worker.execute import build, compiled, reference, trial
 from assay.worker.failure import describe
+from assay.worker.limits import Phase
 from assay.worker.measure import timed
+from assay.worker.phase import phase, report_to, watch_compilers
 
 _ANSWERS = {
     "trial": trial,
@@ -19,14 +23,88 @@ _ANSWERS = {
     "timed": timed,
     "watch": watch,
 }
+_BUILDING = ("build", "compile")
+"""Questions that are answered by compiling alone."""
+
+
+class _Replies:
+    """Answers and phases, each with the nonce of its question."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._handle = connection.fileno()
+        self._identity = _identity(self._handle)
+        self._lock = threading.Lock()
+        self._nonce = ""
+        self._phase: Phase = "run"
+        # A forked child must neither answer in this process's name nor keep the channel open.
+        os.register_at_fork(after_in_child=self._forget)
+        report_to(self.tell_phase)
+
+    def _forget(self) -> None:
+        self._nonce = ""
+        if _identity(self._handle) == self._identity:
+            self._connection.close()
+
+    def question(self, nonce: str) -> None:
+        with self._lock:
+            self._nonce, self._phase = nonce, "run"
+
+    def tell_phase(self, now: Phase) -> None:
+        with self._lock:
+            if self._nonce and now != self._phase:
+                self._phase = now
+                self._send({"nonce": self._nonce, "phase": now})
+
+    def answer(self, answer: dict[str, Any]) -> None:
+        with self._lock:
+            nonce, self._nonce = self._nonce, ""
+            try:
+                self._send({"nonce": nonce, "answer": answer})
+            except (TypeError, ValueError, RecursionError) as error:  # the kernel put something else into it
+                self._send({"nonce": nonce, "answer": {"error": describe(error)}})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        # A kernel that closes every file and opens another may own this number by now.
+        if _identity(self._handle) != self._identity:
+            _end()
+        try:
+            channel.send(self._connection, message)
+        except OSError:
+            _end()
+
+
+def _identity(handle: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(handle)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _end() -> NoReturn:
+    os._exit(channel.LOST)
 
 
 def serve(connection: socket.socket, arena: channel.Arena) -> None:
-    # A forked child must neither answer in this process's name nor keep the channel open.
-    os.register_at_fork(after_in_child=connection.close)
-    while (message := channel.receive(connection)) is not None:
+    replies = _Replies(connection)
+    while True:
         try:
-            answer = _ANSWERS[message["do"]](message, arena)
-        except BaseException as error:  # sys.exit and KeyboardInterrupt are answers too
-            answer = {"error": describe(error)}
-        channel.send(connection, answer)
+            message = channel.receive(connection)
+        except channel.Damaged:
+            _end()
+        if message is None:
+            return
+        replies.question(message.pop("nonce"))
+        replies.answer(_answer(message, arena))
+
+
+def _answer(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+    watch_compilers()
+    try:
+        if message["do"] in _BUILDING:
+            with phase("compile"):
+                return _ANSWERS[message["do"]](message, arena)
+        return _ANSWERS[message["do"]](message, arena)
+    except BaseException as error:  # sys.exit and KeyboardInterrupt are answers too
+        return {"error": describe(error)}

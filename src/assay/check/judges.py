@@ -1,0 +1,176 @@
+"""Several processes that judge, each forked from this one, which hands out the work and stays light.
+
+One that dies takes no records with it: what it had not finished is repeated alone in another, and a job that ends that
+one too has a record that says so. They share nothing but a pipe each, so that none can hold up another by its death."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from assay.check.schedule import Share, Task, Through, Verdict, runs_here, threads, unfinished
+from assay.record import Record, Status
+from assay.worker import Pool
+from assay.worker.forking import ended_how
+
+_FORK = multiprocessing.get_context("fork")
+
+
+class _Judge:
+    """One child, and what it has been given and not finished."""
+
+    def __init__(self, tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int, others: list[_Judge]):
+        self._tasks, self.failed = {t.index: t for t in tasks}, ""
+        self.connection, theirs = _FORK.Pipe()
+        ours = [self.connection, *(o.connection for o in others)]
+        self.process = _FORK.Process(target=_judge, args=(tasks, pool, settings, wide, theirs, ours))
+        self.process.start()
+        theirs.close()
+        self.left: dict[int, set[int]] = {}
+
+    def give(self, task: int | None) -> None:
+        """A task, or None: one of its threads may end."""
+        if task is not None:
+            self.left[task] = set(self._tasks[task].places)
+        with contextlib.suppress(OSError):  # one that is gone is noticed when it is listened to
+            self.connection.send(task)
+
+    def hear(self) -> Verdict | Through | None:
+        """What it says next; None when it is gone."""
+        try:
+            item: Verdict | Through | str = self.connection.recv()
+        except (EOFError, OSError):
+            return None
+        if isinstance(item, str):
+            self.failed = item
+            return self.hear()
+        if isinstance(item, Verdict):
+            self.left[item.task].discard(item.place)
+        return item
+
+    def unfinished(self) -> list[Task]:
+        return [Task(i, self._tasks[i].group, tuple(sorted(places))) for i, places in self.left.items() if places]
+
+    def how_ended(self) -> str:
+        self.process.join(5)
+        code = self.process.exitcode
+        if self.failed or code is None:
+            return self.failed or "closed its pipe"
+        return ended_how(-code if code < 0 else code << 8)
+
+    def end(self) -> None:
+        self.process.terminate()
+
+    def close(self) -> None:
+        self.process.join(30)
+        if self.process.is_alive():
+            self.process.kill()
+        self.connection.close()
+
+
+def judged(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int, judges: int) -> Iterator[Record]:
+    """Records as they are ready, from so many processes with so many threads in all."""
+    waiting = [task.index for task in reversed(tasks)]
+    crew: list[_Judge] = []
+    repeat: list[Task] = []
+
+    def next_task() -> int | None:
+        return waiting.pop() if waiting else None
+
+    def start(width: int) -> None:
+        crew.append(_Judge(tasks, pool, settings, width, crew))
+        for _ in range(width):
+            crew[-1].give(next_task())
+
+    try:
+        for i in range(judges):
+            start(wide // judges + (i < wide % judges))
+        while crew:
+            for connection in wait([j.connection for j in crew]):
+                judge = next(j for j in crew if j.connection is connection)
+                item = judge.hear()
+                if isinstance(item, Verdict):
+                    yield item.record
+                elif isinstance(item, Through):
+                    judge.give(next_task())
+                else:
+                    crew.remove(judge)
+                    repeat += judge.unfinished()
+                    judge.close()
+                    if waiting and not crew:
+                        start(1)
+        for task in repeat:
+            yield from _alone(task, pool, settings, crew)
+    finally:
+        for judge in crew:
+            judge.end()
+        for judge in crew:
+            judge.close()
+
+
+def _alone(task: Task, pool: Callable[[], Pool], settings: Share, crew: list[_Judge]) -> Iterator[Record]:
+    """One task in a process of its own, and in another for what is left if a job ends that one."""
+    places = task.places
+    while places:
+        judge = _Judge([Task(task.index, task.group, places)], pool, settings, 1, [])
+        crew.append(judge)
+        judge.give(task.index)
+        judge.give(None)
+        while item := judge.hear():
+            if isinstance(item, Verdict):
+                yield item.record
+        crew.remove(judge)
+        judge.close()
+        left = [place for rest in judge.unfinished() for place in rest.places]
+        if left:
+            reason = f"it could not be judged: the process that judged it {judge.how_ended()}, twice"
+            shared = settings(pool(), threading.Event())
+            yield unfinished(task.group[left[0]], shared, Status.INCONCLUSIVE, reason, {})
+        places = tuple(left[1:])
+
+
+def _judge(
+    tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int, parent: Connection, ours: list[Connection]
+) -> None:
+    """The child: does what it is given until it is told to end, or until nobody is there to tell it."""
+    for connection in ours:  # held here, they would hide the parent's death from this and the other children
+        connection.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it terminates us
+    given: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+
+    def end(*signal_and_frame: object) -> None:
+        for _ in range(wide):  # threads that wait for a task are joined before this process ends
+            given.put(None)
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    threading.Thread(target=_listen, args=(parent, given), daemon=True).start()
+    by_index: dict[int, Task] = {task.index: task for task in tasks}
+
+    def next_task() -> Task | None:
+        index = given.get()
+        return None if index is None else by_index[index]
+
+    try:
+        for item in threads(next_task, pool, settings, wide, runs_here(tasks)):
+            parent.send(item)
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            parent.send(f"raised {type(error).__name__}: {error}")
+        sys.exit(1)
+
+
+def _listen(parent: Connection, given: queue.SimpleQueue[Any]) -> None:
+    while True:
+        try:
+            given.put(parent.recv())
+        except (EOFError, OSError):
+            os._exit(1)  # the parent was killed; the workers notice that this process is gone

@@ -1,0 +1,211 @@
+"""One worker, as the parent sees it: ask it things, hold it to its limits, and survive whatever it does."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import signal
+import socket
+import threading
+import time
+from typing import Any, get_args
+
+from assay.worker import answers, channel, lifeline
+from assay.worker.forking import Forking, signal_name
+from assay.worker.limits import Limits, Phase, WorkerLost
+from assay.worker.meter import Meter, Reading
+from assay.worker.zygote import WORKER
+
+_LISTEN = 50
+"""Milliseconds between looks at anything but the channel."""
+_PHASES: tuple[Phase, ...] = get_args(Phase)
+_DOING = {"run": "", "compile": " of compiling", "import": " of importing its file"}
+
+
+class Worker:
+    """One process for one kernel. Not shared between threads."""
+
+    def __init__(self, zygote: Forking, limits: Limits) -> None:
+        """Raises WorkerLost where there can be no worker, OSError where this process can open nothing more."""
+        self.limits = limits
+        self._zygote = zygote
+        self._printed, self._tail = 0, b""
+        self._question: dict[str, Any] = {}
+        self._nonce = ""
+        self._arena = channel.Arena()
+        opened = [self._arena.handle]
+        try:
+            self._connection, theirs = socket.socketpair()
+            opened += [self._connection.fileno(), theirs.fileno()]
+            read, write = os.pipe()
+            opened += [read, write]
+            self.pid = zygote.fork(WORKER, theirs.fileno(), write, self._arena.handle)
+        except BaseException:
+            for handle in opened[3:] + opened[:1]:
+                os.close(handle)
+            if len(opened) > 1:
+                self._connection.close()
+                theirs.close()
+            raise
+        theirs.close()
+        os.close(write)
+        self._connection.settimeout(max(limits.wall, limits.seconds))  # for a question that nobody takes
+        self._reader = channel.Reader(self._connection)
+        self._poll = select.poll()
+        self._poll.register(self._connection, select.POLLIN)
+        self._drain = threading.Thread(target=self._collect, args=(read,), daemon=True)
+        self._drain.start()
+
+    def _collect(self, read: int) -> None:
+        with os.fdopen(read, "rb", buffering=0) as pipe:
+            while data := pipe.read(1 << 16):
+                self._printed += len(data)
+                self._tail = (self._tail + data)[-4096:]
+
+    @property
+    def output(self) -> str:
+        """The last of what was printed."""
+        return channel.printable(self._tail.decode(errors="replace")).strip()
+
+    def memory(self, size: int) -> memoryview:
+        """Memory shared with the worker. Raises WorkerLost where the machine has no more of it."""
+        try:
+            return self._arena.view(size)
+        except (OSError, ValueError, OverflowError) as error:
+            words = error.strerror if isinstance(error, OSError) else str(error)
+            what = f"{size / 2**30:.1f} GiB of shared memory for the tensors of this workload could not be had: {words}"
+            raise WorkerLost("room", what, self.output) from None
+
+    def ask(self, message: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
+        """The worker's answer. Raises WorkerLost if it dies, hangs, floods, outgrows its memory or talks nonsense.
+        `seconds`: of the kernel's own time, instead of what the limits say."""
+        self.tell(message)
+        return self.hear(seconds)
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Ask without waiting; `hear` gives the answer."""
+        self._printed = 0
+        # An answer must name its question: none can be prepared before, or given twice.
+        self._question, self._nonce = message, secrets.token_hex(16)
+        self._hold = _Hold(self.pid)
+        self._refuse_strays()
+        try:
+            channel.send(self._connection, message | {"nonce": self._nonce})
+        except TimeoutError:
+            raise self._end("timeout", "it takes no more questions") from None
+        except OSError:
+            raise self._died() from None
+
+    def _refuse_strays(self) -> None:
+        if self._reader.pending or self._poll.poll(0):
+            if not self._reader.pending and not self._reader.read():
+                raise self._died()
+            raise self._damaged(f"{self._reader.pending} bytes that answer no question")
+
+    def hear(self, seconds: float | None = None) -> dict[str, Any]:
+        """The answer to what was asked last."""
+        while True:
+            try:
+                if self._poll.poll(_LISTEN):
+                    if not self._reader.read():
+                        raise self._died()
+                    while (message := self._reader.message()) is not None:
+                        if (answer := self._taken(message)) is not None:
+                            return answer
+            except channel.Damaged as error:
+                raise self._damaged(str(error)) from None
+            self._look(seconds)
+
+    def _taken(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer, if the message is one and not the news of another phase. Raises Damaged."""
+        if message.get("nonce") != self._nonce:
+            raise channel.Damaged("a message that answers no question, or another one")
+        answer, now = message.get("answer"), message.get("phase")
+        if answer is None and (entered := next((p for p in _PHASES if p == now), None)):
+            self._hold.enter(entered)
+            return None
+        if not isinstance(answer, dict):
+            raise channel.Damaged("a message that is neither an answer nor the news of a phase")
+        self._nonce = ""
+        answers.validated(self._question, answer, self._arena.size)
+        if self._reader.pending:
+            raise channel.Damaged(f"{self._reader.pending} more bytes after its answer")
+        return answer
+
+    def _look(self, seconds: float | None) -> None:
+        """Raise WorkerLost if the worker has gone beyond a limit."""
+        if self._printed > self.limits.output:
+            raise self._end("flood", f"printed more than {self.limits.output >> 10} KiB")
+        if not self._hold.meter.due:
+            return
+        reading = self._hold.meter.read()
+        if self._hold.meter.resident > self.limits.memory:
+            raise self._end("memory", f"used more than {self.limits.memory / 2**30:.1f} GiB of memory")
+        phase = self._hold.phase
+        own, wall = self.limits.of(phase, seconds)
+        clock = f"{reading.own:.1f} s of processor time, {reading.wall:.1f} s by the clock"
+        if self._hold.charged(reading) > own:
+            if self._reader.pending:
+                raise self._damaged(f"half a message, and no more within {own:g} s")
+            raise self._end("timeout", f"no answer within {own:g} s{_DOING[phase]} ({clock})")
+        if reading.wall > wall:
+            what = f"no answer within {wall:g} s by the clock: the machine was too busy to give it more than"
+            raise self._end("timeout", f"{what} {reading.own:.1f} s of processor time", starved=True)
+
+    def _damaged(self, what: str) -> WorkerLost:
+        return self._end("channel", f"what came over its private channel is no answer: {what}")
+
+    def _end(self, how: str, detail: str, *, starved: bool = False) -> WorkerLost:
+        reading = self._hold.meter.read()
+        self.close()
+        return WorkerLost(
+            how, detail, self.output, phase=self._hold.phase, own_seconds=reading.own, wall_seconds=reading.wall,
+            starved=starved,
+        )  # fmt: skip
+
+    def _died(self) -> WorkerLost:
+        status = self._zygote.status(self.pid)
+        if self._zygote.gone:
+            how = self._zygote.how_ended()
+            return self._end("crash", f"the process that forks workers {how} while this kernel ran")
+        if status is None:
+            return self._end("channel", "it closed its private channel and ran on")
+        self._drain.join(1)
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            hint = " (the system may have run out of memory)" if number == signal.SIGKILL else ""
+            return self._end("crash", f"the process died of {signal_name(number)}{hint}")
+        code = os.waitstatus_to_exitcode(status)
+        if code == channel.LOST:
+            return self._end("channel", "its private channel was closed, or another file put in its place")
+        return self._end("exit", f"the process ended itself with exit code {code} before answering")
+
+    def close(self) -> None:
+        """Kill the process and everything it started."""
+        lifeline.kill_group(self.pid)
+        if self._connection.fileno() >= 0:
+            self._connection.close()
+            self._arena.close()
+
+
+class _Hold:
+    """What a worker has used in answer to one question, by phase."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._spent: dict[Phase, float] = {}
+        self.phase: Phase = "run"
+        self.meter = Meter(pid)
+        self._since = time.monotonic()
+
+    def enter(self, phase: Phase) -> None:
+        # Short phases are charged by the clock: a look costs more than they do.
+        passed = time.monotonic() - self._since
+        charged = self.meter.read().charged() if self.meter.looked else passed
+        self._spent[self.phase] = self._spent.get(self.phase, 0.0) + charged
+        self.phase, self.meter, self._since = phase, Meter(self._pid), time.monotonic()
+
+    def charged(self, reading: Reading) -> float:
+        """Seconds that count against the limit of the phase, in which it may have been before."""
+        return self._spent.get(self.phase, 0.0) + reading.charged()
