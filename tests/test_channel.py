@@ -48,16 +48,11 @@ def changing(change):
     ours.send = lambda connection, message: send(connection, change(message) if "answer" in message else message)
 
 
-def first_run(**values):
+def told(**values):
     def change(message):
-        message["answer"]["runs"][0].update(values)
+        message["answer"].update(values)
         return message
     return change
-
-
-def fewer_runs(message):
-    del message["answer"]["runs"][1:]
-    return message
 
 
 def right(x, out):
@@ -74,7 +69,7 @@ def mine(x, *, out):
     right(x, out)
     {body}
 """
-FORGED = '{"answer": {"runs": [{"seconds": 0, "changed": [], "outside": [], "forks": 0, "returned": ""}] * 5}}'
+FORGED = '{"answer": {"seconds": 0, "forks": 0, "returned": "", "settings": [], "replaced": [], "artifacts": []}}'
 DAMAGE = {
     # name: (a word of the reason, what the kernel does)
     "random_bytes": ("no answer", "say(os.urandom(4096))"),
@@ -94,15 +89,14 @@ DAMAGE = {
     "string": ("a string", "say(framed('\"pass\"'))"),
     "no_keys": ("no question", "say(framed('{}'))"),
     "forged_results": ("no question", f"say(framed(json.dumps(eval('''{FORGED}'''))))"),
-    "forged_nonce": ("no question", "say(framed(json.dumps({'nonce': '0' * 32, 'answer': {'runs': []}})))"),
+    "forged_nonce": ("no question", "say(framed(json.dumps({'nonce': '0' * 32, 'answer': {}})))"),
     "forged_by_a_child": ("no question", "ctypes.CDLL(None).fork() or (say(framed('{}')), os._exit(0))"),
     "forged_and_gone": ("no question", "say(framed('{}')); os._exit(0)"),
     "flood": ("not JSON", "\n    while True: say(bytes(65536))"),
     "answer_is_a_list": ("neither an answer", "changing(lambda m: m | {'answer': [m['answer']]})"),
-    "answer_without_keys": ("`runs`", "changing(lambda m: m | {'answer': {}})"),
-    "answer_with_too_few_runs": ("of 1 runs", "changing(fewer_runs)"),
-    "answer_with_nan": ("finite", "changing(first_run(seconds=float('nan')))"),
-    "answer_of_wrong_types": ("`runs.0.forks`", "changing(first_run(forks='none'))"),
+    "answer_without_keys": ("`seconds`", "changing(lambda m: m | {'answer': {}})"),
+    "answer_with_nan": ("finite", "changing(told(seconds=float('nan')))"),
+    "answer_of_wrong_types": ("`forks`", "changing(told(forks='none'))"),
     "answer_of_another_question": ("no question", "changing(lambda m: m | {'nonce': m['nonce'][::-1]})"),
     "answer_sent_twice": (
         "bytes",
@@ -171,5 +165,5 @@ def test_every_kernel_has_one_record(records):
 
 def test_an_answer_may_say_more_than_is_asked_for(tmp_path):
     file = tmp_path / "more.py"
-    file.write_text(HEAD + KERNEL.format(name="more", body="changing(first_run(temperature=3.5))"))
+    file.write_text(HEAD + KERNEL.format(name="more", body="changing(told(temperature=3.5))"))
     assert [r.status for r in assay.check(file, dtypes="fp32", workloads=2)] == ["pass"]
