@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli import keeping, screen
+from assay.cli import keeping, screen, session
 from assay.cli.check import AsJson, OneWorkload, OpName, Out, Param, parameters
 from assay.cli.inspected import show
 
@@ -91,10 +91,17 @@ def inspect(
 
 def _gathered(what: list[str], options: Options, json: bool, quiet: bool, brief: bool) -> list[Inspection]:
     from assay.inspect import inspections
+    from assay.inspect.verb import bare
+    from assay.library.select import gather
 
+    files = [w for w in what if bare(Path(w), options)]
+    named = gather([w for w in what if w not in files], options.op)
+    session.refuse(named.refused)
+    if not files and not named.choices:
+        sys.exit(session.WRONG_USE)
     found: list[Inspection] = []
     with screen.progress(0, "building", quiet=json) as tick, keeping.kept() as keep:
-        for one in inspections(what, options, lambda doing: tick(doing, len(found))):
+        for one in inspections([*files, *named.choices], options, lambda doing: tick(doing, len(found))):
             found.append(one)
             if not json and not quiet:
                 show(one, brief)

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import keeping, session
+from assay.cli.terminal import console, wrapped
 from assay.errors import AssayError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from assay.record import Record
 
+__all__ = [
+    "MARKS", "collect", "console", "drain", "error", "exit_code", "progress", "status_text", "summary",
+    "write_document",
+]  # fmt: skip
 MARKS = {
     "pass": ("✓", "green"),
     "fail": ("✗", "bold red"),
@@ -32,21 +35,14 @@ MARKS = {
 _SAVE_EVERY = 5.0
 
 
-def console(stderr: bool = False) -> Console:
-    """A terminal that wraps between words and never inside one: a path or a command that was cut is of no use."""
-    from rich.console import Console
-
-    class Whole(Console):
-        def print(self, *objects: Any, **how: Any) -> None:
-            whole: dict[str, Any] = {"overflow": "ignore", "crop": False}
-            super().print(*objects, **whole | how)
-
-    return Whole(stderr=stderr, highlight=False)
-
-
 def error(problem: AssayError) -> None:
     """To stderr, with what to do; never a traceback."""
-    print(f"assay: {problem}", file=sys.stderr)
+    text = f"assay: {problem}"
+    if sys.stderr.isatty():
+        from rich.markup import escape
+
+        text = str(wrapped(escape(text), console(stderr=True).width))
+    print(text, file=sys.stderr)
 
 
 def write_document(records: Iterable[Record], where: Path | None = None, **about: Any) -> bool:

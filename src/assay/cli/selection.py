@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import session
@@ -44,10 +45,36 @@ def chosen(what: Iterable[str], options: Any, *, whole_library: bool = False) ->
         choices = _apart(choices, refused, lambda choice: _workload(options.workload, wanted, choice))
     elif wanted:
         choices = _declared(choices, wanted, refused)
+    choices = _evaluated(choices, refused)
     session.refuse(refused)
     if not choices:
         sys.exit(session.WRONG_USE)
     return choices
+
+
+def _evaluated(choices: list[Choice], refused: list[AssayError]) -> list[Choice]:
+    """Without the kernels of users' ops whose own reference fails: nothing could be held against it."""
+    from assay import library
+    from assay.backends import Level, here
+    from assay.errors import AssayError
+
+    own = {
+        (op.name, op.source): op
+        for kernel, op in choices
+        if library.ROOT not in Path(op.source).parents and here(kernel).level in (Level.RUN, Level.INTERPRET)
+    }
+    if not own:
+        return choices
+    from assay.check.reference import verify_reference
+
+    unsound = set()
+    for key, op in own.items():
+        try:
+            verify_reference(op)
+        except AssayError as problem:
+            refused.append(problem)
+            unsound.add(key)
+    return [(kernel, op) for kernel, op in choices if (op.name, op.source) not in unsound]
 
 
 def _apart(choices: list[Choice], refused: list[AssayError], verify: Callable[[Choice], None]) -> list[Choice]:

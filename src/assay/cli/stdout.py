@@ -64,11 +64,12 @@ class Lenient:
 def lenient() -> Iterator[Lenient]:
     """While open, `sys.stdout` and `sys.stderr` are lenient. Gives the former."""
     before = sys.stdout, sys.stderr
+    stream: Any
     for stream in before:
         with contextlib.suppress(AttributeError, ValueError, OSError):
             stream.reconfigure(errors="assay_plainly")
     shown, said = Lenient(sys.stdout), Lenient(sys.stderr)
-    sys.stdout, sys.stderr = shown, said  # type: ignore[assignment]
+    sys.stdout, sys.stderr = shown, said
     try:
         yield shown
     finally:

@@ -83,7 +83,7 @@ def inspections(
     named = list(what)
     if not named:
         raise UsageError("inspect what?", fix="name a kernel or a file: assay inspect gelu/triton")
-    files = [Path(item) for item in named if isinstance(item, str | Path) and _bare(Path(item), options)]
+    files = [Path(item) for item in named if isinstance(item, str | Path) and bare(Path(item), options)]
     for file in files:
         for target in targets:
             tick(f"{file}  {target}")
@@ -99,7 +99,7 @@ def inspections(
                     yield from _of_kernel(kernel, op, workload, target, pool, mine)
 
 
-def _bare(path: Path, options: Options) -> bool:
+def bare(path: Path, options: Options) -> bool:
     """A file that is no Python, nor CUDA whose launch comments say how it is started."""
     if path.suffix == ".py" or (path.suffix == ".cu" and options.op):
         return False
