@@ -4,7 +4,7 @@ held against it."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay import inputs as drawing
 from assay.check.judge import Oracle, oracle
@@ -64,7 +64,8 @@ def _verify_results(op: Op, workload: Workload, truth: Oracle, where: str) -> No
     import torch
 
     for name, tensor in op.outputs.items():
-        expected, exact = op.shape(tensor, workload), truth.exact[name]
+        expected = op.shape(tensor, workload)
+        exact: Any = truth.exact[name]
         if not isinstance(exact, torch.Tensor):
             what = f"op {op.name}: the reference returns {type(exact).__name__} for '{name}', not a tensor"
             raise SourceError(what, where=where, fix="return PyTorch tensors")

@@ -132,9 +132,12 @@ def report(records: list[Record], interrupted: bool, out: Path | None = None) ->
     """What failed, in full, and the sum; and where the document is, if it was written before."""
     from rich.markup import escape
 
+    from assay.record import namesakes
+
     terminal = screen.console()
+    apart = namesakes(records)
     for record in (r for r in records if str(r.status) == "fail"):
-        terminal.print(f"\n[bold red]✗ {record.kernel}[/] on [bold]{escape(record.workload)}[/]")
+        terminal.print(f"\n[bold red]✗ {escape(record.named(apart))}[/] on [bold]{escape(record.workload)}[/]")
         terminal.print(escape(record.reason))
         if record.source.get("file"):
             terminal.print(f"  source  {record.source['file']}:{record.source['line']}", style="dim")
