@@ -48,14 +48,14 @@ def compare(
 
 def side(name: str, store: str | None) -> list[Record]:
     """The records of a document or of a run in the store; `last~1` is the timed run before the last one."""
+    from assay.cli.report import read_documents
     from assay.errors import UsageError
-    from assay.record import read
     from assay.store import open_store
 
     if name.endswith(".json"):
         if not Path(name).exists():
             raise UsageError(f"there is no {name}", fix="write one with `assay bench … --out FILE.json`")
-        return read(Path(name))
+        return read_documents([Path(name)])
     with open_store(store, create=store is None) as opened:
         timed = [run.id for run in opened.runs() if "bench" in run.verbs]
         if name == "last" or name.startswith("last~"):
