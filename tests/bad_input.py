@@ -385,7 +385,7 @@ use("two dtypes that contradict", f"{W} n=5,dtype=bf16 --dtype fp32", "is in bf1
 
 # Commands
 use("nothing named", "check", "check what?", "--all")
-use("an op nobody knows", "check gelo", "no op called 'gelo'", "did you mean gelu")
+use("an op nobody knows", "check gelo", "assay: no op called 'gelo'", "did you mean gelu")
 use("an address nobody knows", "check gelu/jax", "no kernel called 'gelu/jax'", "assay list")
 use("a pattern of nothing", "check zz*", "no kernel matches 'zz*'", "quote a pattern")
 use("an unknown backend asked for", "check gelu --backend jax", "--backend jax: no such backend", "one of: torch")
@@ -459,11 +459,16 @@ kind(
     s__sqlite=empty,
 )
 kind("a run nobody made", "history odd --store {}/s.sqlite", "no run 'odd' in", s__sqlite=empty)
-use("an import that is not there", "history --import {}/gone.json --store {}/s.sqlite", "gone.json: No such file")
+use(
+    "an import that is not there",
+    "history --import {}/gone.json --store {}/s.sqlite",
+    "gone.json: No such file",
+    "name a document that --json or --out wrote",
+)
 kind(
     "an import that is none",
     "history --import {}/d.json --store {}/s.sqlite",
-    "d.json is not a document of records",
+    "d.json is not a document of records: ",
     d__json="[]",
 )
 use("an import beside a run", "history last --import {}/gone.json", "--import stands alone")

@@ -4,6 +4,7 @@ verdict: it is said in one sentence, and the run goes on."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _AGAIN = 5.0
 """Seconds after which a store that refused a record is asked again."""
+_LAST = 5.0
+"""Seconds that the last try waits for it, when everything is shown."""
 _quiet = False
 
 
@@ -69,6 +72,8 @@ def document_written(records: Iterable[Record], path: Path, about: dict[str, Any
 def put(path: Path, text: str) -> None:
     """Write a file beside its place and rename it: a full disk leaves what was there. A device is written at once."""
     data = text.encode("utf-8", "surrogatepass")
+    if path.parent.exists() and not path.parent.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent))
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(path.stat().st_mode):
@@ -126,7 +131,7 @@ class Keeper:
     def close(self) -> list[Record]:
         """The last try, with more patience; what is left is said. Returns it."""
         if self._waiting:
-            self._offer(patience=5.0)
+            self._offer(patience=_LAST)
         if self._waiting and self._problem is not None:
             print(f"assay: {_count(self._waiting)} not kept: {_told(self._problem)}", file=sys.stderr)
         return self._waiting

@@ -9,6 +9,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 _PLAIN = {
@@ -68,7 +69,8 @@ def lenient() -> Iterator[Lenient]:
     for stream in before:
         with contextlib.suppress(AttributeError, ValueError, OSError):
             stream.reconfigure(errors="assay_plainly")
-    shown, said = Lenient(sys.stdout), Lenient(sys.stderr)
+    null = Path(os.devnull).open("w") if None in before else None  # a shell's `>&-` closes a stream
+    shown, said = (Lenient(stream or null) for stream in before)
     sys.stdout, sys.stderr = shown, said
     try:
         yield shown
@@ -76,6 +78,8 @@ def lenient() -> Iterator[Lenient]:
         shown.flush()
         said.flush()
         sys.stdout, sys.stderr = before
+        if null:
+            null.close()
 
 
 def lost(stream: Lenient) -> str:

@@ -242,9 +242,8 @@ def _folder(file: Path, create: bool) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise UsageError(
-            f"{file.parent}: {problem.strerror}", fix="name another place: --store or ASSAY_STORE"
-        ) from None
+        reason = "it is a file, not a folder" if isinstance(problem, FileExistsError) else problem.strerror
+        raise UsageError(f"{file.parent}: {reason}", fix="name another place: --store or ASSAY_STORE") from None
 
 
 def _nothing(where: str) -> UsageError:
