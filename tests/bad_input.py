@@ -139,6 +139,12 @@ declared(
 )
 declared("any arguments", '"gelu"', "f.py:4: mine takes *rest", "name every parameter", signature="x, *rest, out")
 declared("an unknown op", '"gelo"', "f.py:4: no op called 'gelo'", "did you mean gelu")
+python(
+    "a decorator that is not imported",
+    '@kernel("gelu")\ndef k(x, *, out): ...\n',
+    "f.py:2: @kernel stands above k, but the file does not import it",
+    "from assay import kernel",
+)
 python("a class", TORCH + '@kernel("gelu")\nclass K: ...\n', "f.py:4: @kernel stands above the class K")
 python("an async function", TORCH + '@kernel("gelu")\nasync def k(x, *, out): ...\n', "f.py:4: k is an async function")
 python("a lambda", TORCH + 'k = kernel("gelu")(lambda x, *, out: None)\n', "f.py:3: @kernel is applied to a lambda")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,11 +97,7 @@ def perform(
 
     jobs = plan(selection.chosen(what, options, whole_library=True), options)
     terminal = screen.console()
-    shared = [
-        name
-        for name, n in Counter(k.name for k in {j.kernel.identity: j.kernel for j in jobs}.values()).items()
-        if n > 1
-    ]
+    shared = selection.shared(j.kernel for j in jobs)
     width = max(len(j.kernel.name) for j in jobs)
     show = None if json else lambda record: terminal.print(line(record, width, shared))
 

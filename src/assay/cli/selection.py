@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from assay.cli import session
 
 if TYPE_CHECKING:
     from assay.errors import AssayError
+    from assay.kernel import Kernel
     from assay.library.select import Choice
 
 
@@ -50,6 +52,12 @@ def chosen(what: Iterable[str], options: Any, *, whole_library: bool = False) ->
     if not choices:
         sys.exit(session.WRONG_USE)
     return choices
+
+
+def shared(kernels: Iterable[Kernel]) -> set[str]:
+    """Addresses that kernels of several files have."""
+    count = Counter(k.name for k in {k.identity: k for k in kernels}.values())
+    return {name for name, number in count.items() if number > 1}
 
 
 def _evaluated(choices: list[Choice], refused: list[AssayError]) -> list[Choice]:

@@ -69,17 +69,15 @@ def lenient() -> Iterator[Lenient]:
     for stream in before:
         with contextlib.suppress(AttributeError, ValueError, OSError):
             stream.reconfigure(errors="assay_plainly")
-    null = Path(os.devnull).open("w") if None in before else None  # a shell's `>&-` closes a stream
-    shown, said = (Lenient(stream or null) for stream in before)
-    sys.stdout, sys.stderr = shown, said
-    try:
-        yield shown
-    finally:
-        shown.flush()
-        said.flush()
-        sys.stdout, sys.stderr = before
-        if null:
-            null.close()
+    with Path(os.devnull).open("w") as null:  # for a stream that a shell's `>&-` closed
+        shown, said = (Lenient(stream or null) for stream in before)
+        sys.stdout, sys.stderr = shown, said
+        try:
+            yield shown
+        finally:
+            shown.flush()
+            said.flush()
+            sys.stdout, sys.stderr = before
 
 
 def lost(stream: Lenient) -> str:

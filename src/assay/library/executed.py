@@ -103,7 +103,7 @@ def _closure(tree: ast.Module, wanted: list[ast.FunctionDef]) -> set[ast.stmt]:
     """The top-level statements that `wanted` need, directly or not."""
     binds: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
-        for name in _bound(statement):
+        for name in bound_by(statement):
             binds.setdefault(name, []).append(statement)
     needed: set[ast.stmt] = set()
     todo: list[ast.stmt] = [s for s in tree.body if not set(wanted).isdisjoint(ast.walk(s))]
@@ -120,7 +120,7 @@ def _closure(tree: ast.Module, wanted: list[ast.FunctionDef]) -> set[ast.stmt]:
     return needed | set(future)
 
 
-def _bound(statement: ast.stmt) -> set[str]:
+def bound_by(statement: ast.stmt) -> set[str]:
     """Names that a top-level statement gives a value, in whole or, as in `AXES["n"] = …`, in part."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}

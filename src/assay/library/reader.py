@@ -17,7 +17,7 @@ from assay.errors import AssayError, SourceError
 from assay.kernel import Address, Kernel
 from assay.library.contract import verify_op
 from assay.library.declared import addressed, declaration
-from assay.library.executed import executed
+from assay.library.executed import bound_by, executed
 from assay.library.source import cuda_text, parse
 from assay.op import Op
 
@@ -181,6 +181,7 @@ def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iter
         found.refused.append(SourceError(what, where=f"{file}:{line}", fix=fix))
 
     top = set(_top_level(tree.body))
+    bound = {name for statement in tree.body for name in bound_by(statement)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and marks(node.func):
             given = node.args[0] if node.args else node
@@ -191,6 +192,9 @@ def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iter
             continue
         decorator = next((d for d in node.decorator_list if marks(d)), None)
         if decorator is None:
+            if word not in bound and any(isinstance(d, ast.Call) and _is(d.func, word) for d in node.decorator_list):
+                refuse(f"@{word} stands above {node.name}, but the file does not import it", node.lineno,
+                       f"from assay import {word}")  # fmt: skip
             continue
         if not isinstance(decorator, ast.Call):
             example = '@kernel("gelu")' if word == "kernel" else "@op(axes=…, inputs=…, outputs=…)"
@@ -204,6 +208,10 @@ def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iter
                    "a worker must be able to import it: move it there")  # fmt: skip
         else:
             yield node, decorator
+
+
+def _is(node: ast.expr, word: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == word
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
