@@ -243,6 +243,12 @@ op(
     body="return x / (1 // 0)",
 )
 op(
+    "a reference that hangs",
+    f"{AXES}, {IN}, {OUT}",
+    "op mine: its reference is not done after 1 s on a few elements",
+    body="return next(i for i in iter(int, 1) if i)",
+)
+op(
     "a reference of another shape",
     f"{AXES}, {IN}, {OUT}",
     "f.py:4: op mine: the reference gives 'out' the shape ()",

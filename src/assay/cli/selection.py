@@ -64,7 +64,8 @@ def _evaluated(choices: list[Choice], refused: list[AssayError]) -> list[Choice]
     """Without the kernels of users' ops whose own reference fails: nothing could be held against it."""
     from assay import library
     from assay.backends import Level, here
-    from assay.errors import AssayError
+    from assay.errors import AssayError, SourceError
+    from assay.library import executed
 
     own = {
         (op.name, op.source): op
@@ -73,12 +74,19 @@ def _evaluated(choices: list[Choice], refused: list[AssayError]) -> list[Choice]
     }
     if not own:
         return choices
+    import torch  # noqa: F401  (before the clock starts: half an import of it cannot be repeated)
+
     from assay.check.reference import verify_reference
 
     unsound = set()
     for key, op in own.items():
         try:
-            verify_reference(op)
+            with executed.bounded(executed.PATIENCE):
+                verify_reference(op)
+        except executed.TooLong:
+            what = f"op {op.name}: its reference is not done after {executed.PATIENCE:g} s on a few elements"
+            refused.append(SourceError(what, where=op.source, fix="does it end for every size?"))
+            unsound.add(key)
         except AssayError as problem:
             refused.append(problem)
             unsound.add(key)

@@ -12,6 +12,7 @@ import threading
 import types
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ PATIENCE = 60.0
 """Seconds that the declaration of a file's ops may take: importing torch on a busy machine takes some of them."""
 
 
-class _TooLong(BaseException):
-    pass
+class TooLong(BaseException):
+    """Raised inside what is `bounded`, through any `except Exception` there."""
 
 
 def executed(file: Path, tree: ast.Module, wanted: list[ast.FunctionDef]) -> dict[str, Op]:
@@ -35,13 +36,25 @@ def executed(file: Path, tree: ast.Module, wanted: list[ast.FunctionDef]) -> dic
     home = types.ModuleType(f"assay_ops_{file.parent.name}_{file.stem}_{unique}")
     home.__file__ = path
     sys.modules[home.__name__] = home  # torch.compile looks a function's module up by name
+    _import_torch(module)
     try:
-        with _importable(file.resolve().parent), _bounded(PATIENCE):
+        with _importable(file.resolve().parent), bounded(PATIENCE):
             exec(compile(module, path, "exec"), vars(home))
-    except (Exception, SystemExit, _TooLong) as error:
+    except (Exception, SystemExit, TooLong) as error:
         raise _failed(file, path, error) from error
     made = {f.name: vars(home).get(f.name) for f in wanted}
     return {name: replace(op, source=path) for name, op in made.items() if isinstance(op, Op)}
+
+
+def _import_torch(module: ast.Module) -> None:
+    """Before the clock starts, where these statements import it: half an import of torch cannot be repeated."""
+    later = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    nodes = [n for s in module.body if not isinstance(s, later) for n in ast.walk(s)]
+    imported = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
+    imported |= {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)}
+    if any(name.partition(".")[0] == "torch" for name in imported):
+        with contextlib.suppress(ImportError):
+            import_module("torch")
 
 
 @contextlib.contextmanager
@@ -61,14 +74,14 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _bounded(seconds: float) -> Iterator[None]:
+def bounded(seconds: float) -> Iterator[None]:
     """Ends what takes longer. Only the main thread can be interrupted so; elsewhere nothing is bounded."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(number: int, frame: Any) -> None:
-        raise _TooLong
+        raise TooLong
 
     before = signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -87,7 +100,7 @@ def _failed(file: Path, path: str, error: BaseException) -> SourceError:
         at = at.tb_next
     if isinstance(error, AssayError):
         return SourceError(f"the op's declaration failed: {error.what}", where=where, fix=error.fix)
-    if isinstance(error, _TooLong):
+    if isinstance(error, TooLong):
         what = f"the op's declaration is not done after {PATIENCE:g} s"
         return SourceError(what, where=where, fix="compute inside the reference what takes so long")
     if isinstance(error, SystemExit):
