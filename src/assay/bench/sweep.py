@@ -61,7 +61,7 @@ def from_file(path: Path) -> dict[str, Any]:
     """A sweep in TOML: `kernels`, `dtype`, `against`, `[axes]` with ranges as text, numbers or lists."""
     try:
         told = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}", fix="see docs/bench.md for an example") from None
     known = {"kernels", "dtype", "against", "axes", "rounds", "budget"}
     if unknown := sorted(set(told) - known):

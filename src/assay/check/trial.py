@@ -85,6 +85,7 @@ def raised(error: dict[str, Any], seconds: tuple[float, ...] = ()) -> Outcome:
     if error["type"] in ("SystemExit", "KeyboardInterrupt"):
         detector = "exit"
     where = f" at {error['where']}" if error["where"] else ""
+    where += f"\n  → {error['fix']}" if error.get("fix") else ""
     return Outcome(
         Finding(detector, f"{_short(words)}{where}"), seconds=seconds, lost=detector in ("launch", "exit"), detail=error
     )

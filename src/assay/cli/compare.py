@@ -48,14 +48,14 @@ def compare(
 
 def side(name: str, store: str | None) -> list[Record]:
     """The records of a document or of a run in the store; `last~1` is the timed run before the last one."""
+    from assay.cli.report import read_documents
     from assay.errors import UsageError
-    from assay.record import read
     from assay.store import open_store
 
     if name.endswith(".json"):
         if not Path(name).exists():
             raise UsageError(f"there is no {name}", fix="write one with `assay bench … --out FILE.json`")
-        return read(Path(name))
+        return read_documents([Path(name)])
     with open_store(store, create=store is None) as opened:
         timed = [run.id for run in opened.runs() if "bench" in run.verbs]
         if name == "last" or name.startswith("last~"):
@@ -83,20 +83,22 @@ def show(records: list[Record]) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("why")
     from assay.cli.bench import duration
+    from assay.record import namesakes
 
+    apart = namesakes(records)
     for r in records:
         e = r.evidence
         if not e:
             continue
         why = r.reason.partition(": ")[2]
         table.add_row(
-            r.kernel, r.workload, duration(e["old"]["median"]), duration(e["new"]["median"]), f"{e['ratio']:.4f}",
+            r.named(apart), r.workload, duration(e["old"]["median"]), duration(e["new"]["median"]), f"{e['ratio']:.4f}",
             f"[{_COLOURS[e['verdict']]}]{e['verdict']}[/]", why,
         )  # fmt: skip
     terminal = screen.console()
     terminal.print(table)
     for side in ("old", "new"):
-        alone = [r.kernel for r in records if not r.evidence and side in r.reason]
+        alone = [r.named(apart) for r in records if not r.evidence and side in r.reason]
         if alone:
             terminal.print(f"only the {side} run has: {', '.join(alone)}", style="dim")
     counts = {v: sum(r.evidence.get("verdict") == v for r in records) for v in _COLOURS}

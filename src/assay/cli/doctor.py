@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli import screen
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from assay.doctor import Finding
+
+_WIDE = 80
+"""Columns from which a table has room for names, marks and sentences side by side."""
 
 
 def doctor(
@@ -23,22 +30,44 @@ def doctor(
     if json:
         screen.write_document([f.record() for f in findings], verb="doctor")
         sys.exit(0)
+    terminal = screen.console()
+    if terminal.width < _WIDE:
+        _lines(findings, terminal)
+    else:
+        _table(findings, terminal)
+
+
+def _lines(findings: list[Finding], terminal: Console) -> None:
+    """For a narrow terminal: each finding below its name."""
+    from rich.markup import escape
+
+    group = ""
+    for finding in findings:
+        if finding.group != group:
+            group = finding.group
+            terminal.print(f"[bold underline]{group}[/]")
+        terminal.print(f"{_mark(finding)} [bold]{escape(finding.name)}[/]: {escape(finding.what)}")
+        if finding.fix and not finding.good:
+            terminal.print(f"[cyan]→ {escape(finding.fix)}[/]")
+
+
+def _table(findings: list[Finding], terminal: Console) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
-    terminal = screen.console()
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(no_wrap=True)
-    table.add_column(max_width=max(40, shutil.get_terminal_size((100, 24)).columns - 34), overflow="fold")
+    table.add_column(max_width=terminal.width - 34, overflow="fold")
     group = ""
     for finding in findings:
         if finding.group != group:
             group = finding.group
             table.add_row(f"[underline]{group}[/]", "", "")
-        mark = "[green]✓[/]" if finding.good else "[yellow]○[/]" if finding.fix else "[dim]–[/]"
-        table.add_row(
-            f"  {finding.name}",
-            mark,
-            finding.what + (f"\n[cyan]→ {finding.fix}[/]" if finding.fix and not finding.good else ""),
-        )
+        fix = f"\n[cyan]→ {escape(finding.fix)}[/]" if finding.fix and not finding.good else ""
+        table.add_row(f"  {finding.name}", _mark(finding), escape(finding.what) + fix)
     terminal.print(table)
+
+
+def _mark(finding: Finding) -> str:
+    return "[green]✓[/]" if finding.good else "[yellow]○[/]" if finding.fix else "[dim]–[/]"

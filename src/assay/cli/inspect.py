@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli import screen
+from assay.cli import keeping, screen, selection, session
 from assay.cli.check import AsJson, OneWorkload, OpName, Out, Param, parameters
 from assay.cli.inspected import show
 
@@ -64,6 +65,7 @@ def inspect(
 
     targets, dtypes = (tuple(filter(None, text.split(","))) for text in (target, dtype))
     options = Options(targets, dtypes, workload, op, compiler, parameters(param or []))
+    written: list[Path] = []
     if phases:
         records = _phases(what, options, keep, json)
     else:
@@ -75,31 +77,38 @@ def inspect(
             _side_by_side(records)
         elif since:
             records = _since(records, since, json)
-        if html:
-            _page(found, html)
+        if html and keeping.written("the page", html, lambda: _page(found, html)):
+            written.append(html)
     for file, kind in ((csv, "csv"), (parquet, "parquet")):
-        if file:
-            export(records, file, kind)
-    if out:
-        screen.write_document(records, out, verb="inspect")
+        if file and keeping.written("the instructions", file, partial(export, records, file, kind)):
+            written.append(file)
+    if out and screen.write_document(records, out, verb="inspect"):
+        written.append(out)
     if json:
         screen.write_document(records, verb="inspect")
-    elif written := [str(f) for f in (html, csv, parquet, out) if f]:
-        screen.console().print("written: " + ", ".join(written))
+    elif written:
+        screen.console().print("written: " + ", ".join(map(str, written)))
     sys.exit(screen.exit_code(records, False, False))
 
 
 def _gathered(what: list[str], options: Options, json: bool, quiet: bool, brief: bool) -> list[Inspection]:
     from assay.inspect import inspections
+    from assay.inspect.verb import bare
+    from assay.library.select import gather
 
+    files = [w for w in what if bare(Path(w), options)]
+    named = gather([w for w in what if w not in files], options.op)
+    session.refuse(named.refused)
+    if not files and not named.choices:
+        sys.exit(session.WRONG_USE)
+    shared = selection.shared(kernel for kernel, _ in named.choices)
     found: list[Inspection] = []
-    keep = screen.keeper()
-    with screen.progress(0, "building", quiet=json) as tick:
-        for one in inspections(what, options, lambda doing: tick(doing, len(found))):
+    with screen.progress(0, "building", quiet=json) as tick, keeping.kept() as keep:
+        for one in inspections([*files, *named.choices], options, lambda doing: tick(doing, len(found))):
             found.append(one)
-            keep(replace(one.record, instructions=None))  # the code can be built again; what follows from it is kept
             if not json and not quiet:
-                show(one, brief)
+                show(one, brief, shared)
+            keep(replace(one.record, instructions=None))  # the code can be built again; what follows from it is kept
     return found
 
 
@@ -157,17 +166,20 @@ def _half(row: Any) -> tuple[str, str]:
 def _side_by_side(records: list[Record]) -> None:
     from rich.table import Table
 
+    from assay.record import namesakes
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = ("kernel", "dtype", "target", "code", "registers", "occupancy", "global loads", "stores", "fused", "mufu")
     for column in columns:
         table.add_column(column, justify="left" if column in columns[:3] else "right")
+    apart = namesakes(records)
     for r in (r for r in records if r.instructions):
         s = r.evidence["summary"]
         share = s["occupancy"].get("share")
         wide = [", ".join(f"{n}×{w}" for w, n in s["widths"].get(f"global {k}", {}).items()) for k in ("load", "store")]
         dtype = r.workload.rpartition("dtype=")[2].partition(",")[0]
         table.add_row(
-            r.kernel, dtype, r.evidence["target"], str(s["instructions"]), str(s["registers"]),
+            r.named(apart), dtype, r.evidence["target"], str(s["instructions"]), str(s["registers"]),
             f"{share:.0%}" if share is not None else "", *wide, str(s["multiply_add"]["fused"]),
             str(s["mix"].get("xu", 0)),
         )  # fmt: skip

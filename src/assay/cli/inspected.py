@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import screen
@@ -11,18 +12,20 @@ if TYPE_CHECKING:
     from assay.record import Record
 
 
-def show(one: Inspection, brief: bool) -> None:
+def show(one: Inspection, brief: bool, shared: Collection[str] = ()) -> None:
+    """`shared`: addresses that stand for kernels of several files, and are shown with the file."""
     from rich.markup import escape
     from rich.table import Table
 
     terminal = screen.console()
     record = one.record
+    name = escape(record.named(shared))
     if not record.instructions:
-        terminal.print(f"{screen.status_text(str(record.status))}  {record.kernel}: {escape(record.reason)}")
+        terminal.print(f"{screen.status_text(str(record.status))}  {name}: {escape(record.reason)}")
         return
     e = record.evidence
     terminal.print(
-        f"[bold]{record.kernel}[/]  {record.workload}  {e['target']}  {escape(e['name'])}  [dim]{e['compiler']}[/]",
+        f"[bold]{name}[/]  {record.workload}  {e['target']}  {escape(e['name'])}  [dim]{e['compiler']}[/]",
         soft_wrap=True,
     )
     about = Table(box=None, show_header=False, pad_edge=False)

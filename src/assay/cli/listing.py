@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli import screen
+from assay.cli import screen, session
+from assay.cli.fitted import fitted
 
 if TYPE_CHECKING:
     from assay.kernel import Kernel
+    from assay.library.select import Choice
+    from assay.op import Op
     from assay.record import Record
 
 _MARK = {"run": "[green]●[/]", "interpret": "[green]◒[/]", "compile": "[cyan]◐[/]", "missing": "[yellow]○[/]"}
@@ -23,21 +27,28 @@ def list_(
     ] = False,
 ) -> None:
     """Ops × backends × dtypes: what can run, only compile, or is missing here, and why."""
-    from assay.library.select import everything, select
+    from assay.library.select import everything, gather
 
-    kernels = [k for k, _ in (select(what) if what else everything())]
-    records = [r for k in kernels for r in _records(k)]
+    if what:
+        found = gather(what)
+        session.refuse(found.refused)
+        choices = found.choices
+        if not choices:
+            sys.exit(session.WRONG_USE)
+    else:
+        choices = everything()
+    records = [r for kernel, op in choices for r in _records(kernel, op)]
     if json:
         screen.write_document(records, verb="list")
         return
-    _table(kernels, records)
+    _table(choices, records)
 
 
-def _records(kernel: Kernel) -> list[Record]:
+def _records(kernel: Kernel, op: Op) -> list[Record]:
     """One per dtype: what could be done with it here."""
+    from assay import provenance
     from assay.backends import Level, backend
     from assay.backends import here as available
-    from assay.library import ops
     from assay.record import Record, Status
 
     toolchain = backend(kernel.address.backend)
@@ -49,54 +60,49 @@ def _records(kernel: Kernel) -> list[Record]:
         Level.MISSING: Status.SKIPPED,
     }[here.level]
     found = []
-    for dtype in ops()[kernel.address.op].dtypes if kernel.address.op in ops() else kernel.dtypes:
+    source = provenance.source_of(kernel.file, kernel.line)
+    for dtype in op.dtypes:
         status, reason = level, here.reason or "runs here"
         if kernel.dtypes and dtype not in kernel.dtypes:
             status, reason = Status.SKIPPED, toolchain.refusal(dtype) or f"written for {', '.join(kernel.dtypes)} only"
         evidence = {"level": str(here.level), "fix": here.fix, "backend": toolchain.name}
-        found.append(Record("list", kernel.name, f"dtype={dtype}", status, reason, evidence=evidence))
+        found.append(Record("list", kernel.name, f"dtype={dtype}", status, reason, evidence=evidence, source=source))
     return found
 
 
-def _table(kernels: list[Kernel], records: list[Record]) -> None:
+def _table(choices: list[Choice], records: list[Record]) -> None:
     from rich.table import Table
 
     from assay.backends import backends
-    from assay.library import ops
+    from assay.record import namesakes
 
     terminal = screen.console()
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("op", no_wrap=True)
     for b in backends():
-        table.add_column(b.name)
-    for op in dict.fromkeys(k.address.op for k in kernels):
-        table.add_row(
-            op,
-            *(_cell([k for k in kernels if k.address.op == op and k.address.backend == b.name]) for b in backends()),
-        )
-    terminal.print(table)
-    dtypes = sorted(
-        {d for name in dict.fromkeys(k.address.op for k in kernels) if name in ops() for d in ops()[name].dtypes}
-    )
+        table.add_column(b.name, no_wrap=True)
+    kernels = [k for k, _ in choices]
+    for (name, source), op in {(op.name, op.source): op for _, op in choices}.items():
+        mine = [k for k, o in choices if (o.name, o.source) == (name, source)]
+        table.add_row(op.name, *(_cell([k for k in mine if k.address.backend == b.name]) for b in backends()))
+    terminal.print(*fitted(table, terminal.width, 1), sep="\n")
+    dtypes = sorted({d for _, op in choices for d in op.dtypes})
     terminal.print(
         f"each in {', '.join(dtypes)}, but for those listed below"
         if any(k.dtypes for k in kernels)
         else f"each in {', '.join(dtypes)}"
     )
     if variants := _variants(kernels):
-        terminal.print(f"several marks: also as variants ({variants})", soft_wrap=True)
+        terminal.print(f"several marks: also as variants ({variants})")
     terminal.print("  ".join(f"{_MARK[level]} {meaning}" for level, meaning in _MEANING.items()))
     for b in backends():
         here = b.availability()
         if here.reason:
-            terminal.print(
-                f"  {b.name:<9} {here.reason}" + (f"  → {here.fix}" if here.fix else ""), style="dim", soft_wrap=True
-            )
+            terminal.print(f"  {b.name:<9} {here.reason}" + (f"  → {here.fix}" if here.fix else ""), style="dim")
+    apart = namesakes(records)
     for record in records:
         if str(record.status) == "skipped" and record.evidence["level"] != "missing":
-            terminal.print(
-                f"  {record.kernel} {record.workload.split('=')[1]}: {record.reason}", style="yellow", soft_wrap=True
-            )
+            terminal.print(f"  {record.named(apart)} {record.workload.split('=')[1]}: {record.reason}", style="yellow")
 
 
 def _cell(kernels: list[Kernel]) -> str:

@@ -38,7 +38,7 @@ def report(
     from assay.report.pictures import draw
     from assay.report.rows import latest
 
-    records = _documents(documents, run) if documents else _store(store, run)
+    records = read_documents(documents, run) if documents else _store(store, run)
     if not records:
         what = f"no records of run {run}" if run else "no records to report on"
         raise UsageError(
@@ -59,7 +59,7 @@ def report(
         terminal.print(f"pictures: {len(drawn)} in {pictures}", soft_wrap=True)
 
 
-def _documents(paths: list[Path], run: str) -> list[Record]:
+def read_documents(paths: list[Path], run: str = "") -> list[Record]:
     """Of all the documents, in order. One that cannot be read says which and why."""
     from pydantic import ValidationError
 

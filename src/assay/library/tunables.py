@@ -29,3 +29,17 @@ def refuse_unknown(choices: Iterable[tuple[Kernel, Op]], parameters: Mapping[str
             has = dict.fromkeys(n for kernel, op in named for n in tunables(kernel, op))
             which = f"--param with {', '.join(has)}" if has else "leave out --param: it has none"
             raise UsageError(f"{named[0][0]} has no tunable '{name}'", fix=which)
+    for name, value in parameters.items():
+        for kernel, _ in named:
+            _refuse_other_type(kernel, name, value)
+
+
+def _refuse_other_type(kernel: Kernel, name: str, value: Any) -> None:
+    """Refuses text where the kernel tries numbers, and the like: it would fail far inside the kernel."""
+    choices = kernel.tune.get(name)
+    if choices and not any(
+        isinstance(value, type(c)) or (isinstance(c, float) and isinstance(value, int)) for c in choices
+    ):
+        shown = ", ".join(map(repr, choices))
+        raise UsageError(f"--param {name}={value}: {kernel} takes {type(choices[0]).__name__} there",
+                         fix=f"its own choices: {shown}")  # fmt: skip

@@ -32,6 +32,7 @@ _settings: Settings | None = None
 _patches: Patches | None = None
 _imported: list[Change] = []
 """Settings that importing a kernel's file changed."""
+_ops: dict[Path, dict[str, Op]] = {}
 _forks = 0
 _clock, _process, _end = time.perf_counter, os.getpid, os._exit
 """Bound before any kernel's file is imported."""
@@ -46,11 +47,13 @@ os.register_at_fork(after_in_parent=_count_fork)
 
 
 def _op(message: dict[str, Any]) -> Op:
-    return (
-        ops_in(Path(message["op_file"]))[message["op"]]
-        if message["op"] not in library.ops()
-        else library.ops()[message["op"]]
-    )
+    """The op by its name and its file: a user's may be called like one of the library's."""
+    file = Path(message["op_file"])
+    if library.ROOT in file.parents:
+        return library.ops()[message["op"]]
+    if file not in _ops:
+        _ops[file] = ops_in(file)
+    return _ops[file][message["op"]]
 
 
 def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
@@ -66,7 +69,7 @@ def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
     )
     op = _op(message)
     number: DType = dtype(message["dtype"])
-    key = f"{kernel.name}/{number}"
+    key = f"{kernel.identity}/{number}/{op.source}"
     if key not in _functions:
         with phase("import"):
             if not _functions:

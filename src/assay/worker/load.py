@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
+from assay import provenance
 from assay.backends import backend
 from assay.dtype import DType
 from assay.errors import SourceError
@@ -45,10 +47,28 @@ def module(file: Path) -> Any:
     loaded = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(loaded)
-    except BaseException:
+    except BaseException as error:
         del sys.modules[name]
+        if isinstance(error, ImportError):
+            raise _not_importable(file, error) from error
         raise
     return loaded
+
+
+def _not_importable(file: Path, error: ImportError) -> SourceError:
+    """An import that failed, with what to do about it."""
+    text = str(error)
+    if isinstance(error, ModuleNotFoundError):
+        fix = f"pip install {(error.name or '').partition('.')[0]} (its distribution may have another name)"
+    elif "relative import" in text:
+        fix = "import the module by its plain name: the file's own folder is searched"
+    elif "partially initialized" in text or "circular import" in text:
+        fix = "move what both files need into a third one"
+    else:
+        fix = "check the name, and the version of what is installed"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).parent == file.parent]
+    where = f"{provenance.shown(Path(frames[-1].filename))}:{frames[-1].lineno}" if frames else provenance.shown(file)
+    return SourceError(f"{type(error).__name__}: {text}", where=where, fix=fix)
 
 
 class _AsWritten(SourceFileLoader):

@@ -1,0 +1,106 @@
+"""Does the reference of a user's op give what the op declares? Evaluated once on a small workload, before kernels are
+held against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay import inputs as drawing
+from assay.check.judge import Oracle, oracle
+from assay.dtype import dtype
+from assay.errors import AssayError, SourceError
+from assay.op import Op
+from assay.provenance import shown
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+_SIZES = (5, 4, 8, 16, 3, 2, 1)
+_MANY = 1 << 20
+
+
+def verify_reference(op: Op) -> None:
+    """Refuse an op whose reference or magnitude fails, or gives other shapes than it declares."""
+    workload = _small(op)
+    if workload is None:
+        return
+    where = f"{shown(Path(op.source))}:{op.reference.__code__.co_firstlineno}"
+    try:
+        drawn = drawing.generate(op, workload)
+    except AssayError:
+        raise
+    except Exception as error:
+        raise _failed(op, workload, error, "its inputs could not be drawn", where) from error
+    try:
+        truth = oracle(op, workload, drawn)
+    except AssayError:
+        raise
+    except Exception as error:
+        if isinstance(error, ValueError) and str(error).startswith("zip()"):
+            what = f"op {op.name}: the reference or magnitude does not return one result for each output"
+            fix = f"return as many as there are outputs: {', '.join(op.outputs)}"
+            raise SourceError(what, where=where, fix=fix) from error
+        raise _failed(op, workload, error, "the reference or magnitude failed", where) from error
+    _verify_results(op, workload, truth, where)
+
+
+def _small(op: Op) -> Workload | None:
+    """A workload of a few elements within the contract; None where none of the simplest is."""
+    attributes = tuple((n, a.default) for n, a in op.attributes.items())
+    for size in _SIZES:
+        axes = tuple((n, max(a.min, min(a.max, size))) for n, a in op.axes.items())
+        workload = Workload(axes, dtype(op.dtypes[0]), attributes)
+        try:
+            if op.allows(workload) and 0 < op.elements(workload) < _MANY:
+                return workload
+        except Exception:  # the contract itself fails on such sizes: larger ones may do
+            continue
+    return None
+
+
+def _verify_results(op: Op, workload: Workload, truth: Oracle, where: str) -> None:
+    import torch
+
+    for name, tensor in op.outputs.items():
+        expected = op.shape(tensor, workload)
+        exact: Any = truth.exact[name]
+        if not isinstance(exact, torch.Tensor):
+            what = f"op {op.name}: the reference returns {type(exact).__name__} for '{name}', not a tensor"
+            raise SourceError(what, where=where, fix="return PyTorch tensors")
+        if tuple(exact.shape) != expected:
+            raise SourceError(
+                f"op {op.name}: the reference gives '{name}' the shape {tuple(exact.shape)}, declared is {expected} "
+                f"(on {workload})",
+                where=where,
+                fix="mend the reference, or the output's axes",
+            )
+        _verify_magnitude(op, name, truth.magnitude[name], expected, where)
+
+
+def _verify_magnitude(op: Op, name: str, scale: torch.Tensor | None, expected: tuple[int, ...], where: str) -> None:
+    import torch
+
+    if scale is None:
+        return
+    try:
+        torch.broadcast_to(scale, expected)
+    except (RuntimeError, TypeError, AttributeError):
+        shape = tuple(scale.shape) if isinstance(scale, torch.Tensor) else type(scale).__name__
+        what = f"op {op.name}: magnitude gives {shape} for '{name}', whose shape is {expected}"
+        raise SourceError(what, where=where, fix="return one scale for each element of the output") from None
+
+
+def _failed(op: Op, workload: Workload, error: Exception, what: str, where: str) -> SourceError:
+    at = error.__traceback__
+    while at:
+        if at.tb_frame.f_code.co_filename == op.source:
+            where = f"{shown(Path(op.source))}:{at.tb_lineno}"
+        at = at.tb_next
+    told = str(error).strip().splitlines()
+    return SourceError(
+        f"op {op.name}: {what}: {type(error).__name__}: {told[0] if told else ''} (on {workload})",
+        where=where,
+        fix="try it in Python on tensors of these sizes",
+    )
