@@ -9,7 +9,7 @@ from assay.worker import channel
 from assay.worker.activity import watch
 from assay.worker.execute import build, compiled, reference, trial
 from assay.worker.failure import describe
-from assay.worker.measure import timed
+from assay.worker.measure import again, timed
 
 _ANSWERS = {
     "trial": trial,
@@ -17,6 +17,7 @@ _ANSWERS = {
     "compile": compiled,
     "reference": reference,
     "timed": timed,
+    "again": again,
     "watch": watch,
 }
 

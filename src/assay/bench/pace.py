@@ -1,0 +1,60 @@
+"""The parent's own clock. A worker tells how long its batches took; the parent lets it run a batch again and again and
+looks at its own clock meanwhile. The rule is written down in docs/bench.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+ALLOWED = 3.0
+"""Times the claimed seconds that the parent may wait, beside SLACK."""
+SLACK = 2e-3
+AIM = 4e-3
+"""Claimed seconds of the run that decides: shorter than what a busy system gives a process at a time."""
+TRIES, PATIENCE = 32, 3.0
+"""One run that agrees is enough, since other processes can only make the parent wait longer. So many may disagree, or
+so many seconds of them."""
+_LONG = 0.1
+"""Seconds of a run from which it is not made longer, whatever is claimed for it."""
+_ROUND = (1.02, 5e-3)
+"""Of a whole round no more than what the parent waited, with so much for two clocks that differ."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    claimed: float
+    """Seconds of one batch, as the worker has it."""
+    waited: float
+    """The least that the parent waited for one."""
+    agrees: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"claimed": self.claimed, "waited": self.waited, "agrees": self.agrees}
+
+
+def pace(ask: Callable[[int], float], claimed: float) -> Pace:
+    """`ask` lets the batch run so many times and returns the seconds that the parent waited; `claimed` is for one."""
+    idle = min(ask(0) for _ in range(3))
+    times, least, spent = 1, math.inf, 0.0
+    enough = max(1, math.ceil(AIM / claimed)) if claimed > 0 else 1 << 30
+    for number in range(TRIES):
+        waited = max(0.0, ask(times) - idle)
+        spent, least = spent + waited, min(least, waited / times)
+        if times >= enough and waited <= ALLOWED * times * claimed + SLACK:
+            return Pace(claimed, least, True)
+        if spent > PATIENCE and number > 1:
+            break
+        if times < enough and waited < _LONG:
+            times = min(2 * times, enough)
+    return Pace(claimed, least, False)
+
+
+def claims_too_much(answer: dict[str, Any], waited: float) -> str:
+    """Whether a round's times add up to more than the whole round took; empty if they do not."""
+    claimed = answer["batch"] * (sum(answer["cold"]) + sum(answer["hot"])) + answer["single"] * sum(answer["call"])
+    factor, constant = _ROUND
+    if claimed <= factor * waited + constant:
+        return ""
+    return f"its times add up to {claimed:.3g} s, in a round that took {waited:.3g} s"
