@@ -122,7 +122,9 @@ class Cell:
         yardstick = self._measured(COPY, entrant.here.device)
         floor = self._floor(entrant, yardstick)
         evidence = self._evidence(entrant, cold, known, floor) | tuned
-        status, detector, reason = verdict(cold, yardstick.estimate() if yardstick else None, evidence, known, floor)
+        status, detector, reason = verdict(
+            cold, entrant.own(), yardstick.estimate() if yardstick else None, evidence, known, floor
+        )
         if detector:
             evidence["detector"] = detector
         return Record(
@@ -171,7 +173,7 @@ class Cell:
             found["start"] = start
         if device == "cuda":
             held = all(r["held"] for r in entrant.rounds)
-            if why := entrant.processes.uncapturable.get(entrant.name):
+            if why := entrant.processes.uncapturable.get(entrant.identity):
                 found["method"] += f"; its calls cannot be captured into a graph: {why}"
             if not held:
                 found["method"] = "events around each batch; the launches could not be queued ahead of the device"
@@ -187,7 +189,7 @@ class Cell:
     def _compiled(self, entrant: Entrant) -> float:
         """A kernel keeps its process, so a later workload may find everything built."""
         here = max(0.0, entrant.rounds[0]["first_call"] - entrant.estimate("call").median)
-        return self.settings.compiled.setdefault(entrant.name, here)
+        return self.settings.compiled.setdefault(entrant.identity, here)
 
     def _measured(self, name: str, device: str) -> Entrant | None:
         """What to compare with, on the same device."""

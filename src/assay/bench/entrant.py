@@ -39,6 +39,11 @@ class Effort:
     most_bytes: int = 8 << 30
 
 
+def identity(kernel: Kernel | None) -> str:
+    """What a kernel's process goes by; that of the yardsticks is theirs alone."""
+    return f"{kernel.name} {kernel.file or ''}" if kernel else "yardsticks"
+
+
 @dataclass
 class Entrant:
     name: str
@@ -70,7 +75,7 @@ class Entrant:
         began = time.perf_counter()
         answer = self._ask("timed", told, limit)
         if why := answer.get("uncapturable"):
-            self.processes.uncapturable[self.name] = why
+            self.processes.uncapturable[self.identity] = why
             self._workers.pop("timed").close()
             began = time.perf_counter()
             answer = self._ask("timed", told | {"capture": False}, limit)
@@ -93,7 +98,7 @@ class Entrant:
         for kind, at in (("cold", 0), ("hot", 1)):
             if which := answer["fetched"].get(kind):
                 outputs = self._outputs(at)
-                if finding := self.truth.judge(self.name, which, outputs):
+                if finding := self.truth.judge(self.identity, which, outputs):
                     detector, what = self._unwritten(which, outputs) or (finding.detector, finding.what)
                     return Finding(detector, f"a timed call computed something else: {what}")
         return None
@@ -110,7 +115,7 @@ class Entrant:
     def _look_at_the_clock(self, limit: float) -> None:
         """Let the worker run a batch again while the parent looks at its own clock."""
         last = self.rounds[-1]
-        called = self.estimate("call").median if self.name in self.processes.uncapturable else 0.0
+        called = self.estimate("call").median if self.identity in self.processes.uncapturable else 0.0
 
         def ask(times: int) -> float:
             began = time.perf_counter()
@@ -169,16 +174,21 @@ class Entrant:
         if "error" in self.activity:
             self._workers.pop("watched").close()
 
+    @property
+    def identity(self) -> str:
+        """Two files may have a kernel of the same name."""
+        return identity(self.kernel)
+
     def leave(self) -> None:
         """The cell is done; healthy processes wait for the next one."""
         for role, worker in self._workers.items():
-            self.processes.leave(self.name, role, worker)
+            self.processes.leave(self.identity, role, worker)
         self._workers = {}
 
     def _take(self, role: Role) -> tuple[Worker, bool]:
         """A process with this workload's inputs in its memory, and whether it is new."""
         language = self.kernel.address.backend if self.kernel else "torch"
-        worker, new = self.processes.take(self.name, role, language, self.here.mode)
+        worker, new = self.processes.take(self.identity, role, language, self.here.mode)
         self._workers[role] = worker
         self._fill(worker)
         return worker, new
@@ -187,7 +197,7 @@ class Entrant:
         return self._told | {
             "do": "timed", "device": self.here.device, "workload": str(self.truth.workload), "round": number,
             "samples": effort.samples, "seconds": effort.seconds, "threads": effort.threads,
-            "most_bytes": effort.most_bytes, "capture": self.name not in self.processes.uncapturable,
+            "most_bytes": effort.most_bytes, "capture": self.identity not in self.processes.uncapturable,
         }  # fmt: skip
 
     def _ask(self, role: Role, told: dict[str, Any], limit: float) -> dict[str, Any]:
@@ -244,6 +254,10 @@ class Entrant:
         ]
         lost = 1 - sum(map(len, kept)) / sum(map(len, whole))
         return [few or all_ for few, all_ in zip(kept, whole, strict=True)] if lost < _MANY else whole
+
+    def own(self) -> Estimate:
+        """Of what the kernel itself took: on a CPU its processor time, from which other processes take nothing."""
+        return self.estimate("busy" if self.rounds[0]["busy"] else "cold")
 
     def estimate(self, kind: str = "cold") -> Estimate:
         return estimate(self.samples(kind))

@@ -8,16 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-ALLOWED = 3.0
-"""Times the claimed seconds that the parent may wait, beside SLACK."""
-SLACK = 2e-3
-AIM = 4e-3
-"""Claimed seconds of the run that decides: shorter than what a busy system gives a process at a time."""
-TRIES, PATIENCE = 32, 3.0
+ALLOWED = 4.0
+"""Times the claimed seconds that the parent may wait for a run, asking and answering included."""
+AIMS = (1e-3, 2e-3, 4e-3, 8e-3)
+"""Claimed seconds of a run, tried in turn: a longer one makes less of the asking, a shorter one is more often left
+alone by a busy system, which takes a processor away every few milliseconds."""
+TRIES, PATIENCE = 64, 10.0
 """One run that agrees is enough, since other processes can only make the parent wait longer. So many may disagree, or
 so many seconds of them."""
+_FEW, _FAR = 8, 50.0
+"""Runs after which nothing more is tried if all of them took so many times what is claimed."""
 _LONG = 0.1
-"""Seconds of a run from which it is not made longer, whatever is claimed for it."""
+"""Seconds of a run from which none is made longer, whatever is claimed for it."""
 _ROUND = (1.02, 5e-3)
 """Of a whole round no more than what the parent waited, with so much for two clocks that differ."""
 
@@ -36,18 +38,18 @@ class Pace:
 
 def pace(ask: Callable[[int], float], claimed: float) -> Pace:
     """`ask` lets the batch run so many times and returns the seconds that the parent waited; `claimed` is for one."""
-    idle = min(ask(0) for _ in range(3))
-    times, least, spent = 1, math.inf, 0.0
-    enough = max(1, math.ceil(AIM / claimed)) if claimed > 0 else 1 << 30
+    most, least, spent = 1, math.inf, 0.0
     for number in range(TRIES):
-        waited = max(0.0, ask(times) - idle)
+        aim = AIMS[number % len(AIMS)]
+        times = min(most, max(1, math.ceil(aim / claimed))) if claimed > 0 else most
+        waited = ask(times)
         spent, least = spent + waited, min(least, waited / times)
-        if times >= enough and waited <= ALLOWED * times * claimed + SLACK:
+        if waited <= ALLOWED * times * claimed:
             return Pace(claimed, least, True)
-        if spent > PATIENCE and number > 1:
+        if spent > PATIENCE or (number >= _FEW and least > _FAR * claimed):
             break
-        if times < enough and waited < _LONG:
-            times = min(2 * times, enough)
+        if waited < _LONG:
+            most = max(most, 2 * times)
     return Pace(claimed, least, False)
 
 

@@ -23,9 +23,15 @@ def too_wide(cold: Estimate) -> bool:
 
 
 def verdict(
-    cold: Estimate, copy: Estimate | None, evidence: dict[str, Any], known: Limit | None, floor: Floor | None
+    cold: Estimate,
+    own: Estimate,
+    copy: Estimate | None,
+    evidence: dict[str, Any],
+    known: Limit | None,
+    floor: Floor | None,
 ) -> tuple[Status, str, str]:
-    """Status, detector (empty unless it fails) and reason. `copy`: timed in the same rounds."""
+    """Status, detector (empty unless it fails) and reason. `own`: what the kernel itself took of that time. `copy`: timed
+    in the same rounds."""
     shown, excuse = f"{cold.median * 1e6:.4g} µs", "it does not do the work, or the op's cost is wrong"
     if known and known.floor and cold.interval[1] < known.floor:
         why = f"{shown} is less than the {known.floor * 1e6:.4g} µs that {known.model} needs: {excuse}"
@@ -37,7 +43,7 @@ def verdict(
     if too_wide(cold):
         wide = f"the interval, {cold.interval[0] * 1e6:.4g} to {cold.interval[1] * 1e6:.4g} µs, is wider than {shown}"
         rounds = int(evidence["rounds"])
-        if copy and rounds >= ENOUGH and cold.spread > _UNLIKE * copy.spread:
+        if copy and rounds >= ENOUGH and too_wide(own) and own.spread > _UNLIKE * copy.spread:
             steady = f"the copy timed in the same rounds stays within ± {copy.spread:.1%}"
             return Status.FAIL, "unsteady", f"unsteady: {wide} itself, and {steady}"
         beside = f", the copy's is ± {copy.spread:.0%}" if copy else ""

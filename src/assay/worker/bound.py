@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 now = time.perf_counter_ns
+busy = time.process_time_ns
 pause = time.sleep
 _random = os.urandom
 

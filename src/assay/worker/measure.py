@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _MOST = 4096
 """Calls in a batch at most."""
 _WARM = 3
-_LEAD = {"cuda": 50e-6, "cpu": 5e-3}
+_LEAD = {"cuda": 50e-6, "cpu": 3e-3}
 """Seconds of untimed calls before a cold batch, at most: they leave the cache as the kernel itself leaves it, not full
 of the harness's own writes. In that time all of a cache is written back."""
 
@@ -205,6 +205,7 @@ class _Round:
             raise Finding(wrong["detector"], wrong["what"])
         return {
             "cold": [s.seconds for s in cold],
+            "busy": [s.busy for s in cold] if cold[0].busy is not None else [],
             "hot": [s.seconds for s in hot],
             "call": calls,
             "batch": self.batch,

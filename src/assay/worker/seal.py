@@ -19,7 +19,11 @@ import torch.utils._python_dispatch as dispatch
 from assay.worker import bound
 
 _CLOCKS: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
-    (time, "time", ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "time_ns", "sleep")),
+    (
+        time,
+        "time",
+        ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "time_ns", "process_time_ns", "sleep"),
+    ),
     (os, "os", ("urandom",)),
     (torch.cuda, "torch.cuda", ("Event", "Stream", "CUDAGraph", "stream", "current_stream", "synchronize")),
     (torch.cuda.Event, "torch.cuda.Event", ("record", "query", "elapsed_time", "synchronize", "wait")),

@@ -13,6 +13,9 @@ from assay.worker import bound
 
 Call = Callable[[int], Any]
 """Run the kernel on the i-th set of buffers, modulo their number."""
+_BREATH = 1e-4
+"""Seconds of sleep before a batch on the CPU that much was done for: a busy system would take the processor away in the
+midst of it, from a process that has just used up its turn."""
 _LONGEST_HOLD = 0.2
 """Seconds. Launches that cannot be queued in that time are not queued at all: the kernel waits for the host."""
 
@@ -24,6 +27,8 @@ class Sample:
     held: bool = True
     """False: the stream ran dry while the batch was being queued, so the host's pace is in the time."""
     sm_hz: float | None = None
+    busy: float | None = None
+    """Seconds of processor time of one call, in all threads: what other processes take away is not in it."""
 
 
 def _nothing() -> None:
@@ -57,12 +62,14 @@ class HostClock:
     def sample(self, call: Call, first: int, count: int, around: Around = _ALONE) -> Sample:
         around.prepare()
         around.before()
-        began = bound.now()
+        if around is not _ALONE:
+            bound.pause(_BREATH)
+        worked, began = bound.busy(), bound.now()
         for i in range(first, first + count):
             call(i)
-        ended = bound.now()
+        ended, busy = bound.now(), bound.busy()
         around.after()
-        return Sample((ended - began) * 1e-9 / count)
+        return Sample((ended - began) * 1e-9 / count, busy=(busy - worked) * 1e-9 / count)
 
     def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
         """The batch as something to run without timing it."""
