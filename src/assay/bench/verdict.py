@@ -18,8 +18,9 @@ _UNLIKE = 4.0
 
 
 def too_wide(cold: Estimate) -> bool:
-    """The interval is wider than the value itself: such a time says nothing."""
-    return cold.interval[1] - cold.interval[0] > cold.median
+    """The interval is wider than the value itself, taken at its lower end: one end is more than twice the other, and
+    such a time says nothing."""
+    return cold.interval[1] > 2 * cold.interval[0]
 
 
 def verdict(
@@ -30,8 +31,8 @@ def verdict(
     known: Limit | None,
     floor: Floor | None,
 ) -> tuple[Status, str, str]:
-    """Status, detector (empty unless it fails) and reason. `own`: what the kernel itself took of that time. `copy`: timed
-    in the same rounds."""
+    """Status, detector (empty unless it fails) and reason. `own`: what the kernel itself took of that time. `copy`:
+    timed in the same rounds."""
     shown, excuse = f"{cold.median * 1e6:.4g} µs", "it does not do the work, or the op's cost is wrong"
     if known and known.floor and cold.interval[1] < known.floor:
         why = f"{shown} is less than the {known.floor * 1e6:.4g} µs that {known.model} needs: {excuse}"
@@ -41,13 +42,13 @@ def verdict(
         why = f"{shown} is less than the {floor.seconds * 1e6:.4g} µs that its bytes need at {speed}: {excuse}"
         return Status.FAIL, "floor", f"floor: {why}"
     if too_wide(cold):
-        wide = f"the interval, {cold.interval[0] * 1e6:.4g} to {cold.interval[1] * 1e6:.4g} µs, is wider than {shown}"
+        wide = f"the interval, {cold.interval[0] * 1e6:.4g} to {cold.interval[1] * 1e6:.4g} µs, is as wide as its value"
         rounds = int(evidence["rounds"])
         if copy and rounds >= ENOUGH and too_wide(own) and own.spread > _UNLIKE * copy.spread:
             steady = f"the copy timed in the same rounds stays within ± {copy.spread:.1%}"
-            return Status.FAIL, "unsteady", f"unsteady: {wide} itself, and {steady}"
+            return Status.FAIL, "unsteady", f"unsteady: {wide}, and {steady}"
         beside = f", the copy's is ± {copy.spread:.0%}" if copy else ""
-        return Status.INCONCLUSIVE, "", f"{wide} itself after {rounds} rounds{beside}: time it on a quiet machine"
+        return Status.INCONCLUSIVE, "", f"{wide} after {rounds} rounds{beside}: time it on a quiet machine"
     parts = [f"{evidence['gbps']:.4g} GB/s"]
     if "speedup" in evidence:
         parts.append(f"{evidence['speedup']['median']:.3g}× {evidence['baseline']}")

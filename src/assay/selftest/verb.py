@@ -57,8 +57,8 @@ def selftest(
         for record in checking.run(group, options):
             yield from _paired(pairs, record)
     # Timed last, one entry after another: nothing else runs while a kernel is timed.
-    options = benching.Options(rounds=5, budget=0.2, threads=1, against=(), second_clock=False, seed=seed, run=run)
-    for record in benching.run(timed, options) if timed else ():
+    times = benching.Options(rounds=5, budget=0.2, threads=1, against=(), second_clock=False, seed=seed, run=run)
+    for record in benching.run(timed, times) if timed else ():
         yield from _paired(pairs, record)
 
 

@@ -110,7 +110,7 @@ def _round(message: dict[str, Any], memory: memoryview) -> dict[str, Any]:
             from assay.worker.activity import record
 
             return record(call, message["activity"], _stream(device))
-        guess = min(watch.sample(call, place, 2).seconds for place in (4, 6))
+        guess = min(watch.sample(call, place, 2).seconds for place in (4, 6, 8))
         batch = max(1, min(_MOST, math.ceil(watch.shortest_batch / max(guess, 1e-9))))
         lead = max(1, min(last_cache(device) // buffers.size, math.ceil(_LEAD[device] / max(guess, 1e-9)), _MOST))
         _batches[message["workload"]] = batch + lead
