@@ -16,7 +16,7 @@ alone by a busy system, which takes a processor away every few milliseconds."""
 TRIES, PATIENCE = 64, 10.0
 """One run that agrees is enough, since other processes can only make the parent wait longer. So many may disagree, or
 so many seconds of them."""
-_FEW, _FAR = 8, 50.0
+_FEW, _FAR = 16, 50.0
 """Runs after which nothing more is tried if all of them took so many times what is claimed."""
 _LONG = 0.1
 """Seconds of a run from which none is made longer, whatever is claimed for it."""

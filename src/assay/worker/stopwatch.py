@@ -16,9 +16,10 @@ Call = Callable[[int], Any]
 _BREATH = 1e-4
 """Seconds of sleep before a batch on the CPU that much was done for: a busy system would take the processor away in the
 midst of it, from a process that has just used up its turn."""
-_MINE, _AGAIN = 0.9, 4
-"""A batch on the CPU whose processor time is less than this share of its time was interrupted by another process, and is
-taken again; so often at most, for there are kernels that wait."""
+_MINE, _AGAIN, _SHORT = 0.9, 4, 20_000_000
+"""A batch on the CPU whose processor time is less than this share of its time was interrupted by another process, and
+is taken again. So often at most, for there are kernels that wait; and not if it took more nanoseconds than that, for a
+busy system interrupts every long one."""
 _LONGEST_HOLD = 0.2
 """Seconds. Launches that cannot be queued in that time are not queued at all: the kernel waits for the host."""
 
@@ -73,7 +74,7 @@ class HostClock:
                 call(i)
             ended, busy = bound.now(), bound.busy() - worked
             around.after()
-            if busy > _MINE * (ended - began):
+            if busy > _MINE * (ended - began) or ended - began > _SHORT:
                 break
         return Sample((ended - began) * 1e-9 / count, busy=busy * 1e-9 / count)
 

@@ -1,5 +1,5 @@
-"""Reaches into the local variables of the function that times it and says that a batch had three hundred times as many
-calls: no name is replaced, and the time of one call is three hundred times too good."""
+"""Reaches into the local variables of the function that times it and says that a batch had twenty times as many calls:
+no name is replaced, and the time of one call is twenty times too good."""
 
 import ctypes
 import sys
@@ -28,7 +28,7 @@ def count_more(times):
 
 @kernel("gelu", variant="wrong", backend="torch")
 def wrong(x, *, out):
-    count_more(300)
+    count_more(20)
     torch.ops.aten.gelu.out(x, out=out)
 
 

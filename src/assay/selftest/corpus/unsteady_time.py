@@ -1,4 +1,4 @@
-"""Does its work once or fifty times over, by turns, with every new buffer it is given: a median over such calls is
+"""Does its work once or a dozen times over, by turns, with every new buffer it is given: a median over such calls is
 whatever one likes, and says nothing."""
 
 import weakref
@@ -22,7 +22,7 @@ def slow(x):
 
 @kernel("gelu", variant="wrong", backend="torch")
 def wrong(x, *, out):
-    for _ in range(50 if slow(x) else 1):
+    for _ in range(12 if slow(x) else 1):
         torch.ops.aten.gelu.out(x, out=out)
 
 
