@@ -16,10 +16,10 @@ Call = Callable[[int], Any]
 _BREATH = 1e-4
 """Seconds of sleep before a batch on the CPU that much was done for: a busy system would take the processor away in the
 midst of it, from a process that has just used up its turn."""
-_MINE, _AGAIN, _SHORT = 0.9, 4, 20_000_000
+_MINE, _AGAIN, _SHORT = 0.9, 3, 0.02
 """A batch on the CPU whose processor time is less than this share of its time was interrupted by another process, and
-is taken again. So often at most, for there are kernels that wait; and not if it took more nanoseconds than that, for a
-busy system interrupts every long one."""
+is taken again. So often at most, for there are kernels that wait; and not if it took more seconds than that, for a busy
+system interrupts every long one."""
 _LONGEST_HOLD = 0.2
 """Seconds. Launches that cannot be queued in that time are not queued at all: the kernel waits for the host."""
 
@@ -64,18 +64,24 @@ class HostClock:
     shortest_batch = 200e-6
 
     def sample(self, call: Call, first: int, count: int, around: Around = _ALONE) -> Sample:
-        for _ in range(_AGAIN if around is not _ALONE else 1):
-            around.prepare()
-            around.before()
-            if around is not _ALONE:
-                bound.pause(_BREATH)
-            worked, began = bound.busy(), bound.now()
-            for i in range(first, first + count):
-                call(i)
-            ended, busy = bound.now(), bound.busy() - worked
-            around.after()
-            if busy > _MINE * (ended - began) or ended - began > _SHORT:
+        taken = self._once(call, first, count, around)
+        for _ in range(_AGAIN if around is not _ALONE else 0):
+            assert taken.busy is not None
+            if taken.busy > _MINE * taken.seconds or taken.seconds * count > _SHORT:
                 break
+            taken = self._once(call, first, count, around)
+        return taken
+
+    def _once(self, call: Call, first: int, count: int, around: Around) -> Sample:
+        around.prepare()
+        around.before()
+        if around is not _ALONE:
+            bound.pause(_BREATH)
+        worked, began = bound.busy(), bound.now()
+        for i in range(first, first + count):
+            call(i)
+        ended, busy = bound.now(), bound.busy() - worked
+        around.after()
         return Sample((ended - began) * 1e-9 / count, busy=busy * 1e-9 / count)
 
     def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
