@@ -105,12 +105,14 @@ class _Pair:
         for record in (wrong, mended):
             if record.status in (Status.SKIPPED, Status.COMPILED):
                 return self.record(Status.SKIPPED, record.reason)
-            if self.entry.verb == "bench" and record.status is Status.INCONCLUSIVE:  # too busy a machine to time on
-                return self.record(Status.INCONCLUSIVE, record.reason)
         began = time.perf_counter()
         self.caught = wrong.evidence.get("detector", "")
         self.finding = wrong.reason.removeprefix(f"{self.caught}: ")
         self.twin = str(mended.status)
+        if self.entry.verb == "bench" and Status.INCONCLUSIVE in (wrong.status, mended.status):
+            which = "wrong kernel" if wrong.status is Status.INCONCLUSIVE else "mended twin"
+            busy = wrong.reason if wrong.status is Status.INCONCLUSIVE else mended.reason
+            return self.record(Status.INCONCLUSIVE, f"this machine is too busy to time the {which}: {busy}")
         wrongs = [] if mended.status is Status.PASS else [f"the mended twin did not pass: {mended.reason}"]
         if self.entry.detector == "sanitizer" and (found := self._sanitized()):
             wrongs.append(found)

