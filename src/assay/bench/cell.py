@@ -11,17 +11,19 @@ from typing import Any
 from assay import provenance
 from assay.bench.agreement import agreement
 from assay.bench.entrant import Effort, Entrant
-from assay.bench.limit import Limit, limit
+from assay.bench.limit import Floor, Limit, limit, timed_floor
 from assay.bench.sensors import Sensors, state
 from assay.bench.statistics import Estimate, ratio
+from assay.bench.verdict import CLOSE, ENOUGH, too_wide, verdict
 from assay.machine.model import Model
 from assay.op import Op
 from assay.record import Record, Status
 from assay.workload import Workload
 
-CLOSE = 0.005
-"""Half the interval of every cold median, as a share of it, at which sampling ends."""
 COPY = "copy"
+_PATIENT = 4.0, 10.0
+"""Times the budget, and seconds for each kernel at least, that measuring goes on while an interval is wider than its
+value: on a busy machine it shrinks with the number of rounds."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,13 @@ class Cell:
             return rounds > 0
         if rounds < self.settings.rounds:
             return False
-        close = all(e.estimate().spread <= CLOSE for e in alive)
-        return close or spent > self.settings.budget * len(self.entrants)
+        if all(e.estimate().spread <= CLOSE for e in alive):
+            return True
+        budget = self.settings.budget
+        if rounds < ENOUGH and any(too_wide(e.estimate()) for e in alive if e.kernel):
+            factor, least = _PATIENT
+            budget = max(factor * budget, least)
+        return spent > budget * len(self.entrants)
 
     def _record(self, entrant: Entrant, spent: float) -> Record:
         assert entrant.kernel is not None
@@ -112,14 +119,27 @@ class Cell:
             )  # fmt: skip
         cold, samples = entrant.estimate(), entrant.samples("cold")
         known = limit(self.op, self.workload, self.settings.model(entrant.here.device), entrant.rounds[0]["cache"])
-        evidence = self._evidence(entrant, cold, known) | tuned
-        status, reason = _verdict(cold, evidence, known)
+        yardstick = self._measured(COPY, entrant.here.device)
+        floor = self._floor(entrant, yardstick)
+        evidence = self._evidence(entrant, cold, known, floor) | tuned
+        status, detector, reason = verdict(
+            cold, entrant.own(), yardstick.estimate() if yardstick else None, evidence, known, floor
+        )
+        if detector:
+            evidence["detector"] = detector
         return Record(
             status=status, reason=reason, evidence=evidence, artifacts=entrant.code(),
             median=cold.median, interval=cold.interval, samples=samples, **common,
         )  # fmt: skip
 
-    def _evidence(self, entrant: Entrant, cold: Estimate, known: Limit | None) -> dict[str, Any]:
+    def _floor(self, entrant: Entrant, yardstick: Entrant | None) -> Floor | None:
+        """What was timed beside it says that it cannot be faster."""
+        if yardstick is None:
+            return None
+        cold = all(r["cold_enough"] for r in entrant.rounds)
+        return timed_floor(self.op.bytes(self.workload), yardstick.fastest(), cold)
+
+    def _evidence(self, entrant: Entrant, cold: Estimate, known: Limit | None, floor: Floor | None) -> dict[str, Any]:
         first, device = entrant.rounds[0], entrant.here.device
         moved, operations = self.op.bytes(self.workload), self.op.operations(self.workload)
         found: dict[str, Any] = {
@@ -138,10 +158,14 @@ class Cell:
                 "speedup": ratio(base.samples("cold"), entrant.samples("cold")).to_dict(),
             }
         if copy := self._measured(COPY, device):
-            found |= {"copy": copy.estimate().to_dict()}
+            found["copy"] = copy.estimate().to_dict() | {"form": copy.rounds[0]["copy"]["form"]}
             found["share_of_copy"] = ratio(copy.samples("cold"), entrant.samples("cold")).median
             kept = min(self.op.written(self.workload), first["cache"])
             found["write_back"] = {"bytes": kept, "seconds": kept * copy.estimate().median / max(1, moved)}
+        if floor:
+            found["floor"] = floor.to_dict()
+        if entrant.paces:
+            found["parent_clock"] = entrant.paces[-1].to_dict()
         if known:
             found["roofline"] = known.roofline(cold.median)
         model = self.settings.model(device)
@@ -149,7 +173,7 @@ class Cell:
             found["start"] = start
         if device == "cuda":
             held = all(r["held"] for r in entrant.rounds)
-            if why := entrant.processes.uncapturable.get(entrant.name):
+            if why := entrant.processes.uncapturable.get(entrant.identity):
                 found["method"] += f"; its calls cannot be captured into a graph: {why}"
             if not held:
                 found["method"] = "events around each batch; the launches could not be queued ahead of the device"
@@ -165,26 +189,9 @@ class Cell:
     def _compiled(self, entrant: Entrant) -> float:
         """A kernel keeps its process, so a later workload may find everything built."""
         here = max(0.0, entrant.rounds[0]["first_call"] - entrant.estimate("call").median)
-        return self.settings.compiled.setdefault(entrant.name, here)
+        return self.settings.compiled.setdefault(entrant.identity, here)
 
     def _measured(self, name: str, device: str) -> Entrant | None:
         """What to compare with, on the same device."""
         fits = (e for e in self.entrants if e.name == name and e.here.device == device and e.rounds and not e.failure)
         return next(fits, None)
-
-
-def _verdict(cold: Estimate, evidence: dict[str, Any], known: Limit | None) -> tuple[Status, str]:
-    speed = f"{evidence['gbps']:.4g} GB/s"
-    if known and known.floor and cold.interval[1] < known.floor:
-        return Status.FAIL, (
-            f"floor: {cold.median * 1e6:.4g} µs is less than the {known.floor * 1e6:.4g} µs that {known.model} needs: "
-            "it does not do the work, or the op's cost is wrong"
-        )
-    parts = [speed]
-    if "speedup" in evidence:
-        parts.append(f"{evidence['speedup']['median']:.3g}× {evidence['baseline']}")
-    if "roofline" in evidence:
-        parts.append(f"{evidence['roofline']['share']:.0%} of the limit")
-    if not evidence["converged"]:
-        parts.append(f"± {cold.spread:.1%}")
-    return Status.PASS, ", ".join(parts)

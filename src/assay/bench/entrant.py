@@ -1,13 +1,16 @@
-"""One kernel (or the copy that serves as yardstick) on one workload: its worker, its samples, what became of it."""
+"""One kernel (or the yardsticks) on one workload: its worker, its samples, what became of it."""
 
 from __future__ import annotations
 
 import statistics
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay import host
 from assay.backends import Availability
+from assay.bench.limit import BEYOND_CACHE
+from assay.bench.pace import Pace, claims_too_much, pace
 from assay.bench.processes import Processes, Role
 from assay.bench.statistics import Estimate, estimate
 from assay.bench.truth import Truth
@@ -16,6 +19,7 @@ from assay.dtype import dtype
 from assay.inspect.build import launches
 from assay.kernel import Kernel
 from assay.worker import Worker, WorkerLost
+from assay.worker.bits import bits, signed
 from assay.worker.channel import tensor
 from assay.worker.request import Layout, message
 
@@ -35,17 +39,24 @@ class Effort:
     most_bytes: int = 8 << 30
 
 
+def identity(kernel: Kernel | None) -> str:
+    """What a kernel's process goes by; that of the yardsticks is theirs alone."""
+    return kernel.identity if kernel else "yardsticks"
+
+
 @dataclass
 class Entrant:
     name: str
     kernel: Kernel | None
-    """None: the copy."""
+    """None: the copy, and with it a read and a write."""
     here: Availability
     truth: Truth
     processes: Processes
     parameters: dict[str, Any] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
     activity: dict[str, Any] = field(default_factory=dict)
+    paces: list[Pace] = field(default_factory=list)
+    """How the parent's own clock saw its batches."""
     failure: Finding | None = None
     _workers: dict[Role, Worker] = field(default_factory=dict)
     _told: dict[str, Any] = field(init=False)
@@ -57,17 +68,73 @@ class Entrant:
         """One round, unless it has failed before."""
         if self.failure:
             return
-        fetch = self.kernel is not None and self.truth.wants(number)
-        answer = self._ask("timed", self._message(number, effort) | {"fetch": fetch}, limit)
+        judged = self.kernel is not None
+        told = self._message(number, effort) | {
+            "fetch": judged and self.truth.wants(number), "keep": judged and self.truth.looks_again(number),
+        }  # fmt: skip
+        began = time.perf_counter()
+        answer = self._ask("timed", told, limit)
         if why := answer.get("uncapturable"):
-            self.processes.uncapturable[self.name] = why
+            self.processes.uncapturable[self.identity] = why
             self._workers.pop("timed").close()
-            answer = self._ask("timed", self._message(number, effort) | {"fetch": fetch}, limit)
+            began = time.perf_counter()
+            answer = self._ask("timed", told | {"capture": False}, limit)
+        waited = time.perf_counter() - began
+        if found := answer.get("finding"):
+            self._fail("timed", Finding(str(found["detector"]), str(found["what"])))
         if self.failure:
             return
         self.rounds.append(answer)
-        if fetch and (finding := self.truth.judge(self.name, answer["variation"], self._outputs())):
-            self.failure = Finding(finding.detector, f"a timed call computed something else: {finding.what}")
+        if not judged:
+            return
+        self.failure = self._judged(answer)
+        if not self.failure and (why := claims_too_much(answer, waited)):
+            self.failure = Finding("clock", why)
+        if not self.failure and told["keep"]:
+            self._look_at_the_clock(limit)
+
+    def _judged(self, answer: dict[str, Any]) -> Finding | None:
+        """The outputs that the round fetched, judged like in `check`."""
+        for kind, at in (("cold", 0), ("hot", 1)):
+            if which := answer["fetched"].get(kind):
+                outputs = self._outputs(at)
+                if finding := self.truth.judge(self.identity, which, outputs):
+                    detector, what = self._unwritten(which, outputs) or (finding.detector, finding.what)
+                    return Finding(detector, f"a timed call computed something else: {what}")
+        return None
+
+    def _unwritten(self, which: dict[str, Any], outputs: dict[str, Any]) -> tuple[str, str] | None:
+        """Whether wrong outputs are so because the call left the poison where it was."""
+        for spec in self._told["outputs"]:
+            value = outputs[spec["name"]]
+            left = int((bits(value) == signed(spec["poison"][int(which["poison"]) % 3], value.element_size())).sum())
+            if left:
+                return "unwritten", f"{left} of {value.numel()} elements of `{spec['name']}` were not written"
+        return None
+
+    def _look_at_the_clock(self, limit: float) -> None:
+        """Let the worker run a batch again while the parent looks at its own clock."""
+        last = self.rounds[-1]
+        called = self.estimate("call").median if self.identity in self.processes.uncapturable else 0.0
+
+        def ask(times: int) -> float:
+            began = time.perf_counter()
+            if not self.failure:
+                self._ask("timed", {"do": "again", "times": times}, limit)
+            return time.perf_counter() - began
+
+        # Calls that cannot be captured are launched one by one: the host's time for that counts here.
+        found = pace(ask, last["batch"] * max(self.estimate().median, called))
+        if self.failure:
+            return
+        self.paces.append(found)
+        ask(-1)
+        if not found.agrees:
+            self.failure = Finding(
+                "clock",
+                f"its process says that {last['batch']} calls take {found.claimed * 1e6:.4g} µs, "
+                f"the parent never waited less than {found.waited * 1e6:.4g} µs for them",
+            )
 
     def code(self) -> list[dict[str, Any]]:
         """The machine code that was timed: as its process told, or, where the language does not tell, as it is built
@@ -96,7 +163,9 @@ class Entrant:
     def look(self, effort: Effort, limit: float) -> None:
         """What the device itself says ran, for as many calls as a batch had."""
         worker = self._workers["watched"]
-        told = self._message(0, effort) | {"activity": max(8, min(64, self.rounds[0]["batch"])), "fetch": False}
+        told = self._message(0, effort) | {
+            "activity": max(8, min(64, self.rounds[0]["batch"])), "fetch": False, "keep": False,
+        }  # fmt: skip
         try:
             answer = {} if self.activity["ready"] else worker.hear(limit)
             self.activity = answer if "error" in answer else worker.ask(told, limit)
@@ -105,16 +174,21 @@ class Entrant:
         if "error" in self.activity:
             self._workers.pop("watched").close()
 
+    @property
+    def identity(self) -> str:
+        """Two files may have a kernel of the same name."""
+        return identity(self.kernel)
+
     def leave(self) -> None:
         """The cell is done; healthy processes wait for the next one."""
         for role, worker in self._workers.items():
-            self.processes.leave(self.name, role, worker)
+            self.processes.leave(self.identity, role, worker)
         self._workers = {}
 
     def _take(self, role: Role) -> tuple[Worker, bool]:
         """A process with this workload's inputs in its memory, and whether it is new."""
         language = self.kernel.address.backend if self.kernel else "torch"
-        worker, new = self.processes.take(self.name, role, language, self.here.mode)
+        worker, new = self.processes.take(self.identity, role, language, self.here.mode)
         self._workers[role] = worker
         self._fill(worker)
         return worker, new
@@ -123,7 +197,7 @@ class Entrant:
         return self._told | {
             "do": "timed", "device": self.here.device, "workload": str(self.truth.workload), "round": number,
             "samples": effort.samples, "seconds": effort.seconds, "threads": effort.threads,
-            "most_bytes": effort.most_bytes, "capture": self.name not in self.processes.uncapturable,
+            "most_bytes": effort.most_bytes, "capture": self.identity not in self.processes.uncapturable,
         }  # fmt: skip
 
     def _ask(self, role: Role, told: dict[str, Any], limit: float) -> dict[str, Any]:
@@ -148,16 +222,10 @@ class Entrant:
     def _layout(self) -> dict[str, Any]:
         op, workload = self.truth.op, self.truth.workload
         if self.kernel is None:
-            words = max(1, op.bytes(workload) // 16)
-            spec = {"dtype": "int64", "shape": [words], "strides": [1], "offset": 0, "poison": [0], "at": [0]}
-            inputs, outputs = [spec | {"name": "from"}], [spec | {"name": "to"}]
-            return {
-                "kernel": None, "inputs": inputs, "outputs": outputs, "scratch": [], "arena": 8 * words,
-                "variations": 1,
-            }  # fmt: skip
-        layout = Layout(self.kernel, op, workload, 1, len(self.truth.drawn))
+            return {"kernel": None, "bytes": op.bytes(workload), "beyond_cache": BEYOND_CACHE, "arena": 0}
+        layout = Layout(self.kernel, op, workload, 2, len(self.truth.drawn))
         told = message(self.kernel, op, workload, layout, self.here.mode, self.parameters)
-        return told | {"variations": len(self.truth.drawn)}
+        return told | {"variations": len(self.truth.drawn), "changeable": self.truth.changeable}
 
     def _fill(self, worker: Worker) -> None:
         memory = worker.memory(self._told["arena"])
@@ -167,10 +235,11 @@ class Entrant:
             for at, values in zip(spec["at"], self.truth.drawn, strict=True):
                 tensor(memory, at, values[spec["name"]].dtype, spec["shape"]).copy_(values[spec["name"]])
 
-    def _outputs(self) -> dict[str, Any]:
+    def _outputs(self, index: int) -> dict[str, Any]:
         memory = self._workers["timed"].memory(self._told["arena"])
         return {
-            s["name"]: tensor(memory, s["at"][0], dtype(s["dtype"]).torch, s["shape"]) for s in self._told["outputs"]
+            s["name"]: tensor(memory, s["at"][index], dtype(s["dtype"]).torch, s["shape"])
+            for s in self._told["outputs"]
         }
 
     def samples(self, kind: str) -> list[list[float]]:
@@ -186,8 +255,20 @@ class Entrant:
         lost = 1 - sum(map(len, kept)) / sum(map(len, whole))
         return [few or all_ for few, all_ in zip(kept, whole, strict=True)] if lost < _MANY else whole
 
+    def own(self) -> Estimate:
+        """Of what the kernel itself took: on a CPU its processor time, from which other processes take nothing."""
+        return self.estimate("busy" if self.rounds[0]["busy"] else "cold")
+
     def estimate(self, kind: str = "cold") -> Estimate:
         return estimate(self.samples(kind))
+
+    def fastest(self) -> dict[str, tuple[float, int, str]]:
+        """Of the yardsticks: for copy, read and write the least seconds of a call, its bytes, and its form."""
+        found: dict[str, tuple[float, int, str]] = {}
+        for kind in ("copy", "read", "write"):
+            if seen := [r[kind] for r in self.rounds if kind in r]:
+                found[kind] = (min(min(r["seconds"]) for r in seen), seen[0]["bytes"], seen[0]["form"])
+        return found
 
     def clock(self) -> float | None:
         """The SM clock of the cold batches, in Hz."""

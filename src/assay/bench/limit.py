@@ -1,7 +1,9 @@
-"""The physical limit of a workload, from the device's model: bytes over its stream, operations over its peak."""
+"""The physical limit of a workload, from the device's model: bytes over its stream, operations over its peak. And,
+where there is no model, what was timed beside the kernel."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +11,7 @@ from assay.machine.model import Model
 from assay.op import Op
 from assay.workload import Workload
 
-_BEYOND_CACHE = 4
+BEYOND_CACHE = 4
 """Working sets above this many times the last cache must come from memory."""
 
 
@@ -42,7 +44,38 @@ def limit(op: Op, workload: Workload, model: Model | None, cache: int) -> Limit 
     if op.irreducible:  # a matrix product may use the matrix units
         peak = max(filter(None, (peak, model.peak(workload.dtype.name, tensor=True))), default=None)
     compute = op.operations(workload) / peak if peak else 0.0
-    floor = memory if model.measured and moved > _BEYOND_CACHE * cache else 0.0
+    floor = memory if model.measured and moved > BEYOND_CACHE * cache else 0.0
     if op.irreducible and model.measured:
         floor = max(floor, compute)
     return Limit(max(memory, compute), "memory" if memory >= compute else "compute", floor, model.name, model.measured)
+
+
+LESS = 0.97
+"""Of the time that the fastest yardstick needs for as many bytes."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """No cold time can be shorter than this: the op's bytes at the best speed seen in the same rounds, less 3 %."""
+
+    seconds: float
+    kind: str
+    """`read`, `write` or `copy`: which was the fastest."""
+    rate: float
+    """Bytes a second."""
+    form: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"seconds": self.seconds, "by": self.kind, "gbps": self.rate / 1e9, "form": self.form}
+
+
+def timed_floor(moved: int, yardsticks: Mapping[str, tuple[float, int, str]], cold: bool) -> Floor | None:
+    """From the least seconds, the bytes and the form of a call of each yardstick. None where the buffers are not cold,
+    or where no reads and writes were taken: a CPU's caches, whose true size nobody tells, may hold the workload."""
+    if not cold or not {"read", "write"} <= set(yardsticks):
+        return None
+    rates = {kind: size / seconds for kind, (seconds, size, _) in yardsticks.items() if seconds > 0}
+    if not rates or not moved:
+        return None
+    best = max(rates, key=lambda kind: rates[kind])
+    return Floor(LESS * moved / rates[best], best, rates[best], yardsticks[best][2])

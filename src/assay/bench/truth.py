@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay import inputs as drawing
-from assay.check.judge import Finding, Oracle, Prior, judge, oracle
+from assay.check.judge import Finding, Prior, judge, oracle
 from assay.check.plain import PlainTorch
 from assay.check.trial import HUGE, judged_in_slices
 from assay.op import Op
+from assay.worker.change import changed
 from assay.workload import Workload
 
 if TYPE_CHECKING:
     import torch
 
 _MANY = 1 << 22
-"""Elements above which one set of values serves all buffers and slices of the outputs are judged, where results are
-independent: more costs more than all the timing, and shows no more. Fewer are judged whole, for several sets."""
+"""Elements above which slices of the outputs are judged, where results are independent: more costs more than all the
+timing, and shows no more. Fewer are judged whole."""
+_FEW = 1 << 16
+"""Elements up to which an output of every round is judged."""
 _SLICE = 1 << 18
 _OFTEN = 0.25
+_DRAWN = 1 << 30
+"""Bytes of inputs above which only one set of values is drawn; calls still differ by the changes made to it."""
+
+
+def changeable(op: Op, workload: Workload) -> list[str]:
+    """The inputs whose elements may take each other's values. None where an input follows from the others: it would no
+    longer be what it stands for."""
+    present = op.present(workload)
+    return [] if any(t.given for t in present.values()) else list(present)
 
 
 class Truth:
@@ -27,41 +39,59 @@ class Truth:
 
     def __init__(self, op: Op, workload: Workload, plain: PlainTorch, device: str) -> None:
         self.op, self.workload = op, workload
-        self.huge = op.elements(workload) > HUGE
-        self.many = op.elements(workload) > _MANY
-        self.drawn = [drawing.generate(op, workload, v) for v in range(1 if self.many else drawing.FRESH)]
+        self.elements = op.elements(workload)
+        self.huge = self.elements > HUGE
+        self.many = self.elements > _MANY
+        first = drawing.generate(op, workload, 0)
+        size = sum(v.nbytes for v in first.values())
+        count = 1 if size > _DRAWN else 2 if self.many else drawing.FRESH
+        self.drawn = [first, *(drawing.generate(op, workload, v) for v in range(1, count))]
+        self.changeable = changeable(op, workload)
         self._plain, self._device, self._rng = plain, device, random.SystemRandom()
-        self._oracles: dict[int, Oracle] = {}
-        self._plains: list[dict[str, torch.Tensor]] = []
         self._right: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
         """Outputs already judged right, by kernel and set of values: most kernels give the same bits again."""
 
     def wants(self, number: int) -> bool:
-        """Whether to fetch what a call of this round left behind. Of few elements always; of many in the first round
-        and in some later ones, which a kernel cannot know; of gigabytes in the first: fetching takes longer than all
-        the timing."""
-        if number == 0 or not self.many:
+        """Whether to fetch what calls of this round left behind: in the first round and in some later ones, which a
+        kernel cannot know; of few elements always; of gigabytes only in the first: fetching takes longer than all the
+        timing."""
+        if number == 0 or self.elements <= _FEW:
             return True
         return not self.huge and self._rng.random() < _OFTEN
 
-    def judge(self, kernel: str, variation: int, outputs: dict[str, torch.Tensor]) -> Finding | None:
+    def looks_again(self, number: int) -> bool:
+        """Whether the parent's own clock is asked for after this round."""
+        return number == 1 or self._rng.random() < _OFTEN / 2
+
+    def judge(self, kernel: str, told: dict[str, Any], outputs: dict[str, torch.Tensor]) -> Finding | None:
+        """`told`: which values the call had, as the worker says."""
         import torch
 
-        known = self._right.get((kernel, variation))
-        if known and all(torch.equal(known[n], v) for n, v in outputs.items()):
-            return None
-        found = self._judge(variation, outputs)
-        if found is None and not self.huge:
+        variation = int(told["variation"]) % len(self.drawn)
+        if not self.changeable:
+            known = self._right.get((kernel, variation))
+            if known and all(torch.equal(known[n], v) for n, v in outputs.items()):
+                return None
+        found = self._judge(told, outputs)
+        if found is None and not self.changeable and not self.huge:
             self._right[kernel, variation] = {n: v.clone() for n, v in outputs.items()}
         return found
 
-    def _judge(self, variation: int, outputs: dict[str, torch.Tensor]) -> Finding | None:
+    def _judge(self, told: dict[str, Any], outputs: dict[str, torch.Tensor]) -> Finding | None:
         prior: Prior = self._plain.prior(self.op, self.workload.dtype, self._device)
-        inputs = self.drawn[variation]
+        inputs = self._inputs(told)
         if self.many and self.op.independent:
             return judged_in_slices(self.op, self.workload, inputs, outputs, prior, size=_SLICE).finding
-        if variation not in self._oracles:
-            self._oracles[variation] = oracle(self.op, self.workload, inputs)
-        if not self._plains:
-            self._plains = self._plain.outputs(self.op, self.workload, self.drawn, self._device)
-        return judge(outputs, self._oracles[variation], self._plains[variation], prior).finding
+        (plain,) = self._plain.outputs(self.op, self.workload, [inputs], self._device)
+        return judge(outputs, oracle(self.op, self.workload, inputs), plain, prior).finding
+
+    def _inputs(self, told: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """What the call was given. Whatever a worker tells is made to fit: a lie gives other inputs, and fails."""
+        drawn = self.drawn[int(told["variation"]) % len(self.drawn)]
+        sets = max(1, int(told["sets"]))
+        seed, index = abs(int(told["seed"])) % (1 << 48), int(told["set"]) % sets
+        return {
+            name: changed(value, seed, number, sets, index)
+            if name in self.changeable else value
+            for number, (name, value) in enumerate(drawn.items())
+        }  # fmt: skip

@@ -17,7 +17,7 @@ from assay.backends import Level, backend
 from assay.backends import here as available
 from assay.bench import sweep
 from assay.bench.cell import COPY, Cell, Settings
-from assay.bench.entrant import Effort, Entrant
+from assay.bench.entrant import Effort, Entrant, identity
 from assay.bench.processes import Processes
 from assay.bench.truth import Truth
 from assay.check.plain import PlainTorch
@@ -156,7 +156,7 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
         for number, planned in enumerate(plans):
             runnable, records = _sorted(planned, options)
             yield from records
-            processes.retire({COPY, *(names[k.identity] for p in plans[number:] for k in p.kernels)})
+            processes.retire({identity(None), *(identity(k) for p in plans[number:] for k in p.kernels)})
             if not runnable:
                 continue
             truths: dict[str, Truth] = {}

@@ -18,10 +18,13 @@ CORPUS = Path(__file__).parent / "corpus"
 DETECTORS = (
     "values", "nonfinite", "unwritten", "guard", "overread", "input", "stale", "unstable", "stream", "late", "global",
     "returned", "exception", "launch", "exit", "crash", "timeout", "memory", "flood", "fork", "shape", "sanitizer",
+    "floor", "clock", "tampered", "settings", "unfinished", "alias", "cache", "unsteady",
 )  # fmt: skip
+VERBS = ("check", "bench")
 NEEDS = ("", "gpu", "sanitizer")
 _CONSTANTS = {
     "DETECTOR": "", "NEEDS": "", "WORKLOAD": "", "DTYPE": "fp32", "SECONDS": 60.0, "TOOL": "memcheck",
+    "VERB": "check",
 }  # fmt: skip
 
 
@@ -41,6 +44,8 @@ class Entry:
     """The wrong kernel's limit for one workload."""
     tool: str
     """Of compute-sanitizer, where that is the detector."""
+    verb: str = "check"
+    """Which verb must catch it: `bench` where the result is right and the time is not."""
 
     def kernels(self) -> dict[str, tuple[Kernel, Op]]:
         """`wrong` and `mended`, each with its op."""
@@ -79,9 +84,11 @@ def read(file: Path) -> Entry:
         raise _incomplete(file, 'NEEDS = "gpu" or "sanitizer", or none')
     if told["DETECTOR"] == "sanitizer" and not (told["WORKLOAD"] and told["NEEDS"] == "sanitizer"):
         raise _incomplete(file, 'NEEDS = "sanitizer" and a WORKLOAD')
+    if told["VERB"] not in VERBS or (told["VERB"] == "bench" and not told["WORKLOAD"]):
+        raise _incomplete(file, 'VERB = "check", or "bench" and a WORKLOAD')
     return Entry(
         file.stem, file, summary, told["DETECTOR"], told["NEEDS"], told["WORKLOAD"], told["DTYPE"],
-        float(told["SECONDS"]), told["TOOL"],
+        float(told["SECONDS"]), told["TOOL"], told["VERB"],
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The verb itself: both kernels of every entry go through `check`, as a user's would."""
+"""The verb itself: both kernels of every entry go through `check` or `bench`, as a user's would."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from assay import host, provenance, sanitize
 from assay.backends.base import no_gpu
+from assay.bench import verb as benching
 from assay.check import Options
 from assay.check import verb as checking
 from assay.check.job import Job
@@ -34,6 +35,7 @@ def selftest(
     """Run the corpus, or the entries named. Yields one record per entry, as each is finished."""
     run = provenance.new_run()
     planned: dict[float, list[Job]] = {}
+    timed: list[benching.Plan] = []
     pairs: dict[str, _Pair] = {}
     for entry in entries(names, folder):
         pair = _Pair(entry, run, seed)
@@ -41,6 +43,9 @@ def selftest(
             yield pair.record(Status.SKIPPED, why)
             continue
         pairs[provenance.source_of(entry.file)["file"]] = pair
+        if entry.verb == "bench":
+            timed.append(_plan(entry))
+            continue
         for which, (kernel, op) in entry.kernels().items():
             workload = parse(entry.workload, op) if entry.workload else None
             job = Job(kernel, op, workload.dtype if workload else dtype(entry.dtype), workload)
@@ -50,10 +55,25 @@ def selftest(
     for seconds, group in planned.items():
         options = Options(workloads=workloads, seconds=seconds, jobs=jobs, seed=seed, run=run)
         for record in checking.run(group, options):
-            pair = pairs[record.source["file"]]
-            pair.checked[record.kernel.rpartition(":")[2]] = record
-            if len(pair.checked) == 2:
-                yield pair.judged()
+            yield from _paired(pairs, record)
+    # Timed last, one entry after another: nothing else runs while a kernel is timed.
+    times = benching.Options(rounds=5, budget=0.2, threads=1, against=(), second_clock=False, seed=seed, run=run)
+    for record in benching.run(timed, times) if timed else ():
+        yield from _paired(pairs, record)
+
+
+def _paired(pairs: dict[str, _Pair], record: Record) -> Iterator[Record]:
+    pair = pairs[record.source["file"]]
+    pair.checked[record.kernel.rpartition(":")[2]] = record
+    if len(pair.checked) == 2:
+        yield pair.judged()
+
+
+def _plan(entry: Entry) -> benching.Plan:
+    """Both kernels in one cell: they are timed in the same rounds."""
+    kernels = list(entry.kernels().values())
+    op = kernels[0][1]
+    return benching.Plan(op, parse(entry.workload, op), [kernel for kernel, _ in kernels], "")
 
 
 def _cannot(entry: Entry) -> str:
@@ -74,7 +94,7 @@ class _Pair:
     run: str
     seed: int
     checked: dict[str, Record] = field(default_factory=dict)
-    """What `check` said, by `wrong` and `mended`."""
+    """What the entry's verb said, by `wrong` and `mended`."""
     caught: str = ""
     finding: str = ""
     twin: str = ""
@@ -89,6 +109,10 @@ class _Pair:
         self.caught = wrong.evidence.get("detector", "")
         self.finding = wrong.reason.removeprefix(f"{self.caught}: ")
         self.twin = str(mended.status)
+        if self.entry.verb == "bench" and Status.INCONCLUSIVE in (wrong.status, mended.status):
+            which = "wrong kernel" if wrong.status is Status.INCONCLUSIVE else "mended twin"
+            busy = wrong.reason if wrong.status is Status.INCONCLUSIVE else mended.reason
+            return self.record(Status.INCONCLUSIVE, f"this machine is too busy to time the {which}: {busy}")
         wrongs = [] if mended.status is Status.PASS else [f"the mended twin did not pass: {mended.reason}"]
         if self.entry.detector == "sanitizer" and (found := self._sanitized()):
             wrongs.append(found)
@@ -126,7 +150,7 @@ class _Pair:
         if wrong and mended:
             evidence |= {
                 "kernel": wrong.kernel, "found_at": wrong.evidence.get("found_at", wrong.workload),
-                "check": str(wrong.status), "twin_reason": mended.reason,
+                self.entry.verb: str(wrong.status), "twin_reason": mended.reason,
             }  # fmt: skip
         return Record(
             "selftest", entry.name, wrong.workload if wrong else entry.workload or f"dtype={entry.dtype}",

@@ -91,14 +91,25 @@ class Round(TypedDict):
     first_call: float
     artifacts: list[Summary]
     cold: list[float]
-    hot: list[float]
-    call: list[float]
     batch: Annotated[int, Ge(1)]
     held: bool
     sm_hz: list[float | None]
-    variation: Count
     cache: Count
-    uncapturable: NotRequired[str]
+    hot: NotRequired[list[float]]
+    call: NotRequired[list[float]]
+    single: NotRequired[Annotated[int, Ge(1)]]
+    """These three are missing from a round of the yardsticks."""
+
+
+class Found(TypedDict):
+    detector: str
+    what: str
+
+
+class Wrong(TypedDict):
+    """What a kernel did that it must not do while it is timed."""
+
+    finding: Found
 
 
 class Uncapturable(TypedDict):
@@ -125,7 +136,8 @@ _KINDS: dict[str, Any] = {
     "build": Build,
     "compile": Compiled,
     "reference": Nothing,
-    "timed": Round | Uncapturable,
+    "timed": Round | Uncapturable | Wrong,
+    "again": Nothing,
     "activity": Activity,
     "watch": Nothing,
 }
@@ -162,7 +174,7 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
     config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
     for each in (
-        Failure, Refusal, Setting, Summary, Trial, Launched, Build, WithParts, Compiled, Round, Uncapturable,
+        Failure, Refusal, Setting, Summary, Trial, Launched, Build, WithParts, Compiled, Round, Uncapturable, Found, Wrong,
         Activity, Nothing,
     ):  # fmt: skip
         with_config(config)(each)

@@ -12,7 +12,7 @@ from assay.worker.activity import watch
 from assay.worker.execute import build, compiled, reference, trial
 from assay.worker.failure import describe
 from assay.worker.limits import Phase
-from assay.worker.measure import timed
+from assay.worker.measure import again, timed
 from assay.worker.phase import phase, report_to, watch_compilers
 
 _ANSWERS = {
@@ -21,6 +21,7 @@ _ANSWERS = {
     "compile": compiled,
     "reference": reference,
     "timed": timed,
+    "again": again,
     "watch": watch,
 }
 _BUILDING = ("build", "compile")

@@ -4,15 +4,22 @@ a kernel cannot be captured, queued behind a kernel that holds the stream back."
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from assay.errors import AssayError
+from assay.worker import bound
 
 Call = Callable[[int], Any]
 """Run the kernel on the i-th set of buffers, modulo their number."""
+_BREATH = 1e-4
+"""Seconds of sleep before a batch on the CPU that much was done for: a busy system would take the processor away in the
+midst of it, from a process that has just used up its turn."""
+_MINE, _AGAIN, _SHORT = 0.9, 3, 0.02
+"""A batch on the CPU whose processor time is less than this share of its time was interrupted by another process, and
+is taken again. So often at most, for there are kernels that wait; and not if it took more seconds than that, for a busy
+system interrupts every long one."""
 _LONGEST_HOLD = 0.2
 """Seconds. Launches that cannot be queued in that time are not queued at all: the kernel waits for the host."""
 
@@ -24,6 +31,27 @@ class Sample:
     held: bool = True
     """False: the stream ran dry while the batch was being queued, so the host's pace is in the time."""
     sm_hz: float | None = None
+    busy: float | None = None
+    """Seconds of processor time of one call, in all threads: what other processes take away is not in it."""
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is done just outside the timed region, on the batch's own stream but for `prepare`. On a GPU `before` is
+    queued behind the hold: work that a kernel starts on another stream, without waiting for this one, comes too early
+    for its inputs."""
+
+    prepare: Callable[[], None] = _nothing
+    """May wait for the device."""
+    before: Callable[[], None] = _nothing
+    after: Callable[[], None] = _nothing
+
+
+_ALONE = Around()
 
 
 class NotCapturable(AssayError):
@@ -31,14 +59,39 @@ class NotCapturable(AssayError):
 
 
 class HostClock:
+    __slots__ = ()  # so that no method of the one object can be replaced either
     method = "host clock"
     shortest_batch = 200e-6
 
-    def sample(self, call: Call, first: int, count: int) -> Sample:
-        began = time.perf_counter_ns()
+    def sample(self, call: Call, first: int, count: int, around: Around = _ALONE) -> Sample:
+        taken = self._once(call, first, count, around)
+        for _ in range(_AGAIN if around is not _ALONE else 0):
+            assert taken.busy is not None
+            if taken.busy > _MINE * taken.seconds or taken.seconds * count > _SHORT:
+                break
+            taken = self._once(call, first, count, around)
+        return taken
+
+    def _once(self, call: Call, first: int, count: int, around: Around) -> Sample:
+        around.prepare()
+        around.before()
+        if around is not _ALONE:
+            bound.pause(_BREATH)
+        worked, began = bound.busy(), bound.now()
         for i in range(first, first + count):
             call(i)
-        return Sample((time.perf_counter_ns() - began) * 1e-9 / count)
+        ended, busy = bound.now(), bound.busy() - worked
+        around.after()
+        return Sample((ended - began) * 1e-9 / count, busy=busy * 1e-9 / count)
+
+    def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
+        """The batch as something to run without timing it."""
+
+        def run() -> None:
+            for i in range(first, first + count):
+                call(i)
+
+        return run
 
     def finish(self) -> None:
         """Wait until all that was started is done."""
@@ -48,82 +101,95 @@ class _EventClock:
     """The hold is a kernel that spins for a given number of cycles: unlike a flag that the host must set, it cannot
     deadlock with a kernel that waits for the device. Whether it was long enough is seen afterwards."""
 
-    hold = 50e-6
+    __slots__ = ("_clock", "_hz", "hold")
+    first_hold = 50e-6
 
     def __init__(self) -> None:
         import torch
 
         from assay.worker.sm_clock import SmClock
 
-        self._torch = torch
+        self.hold = self.first_hold
         self._clock = SmClock.here()
         self._hz = 1e3 * torch.cuda.get_device_properties(0).clock_rate if _has_rate(torch) else 2e9
 
-    def _between_events(self, queue: Callable[[], None], count: int) -> Sample:
-        cuda = self._torch.cuda
-        start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
-        cuda.synchronize()
+    def _between_events(self, queue: Callable[[], None], count: int, around: Around) -> Sample:
+        start, end = bound.Event(enable_timing=True), bound.Event(enable_timing=True)
+        stream = bound.current_stream()
+        around.prepare()
+        bound.synchronize()
         if self.hold:
-            cuda._sleep(int(self.hold * self._hz))
+            bound.spin(int(self.hold * self._hz))
+        around.before()
         if self._clock:
             self._clock.read(0)
-        start.record()
+        bound.record(start, stream)
         queue()
-        held = not start.query()
-        end.record()
+        held = not bound.query(start)
+        bound.record(end, stream)
         if self._clock:
             self._clock.read(1)
-        cuda.synchronize()
-        return Sample(start.elapsed_time(end) * 1e-3 / count, held, self._clock.hertz() if self._clock else None)
+        around.after()
+        bound.synchronize()
+        return Sample(bound.elapsed(start, end) * 1e-3 / count, held, self._clock.hertz() if self._clock else None)
 
     def finish(self) -> None:
-        self._torch.cuda.synchronize()
+        bound.synchronize()
 
 
 class GraphReplay(_EventClock):
     """A graph per sample: the next sample goes on in the rotation of buffers. Its nodes follow each other faster than
     launches on a stream do."""
 
+    __slots__ = ()
     method = "events around a replayed graph"
     shortest_batch = 400e-6
-    hold = 200e-6
+    first_hold = 200e-6
 
-    def sample(self, call: Call, first: int, count: int) -> Sample:
+    def sample(self, call: Call, first: int, count: int, around: Around = _ALONE) -> Sample:
+        run = self.runner(call, first, count)
         while True:
-            graph = self._captured(call, first, count)
-            taken = self._between_events(graph.replay, count)
+            taken = self._between_events(run, count, around)
             if taken.held or self.hold > _LONGEST_HOLD:
                 return taken
             self.hold *= 4
 
-    def _captured(self, call: Call, first: int, count: int) -> Any:
-        graph = self._torch.cuda.CUDAGraph()
-        self._torch.cuda.synchronize()
+    def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
+        """The batch as a graph. Whatever the kernel starts outside the capture runs now, once, not when it is timed."""
+        graph = bound.Graph()
+        bound.synchronize()
         try:
-            graph.capture_begin(capture_error_mode="thread_local")
+            bound.capture_begin(graph, capture_error_mode="thread_local")
             for i in range(first, first + count):
                 call(i)
-            graph.capture_end()
+            bound.capture_end(graph)
         except Exception as error:
             said = str(error).strip() or type(error).__name__
             raise NotCapturable(said.splitlines()[0]) from None
-        return graph
+        return lambda: bound.replay(graph)
 
 
 class HeldStream(_EventClock):
+    __slots__ = ()
     method = "events on a held stream"
     shortest_batch = 200e-6
 
-    def sample(self, call: Call, first: int, count: int) -> Sample:
-        def queue() -> None:
-            for i in range(first, first + count):
-                call(i)
-
+    def sample(self, call: Call, first: int, count: int, around: Around = _ALONE) -> Sample:
+        queue = self.runner(call, first, count)
         while True:
-            taken = self._between_events(queue, count)
+            taken = self._between_events(queue, count, around)
             if taken.held or not self.hold:
                 return taken
             self.hold = 4 * self.hold if self.hold < _LONGEST_HOLD else 0.0  # a hold that helps nobody is left out
+
+    def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
+        """The batch as something to queue."""
+
+        def run() -> None:
+            for i in range(first, first + count):
+                call(i)
+
+        return run
 
 
 Watch = HostClock | GraphReplay | HeldStream
@@ -135,8 +201,8 @@ def _has_rate(torch: Any) -> bool:
 
 def call_time(call: Call, finish: Callable[[], None], count: int) -> float:
     """Host to host: launch, run, wait; one after another."""
-    began = time.perf_counter_ns()
+    began = bound.now()
     for _ in range(count):
         call(0)
         finish()
-    return (time.perf_counter_ns() - began) * 1e-9 / count
+    return (bound.now() - began) * 1e-9 / count

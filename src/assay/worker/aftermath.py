@@ -1,0 +1,104 @@
+"""Inside a worker: what a batch left behind. Looked at on the batch's own stream right after its last call, and again
+when everything on the device has come to rest; the outputs of one call, chosen after the batch, go to the parent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.errors import AssayError
+from assay.worker import bound, channel
+from assay.worker.bits import bits
+from assay.worker.buffers import Buffers
+from assay.worker.execute import output_in
+
+_WAIT = 0.2
+"""Seconds that late work gets to show itself, once an element was found unwritten."""
+_AT = {"cold": 0, "hot": 1}
+"""Where in the arena the outputs of each kind of batch go."""
+
+
+class Finding(AssayError):
+    """The round is over: the kernel did something that no time can be given for."""
+
+    def __init__(self, detector: str, what: str) -> None:
+        super().__init__(what)
+        self.detector = detector
+
+
+class Aftermath:
+    def __init__(self, message: dict[str, Any], buffers: Buffers, memory: memoryview) -> None:
+        self._message, self._buffers, self._memory = message, buffers, memory
+        self._returns = bool(message["kernel"]["returns"])
+        self._names = [s["name"] for s in message["outputs"]]
+        self._early: list[Any] = []
+        self._first, self._calls = 0, 0
+        self.fetched: dict[str, dict[str, Any]] = {}
+        """By kind of batch: which call's outputs lie in the arena."""
+
+    def begin(self, first: int, calls: int) -> None:
+        self._first, self._calls = first, calls
+        self._buffers.returned = {}
+        if self._returns:  # what calls return is kept of two: of any, and of the last
+            self._buffers.keep = {first + bound.below(calls), first + calls - 1}
+
+    def at_once(self) -> None:
+        """Queued on the batch's stream behind its last call: what a caller on that stream would read."""
+        if self._returns:
+            self._early = [bound.clone(t) for i in sorted(self._buffers.keep) for t in self._returned(i)]
+        else:
+            self._early = self._buffers.look()
+
+    def end(self, kind: str, fetch: bool) -> None:
+        """The device is at rest. A call that left poison behind is always fetched, any other when the parent asks."""
+        chosen: int | None = None
+        if not self._returns:
+            chosen = self._buffers.unwritten(self._early)
+            if chosen is not None and self._message["device"] == "cpu":
+                bound.pause(_WAIT)
+        if not all(map(_same, self._early, self._late())):
+            raise Finding(
+                "unfinished",
+                "outputs still changed after the timed batch: the work goes on in a thread or on a stream of its own",
+            )
+        if chosen is None and fetch:
+            chosen = min(self._buffers.keep) if self._returns else self._first + bound.below(self._calls)
+        if chosen is not None:
+            self._fetch(kind, chosen)
+
+    def _late(self) -> list[Any]:
+        if self._returns:
+            return [t for i in sorted(self._buffers.keep) for t in self._returned(i)]
+        return self._buffers.look()
+
+    def _fetch(self, kind: str, chosen: int) -> None:
+        index = chosen % self._buffers.count
+        held = self._returned(chosen) if self._returns else [self._buffers.slabs[n].tensor(index) for n in self._names]
+        for spec, value in zip(self._message["outputs"], held, strict=True):
+            bound.copy_(channel.tensor(self._memory, spec["at"][_AT[kind]], value.dtype, spec["shape"]), value)
+        self.fetched[kind] = self._buffers.told(index)
+
+    def _returned(self, call: int) -> list[Any]:
+        """The tensors that one call returned, if they are tensors of their own with all their elements."""
+        found = []
+        for spec in self._message["outputs"]:
+            value = output_in(self._buffers.returned.get(call), spec, self._names)
+            if type(value) not in (bound.Tensor, bound.Parameter):
+                what = (
+                    f"`{spec['name']}` was returned as a {type(value).__name__}, which may be computed when it is read"
+                )
+                raise Finding("unfinished", f"{what}: return a torch.Tensor")
+            memory = bound.untyped_storage(value).data_ptr()
+            shared = [
+                n for n, slab in self._buffers.slabs.items() if bound.untyped_storage(slab.flat).data_ptr() == memory
+            ]
+            if shared:
+                raise Finding("alias", f"the returned `{spec['name']}` is a view of `{shared[0]}`: nothing was written")
+            if any(n > 1 and s == 0 for n, s in zip(value.shape, value.stride(), strict=True)):
+                raise Finding("alias", f"the returned `{spec['name']}` is expanded: its elements share memory")
+            found.append(value)
+        return found
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Bit for bit."""
+    return bool(bound.equal(bits(a), bits(b)))

@@ -1,0 +1,22 @@
+"""A tensor's bits as integers: what poison is written in, and what is compared where NaN may stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def integer(itemsize: int) -> Any:
+    """torch's integer dtype of that many bytes."""
+    import torch
+
+    return {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[itemsize]
+
+
+def bits(value: Any) -> Any:
+    return value.contiguous().view(integer(value.element_size()))
+
+
+def signed(pattern: int, itemsize: int) -> int:
+    """A bit pattern as the number it is in that dtype."""
+    width = 8 * itemsize
+    return pattern - (1 << width) if width > 8 and pattern >= 1 << (width - 1) else pattern

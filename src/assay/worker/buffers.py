@@ -1,0 +1,237 @@
+"""Inside a worker: the tensors that timed calls work on, as many sets of them as a batch has calls and as no cache can
+hold. Before every batch the inputs get other values and the outputs are poisoned; after it, a look at some elements of
+every call's outputs says whether all of them were written, and in time."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from assay.worker import bound, change, channel
+from assay.worker.bits import integer, signed
+
+_COLD = {"cuda": 4.0, "cpu": 1.25}
+"""Times the last cache that the rotated buffers together must exceed. A CPU's keeps what was used last, and on a shared
+machine it is far larger than one's share of it."""
+SETS = 8192
+"""In a rotation at most. Workloads too small to fill a cache with so many are not quite cold; their record says so."""
+_ALIGN = 256
+"""Bytes: CUDA's natural alignment of an allocation."""
+_LOOKS = 64
+"""Elements of every call's outputs that are looked at right after a batch."""
+
+
+def last_cache(device: str) -> int:
+    """Bytes of the cache that all cores or multiprocessors share."""
+    if device == "cuda":
+        return int(torch.cuda.get_device_properties(0).L2_cache_size)
+    sizes = [1 << 20]
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        text = (index / "size").read_text().strip()
+        sizes.append(int(text[:-1]) << {"K": 10, "M": 20}[text[-1]])
+    return max(sizes)
+
+
+def beyond_cache(device: str) -> int:
+    """Bytes that no cache keeps from one pass over them to the next."""
+    return int(_COLD[device] * last_cache(device))
+
+
+class Slab:
+    """One tensor of a workload, as often as there are sets, in one allocation: the copies lie a little more than a
+    tensor apart, from a start that every round chooses anew."""
+
+    def __init__(self, spec: dict[str, Any], count: int, device: str, shift: int) -> None:
+        dtype = getattr(torch, spec["dtype"])
+        self.shape, self.strides = tuple(spec["shape"]), tuple(spec["strides"])
+        self.length = math.prod(self.shape)
+        self.step = -(-(_span(spec) + spec["offset"] * dtype.itemsize) // _ALIGN) * _ALIGN // dtype.itemsize
+        self.first = shift * _ALIGN // dtype.itemsize + spec["offset"]
+        self.flat = bound.empty(self.first + count * self.step + _ALIGN, dtype=dtype, device=device)
+        self.bits = bound.view(self.flat, integer(dtype.itemsize))
+
+    def tensor(self, index: int) -> Any:
+        return bound.as_strided(self.flat, self.shape, self.strides, self.first + index * self.step)
+
+    def every(self, start: int, step: int, stop: int) -> Any:
+        """The tensors start, start + step, … before stop as one with another dimension in front."""
+        return bound.as_strided(
+            self.flat, (len(range(start, stop, step)), *self.shape), (step * self.step, *self.strides),
+            self.first + start * self.step,
+        )  # fmt: skip
+
+    def poison(self, pattern: int, start: int, stop: int) -> None:
+        """Fill the tensors from start to before stop with a bit pattern."""
+        held = self.bits[self.first + start * self.step : self.first + stop * self.step]
+        bound.fill_(held, signed(pattern, self.bits.element_size()))
+
+    def positions(self, sets: Any, elements: Any) -> Any:
+        """Where in the allocation these elements (by their number in the tensor) of these sets lie, set by set."""
+        inside, rest = 0 * elements, elements
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            inside, rest = inside + rest % size * stride, rest // size
+        return bound.flatten(self.first + sets.unsqueeze(1) * self.step + inside.unsqueeze(0))
+
+
+def _span(spec: dict[str, Any]) -> int:
+    """Bytes from a tensor's first element to behind its last."""
+    if 0 in spec["shape"]:
+        return 0
+    elements = 1 + sum((n - 1) * s for n, s in zip(spec["shape"], spec["strides"], strict=True))
+    return int(elements * getattr(torch, spec["dtype"]).itemsize)
+
+
+def room(message: dict[str, Any]) -> int:
+    """Bytes that all sets together may take."""
+    most = int(message["most_bytes"])
+    return min(most, int(0.5 * torch.cuda.mem_get_info()[0])) if message["device"] == "cuda" else most
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One batch's values and poison, worked out and sent to the device before the batch is queued."""
+
+    parts: tuple[tuple[int, int], ...]
+    """Ranges of sets that are made new, in the order in which they are written."""
+    shift: int
+    """Set i holds the drawn values i + shift, modulo their number."""
+    seed: int
+    """Of the changed elements."""
+    poison: int
+    first: int
+    calls: int
+    puts: list[tuple[Slab, Any, Any]]
+    """Changed elements: where in their allocation, and their bits."""
+    looks: list[tuple[dict[str, Any], Slab, Any]]
+    """Elements of the outputs to look at after the batch, for each call as many."""
+
+
+class Buffers:
+    """Sets of all tensors of a workload, each at addresses of its own."""
+
+    def __init__(self, message: dict[str, Any], memory: memoryview, calls: int = 0) -> None:
+        """At least `calls` sets, where memory allows."""
+        self.device, beyond = message["device"], beyond_cache(message["device"])
+        specs = (*message["inputs"], *message["outputs"], *message["scratch"])
+        self.size = max(1, sum(map(_span, specs)))
+        wanted = beyond // self.size + 2
+        self.count = max(2, min(max(wanted, calls), room(message) // self.size, SETS))
+        self.cold = self.count >= wanted or self.size > beyond
+        self.variations, self.changeable = message["variations"], message["changeable"]
+        rng = random.Random(message["round"])
+        self.slabs = {s["name"]: Slab(s, self.count, self.device, rng.randrange(1, 256)) for s in specs}
+        self.inputs, self.outputs = message["inputs"], message["outputs"]
+        self._values = {
+            s["name"]: [_uploaded(message, s, v, memory) for v in range(self.variations)] for s in self.inputs
+        }
+        near = all(v.device.type == self.device for values in self._values.values() for v in values)
+        self._rotates = self.variations > 1 and near  # what stayed on the host would have to cross in every batch
+        self._made: dict[str, tuple[Any, Any]] = {}
+        """Sets and elements that hold other values than those drawn."""
+        self.turn = Turn(((0, self.count),), 0, 0, 0, 0, 0, [], [])
+        self._load()
+        self.returned: dict[int, Any] = {}
+        """What calls returned, of those that are kept."""
+        self.keep: set[int] = set()
+
+    def told(self, index: int) -> dict[str, Any]:
+        """What the parent must know of a call to judge it."""
+        turn = self.turn
+        variation = (index + turn.shift) % self.variations
+        return {"variation": variation, "seed": turn.seed, "set": index, "sets": self.count, "poison": turn.poison}
+
+    def plan(self, first: int, calls: int, *parts: tuple[int, int]) -> None:
+        """Choose what the sets in these ranges will hold in the next batch: other values than in the last one, changes
+        that no batch had before, another poison."""
+        shift = self.turn.shift
+        if self._rotates:
+            shift = (shift + 1 + bound.below(self.variations - 1)) % self.variations
+        seed = bound.below(1 << 48)
+        sets = torch.cat([torch.arange(start, stop) for start, stop in parts])
+        puts = []
+        for number, spec in enumerate(self.inputs):
+            name, slab = spec["name"], self.slabs[spec["name"]]
+            if not self._rotates and name in self._made:
+                made, elements = self._made[name]
+                puts += self._puts(name, made, elements, torch.zeros_like(made), self.turn.shift)
+            if name in self.changeable and slab.length > 1:
+                elements, away = change.places(seed, number, slab.length, self.count)
+                puts += self._puts(name, sets, elements, away[sets], shift)
+                self._made[name] = (sets, elements)
+        called = torch.arange(first, first + calls) % self.count
+        looks = []
+        for spec in self.outputs:
+            slab = self.slabs[spec["name"]]
+            if slab.length:
+                some = torch.tensor([bound.below(slab.length) for _ in range(min(slab.length, _LOOKS))])
+                looks.append((spec, slab, bound.to(slab.positions(called, some), self.device)))
+        self.turn = Turn(parts, shift, seed, bound.below(3), first, calls, puts, looks)
+
+    def _puts(self, name: str, sets: Any, elements: Any, away: Any, shift: int) -> list[tuple[Slab, Any, Any]]:
+        """These elements of these sets get the drawn values of the elements so far behind them."""
+        slab, puts = self.slabs[name], []
+        for variation, values in enumerate(self._values[name]):
+            mine = (sets + shift) % self.variations == variation
+            if not mine.any():
+                continue
+            source = bound.flatten((elements.unsqueeze(0) + away[mine].unsqueeze(1)) % slab.length)
+            drawn = bound.flatten(bound.view(values, slab.bits.dtype))
+            bits = bound.to(bound.index_select(drawn, 0, bound.to(source, drawn.device)), self.device)
+            puts.append((slab, bound.to(slab.positions(sets[mine], elements), self.device), bits))
+        return puts
+
+    def refresh(self) -> None:
+        """Make the sets of the turn new: inputs, then poison in the outputs. Nothing here waits for the device."""
+        if self._rotates:
+            self._load()
+        for slab, where, bits in self.turn.puts:
+            bound.scatter_(slab.bits, 0, where, bits)
+        self.poison()
+
+    def poison(self) -> None:
+        for spec in self.outputs:
+            for start, stop in self.turn.parts:
+                self.slabs[spec["name"]].poison(spec["poison"][self.turn.poison], start, stop)
+
+    def _load(self) -> None:
+        for start, stop in self.turn.parts:
+            for spec in self.inputs:
+                for variation, values in enumerate(self._values[spec["name"]]):
+                    first = start + (variation - start - self.turn.shift) % self.variations
+                    if first < stop:
+                        bound.copy_(self.slabs[spec["name"]].every(first, self.variations, stop), values)
+
+    def look(self) -> list[Any]:
+        """The bits of the turn's elements, as they are now: one row for each call and output."""
+        calls = self.turn.calls
+        return [bound.view(bound.index_select(slab.bits, 0, at), calls, -1) for _, slab, at in self.turn.looks]
+
+    def unwritten(self, seen: list[Any]) -> int | None:
+        """Of the turn's calls, one that left poison where it was looked at; None if none did."""
+        for (spec, _, _), bits in zip(self.turn.looks, seen, strict=True):
+            left = bits == signed(spec["poison"][self.turn.poison], bits.element_size())
+            calls = left.any(1).nonzero()
+            if calls.numel():
+                return self.turn.first + int(calls[bound.below(calls.numel())])
+        return None
+
+
+_sent: dict[tuple[str, str, int], Any] = {}
+
+
+def _uploaded(message: dict[str, Any], spec: dict[str, Any], variation: int, memory: memoryview) -> Any:
+    """One input's values. Those for a GPU are sent there once, not in every round, unless they are very many."""
+    values = channel.tensor(memory, spec["at"][variation], getattr(torch, spec["dtype"]), spec["shape"])
+    if message["device"] == "cpu" or values.nbytes > torch.cuda.get_device_properties(0).total_memory >> 4:
+        return values
+    key = (message["workload"], spec["name"], variation)
+    if key not in _sent:
+        for old in [k for k in _sent if k[0] != key[0]]:
+            del _sent[old]
+        _sent[key] = values.to(message["device"])
+    return _sent[key]

@@ -1,0 +1,174 @@
+"""Inside a worker: the fastest copy, read and write that we can write, timed like a kernel. Several forms of each are
+tried once for every size; the fastest is the yardstick of all later rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from assay.errors import AssayError
+from assay.worker.buffers import SETS, beyond_cache, last_cache, room
+from assay.worker.stopwatch import Around, Call, Watch
+
+COPY, READ, WRITE = "copy", "read", "write"
+INSTANCES = {
+    COPY: ((1, 0), (2, 0), (4, 0), (1, 1), (2, 1), (4, 1), (8, 1), (4, 2)),
+    READ: ((4, 0), (8, 0), (4, 1), (8, 1), (4, 2)),
+    WRITE: ((1, 0), (2, 0), (4, 0), (4, 1)),
+}
+"""Of the CUDA source: accesses in flight, and which hints."""
+_HINTS = ("", ", streaming", ", streaming, 256-byte fetches")
+_THREADS = 256
+_WORD = 16
+_TRIES = 3
+_MOST = 4096
+_LARGEST = 1 << 30
+"""Bytes of a read or a write at most: more shows no other speed."""
+
+Form = Callable[[Any, int], Call]
+"""From memory (bytes, a multiple of 16) and the bytes of a call: the i-th call, which goes on in that memory."""
+_fastest: dict[tuple[str, str, int], str] = {}
+"""By device, kind and size class: the name of the form that won."""
+
+
+def measured(message: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    """One round: `cold` is the copy of as many bytes as the op must move, half of them read and half written. On a GPU
+    reads and writes are of more than the cache holds; a CPU's are taken where a single call exceeds its cache by far,
+    since elsewhere nothing says from where it reads."""
+    device, moved = message["device"], max(1, -(-int(message["bytes"]) // (2 * _WORD))) * 2 * _WORD
+    beyond, cached = beyond_cache(device), last_cache(device)
+    sizes = {COPY: moved}
+    if device == "cuda":
+        sizes |= dict.fromkeys((READ, WRITE), min(max(moved, beyond), max(beyond, _LARGEST)) // _WORD * _WORD)
+    elif moved > message["beyond_cache"] * cached:
+        sizes |= dict.fromkeys((READ, WRITE), min(moved, max(_LARGEST, 4 * cached)) // _WORD * _WORD)
+    most = max(sizes.values())
+    count = max(2, min(beyond // most + 2, room(message) // most))
+    memory = torch.zeros(max(most * count, beyond + most) // _WORD * _WORD, dtype=torch.uint8, device=device)
+    if device == "cuda":
+        memory.random_()  # zeros cost less power, and may be moved at higher clocks
+    answer: dict[str, Any] = {"cache": cached, "first_call": 0.0, "artifacts": [], "held": True}
+    for kind, size in sizes.items():
+        name, call = _chosen(kind, device, memory, size, watch)
+        samples = _samples(call, watch, message["samples"], message["seconds"])
+        seconds = [s.seconds for s in samples]
+        answer[kind] = {"seconds": seconds, "bytes": size, "form": name}
+        if kind == COPY:
+            answer |= {"cold": seconds, "sm_hz": [s.sm_hz for s in samples], "batch": 1}
+    return answer
+
+
+def _samples(call: Call, watch: Watch, count: int, seconds: float) -> list[Any]:
+    """Batches one after another, each on the memory behind the last one's."""
+    guess = min(watch.sample(call, 0, 2).seconds for _ in range(2))
+    batch = max(1, min(_MOST, math.ceil(watch.shortest_batch / max(guess, 1e-9))))
+    few = max(1, min(count, int(seconds / max(guess * batch, 1e-9))))
+
+    taken = []
+    for first in range(batch, (few + 1) * batch, batch):
+
+        def lead(first: int = first) -> None:
+            for i in range(first - max(1, batch // 4), first):
+                call(i)
+
+        taken.append(watch.sample(call, first, batch, Around(before=lead)))
+    return taken
+
+
+def _chosen(kind: str, device: str, memory: Any, size: int, watch: Watch) -> tuple[str, Call]:
+    forms = {name: form(memory, size) for name, form in _forms(kind, device).items()}
+    key = (device, kind, size.bit_length())
+    if key not in _fastest:
+        taken = {}
+        for name, call in forms.items():
+            call(0)
+            watch.finish()
+            taken[name] = min(s.seconds for s in _samples(call, watch, _TRIES, 0.02))
+        _fastest[key] = min(taken, key=lambda name: taken[name])
+    return _fastest[key], forms[_fastest[key]]
+
+
+@cache
+def _forms(kind: str, device: str) -> dict[str, Form]:
+    """PyTorch's own, and on a GPU ours where CUDA C++ compiles."""
+    sink = torch.zeros(16, dtype=torch.int64, device=device)
+
+    def paired(act: Callable[[Any, Any], Any]) -> Form:
+        def form(memory: Any, size: int) -> Call:
+            pairs = [m.view(2, -1) for m in _parts(memory, size)]
+            return lambda i: act(pairs[i % len(pairs)][0], pairs[i % len(pairs)][1])
+
+        return form
+
+    def single(act: Callable[[Any], Any]) -> Form:
+        def form(memory: Any, size: int) -> Call:
+            parts = _parts(memory, size)
+            return lambda i: act(parts[i % len(parts)])
+
+        return form
+
+    found: dict[str, Form] = {
+        COPY: {
+            "torch copy_": paired(lambda x, y: y.copy_(x)),
+            # From 2 GiB on the driver's own copy is a third slower than what kernels reach.
+            "torch bitwise_not": paired(lambda x, y: torch.bitwise_not(x, out=y)),
+        },
+        READ: {
+            "torch sum": single(lambda x: torch.sum(x.view(torch.float32), dim=0, out=_scalar(device, torch.float32))),
+            "torch amax": single(lambda x: torch.amax(x, dim=0, out=_scalar(device, torch.int64))),
+        },
+        WRITE: {"torch fill_": single(lambda y: y.fill_(1)), "torch zero_": single(lambda y: y.zero_())},
+    }[kind]
+    if device == "cpu":
+        found.pop("torch bitwise_not", None)
+        return found
+    return found | _cuda_forms(kind, sink)
+
+
+@cache
+def _scalar(device: str, dtype: Any) -> Any:
+    return torch.zeros((), dtype=dtype, device=device)
+
+
+def _parts(memory: Any, size: int) -> list[Any]:
+    """As many pieces of that many bytes as there are, as 64-bit words."""
+    count = min(memory.numel() // size, SETS)
+    return [memory[at : at + size].view(torch.int64) for at in range(0, count * size, size)]
+
+
+def _cuda_forms(kind: str, sink: Any) -> dict[str, Form]:
+    try:
+        from assay.backends.cuda import Source
+
+        source = Source(Path(__file__).with_name("yardstick.cu"))
+        source[f"{kind}<1, 0>"](
+            1, _THREADS, *_arguments(kind, sink, sink, 0)
+        )  # where nothing compiles, so it says here
+    except (ImportError, AssayError):
+        return {}
+    return {
+        f"CUDA, 16 bytes × {unroll}{_HINTS[hint]}": _cuda_form(kind, source[f"{kind}<{unroll}, {hint}>"], unroll, sink)
+        for unroll, hint in INSTANCES[kind]
+    }
+
+
+def _arguments(kind: str, part: Any, sink: Any, words: int) -> tuple[Any, ...]:
+    if kind == COPY:
+        half = part.view(2, -1)
+        return half[0], half[1], words // 2
+    return (part, sink, words, -1) if kind == READ else (part, words)
+
+
+def _cuda_form(kind: str, function: Any, unroll: int, sink: Any) -> Form:
+    def form(memory: Any, size: int) -> Call:
+        parts = [_arguments(kind, part, sink, size // _WORD) for part in _parts(memory, size)]
+        words = size // _WORD // (2 if kind == COPY else 1)
+        grid = max(1, -(-words // (_THREADS * unroll)))
+        return lambda i: function(grid, _THREADS, *parts[i % len(parts)])
+
+    return form

@@ -1,0 +1,298 @@
+"""bench cannot be fooled: what is done around a batch, the rules that a time must keep, and kernels that break them."""
+
+import itertools
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import assay
+from assay import library
+from assay.backends import Level, backend
+from assay.bench.limit import Floor, timed_floor
+from assay.bench.pace import claims_too_much, pace
+from assay.bench.statistics import Estimate
+from assay.bench.truth import Truth, changeable
+from assay.bench.verdict import ENOUGH, too_wide, verdict
+from assay.record import Status
+from assay.selftest import entries, selftest
+from assay.target import Target
+from assay.worker import seal, stopwatch, yardstick
+from assay.worker.buffers import Buffers
+from assay.worker.change import changed
+from assay.workload import parse
+
+GELU = library.ops()["gelu"]
+BENCH = [e.name for e in entries() if e.verb == "bench"]
+QUICK = ["caches_by_samples", "lazy_tensor", "next_call", "returns_a_view", "skips_in_batches", "work_in_thread"]
+
+
+# What is done around a batch
+
+
+@pytest.fixture
+def buffers(monkeypatch):
+    """Sixteen sets of a workload of 40 elements in three variations."""
+    drawn = [torch.arange(40, dtype=torch.float32) + 100 * v for v in range(3)]
+    monkeypatch.setattr("assay.worker.buffers._uploaded", lambda message, spec, v, memory: drawn[v])
+    spec = {"dtype": "float32", "shape": [40], "strides": [1], "offset": 0, "poison": [1, 2, 3]}
+    message = {
+        "device": "cpu", "inputs": [spec | {"name": "x"}], "outputs": [spec | {"name": "out"}], "scratch": [],
+        "most_bytes": 16 * 320, "variations": 3, "changeable": ["x"], "round": 0,
+    }  # fmt: skip
+    made = Buffers(message, memoryview(b""))
+    assert made.count == 16
+    return made, drawn
+
+
+def test_every_call_of_a_batch_gets_values_that_no_call_had_before_and_the_parent_can_tell_which(buffers):
+    made, drawn = buffers
+    seen = set()
+    for batch in range(4):
+        made.plan(5, 8, (5, 16), (0, 5))
+        made.refresh()
+        for index in range(16):
+            values = made.slabs["x"].tensor(index)
+            told = made.told(index)
+            assert torch.equal(values, changed(drawn[told["variation"]], told["seed"], 0, told["sets"], told["set"]))
+            assert set(values.tolist()) <= set(drawn[told["variation"]].tolist())  # still within the declared range
+            seen.add(tuple(values.tolist()))
+        assert len(seen) > 14 * (batch + 1)  # two sets may draw the same change by chance
+
+
+def test_values_at_one_address_are_of_another_variation_in_the_next_batch(buffers):
+    made, _ = buffers
+    made.plan(0, 8, (0, 16))
+    before = [made.told(i)["variation"] for i in range(16)]
+    made.plan(0, 8, (0, 16))
+    assert all(a != made.told(i)["variation"] for i, a in enumerate(before))
+
+
+def test_a_call_that_wrote_nothing_is_found_among_all_of_a_batch(buffers):
+    made, _ = buffers
+    made.plan(3, 9, (3, 16), (0, 3))
+    made.refresh()
+    for index in range(3, 12):
+        if index != 7:
+            made.slabs["out"].tensor(index).fill_(5.0)
+    assert made.unwritten(made.look()) == 7
+    made.slabs["out"].tensor(7).fill_(5.0)
+    assert made.unwritten(made.look()) is None
+
+
+def test_inputs_that_follow_from_others_are_not_changed():
+    backward = library.ops()["layernorm_backward"]
+    assert changeable(backward, parse("rows=4,cols=8,dtype=fp32", backward)) == []
+    assert changeable(GELU, parse("n=8,dtype=fp32", GELU)) == ["x"]
+
+
+def test_a_round_is_judged_on_changed_values():
+    workload = parse("n=5000,dtype=fp32", GELU)
+
+    class Plain:
+        def prior(self, *_):
+            return {}
+
+        def outputs(self, op, workload, drawn, device):
+            return [{"out": torch.nn.functional.gelu(d["x"])} for d in drawn]
+
+    truth = Truth(GELU, workload, Plain(), "cpu")
+    told = {"variation": 1, "seed": 77, "set": 2, "sets": 9, "poison": 0}
+    x = changed(truth.drawn[1]["x"], 77, 0, 9, 2)
+    assert truth.judge("k", told, {"out": torch.nn.functional.gelu(x)}) is None
+    stale = torch.nn.functional.gelu(truth.drawn[1]["x"])
+    assert truth.judge("k", told, {"out": stale}).detector == "values"
+    assert truth.judge(
+        "k", told | {"variation": -(10**9), "set": 10**9, "seed": -1}, {"out": stale}
+    )  # lies do not crash
+
+
+# Clocks
+
+
+def test_replaced_clocks_and_functions_are_noticed_and_do_not_change_a_time():
+    """In a process of its own, as a worker binds them."""
+    script = """
+import time
+from assay.worker import seal, stopwatch
+import assay.worker.measure as measure
+sealed = seal.Seal()
+assert sealed.broken() == [] and sealed.finding() is None
+real = time.perf_counter_ns
+time.perf_counter_ns = lambda: 0
+taken = stopwatch.HostClock().sample(lambda i: time.sleep(0.002), 0, 2)
+assert taken.seconds >= 0.002, taken
+assert sealed.broken() == ["time.perf_counter_ns"]
+time.perf_counter_ns = real
+stopwatch.HostClock.sample = lambda *_: None
+measure.timed.__defaults__ = (1,)
+print(sealed.broken())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "['assay.worker.measure.timed', 'HostClock.sample']"
+
+
+def test_settings_left_changed_are_named():
+    sealed, threads = seal.Seal(), torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads + 1)
+        assert sealed.finding()["detector"] == "settings"
+        assert f"torch's threads from {threads} to {threads + 1}" in sealed.finding()["what"]
+        sealed.begin()  # the harness itself may choose them
+        assert sealed.finding() is None
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_a_batch_that_was_interrupted_is_taken_again_and_one_that_waits_is_not_forever():
+    calls = itertools.count()
+
+    def call(i):
+        if next(calls) == 0:
+            time.sleep(0.01)  # taken away
+        until = time.process_time_ns() + 300_000
+        while time.process_time_ns() < until:
+            pass
+
+    around = stopwatch.Around(before=lambda: None)
+    stopwatch.HostClock().sample(call, 0, 1, around)
+    assert next(calls) >= 2
+    waits = itertools.count()
+    stopwatch.HostClock().sample(lambda i: (next(waits), time.sleep(0.001)), 0, 1, around)
+    assert next(waits) == 4
+
+
+def asked(seconds, delay=lambda n: 0.0):
+    """A worker whose batch really takes so long, and a parent that is kept waiting."""
+    calls = itertools.count()
+    return lambda times: 3e-4 + seconds * times + delay(next(calls))
+
+
+@pytest.mark.parametrize("seconds", [2e-6, 2e-4, 0.05, 3.0])
+def test_an_honest_time_agrees_with_the_parents_clock_even_if_it_is_kept_waiting_most_of_the_time(seconds):
+    assert pace(asked(seconds), seconds).agrees
+    assert pace(asked(seconds, lambda n: 0.0 if n % 12 == 11 else 0.08), seconds).agrees
+
+
+@pytest.mark.parametrize("seconds, lie", [(2e-4, 6), (2e-4, 300), (0.05, 1000), (2e-6, 20)])
+def test_a_time_far_from_the_parents_clock_does_not(seconds, lie):
+    found = pace(asked(seconds), seconds / lie)
+    assert not found.agrees and found.waited >= seconds
+
+
+def test_a_claim_of_nothing_at_all_ends_soon():
+    asks = []
+    found = pace(lambda times: asks.append(times) or 1e-3 * times, 0.0)
+    assert not found.agrees and len(asks) < 20
+
+
+def test_times_that_add_up_to_more_than_the_round_are_refused():
+    answer = {"batch": 10, "cold": [1e-3] * 5, "hot": [1e-3] * 5, "call": [2e-3], "single": 5}
+    assert claims_too_much(answer, 0.2) == ""
+    assert "0.11 s" in claims_too_much(answer, 0.05)
+
+
+# Limits
+
+
+def test_the_floor_is_the_fastest_yardstick_of_the_same_rounds_less_three_percent():
+    seen = {"copy": (2e-6, 4_000_000, "c"), "read": (1e-5, 30_000_000, "r"), "write": (1e-5, 20_000_000, "w")}
+    found = timed_floor(3_000_000, seen, cold=True)
+    assert found.kind == "read" and found.seconds == pytest.approx(0.97e-6) and found.form == "r"
+    assert timed_floor(3_000_000, seen, cold=False) is None
+    assert timed_floor(3_000_000, {"copy": seen["copy"]}, cold=True) is None  # a CPU's caches may hold it
+
+
+COPY = Estimate(1e-5, (0.99e-5, 1.01e-5))
+
+
+def judged(cold, own=None, copy=COPY, rounds=ENOUGH, floor=None):
+    return verdict(cold, own or cold, copy, {"gbps": 1.0, "converged": True, "rounds": rounds}, None, floor)
+
+
+def test_a_time_below_the_floor_fails_and_one_whose_interval_reaches_it_does_not():
+    floor = Floor(1e-5, "write", 4.7e12, "")
+    status, detector, reason = judged(Estimate(0.9e-5, (0.89e-5, 0.95e-5)), floor=floor)
+    assert (status, detector) == (Status.FAIL, "floor") and "the fastest write" in reason
+    assert judged(Estimate(0.9e-5, (0.89e-5, 1.05e-5)), floor=floor)[0] is Status.PASS
+
+
+def test_an_interval_as_wide_as_the_value_never_passes_and_fails_only_if_the_kernel_did_it():
+    wide, steady = Estimate(1e-5, (1e-5, 3e-5)), Estimate(1e-5, (1e-5, 1.1e-5))
+    assert too_wide(wide) and not too_wide(steady)
+    assert judged(wide)[:2] == (Status.FAIL, "unsteady")
+    busy = judged(wide, own=steady)  # other processes took the processor away
+    assert busy[0] is Status.INCONCLUSIVE and "quiet machine" in busy[2]
+    assert judged(wide, rounds=ENOUGH - 1)[0] is Status.INCONCLUSIVE
+    assert judged(wide, copy=Estimate(1e-5, (0.5e-5, 1.5e-5)))[0] is Status.INCONCLUSIVE
+    assert judged(steady)[0] is Status.PASS
+
+
+# Yardsticks
+
+
+def test_the_fastest_form_of_a_yardstick_is_chosen_and_named():
+    watch = stopwatch.HostClock()
+    message = {
+        "device": "cpu", "bytes": 64_000, "beyond_cache": 4, "samples": 2, "seconds": 0.05, "most_bytes": 1 << 30,
+    }  # fmt: skip
+    small = yardstick.measured(message, watch)
+    assert small["copy"]["form"] == "torch copy_" and len(small["cold"]) == 2 and "read" not in small
+    large = yardstick.measured(message | {"beyond_cache": 0}, watch)
+    assert large["read"]["form"].startswith("torch") and large["write"]["form"] in ("torch fill_", "torch zero_")
+    assert min(large["write"]["seconds"]) > 0 and large["write"]["bytes"] == 64_000
+
+
+@pytest.mark.skipif(backend("cuda").availability().level is Level.MISSING, reason="no NVRTC")
+def test_the_cuda_yardsticks_build_and_access_16_bytes_at_a_time():
+    from assay.backends.cuda import Source
+
+    source = Source(Path(yardstick.__file__).with_name("yardstick.cu"))
+    for kind, instances in yardstick.INSTANCES.items():
+        for unroll, hint in instances if kind == "copy" else instances[-1:]:
+            ptx = source.build(f"{kind}<{unroll}, {hint}>", Target("sm_90a")).ptx.decode()
+            stores = "st.global.cs.v4.u32" if hint else "st.global.v4.u32"
+            if kind != "write":
+                fetch = ".L2::256B" if hint == 2 else ""
+                loads = f"ld.global.nc.L1::no_allocate{fetch}.v4.u32" if hint else "ld.global.v4.u32"
+                assert ptx.count(loads) == unroll, (kind, unroll, hint)
+            if kind != "read":
+                assert ptx.count(stores) == unroll, (kind, unroll, hint)
+
+
+# Kernels that cheat
+
+
+def test_quick_cheats_are_caught_by_the_detector_they_name():
+    records = {r.kernel: r for r in selftest(QUICK)}
+    assert set(records) == set(QUICK)
+    for name, record in records.items():
+        assert record.status in (Status.PASS, Status.INCONCLUSIVE), f"{name}: {record.reason}"
+        assert record.evidence["caught_by"] in ("", record.evidence["detector"])
+    assert sum(r.status is Status.PASS for r in records.values()) >= 3  # however busy the machine
+
+
+@pytest.mark.slow
+def test_every_cheat_that_this_machine_can_time_is_caught():
+    needed = {e.name: e.needs for e in entries() if e.verb == "bench"}
+    for record in selftest([n for n in BENCH if n not in QUICK and not needed[n]]):
+        assert record.status in (Status.PASS, Status.INCONCLUSIVE), f"{record.kernel}: {record.reason}"
+
+
+def test_a_large_workload_has_a_floor_from_its_own_rounds():
+    """On the CPU a workload of more than four times the last cache."""
+    from assay.worker.buffers import last_cache
+
+    elements = last_cache("cpu") // 2 + 1_000_000
+    if elements * 16 > 1 << 30:
+        pytest.skip("the last cache is very large")
+    found = [*assay.bench("silu/torch", workload=f"n={elements},dtype=fp32", rounds=5, budget=0.1, threads=1)]
+    (record,) = [r for r in found if r.kernel == "silu/torch"]
+    assert record.status in ("pass", "inconclusive"), record.reason
+    floor = record.evidence["floor"]
+    assert floor["by"] in ("read", "write", "copy") and 0 < floor["seconds"] < record.interval[1]
+    assert record.evidence["parent_clock"]["agrees"] and record.evidence["copy"]["form"] == "torch copy_"
