@@ -17,7 +17,7 @@ def _softmax(x, y, rows, cols, stride, WIDE: tl.constexpr, ROWS: tl.constexpr, B
     for start in range(0, cols, BLOCK):
         c = start + tl.arange(0, BLOCK)[None, :]
         v = tl.load(x + r * stride + c, mask=(r < rows) & (c < cols), other=-float("inf")).to(tl.float32)
-        top = tl.maximum(top, v, propagate_nan=tl.PropagateNan.ALL)
+        top = tl.maximum(top, v)
     top_row = tl.max(top, 1, keep_dims=True)
     total = tl.zeros((ROWS, BLOCK), tl.float32 if WIDE else tl.float16)
     for start in range(0, cols, BLOCK):
@@ -28,7 +28,8 @@ def _softmax(x, y, rows, cols, stride, WIDE: tl.constexpr, ROWS: tl.constexpr, B
     for start in range(0, cols, BLOCK):
         c = start + tl.arange(0, BLOCK)[None, :]
         v = tl.load(x + r * stride + c, mask=(r < rows) & (c < cols), other=-float("inf")).to(tl.float32)
-        tl.store(y + r * cols + c, (tl.exp(v - top_row) / total_row).to(y.dtype.element_ty), mask=(r < rows) & (c < cols))
+        v = tl.exp(v - top_row) / total_row
+        tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=(r < rows) & (c < cols))
 
 
 def run(x, out, wide):
