@@ -16,7 +16,7 @@ def _mx_linear(
 ):  # fmt: skip
     i = (tl.program_id(0) * M + tl.arange(0, M))[:, None]
     j = (tl.program_id(1) * N + tl.arange(0, N))[None, :]
-    total = tl.zeros((M, N), tl.float32)
+    total = tl.zeros((M, N), tl.float64)  # long sums lose bits
     for start in range(0, k, K):
         c = start + tl.arange(0, K)
         v = tl.load(x + i * k + c[None, :], mask=(i < m) & (c[None, :] < k), other=0)
@@ -25,9 +25,9 @@ def _mx_linear(
         step = tl.where(code == 255, float("nan"), ((code - 6) << 23).to(tl.float32, bitcast=True))
         w = tl.load(elements + j * k + c[:, None], mask=inside, other=0).to(tl.float32) * step
         if IEEE:
-            total += tl.dot(v, w, input_precision="ieee")
+            total += tl.dot(v, w, input_precision="ieee").to(tl.float64)
         else:
-            total += tl.dot(v, w)
+            total += tl.dot(v, w).to(tl.float64)
     total = total.to(tl.float32)
     if bias is not None:
         total += tl.load(bias + j, mask=j < n, other=0).to(tl.float32)
@@ -37,9 +37,9 @@ def _mx_linear(
 def run(x, elements, scales, bias, block, out, flag):
     (m, k), (n, count) = x.shape, scales.shape
     if m and n:
-        M = max(16, min(64, triton.next_power_of_2(m)))
-        grid = (triton.cdiv(m, M), triton.cdiv(n, 256))
-        _mx_linear[grid](x, elements, scales, bias, out, m, n, k, block, count, flag, M, 256, 128)
+        M, N, K = (max(16, min(most, triton.next_power_of_2(size))) for most, size in ((128, m), (64, n), (64, k)))
+        grid = (triton.cdiv(m, M), triton.cdiv(n, N))
+        _mx_linear[grid](x, elements, scales, bias, out, m, n, k, block, count, flag, M, N, K)
 
 
 @kernel("mx_linear", variant="wrong")
