@@ -12,7 +12,7 @@ DETECTOR = "nonfinite"
 @triton.jit
 def _sum(x, out, n, BLOCK: tl.constexpr):
     total = tl.zeros((BLOCK,), tl.float32)
-    for start in range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
+    for start in range(tl.program_id(0).to(tl.int64) * BLOCK, n, tl.num_programs(0) * BLOCK):
         i = start + tl.arange(0, BLOCK)
         total += tl.load(x + i, mask=i < n, other=0)
     tl.atomic_add(out, tl.sum(total))

@@ -1,5 +1,5 @@
-"""Each lane adds its exponentials in float16, the format of the data: a long row's sum stops growing
-before it is complete."""
+"""A row's running total of exponentials is kept in float16, the format of the data: every chunk of 256
+columns rounds it, and a long flat row makes it infinite."""
 
 import triton
 import triton.language as tl
@@ -19,16 +19,15 @@ def _softmax(x, y, rows, cols, stride, WIDE: tl.constexpr, ROWS: tl.constexpr, B
         v = tl.load(x + r * stride + c, mask=(r < rows) & (c < cols), other=-float("inf")).to(tl.float32)
         top = tl.maximum(top, v)
     top_row = tl.max(top, 1, keep_dims=True)
-    total = tl.zeros((ROWS, BLOCK), tl.float32 if WIDE else tl.float16)
+    total = tl.zeros((ROWS, 1), tl.float32 if WIDE else tl.float16)
     for start in range(0, cols, BLOCK):
         c = start + tl.arange(0, BLOCK)[None, :]
         v = tl.load(x + r * stride + c, mask=(r < rows) & (c < cols), other=-float("inf")).to(tl.float32)
-        total += tl.exp(v - top_row).to(total.dtype)
-    total_row = tl.sum(total.to(tl.float32), 1, keep_dims=True)
+        total += tl.sum(tl.exp(v - top_row), 1, keep_dims=True).to(total.dtype)
     for start in range(0, cols, BLOCK):
         c = start + tl.arange(0, BLOCK)[None, :]
         v = tl.load(x + r * stride + c, mask=(r < rows) & (c < cols), other=-float("inf")).to(tl.float32)
-        v = tl.exp(v - top_row) / total_row
+        v = tl.exp(v - top_row) / total.to(tl.float32)
         tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=(r < rows) & (c < cols))
 
 

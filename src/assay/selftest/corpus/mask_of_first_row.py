@@ -10,9 +10,10 @@ DETECTOR = "guard"
 
 @triton.jit
 def _col_scale(x, scale, y, rows, cols, EACH_ROW: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    first = tl.program_id(0).to(tl.int64) * ROWS
+    across = tl.cdiv(cols, BLOCK)
+    first = tl.program_id(0).to(tl.int64) // across * ROWS
     r = (first + tl.arange(0, ROWS))[:, None]
-    c = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))[None, :]
+    c = (tl.program_id(0) % across * BLOCK + tl.arange(0, BLOCK))[None, :]
     v = tl.load(x + r * cols + c, mask=(r < rows) & (c < cols), other=0)
     v *= tl.load(scale + c, mask=c < cols, other=0)
     tl.store(y + r * cols + c, v, mask=((r if EACH_ROW else first) < rows) & (c < cols))
@@ -21,7 +22,7 @@ def _col_scale(x, scale, y, rows, cols, EACH_ROW: tl.constexpr, ROWS: tl.constex
 def run(x, scale, out, each_row):
     rows, cols = x.shape
     if out.numel():
-        _col_scale[(triton.cdiv(rows, 64), triton.cdiv(cols, 256))](x, scale, out, rows, cols, each_row, 64, 256)
+        _col_scale[(triton.cdiv(rows, 64) * triton.cdiv(cols, 256),)](x, scale, out, rows, cols, each_row, 64, 256)
 
 
 @kernel("col_scale", variant="wrong")

@@ -11,7 +11,7 @@ from assay.backends.njit import arrays
 DETECTOR = "nonfinite"
 
 
-@njit
+@njit(error_model="numpy")
 def _softmax(x, y, start):
     rows, cols = x.shape
     for r in range(rows):

@@ -12,7 +12,7 @@ from assay.backends.njit import arrays
 DETECTOR = "values"
 
 
-@njit
+@njit(error_model="numpy")
 def _softmax(x, y, rescale):
     rows, cols = x.shape
     chunk = cols if cols <= 2048 else 1024

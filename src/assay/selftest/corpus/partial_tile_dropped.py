@@ -10,14 +10,14 @@ DETECTOR = "values"
 
 @triton.jit
 def _distance(x, y, out, rows, cols, tiles, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    r = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]
+    r = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]
     total = tl.zeros((ROWS,), tl.float32)
     for t in range(0, tiles):
         c = (t * BLOCK + tl.arange(0, BLOCK))[None, :]
         inside = (r < rows) & (c < cols)
         d = tl.load(x + r * cols + c, mask=inside, other=0) - tl.load(y + r * cols + c, mask=inside, other=0)
         total += tl.sum(d * d, 1)
-    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     tl.store(out + r, tl.sqrt(total), mask=r < rows)
 
 

@@ -29,4 +29,4 @@ def wrong(x, *, out):
 
 @kernel("gelu_tanh", variant="mended")
 def mended(x, *, out):
-    _gelu_tanh(*arrays(x, out), 30.0)
+    _gelu_tanh(*arrays(x, out), math.inf)

@@ -38,11 +38,11 @@ def run(x, weight, bias, eps, out, per_row):
     _layernorm[grid](x, weight, bias, out, rows, cols, x.stride(0), eps, per_row, ROWS, BLOCK)
 
 
-@kernel("layernorm", variant="wrong")
+@kernel("layernorm", variant="wrong", most={"cols": 65536})
 def wrong(x, weight, bias, *, eps, out):
     run(x, weight, bias, eps, out, False)
 
 
-@kernel("layernorm", variant="mended")
+@kernel("layernorm", variant="mended", most={"cols": 65536})
 def mended(x, weight, bias, *, eps, out):
     run(x, weight, bias, eps, out, True)

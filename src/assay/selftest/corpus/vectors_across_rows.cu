@@ -1,8 +1,9 @@
 #include <assay/vector.cuh>
 
 // N columns per thread; a row's start is aligned only if cols is a multiple of N.
-template <int N> __global__ void col_scale(const float* x, const float* scale, float* out, long long cols) {
-  const long long c = (blockIdx.y * (long long)blockDim.x + threadIdx.x) * N, row = blockIdx.x * cols;
+template <int N>
+__global__ void col_scale(const float* x, const float* scale, float* out, long long cols, long long across) {
+  const long long c = (blockIdx.x % across * blockDim.x + threadIdx.x) * N, row = blockIdx.x / across * cols;
   if (c + N <= cols) {
     Vector<float, N> v = load<N>(x + row + c), s = load<N>(scale + c);
     for (int k = 0; k < N; ++k) v.at[k] *= s.at[k];

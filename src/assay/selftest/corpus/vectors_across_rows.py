@@ -12,7 +12,8 @@ source = Source("vectors_across_rows.cu")
 def run(x, scale, out, width):
     rows, cols = x.shape
     if out.numel():
-        source[f"col_scale<{width}>"]((rows, cdiv(cols, 256 * width)), 256, x, scale, out, cols)
+        across = cdiv(cols, 256 * width)
+        source[f"col_scale<{width}>"](rows * across, 256, x, scale, out, cols, across)
 
 
 @kernel("col_scale", variant="wrong")
