@@ -1,0 +1,23 @@
+"""Turns on flushing of subnormal numbers for speed, and never off again: the copy multiplies by one and
+loses them."""
+
+import torch
+
+from assay import kernel
+
+DETECTOR = "values"
+
+
+def run(x, out, flush):
+    torch.set_flush_denormal(flush)
+    torch.mul(x.t(), torch.ones((), dtype=x.dtype), out=out)
+
+
+@kernel("transpose", variant="wrong")
+def wrong(x, *, out):
+    run(x, out, True)
+
+
+@kernel("transpose", variant="mended")
+def mended(x, *, out):
+    run(x, out, False)

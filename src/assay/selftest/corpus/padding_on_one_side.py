@@ -1,0 +1,22 @@
+"""All the padding goes to the left and the top, as some frameworks' "same" does for even filters: the
+sizes agree, the picture is shifted."""
+
+from torch.nn.functional import conv2d, pad
+
+from assay import kernel
+
+DETECTOR = "values"
+
+
+def run(x, weight, bias, stride, edges, out):
+    out.copy_(conv2d(pad(x, edges), weight, bias, stride=stride))
+
+
+@kernel("conv2d", variant="wrong")
+def wrong(x, weight, bias, *, stride, padding, out):
+    run(x, weight, bias, stride, (2 * padding, 0, 2 * padding, 0), out)
+
+
+@kernel("conv2d", variant="mended")
+def mended(x, weight, bias, *, stride, padding, out):
+    run(x, weight, bias, stride, (padding, padding, padding, padding), out)
