@@ -5,6 +5,7 @@ there and back as raw bytes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -72,13 +73,10 @@ class Buffers:
         for spec in self.outputs:
             holder = self._holder(spec)
             dense = self._returns or room(holder).dense
-            size = room(holder).span // dtype(spec["dtype"]).itemsize
-            flat = tensor(self._memory, self.copies[spec["name"]], getattr(torch, spec["dtype"]), [size])
             shape = tuple(spec["shape"])
-            if not size or dense:
-                found[spec["name"]] = flat.clone().view(shape)
-            else:
-                found[spec["name"]] = flat.as_strided(shape, tuple(holder["strides"])).clone()
+            size = math.prod(shape) if dense else room(holder).span // dtype(spec["dtype"]).itemsize
+            flat = tensor(self._memory, self.copies[spec["name"]], getattr(torch, spec["dtype"]), [size])
+            found[spec["name"]] = (flat.view(shape) if dense else flat.as_strided(shape, holder["strides"])).clone()
         return found
 
     def final(self, place: int) -> dict[str, torch.Tensor]:

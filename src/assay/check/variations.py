@@ -38,7 +38,7 @@ class Variation:
 
 def free(tensor: Tensor) -> bool:
     """May its elements be chosen one by one? Not if they follow from other inputs or must fit together."""
-    return tensor.given is None and not getattr(tensor, "structure", None)
+    return tensor.given is None and not getattr(tensor, "form", "")
 
 
 def one_element(
