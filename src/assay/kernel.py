@@ -65,6 +65,11 @@ class Kernel:
     def name(self) -> str:
         return str(self.address)
 
+    @property
+    def identity(self) -> str:
+        """What tells it from every other kernel: its address and its file. Two files may use the same address."""
+        return f"{self.name} in {self.file}" if self.file else self.name
+
     def __str__(self) -> str:
         return self.name
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from assay import host
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).resolve().parent
 
 
 @cache
@@ -92,7 +92,7 @@ def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:
 @cache
 def _parts(file: Path) -> tuple[Path, ...]:
     """A source and what it names: the CUDA file beside it, library modules it imports, headers of ours."""
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8", errors="replace")
     named = [file.parent / name for name in re.findall(r"\b\w+\.cu\b", text)]
     named += [
         _PACKAGE / "library" / op / f"{name}.py" for op, name in re.findall(r"assay\.library\.(\w+)\.(\w+)", text)

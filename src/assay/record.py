@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -54,7 +54,23 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         return {k: v for k, v in asdict(self).items() if v is not None or k not in _SOMETIMES}
 
+    def named(self, namesakes: Collection[str]) -> str:
+        """Its kernel's address, with the file where the address alone stands for several (see `namesakes`)."""
+        file = self.source.get("file")
+        return f"{self.kernel} ({file})" if file and self.kernel in namesakes else self.kernel
 
+
+def namesakes(records: Iterable[Record]) -> set[str]:
+    """Addresses that stand for kernels of more than one file among these records. The library's own addresses are
+    unique: there, another file means that the kernel has moved."""
+    files: dict[str, set[str]] = {}
+    for record in (r for r in records if "/" in r.kernel):
+        file = str(record.source.get("file") or "")
+        files.setdefault(record.kernel, set()).add("" if file.startswith(_LIBRARY) else file)
+    return {kernel for kernel, found in files.items() if len(found) > 1}
+
+
+_LIBRARY = "assay/library/"
 _SOMETIMES = ("median", "interval", "samples", "instructions")
 
 
@@ -67,4 +83,4 @@ def read(path: Path) -> list[Record]:
     """Records from a document written by any version that shares this schema, validated."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(list[Record]).validate_python(json.loads(path.read_text())["records"])
+    return TypeAdapter(list[Record]).validate_python(json.loads(path.read_text(encoding="utf-8"))["records"])

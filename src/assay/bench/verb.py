@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,14 +24,15 @@ from assay.check.plain import PlainTorch
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.kernel import Kernel
+from assay.library.asked import asked
 from assay.library.called import called
-from assay.library.select import Choice, everything, select
+from assay.library.select import Choice, Named, everything, select
 from assay.library.tunables import refuse_unknown, tuned
 from assay.machine.model import Model, best, this_device
 from assay.op import Op
 from assay.record import Record, Status
 from assay.worker import Limits, Pool
-from assay.workload import Workload, parse
+from assay.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,10 @@ class Plan:
     workload: Workload
     kernels: list[Kernel]
     baseline: str
+    """Its identity; empty where there is none."""
 
 
-def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> list[Plan]:
+def plan(what: Iterable[Named], options: Options) -> list[Plan]:
     if options.rounds < 5:
         raise UsageError(f"{options.rounds} rounds say nothing of the offset between rounds", fix="--rounds 5 or more")
     named = list(what)
@@ -80,18 +83,18 @@ def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> l
     if options.backends:
         choices = [c for c in choices if c[0].address.backend in options.backends]
     refuse_unknown(choices, options.parameters)
-    by_op: dict[str, tuple[Op, list[Kernel]]] = {}
+    by_op: dict[tuple[str, str], tuple[Op, list[Kernel]]] = {}
     for kernel, op in choices:
-        by_op.setdefault(op.name, (op, []))[1].append(kernel)
+        by_op.setdefault((op.name, op.source), (op, []))[1].append(kernel)
     plans = []
     for op, kernels in by_op.values():
         rivals = _rivals(op, options.against)
         for workload in _workloads(op, options):
             if workload.inplace:
                 raise UsageError("an in-place workload changes its own inputs", fix="leave out inplace=1")
-            entered = list({k.name: k for k in (*kernels, *rivals)}.values())
+            entered = list({k.identity: k for k in (*kernels, *rivals)}.values())
             fits = [k for k in entered if _takes(k, op, workload)]
-            plans.append(Plan(op, workload, fits, rivals[0].name if rivals else ""))
+            plans.append(Plan(op, workload, fits, rivals[0].identity if rivals else ""))
     if not plans:
         raise UsageError("nothing to time", fix="`assay list` shows what there is")
     return plans
@@ -104,7 +107,9 @@ def _takes(kernel: Kernel, op: Op, workload: Workload) -> bool:
 
 
 def _rivals(op: Op, against: tuple[str, ...]) -> list[Kernel]:
-    found = []
+    found: list[Kernel] = []
+    if library.ops().get(op.name) is None or op.source != library.ops()[op.name].source:
+        return found  # a user's op, whatever it is called, is not what the library's kernels compute
     for name in against:
         address = name if "/" in name else f"{op.name}/{name}"
         mine = [k for k in library.kernels() if k.name == address and k.address.op == op.name]
@@ -116,7 +121,7 @@ def _rivals(op: Op, against: tuple[str, ...]) -> list[Kernel]:
 
 def _workloads(op: Op, options: Options) -> list[Workload]:
     if options.workload:
-        return [parse(options.workload, op)]
+        return [asked(options.workload, op)]
     numbers = [d for d in (dtype(n).name for n in options.dtypes or op.dtypes[:1]) if d in op.dtypes]
     return sweep.workloads(op, numbers, options.axes, options.seed)
 
@@ -133,6 +138,7 @@ def bench(*what: str | Path | Callable[..., Any], options: Options | None = None
 def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambda text: None) -> Iterator[Record]:
     """One cell after another: nothing else may run on the device while one is timed."""
     threads = options.threads or os.cpu_count() or 1
+    names = _names(plans)
     most = min(8 << 30, psutil.virtual_memory().available // 4)
     with Pool(Limits(options.seconds)) as pool, Processes(pool) as processes:
         pool.prepare({(k.address.backend, available(k).mode) for k in _timed(plans)})
@@ -150,7 +156,7 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
         for number, planned in enumerate(plans):
             runnable, records = _sorted(planned, options)
             yield from records
-            processes.retire({COPY, *(k.name for p in plans[number:] for k in p.kernels)})
+            processes.retire({COPY, *(names[k.identity] for p in plans[number:] for k in p.kernels)})
             if not runnable:
                 continue
             truths: dict[str, Truth] = {}
@@ -159,11 +165,19 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
                 if here.device not in truths:
                     truths[here.device] = Truth(planned.op, planned.workload, plain, here.device)
                 mine = tuned(kernel, planned.op, options.parameters)
-                entrants.append(Entrant(kernel.name, kernel, here, truths[here.device], processes, mine))
+                entrants.append(Entrant(names[kernel.identity], kernel, here, truths[here.device], processes, mine))
             yardstick = backend("torch").availability()
             if yardstick.device in truths:
                 entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device], processes))
-            yield from Cell(planned.op, planned.workload, entrants, planned.baseline, settings).run(tick)
+            baseline = names.get(planned.baseline, "")
+            yield from Cell(planned.op, planned.workload, entrants, baseline, settings).run(tick)
+
+
+def _names(plans: list[Plan]) -> dict[str, str]:
+    """What each kernel is called in its records: its address, with its file where two kernels share the address."""
+    kernels = {k.identity: k for planned in plans for k in planned.kernels}
+    count = Counter(k.name for k in kernels.values())
+    return {i: f"{k.name} ({provenance.shown(k.file)})" if count[k.name] > 1 else k.name for i, k in kernels.items()}
 
 
 def _timed(plans: list[Plan]) -> Iterator[Kernel]:

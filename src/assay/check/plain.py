@@ -30,11 +30,13 @@ class PlainTorch:
     def __init__(self, pool: Pool) -> None:
         self._pool, self._lock = pool, threading.Lock()
         self._worker: Worker | None = None
-        self._priors: dict[tuple[str, str, str], Prior] = {}
+        self._priors: dict[Any, Prior] = {}
 
     def prior(self, op: Op, dtype: DType, device: str) -> Prior:
         """PyTorch's own errors on a fixed sample of `op`, the same in every run and in every replay."""
-        key = (op.name, dtype.name, device)
+        # Two files may call different ops alike, and a kernel may take less of one: neither may lend its limits.
+        optional = tuple(n for n, t in op.inputs.items() if t.optional)
+        key = (op.name, op.source, tuple(op.axes.items()), optional, dtype.name, device)
         if key not in self._priors:
             found: Prior = {}
             for workload in islice(edges(op, dtype, _SAMPLE), 12):

@@ -15,12 +15,12 @@ from assay.check.plain import PlainTorch
 from assay.check.schedule import side_by_side
 from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.library.select import Choice, everything, select
+from assay.library.asked import asked
+from assay.library.select import Choice, Named, everything, select
 from assay.library.tunables import refuse_unknown
 from assay.record import Record, Status
 from assay.target import DEFAULT, Target, target
 from assay.worker import Limits, Pool
-from assay.workload import parse
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def host_target() -> Target:
     return gpu.target if gpu else DEFAULT
 
 
-def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> list[Job]:
+def plan(what: Iterable[Named], options: Options) -> list[Job]:
     """One job per kernel and dtype."""
     named = list(what)
     choices: list[Choice] = select(named, options.op) if named else everything()
@@ -62,7 +62,7 @@ def plan(what: Iterable[str | Path | Callable[..., Any]], options: Options) -> l
     jobs = []
     for kernel, op in choices:
         if options.workload:
-            one = parse(options.workload, op)
+            one = asked(options.workload, op)
             jobs.append(Job(kernel, op, one.dtype, one))
             continue
         wanted = [dtype(d) for d in options.dtypes or op.dtypes]

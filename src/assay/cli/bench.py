@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import check as checking
-from assay.cli import screen
+from assay.cli import screen, selection
 
 if TYPE_CHECKING:
     from assay.bench.verb import Plan
@@ -73,14 +73,14 @@ def bench(
         or ("torch",), rounds=told.get("rounds", rounds), budget=told.get("budget", budget), seconds=timeout,
         threads=threads, seed=seed, parameters=checking.parameters(param or []), backends=checking.split(backend),
     )  # fmt: skip
-    records, interrupted = perform(plan(kernels, options), options, json, out)
+    chosen = selection.chosen(kernels, options, whole_library=everything)
+    records, interrupted = perform(plan(chosen, options), options, json, out)
     about: dict[str, Any] = {"verb": "bench", "run": options.run, "interrupted": interrupted}
-    if out:
-        screen.write_document(records, out, **about)
     if json:
         screen.write_document(records, **about)
     else:
-        checking.report(records, interrupted, out)
+        checking.report(records, interrupted)
+    checking.keep(records, out, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 
@@ -106,6 +106,9 @@ def show(records: list[Record], terminal: Any) -> None:
     of the same bytes in the same run, and of what the machine's model allows (* where that is published only)."""
     from rich.table import Table
 
+    from assay.record import namesakes
+
+    apart = namesakes(records)
     by_workload: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         by_workload.setdefault((record.kernel.split("/")[0], record.workload), []).append(record)
@@ -123,19 +126,19 @@ def show(records: list[Record], terminal: Any) -> None:
             for column in ("cold", "±", "hot", "call", "GB/s", *_MORE * wide, "copy", "limit", "speedup"):
                 table.add_column(column, justify="right", no_wrap=True)
             for r in timed:
-                table.add_row(*row(r, wide))
+                table.add_row(*row(r, wide, r.named(apart)))
             terminal.print(table)
         for r in (r for r in group if str(r.status) == "skipped"):
-            terminal.print(f"[yellow]– {r.kernel}[/]  {r.reason}", style="dim")
+            terminal.print(f"[yellow]– {r.named(apart)}[/]  {r.reason}", style="dim")
 
 
-def row(record: Record, wide: bool) -> list[str]:
+def row(record: Record, wide: bool, name: str) -> list[str]:
     e = record.evidence
     assert record.median is not None and record.interval is not None
     spread = (record.interval[1] - record.interval[0]) / 2 / record.median
     speedup = e.get("speedup")
     return [
-        f"[red]✗[/] {record.kernel}" if str(record.status) == "fail" else record.kernel,
+        f"[red]✗[/] {name}" if str(record.status) == "fail" else name,
         duration(record.median),
         f"{spread:.1%}",
         duration(e["hot"]["median"]),

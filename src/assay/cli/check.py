@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli import screen
+from assay.cli import screen, selection
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -80,12 +82,11 @@ def finish(what: list[str], options: Any, title: str, json: bool, out: Path | No
     """Run, print, and exit with the right code."""
     records, interrupted = perform(what, options, title, json, out)
     about: dict[str, Any] = {"verb": title, "run": options.run, "interrupted": interrupted}
-    if out:
-        screen.write_document(records, out, **about)
     if json:
         screen.write_document(records, **about)
     else:
-        report(records, interrupted, out)
+        report(records, interrupted)
+    keep(records, out, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 
@@ -95,10 +96,15 @@ def perform(
     """Plan and run, a line for each record as it is ready: (records, were we interrupted)."""
     from assay.check.verb import plan, run
 
-    jobs = plan(what, options)
+    jobs = plan(selection.chosen(what, options, whole_library=True), options)
     terminal = screen.console()
+    shared = [
+        name
+        for name, n in Counter(k.name for k in {j.kernel.identity: j.kernel for j in jobs}.values()).items()
+        if n > 1
+    ]
     width = max(len(j.kernel.name) for j in jobs)
-    show = None if json else lambda record: terminal.print(line(record, width), soft_wrap=False)
+    show = None if json else lambda record: terminal.print(line(record, width, shared))
 
     def save(kept: list[Record]) -> None:
         if out:
@@ -107,16 +113,23 @@ def perform(
     return screen.collect(run(jobs, options), len(jobs), title, json, show, save)
 
 
-def line(record: Record, width: int) -> str:
+def keep(records: list[Record], out: Path | None, json: bool, **about: Any) -> None:
+    """Write the document that was asked for, and say where it is."""
+    if out and screen.write_document(records, out, **about) and not json:
+        screen.console().print(f"records: {out}")
+
+
+def line(record: Record, width: int, shared: Collection[str] = ()) -> str:
+    """`shared`: addresses that stand for kernels of several files, and are shown with the file."""
     from rich.markup import escape
 
     dtype = next((p.split("=")[1] for p in record.workload.split(",") if p.startswith("dtype=")), "")
     reason = record.reason if str(record.status) != "fail" else record.reason.splitlines()[0]
-    return f"{record.kernel:<{width}}  {dtype:<4}  {screen.status_text(record.status)}  {escape(reason)}"
+    return f"{escape(record.named(shared)):<{width}}  {dtype:<4}  {screen.status_text(record.status)}  {escape(reason)}"
 
 
-def report(records: list[Record], interrupted: bool, out: Path | None) -> None:
-    """What failed, in full, and the sum."""
+def report(records: list[Record], interrupted: bool, out: Path | None = None) -> None:
+    """What failed, in full, and the sum; and where the document is, if it was written before."""
     from rich.markup import escape
 
     terminal = screen.console()

@@ -83,20 +83,22 @@ def show(records: list[Record]) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("why")
     from assay.cli.bench import duration
+    from assay.record import namesakes
 
+    apart = namesakes(records)
     for r in records:
         e = r.evidence
         if not e:
             continue
         why = r.reason.partition(": ")[2]
         table.add_row(
-            r.kernel, r.workload, duration(e["old"]["median"]), duration(e["new"]["median"]), f"{e['ratio']:.4f}",
+            r.named(apart), r.workload, duration(e["old"]["median"]), duration(e["new"]["median"]), f"{e['ratio']:.4f}",
             f"[{_COLOURS[e['verdict']]}]{e['verdict']}[/]", why,
         )  # fmt: skip
     terminal = screen.console()
     terminal.print(table)
     for side in ("old", "new"):
-        alone = [r.kernel for r in records if not r.evidence and side in r.reason]
+        alone = [r.named(apart) for r in records if not r.evidence and side in r.reason]
         if alone:
             terminal.print(f"only the {side} run has: {', '.join(alone)}", style="dim")
     counts = {v: sum(r.evidence.get("verdict") == v for r in records) for v in _COLOURS}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli import screen
+from assay.cli import keeping, screen
 from assay.cli.check import AsJson, OneWorkload, OpName, Out, Param, parameters
 from assay.cli.inspected import show
 
@@ -93,13 +93,12 @@ def _gathered(what: list[str], options: Options, json: bool, quiet: bool, brief:
     from assay.inspect import inspections
 
     found: list[Inspection] = []
-    keep = screen.keeper()
-    with screen.progress(0, "building", quiet=json) as tick:
+    with screen.progress(0, "building", quiet=json) as tick, keeping.kept() as keep:
         for one in inspections(what, options, lambda doing: tick(doing, len(found))):
             found.append(one)
-            keep(replace(one.record, instructions=None))  # the code can be built again; what follows from it is kept
             if not json and not quiet:
                 show(one, brief)
+            keep(replace(one.record, instructions=None))  # the code can be built again; what follows from it is kept
     return found
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import tempfile
 from importlib import import_module
+from pathlib import Path
 
 import typer
 
+from assay.cli import session
 from assay.cli.screen import error
+from assay.cli.stdout import lenient, lost
 
 app = typer.Typer(
     name="assay", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -28,13 +33,66 @@ for _verb in VERBS:
 
 
 def main() -> None:
-    """Exit codes: 0 nothing failed, 1 something did, 2 wrong use."""
-    from assay.errors import AssayError
-
+    """Exit codes: 0 nothing failed, 1 something did, 2 wrong use, 3 nothing failed but a file that was asked for could
+    not be written, 4 an error of Assay's own, 130 interrupted."""
     # Being told to end is like Ctrl-C: what was done is kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Hypothesis keeps a cache where it is started; a user's folder is no place for it.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(_folder() / "hypothesis"))
+    session.begin()
+    with lenient() as shown:
+        code = _run()
+        for problem in session.refused:
+            error(problem)
+        shown.flush()
+        if why := lost(shown):
+            session.unkept.append("stdout")
+            print(f"assay: what was to be shown could not be written: {why}", file=sys.stderr)
+    sys.exit(session.exit_code(code))
+
+
+def _folder() -> Path:
+    from assay import host
+
+    try:
+        return host.data_folder()
+    except RuntimeError:  # there is no home
+        return Path(tempfile.gettempdir()) / "assay"
+
+
+def _run() -> int:
+    """Run the verb: its exit code."""
+    from assay.errors import AssayError
+
     try:
         app()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except AssayError as problem:
-        error(problem)
-        sys.exit(2)
+        session.refuse([problem])
+        return session.WRONG_USE
+    except OSError as problem:
+        if problem.filename is None:
+            return _our_fault(problem)
+        what = f"{problem.filename}: {problem.strerror}"
+        session.refuse([AssayError(what, fix="check the path, who may use it, and whether there is room")])
+        return session.WRONG_USE
+    except Exception as problem:
+        return _our_fault(problem)
+    return 0
+
+
+def _our_fault(problem: Exception) -> int:
+    """Said as what it is. Its traceback helps only whoever mends it."""
+    if os.environ.get("ASSAY_TRACE"):
+        raise problem
+    at = problem.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    where = f" at {Path(at.tb_frame.f_code.co_filename).name}:{at.tb_lineno}" if at is not None else ""
+    print(
+        f"assay: an error of Assay's own: {type(problem).__name__}: {problem}{where}\n"
+        "  → please report it; ASSAY_TRACE=1 shows the whole traceback",
+        file=sys.stderr,
+    )
+    return session.OUR_FAULT

@@ -11,7 +11,7 @@ import typer
 
 from assay.cli import bench as timing
 from assay.cli import check as checking
-from assay.cli import screen
+from assay.cli import keeping, screen
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -50,19 +50,20 @@ def run(
         timed, interrupted = _timed(records, what or [], options, checking.split(against), rounds, budget, json)
         records += timed
     about: dict[str, Any] = {"verb": "run", "run": options.run, "interrupted": interrupted}
-    if out:
-        screen.write_document(records, out, **about)
-    if page:
-        from assay.report import report
-
-        report(records, page)
     if json:
         screen.write_document(records, **about)
     else:
-        checking.report(records, interrupted, out)
-        if page:
-            screen.console().print(f"page: {page}")
+        checking.report(records, interrupted)
+    checking.keep(records, out, json, **about)
+    if page and _drawn(records, page) and not json:
+        screen.console().print(f"page: {page}")
     sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def _drawn(records: list[Record], page: Path) -> bool:
+    from assay.report import report
+
+    return keeping.written("the page", page, lambda: report(records, page))
 
 
 def _timed(
@@ -76,15 +77,22 @@ def _timed(
 ) -> tuple[list[Record], bool]:
     """Only what passed: the time of a wrong kernel means nothing."""
     from assay.bench.verb import Options, plan
+    from assay.library.select import everything, gather
+    from assay.provenance import shown
 
-    right = {(r.kernel, r.workload.rpartition("dtype=")[2]) for r in checked if str(r.status) == "pass"}
+    right = {
+        (r.kernel, r.source.get("file", ""), r.workload.rpartition("dtype=")[2])
+        for r in checked if str(r.status) == "pass"
+    }  # fmt: skip
     chosen = Options(
         op=options.op, dtypes=options.dtypes, against=against or ("torch",), rounds=rounds, budget=budget,
         run=options.run,
     )  # fmt: skip
     plans = []
-    for planned in plan(what, chosen):
-        kernels = [k for k in planned.kernels if (k.name, planned.workload.dtype.name) in right]
+    named = gather(what, options.op).choices if what else everything()
+    for planned in plan(named, chosen):
+        number = planned.workload.dtype.name
+        kernels = [k for k in planned.kernels if (k.name, shown(k.file), number) in right]
         if kernels:
             plans.append(replace(planned, kernels=kernels))
     return timing.perform(plans, chosen, json) if plans else ([], False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import threading
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.cli import keeping, session
 from assay.errors import AssayError
 
 if TYPE_CHECKING:
@@ -33,9 +33,15 @@ _SAVE_EVERY = 5.0
 
 
 def console(stderr: bool = False) -> Console:
+    """A terminal that wraps between words and never inside one: a path or a command that was cut is of no use."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False)
+    class Whole(Console):
+        def print(self, *objects: Any, **how: Any) -> None:
+            whole: dict[str, Any] = {"overflow": "ignore", "crop": False}
+            super().print(*objects, **whole | how)
+
+    return Whole(stderr=stderr, highlight=False)
 
 
 def error(problem: AssayError) -> None:
@@ -43,16 +49,17 @@ def error(problem: AssayError) -> None:
     print(f"assay: {problem}", file=sys.stderr)
 
 
-def write_document(records: Iterable[Record], where: Path | None = None, **about: Any) -> None:
-    """The one document of `--json`, on stdout or into a file."""
+def write_document(records: Iterable[Record], where: Path | None = None, **about: Any) -> bool:
+    """The one document of `--json`, on stdout or into a file. Was it written? If not, that was said."""
     from assay.record import document
 
-    text = json.dumps(document(records, **about), indent=1, default=str)
-    if where is None:
-        sys.stdout.write(text + "\n")
-    else:
-        where.parent.mkdir(parents=True, exist_ok=True)
-        where.write_text(text + "\n")
+    if session.refused:
+        told = [{"what": p.what, "where": p.where, "fix": p.fix} for p in session.refused]
+        about = about | {"refused": told}
+    if where is not None:
+        return keeping.document_written(records, where, about)
+    sys.stdout.write(json.dumps(document(records, **about), indent=1, default=str) + "\n")
+    return True
 
 
 @contextmanager
@@ -102,25 +109,26 @@ def drain(
     each: Callable[[Record], None] | None = None,
     save: Callable[[list[Record]], None] | None = None,
 ) -> tuple[list[Record], bool]:
-    """Take every record and keep it in the store. Ctrl-C keeps what was done; what is done so far is also saved every
-    few seconds, for whoever is killed without warning."""
+    """Take every record, show it, then keep it in the store. Ctrl-C keeps what was done; what is done so far is also
+    saved every few seconds, for whoever is killed without warning."""
     saved = time.monotonic()
-    keep = keeper()
-    try:
-        with remembered() as asked:
-            for record in records:
-                kept.append(record)
-                keep(record)
-                if each:
-                    each(record)
-                if save and time.monotonic() > saved + _SAVE_EVERY:
-                    save(kept)
-                    saved = time.monotonic()
-                if asked:
-                    raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        records.close()  # type: ignore[attr-defined]
-        return kept, True
+    with keeping.kept() as keep:
+        try:
+            with remembered() as asked:
+                for record in records:
+                    kept.append(record)
+                    if each:
+                        each(record)
+                    keep(record)
+                    if save and time.monotonic() > saved + _SAVE_EVERY:
+                        with keeping.quietly():
+                            save(kept)
+                        saved = time.monotonic()
+                    if asked:
+                        raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            records.close()  # type: ignore[attr-defined]
+            return kept, True
     return kept, False
 
 
@@ -145,35 +153,12 @@ def remembered() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def keeper() -> Callable[[Record], None]:
-    """Puts records into the store, opened with the first. Where that cannot be, it says so once and goes on."""
-    opened: list[Any] = []
-
-    def keep(record: Record) -> None:
-        if not opened:
-            opened.append(_store())
-        if opened[0] is not None:
-            opened[0].add(record)
-
-    return keep
-
-
-def _store() -> Any:
-    if os.environ.get("ASSAY_STORE") == "none":
-        return None
-    from assay.store import open_store
-
-    try:
-        return open_store()
-    except (AssayError, OSError) as problem:
-        print(f"assay: these records are not kept: {problem}", file=sys.stderr)
-        return None
-
-
 def exit_code(records: Iterable[Record], strict: bool, interrupted: bool = False) -> int:
-    statuses = [str(r.status) for r in records]
+    found = list(records)
+    statuses = [str(r.status) for r in found]
     bad = "fail" in statuses or (strict and any(s != "pass" for s in statuses))
-    return 130 if interrupted else int(bad)
+    refused = any(r.evidence.get("refused") for r in found)
+    return 130 if interrupted else 1 if bad else session.WRONG_USE if refused else 0
 
 
 def status_text(status: str) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 from assay import provenance
 from assay.compare.rule import Change, Side, Verdict, judge
 from assay.errors import UsageError
-from assay.record import Record, Status
+from assay.record import Record, Status, namesakes
 
 Cell = tuple[str, str, str]
-"""Kernel, workload, device."""
+"""Kernel (with its file, where an address alone stands for several), workload, device."""
 _STATUS = {
     Verdict.SAME: Status.PASS,
     Verdict.FASTER: Status.PASS,
@@ -24,7 +24,9 @@ _STATUS = {
 def compare(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
     """One record per cell that both have: `pass` (SAME or FASTER), `fail` (SLOWER), `inconclusive` (AMBIGUOUS);
     `skipped` for those that only one has."""
-    before, after = _cells(old), _cells(new)
+    old, new = list(old), list(new)
+    apart = namesakes(r for r in old if r.verb == "bench") | namesakes(r for r in new if r.verb == "bench")
+    before, after = _cells(old, apart), _cells(new, apart)
     if not before or not after:
         missing = "old" if not before else "new"
         raise UsageError(f"the {missing} run holds no timed kernel", fix="take two runs of `assay bench`")
@@ -37,16 +39,16 @@ def compare(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
         yield _record(cell, before[cell], after[cell], change, run)
     for cell, side, which in [(c, before, "old") for c in before] + [(c, after, "new") for c in after]:
         if cell not in both:
-            yield Record("compare", cell[0], cell[1], Status.SKIPPED, f"only the {which} run has it", run,
-                         provenance=side[cell].provenance)  # fmt: skip
+            yield Record("compare", side[cell].kernel, cell[1], Status.SKIPPED, f"only the {which} run has it", run,
+                         source=side[cell].source, provenance=side[cell].provenance)  # fmt: skip
 
 
-def _cells(records: Iterable[Record]) -> dict[Cell, Record]:
+def _cells(records: Iterable[Record], apart: set[str]) -> dict[Cell, Record]:
     found = {}
     for r in records:
         if r.verb == "bench" and r.samples:
             device = r.provenance.get("gpu") if r.evidence.get("device") == "cuda" else r.provenance.get("cpu")
-            found[r.kernel, r.workload, str(device)] = r
+            found[r.named(apart), r.workload, str(device)] = r
     return found
 
 
@@ -68,8 +70,10 @@ def _record(cell: Cell, old: Record, new: Record, change: Change, run: str) -> R
     if tuned[0] != tuned[1]:  # whoever tries out tunables compares what they made different
         evidence["parameters"] = {"old": tuned[0], "new": tuned[1]}
         reason += f"; tunables: {_shown(tuned[0])} → {_shown(tuned[1])}"
-    return Record("compare", cell[0], cell[1], _STATUS[change.verdict], reason, run, evidence, new.replay, new.source,
-                  provenance=new.provenance)  # fmt: skip
+    return Record(
+        "compare", new.kernel, cell[1], _STATUS[change.verdict], reason, run, evidence, new.replay, new.source,
+        provenance=new.provenance,
+    )  # fmt: skip
 
 
 def _shown(parameters: Mapping[str, Any]) -> str:

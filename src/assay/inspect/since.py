@@ -8,15 +8,17 @@ from typing import Any
 
 from assay.inspect.diff import difference, told
 from assay.inspect.row import Row
-from assay.record import Record, Status
+from assay.record import Record, Status, namesakes
 
 
 def changes(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
     """One record per kernel, workload and target that both have: `pass` where the machine code is the same, else
     `inconclusive` with what changed in words, and both compilers' names. A change is no failure: gates are for that."""
-    before = {_key(r): r for r in old if r.verb == "inspect" and r.instructions}
+    old, new = list(old), list(new)
+    apart = namesakes(old) | namesakes(new)
+    before = {_key(r, apart): r for r in old if r.verb == "inspect" and r.instructions}
     for record in new:
-        earlier = before.get(_key(record))
+        earlier = before.get(_key(record, apart))
         if not record.instructions or earlier is None:
             continue
         compilers = [r.evidence["compiler"] for r in (earlier, record)]
@@ -40,8 +42,8 @@ def changes(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
         )
 
 
-def _key(record: Record) -> tuple[str, str, str, str]:
-    return record.kernel, record.workload, str(record.evidence.get("target")), str(record.evidence.get("name"))
+def _key(record: Record, apart: set[str]) -> tuple[str, str, str, str]:
+    return record.named(apart), record.workload, str(record.evidence.get("target")), str(record.evidence.get("name"))
 
 
 def _rows(record: Record) -> list[Row]:

@@ -19,8 +19,9 @@ from assay.inspect.summary import summary
 from assay.inspect.table import Table, table
 from assay.isa.cubin import functions
 from assay.kernel import Kernel
+from assay.library.asked import asked
 from assay.library.called import called
-from assay.library.select import select
+from assay.library.select import Named, select
 from assay.library.tunables import refuse_unknown, tuned
 from assay.op import Op
 from assay.record import Record, Status
@@ -76,7 +77,7 @@ def inspect(
 
 
 def inspections(
-    what: Iterable[str | Path | Callable[..., Any]], options: Options, tick: Callable[[str], None] = lambda text: None
+    what: Iterable[Named], options: Options, tick: Callable[[str], None] = lambda text: None
 ) -> Iterator[Inspection]:
     targets = [target_of(name) for name in options.targets]
     named = list(what)
@@ -88,7 +89,7 @@ def inspections(
             tick(f"{file}  {target}")
             yield from _of_file(file, target, options)
     with Pool(Limits(options.seconds)) as pool:
-        chosen = select([i for i in named if callable(i) or Path(i) not in files], options.op)
+        chosen = select([i for i in named if not isinstance(i, str | Path) or Path(i) not in files], options.op)
         refuse_unknown(chosen, options.parameters)
         for kernel, op in chosen:
             for workload in _workloads(kernel, op, options):
@@ -133,7 +134,7 @@ def gates(kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool
 
 def _workloads(kernel: Kernel, op: Op, options: Options) -> list[Workload]:
     if options.workload:
-        return [parse(options.workload, op)]
+        return [asked(options.workload, op)]
     wanted = options.dtypes or (kernel.dtypes or op.dtypes)[:1]
     return [parse(f"dtype={name}", op) for name in wanted if name in op.dtypes]
 

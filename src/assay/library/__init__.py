@@ -10,7 +10,7 @@ from assay.kernel import BACKENDS, Address, Kernel
 from assay.library.reader import kernels_in, ops_in
 from assay.op import Op
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).resolve().parent
 
 
 @cache

@@ -1,78 +1,72 @@
 """Reads ops and kernels out of a Python or CUDA file without importing it.
 
 A kernel's declaration is read from its decorator's literals. Of an op, only the statements it needs are run: the parent
-process must hold the oracle, and must not run kernels."""
+process must hold the oracle, and must not run kernels. What is wrong with one kernel or op does not hide the others."""
 
 from __future__ import annotations
 
 import ast
-import builtins
+import contextlib
 import re
-import sys
-import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.errors import SourceError, UsageError
-from assay.kernel import BACKENDS, Address, Kernel
+from assay.dtype import dtype
+from assay.errors import AssayError, SourceError
+from assay.kernel import Address, Kernel
+from assay.library.contract import verify_op
+from assay.library.declared import addressed, declaration
+from assay.library.executed import executed
+from assay.library.source import cuda_text, parse
 from assay.op import Op
 
+__all__ = ["Contents", "contents", "kernels_in", "kernels_in_cuda", "ops_in", "parse"]
 
-def parse(file: Path) -> ast.Module:
-    try:
-        return ast.parse(file.read_text(), filename=str(file))
-    except SyntaxError as error:
-        line = (error.text or "").strip()
-        raise SourceError(
-            f"{error.msg}: {line}", where=f"{file}:{error.lineno}", fix="mend the syntax and try again"
-        ) from None
-    except FileNotFoundError:
-        raise UsageError(
-            f"no file called {file}", fix="check the path; kernels of the library are named like gelu/triton"
-        ) from None
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Decorated = tuple[ast.FunctionDef, ast.expr]
+
+
+@dataclass
+class Contents:
+    """What a file declares, and what it declares wrongly."""
+
+    ops: dict[str, Op] = field(default_factory=dict)
+    kernels: list[Kernel] = field(default_factory=list)
+    refused: list[AssayError] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+    """Names of functions that were to become ops and did not."""
+
+
+def contents(file: Path, *, backend: str = "", variant: str = "") -> Contents:
+    """The ops and kernels of a Python file. `backend` and `variant` are what the file's name says, if anything."""
+    tree, found = parse(file), Contents()
+    _read_ops(file, tree, found)
+    _read_kernels(file, tree, found, backend, variant)
+    return found
 
 
 def ops_in(file: Path) -> dict[str, Op]:
     """The ops declared in `file`, by name."""
-    tree = parse(file)
-    wanted = [n for n in tree.body if isinstance(n, ast.FunctionDef) and _decorator(n, "op")]
-    if not wanted:
-        return {}
-    needed = _closure(tree, wanted)
-    module = ast.Module([n for n in tree.body if n in needed], type_ignores=[])
-    home = types.ModuleType(f"assay_ops_{file.parent.name}_{file.stem}")
-    home.__file__ = str(file)
-    sys.modules[home.__name__] = home  # torch.compile looks a function's module up by name
-    space = vars(home)
-    try:
-        exec(compile(module, str(file), "exec"), space)
-    except Exception as error:
-        at = error.__traceback__
-        while at and at.tb_next:
-            at = at.tb_next
-        where = f"{file}:{at.tb_lineno}" if at and at.tb_frame.f_code.co_filename == str(file) else str(file)
-        raise SourceError(
-            f"the op's declaration failed: {type(error).__name__}: {error}",
-            where=where,
-            fix="an op is declared with @op(axes=…, inputs=…, outputs=…); see docs/first-kernel.md",
-        ) from error
-    return {v.name: v for v in list(space.values()) if isinstance(v, Op)}
+    found = Contents()
+    _read_ops(file, parse(file), found)
+    if found.refused:
+        raise found.refused[0]
+    return found.ops
 
 
 def kernels_in(file: Path, *, backend: str = "", variant: str = "") -> list[Kernel]:
-    """The kernels declared in a Python file. `backend` and `variant` are what the file's name says, if anything."""
-    tree = parse(file)
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and (decorator := _decorator(node, "kernel")):
-            found.append(_kernel(file, tree, node, decorator, backend, variant))
-    return found
+    """The kernels declared in a Python file."""
+    found = Contents()
+    _read_kernels(file, parse(file), found, backend, variant)
+    if found.refused:
+        raise found.refused[0]
+    return found.kernels
 
 
 def kernels_in_cuda(file: Path, op: str) -> list[Kernel]:
     """A bare .cu file: its `// assay: name<T><<<grid, block>>>(arguments)` comments are the launches."""
-    if not file.exists():
-        raise UsageError(f"no file called {file}", fix="check the path")
-    lines = file.read_text().splitlines()
+    lines = cuda_text(file).splitlines()
     launches = tuple(
         (i, m[1]) for i, line in enumerate(lines, 1) if (m := re.match(r"\s*//\s*assay:\s*(.+?)\s*$", line))
     )
@@ -82,46 +76,157 @@ def kernels_in_cuda(file: Path, op: str) -> list[Kernel]:
             where=str(file),
             fix="say how it is launched, e.g. `// assay: gelu<T><<<cdiv(n, 256), 256>>>(x, out, n)`",
         )
-    return [Kernel(Address(op, "cuda", file.stem), file.resolve(), line=launches[0][0], launches=launches)]
+    stem = re.sub(r"\W", "_", file.stem)
+    return [Kernel(Address(op, "cuda", stem), file.resolve(), line=launches[0][0], launches=launches)]
+
+
+def _read_ops(file: Path, tree: ast.Module, found: Contents) -> None:
+    wanted = dict(_decorated(file, tree, "op", found))
+    if not wanted:
+        return
+    try:
+        made = executed(file, tree, list(wanted))
+    except SourceError as problem:
+        made, problems = {}, []
+        for one in wanted if len(wanted) > 1 else ():  # one of several: the others are read without it
+            try:
+                made |= executed(file, tree, [one])
+            except SourceError as its_problem:
+                problems.append(its_problem)
+        found.refused += problems or [problem]
+    lines: dict[str, int] = {}
+    for function, decorator in wanted.items():
+        if (op := made.get(function.name)) is None:
+            found.broken.add(function.name)
+            continue
+        line = decorator.lineno
+        try:
+            verify_op(op, f"{file}:{line}")
+        except SourceError as problem:
+            found.refused.append(problem)
+            found.broken |= {function.name, op.name}
+            continue
+        if lines.setdefault(op.name, line) != line:
+            found.ops.pop(op.name, None)
+            found.broken.add(op.name)
+            found.refused.append(
+                SourceError(
+                    f"the op {op.name} is declared on line {lines[op.name]} and on line {line}",
+                    where=f"{file}:{line}",
+                    fix="give one of them another name: @op(name=…)",
+                )
+            )
+        else:
+            found.ops[op.name] = op
+
+
+def _read_kernels(file: Path, tree: ast.Module, found: Contents, backend: str, variant: str) -> None:
+    lines: dict[Address, int] = {}
+    library = Path(__file__).parent in file.resolve().parents
+    for node, decorator in _decorated(file, tree, "kernel", found):
+        try:
+            kernel = _kernel(file, tree, node, decorator, backend, variant, library)
+        except SourceError as problem:
+            found.refused.append(problem)
+            continue
+        if kernel.address in lines:
+            found.kernels = [k for k in found.kernels if k.address != kernel.address]
+            found.refused.append(
+                SourceError(
+                    f"{kernel} is defined on line {lines[kernel.address]} and again on line {kernel.line}",
+                    where=f"{file}:{kernel.line}",
+                    fix='tell them apart: @kernel(…, variant="other"), and two function names',
+                )
+            )
+        else:
+            lines[kernel.address] = kernel.line
+            found.kernels.append(kernel)
 
 
 def _kernel(
-    file: Path, tree: ast.Module, node: ast.FunctionDef, decorator: ast.Call, backend: str, variant: str
+    file: Path, tree: ast.Module, node: ast.FunctionDef, decorator: ast.expr, backend: str, variant: str, library: bool
 ) -> Kernel:
     where = f"{file}:{decorator.lineno}"
-    try:
-        told = {k.arg: ast.literal_eval(k.value) for k in decorator.keywords if k.arg}
-        op = ast.literal_eval(decorator.args[0]) if decorator.args else told.pop("op")
-    except (ValueError, KeyError):
-        raise SourceError("@kernel takes literals only: it is read without running the file", where=where,
-                          fix='write it as @kernel("gelu", tune={"BLOCK": [512, 1024]})') from None  # fmt: skip
-    backend = told.get("backend") or backend or _backend_of(tree)
-    if backend not in BACKENDS:
-        raise SourceError(f"no backend called '{backend}'", where=where, fix=f"one of: {', '.join(BACKENDS)}")
-    own = "" if node.name == op else node.name
+    assert isinstance(decorator, ast.Call)
+    said = declaration(decorator, where)
+    address = addressed(said, file, node.name, backend or _backend_of(tree), variant, library)
     arguments = node.args
+    if arguments.vararg or arguments.kwarg:
+        star = f"*{arguments.vararg.arg}" if arguments.vararg else f"**{arguments.kwarg.arg}" if arguments.kwarg else ""
+        raise SourceError(f"{node.name} takes {star}: which arguments it asks for is read from its signature",
+                          where=f"{file}:{node.lineno}", fix="name every parameter")  # fmt: skip
     return Kernel(
-        Address(op, backend, told.get("variant") or variant or (own if not _in_library(file) else "")),
-        file.resolve(), node.name, node.lineno,
-        tune=told.get("tune", {}), scratch=told.get("scratch", {}), dtypes=tuple(told.get("dtypes", ())),
+        address, file.resolve(), node.name, node.lineno,
+        tune=said.get("tune", {}), scratch=said.get("scratch", {}),
+        dtypes=tuple(dtype(d).name for d in said.get("dtypes", ())),
         parameters=tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)),
-        returns=bool(told.get("returns", False)),
-        needs=told.get("needs", ""), requires=tuple(told.get("requires", ())), most=told.get("most", {}),
-        expects=told.get("expects", {}),
+        returns=said.get("returns", False),
+        needs=said.get("needs", ""), requires=tuple(said.get("requires", ())), most=said.get("most", {}),
+        expects=said.get("expects", {}),
     )  # fmt: skip
 
 
-def _in_library(file: Path) -> bool:
-    return Path(__file__).parent in file.resolve().parents
+def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iterator[Decorated]:
+    """The functions at the top level that carry `@word(...)`. What carries it elsewhere or otherwise is refused."""
+    spellings = _spellings(tree, word)
+
+    def marks(node: ast.AST) -> ast.expr | None:
+        called = node.func if isinstance(node, ast.Call) else node
+        with contextlib.suppress(Exception):
+            if isinstance(called, ast.Name | ast.Attribute) and ast.unparse(called) in spellings:
+                return node if isinstance(node, ast.expr) else None
+        return None
+
+    def refuse(what: str, line: int, fix: str) -> None:
+        found.refused.append(SourceError(what, where=f"{file}:{line}", fix=fix))
+
+    top = set(_top_level(tree.body))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and marks(node.func):
+            given = node.args[0] if node.args else node
+            what = "a lambda" if isinstance(given, ast.Lambda) else f"`{ast.unparse(given)[:40]}`"
+            refuse(f"@{word} is applied to {what}, not to a function's definition", node.lineno,
+                   f"write `def` with @{word}(…) above it")  # fmt: skip
+        if not isinstance(node, Function):
+            continue
+        decorator = next((d for d in node.decorator_list if marks(d)), None)
+        if decorator is None:
+            continue
+        if not isinstance(decorator, ast.Call):
+            example = '@kernel("gelu")' if word == "kernel" else "@op(axes=…, inputs=…, outputs=…)"
+            refuse(f"@{word} stands without its arguments", decorator.lineno, f"write {example}")
+        elif isinstance(node, ast.ClassDef):
+            refuse(f"@{word} stands above the class {node.name}", node.lineno, "put it above a function")
+        elif isinstance(node, ast.AsyncFunctionDef):
+            refuse(f"{node.name} is an async function: calling it would run nothing", node.lineno, "write `def`")
+        elif node not in top:
+            refuse(f"{node.name} is not at the top level of its file", node.lineno,
+                   "a worker must be able to import it: move it there")  # fmt: skip
+        else:
+            yield node, decorator
 
 
-def _decorator(node: ast.FunctionDef, name: str) -> ast.Call | None:
-    for d in node.decorator_list:
-        if isinstance(d, ast.Call):
-            f = d.func
-            if (isinstance(f, ast.Name) and f.id == name) or (isinstance(f, ast.Attribute) and f.attr == name):
-                return d
-    return None
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements of the module itself, also those inside its `if`, `try` and `with`."""
+    for statement in body:
+        yield statement
+        for part in ("body", "orelse", "finalbody"):
+            if not isinstance(statement, Function) and isinstance(inner := getattr(statement, part, None), list):
+                yield from _top_level(inner)
+        for handler in getattr(statement, "handlers", ()):
+            yield from _top_level(handler.body)
+
+
+def _spellings(tree: ast.Module, word: str) -> set[str]:
+    """How the file may write Assay's `kernel` or `op`: by the names that it imports."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in ("assay", f"assay.{word}"):
+            found |= {a.asname or a.name for a in node.names if a.name == word}
+            found |= {word for a in node.names if a.name == "*"}
+        elif isinstance(node, ast.Import):
+            found |= {f"{a.asname or a.name}.{word}" for a in node.names if a.name == "assay"}
+    return found
 
 
 def _backend_of(tree: ast.Module) -> str:
@@ -147,31 +252,3 @@ def _backend_of(tree: ast.Module) -> str:
         for n in ast.walk(tree)
     )
     return "inductor" if compiled else "torch"
-
-
-def _closure(tree: ast.Module, wanted: list[ast.FunctionDef]) -> set[ast.stmt]:
-    """The top-level statements that `wanted` need, directly or not."""
-    binds: dict[str, list[ast.stmt]] = {}
-    for statement in tree.body:
-        for name in _bound(statement):
-            binds.setdefault(name, []).append(statement)
-    needed: set[ast.stmt] = set()
-    todo: list[ast.stmt] = list(wanted)
-    while todo:
-        statement = todo.pop()
-        if statement in needed:
-            continue
-        needed.add(statement)
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not hasattr(builtins, node.id):
-                todo += binds.get(node.id, [])
-    future = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
-    return needed | set(future)
-
-
-def _bound(statement: ast.stmt) -> set[str]:
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return {statement.name}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {(a.asname or a.name).split(".")[0] for a in statement.names}
-    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}

@@ -1,38 +1,74 @@
-"""From what a user names (an op, an address, a pattern, a file, a function) to kernels and their ops."""
+"""From what a user names (an op, an address, a pattern, a file, a function) to kernels and their ops.
+
+An op is told from another by its name and the file that declares it, a kernel by its address and its file. So two files
+may use the same names: each kernel belongs to the op of its own file, else to the op of that name that another file of
+the same command declares, else to the library's. Where that leaves two answers, the kernel is refused, not guessed."""
 
 from __future__ import annotations
 
 import fnmatch
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from assay import library
-from assay.errors import SourceError, UsageError
+from assay import library, provenance
+from assay.errors import AssayError, SourceError, UsageError
 from assay.kernel import Address, Kernel
-from assay.library.reader import kernels_in, kernels_in_cuda, ops_in
+from assay.library.declared import verify_against
+from assay.library.reader import Contents, contents, kernels_in_cuda
+from assay.library.signature import verify_signature
+from assay.library.source import contents as bytes_of
 from assay.op import Op
 
 Choice = tuple[Kernel, Op]
+Named = str | Path | Callable[..., Any] | Choice
+"""What may be named: text, a path, a decorated function, or what was chosen before."""
 
 
-def select(what: Iterable[str | Path | Callable[..., Any]], op: str | None = None) -> list[Choice]:
-    """The kernels named, in the order named, without repeats."""
+@dataclass
+class Selection:
+    """The kernels named, in the order named, without repeats; and why others were refused."""
+
+    choices: list[Choice] = field(default_factory=list)
+    refused: list[AssayError] = field(default_factory=list)
+
+
+def select(what: Iterable[Named], op: str | None = None) -> list[Choice]:
+    """The kernels named. Raises what is wrong with any of them."""
+    found = gather(what, op)
+    if found.refused:
+        raise found.refused[0]
+    return found.choices
+
+
+def gather(what: Iterable[Named], op: str | None = None) -> Selection:
+    """The kernels named; what is wrong with one of them costs none of the others."""
+    named, selection = list(what), Selection()
+    files = _Files(selection.refused)
+    for item in named:
+        if not isinstance(item, tuple) and (file := _file(item)) is not None:
+            files.add(file)
     found: dict[tuple[Address, Path | None], Choice] = {}
-    for item in what:
-        chosen = (
-            _of_function(item)
-            if callable(item)
-            else _of_file(Path(item), op)
-            if _is_file(str(item))
-            else _of_name(str(item))
-        )
-        for kernel, its_op in chosen:
+    for item in named:
+        try:
+            chosen = [item] if isinstance(item, tuple) else _chosen(item, op, files)
+        except AssayError as problem:
+            selection.refused.append(problem)
+            continue
+        for choice in chosen:
+            found.setdefault((choice[0].address, choice[0].file), choice)
+    selection.refused += files.idle()
+    for kernel, its_op in found.values():
+        try:
+            verify_against(kernel, its_op)
             verify_signature(kernel, its_op)
-            found.setdefault((kernel.address, kernel.file), _narrowed(kernel, its_op))
-    return list(found.values())
+            selection.choices.append(_narrowed(kernel, its_op))
+        except AssayError as problem:
+            selection.refused.append(problem)
+    return selection
 
 
 def everything() -> list[Choice]:
@@ -43,8 +79,107 @@ def _narrowed(kernel: Kernel, op: Op) -> Choice:
     return kernel, op.narrowed(kernel.requires, kernel.most)
 
 
-def _is_file(text: str) -> bool:
-    return text.endswith((".py", ".cu")) or (Path(text).is_file() and "/" in text)
+def _file(item: str | Path | Callable[..., Any]) -> Path | None:
+    """The file that is meant, if one is: by its suffix, or because it is there and written as a path."""
+    if callable(item):
+        return None
+    text = str(item)
+    if text.endswith((".py", ".cu")):
+        return Path(item)
+    try:
+        there = Path(item).exists()
+    except (OSError, ValueError):
+        there = True  # reading it will say what is wrong
+    known = text in library.ops() or any(k.name == text for k in library.kernels())
+    return Path(item) if there and not known else None
+
+
+class _Files:
+    """The Python files of one command, each read once, whatever it is called."""
+
+    def __init__(self, refused: list[AssayError]) -> None:
+        self._refused = refused
+        self._read: dict[Path, Contents] = {}
+        self._shown: dict[Path, Path] = {}
+        self._used: set[Path] = set()
+        """Files whose ops a kernel of another file uses."""
+
+    def add(self, file: Path) -> None:
+        if file.suffix == ".cu":
+            return
+        try:
+            bytes_of(file)  # a link to itself cannot be resolved
+            path = file.resolve()
+            if path not in self._read:
+                self._shown[path] = file
+                self._read[path] = contents(file)
+        except AssayError as problem:
+            self._refused.append(problem)
+            return
+        self._refused += [p for p in self._read[path].refused if p not in self._refused]
+
+    def refuse(self, problems: list[AssayError]) -> None:
+        self._refused += problems
+
+    def contents(self, file: Path) -> Contents:
+        """What a file holds; of one that was refused, nothing."""
+        try:
+            return self._read.get(file.resolve(), Contents())
+        except (OSError, RuntimeError, ValueError):
+            return Contents()
+
+    def op(self, name: str, file: Path, where: str) -> Op:
+        """The op that a kernel in `file` means by `name`."""
+        if own := self.contents(file).ops.get(name):
+            return own
+        others = {p: c.ops[name] for p, c in self._read.items() if name in c.ops}
+        # A file that has kernels of its own for this op is complete without the one that asks.
+        shared = [p for p in others if not any(k.address.op == name for k in self._read[p].kernels)]
+        if name in library.ops() and not shared:
+            if not others:
+                return library.ops()[name]
+            raise self._ambiguous(name, where, [*others], "the library")
+        offered = shared or [*others]
+        if len(offered) > 1:
+            raise self._ambiguous(name, where, offered, "")
+        if offered:
+            self._used.add(offered[0])
+            return others[offered[0]]
+        if name in self.contents(file).broken:
+            raise SourceError(f"the op {name}, declared in this file, was refused", where=where, fix="mend it first")
+        near = get_close_matches(name, [*(o for c in self._read.values() for o in c.ops), *library.ops()], n=3)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        fix = f"{hint}Or declare it with @op, in the same file or in one named together with it"
+        raise SourceError(f"no op called '{name}'", where=where, fix=fix)
+
+    def _ambiguous(self, name: str, where: str, files: list[Path], also: str) -> SourceError:
+        homes = [provenance.shown(p) for p in files] + [also] * bool(also)
+        return SourceError(
+            f"the op {name} is declared by {' and by '.join(homes)}: which one is meant is not clear",
+            where=where,
+            fix="declare the op in the same file, or name that file in a command without the others",
+        )
+
+    def idle(self) -> list[AssayError]:
+        """Files that have neither a kernel nor an op that another file's kernel uses."""
+        found: list[AssayError] = []
+        for path, read in self._read.items():
+            if read.kernels or read.refused or path in self._used:
+                continue
+            if read.ops:
+                what = f"no kernel in this file, and none is named that computes its op {' or '.join(read.ops)}"
+                fix = "name the file that holds the kernel too"
+            else:
+                what, fix = "no kernel in this file", 'mark one with @kernel("gelu"); see docs/first-kernel.md'
+            found.append(SourceError(what, where=str(self._shown[path]), fix=fix))
+        return found
+
+
+def _chosen(item: str | Path | Callable[..., Any], op: str | None, files: _Files) -> list[Choice]:
+    if callable(item):
+        return _of_function(item, files)
+    file = _file(item)
+    return _of_name(str(item)) if file is None else _of_file(file, op, files)
 
 
 def _of_name(name: str) -> list[Choice]:
@@ -53,6 +188,8 @@ def _of_name(name: str) -> list[Choice]:
     matching = [(k, library.ops()[k.address.op]) for k in library.kernels() if fnmatch.fnmatch(k.name, name)]
     if matching:
         return matching
+    if not set(name).isdisjoint("*?["):
+        raise UsageError(f"no kernel matches '{name}'", fix="`assay list` shows them all; quote a pattern: 'gelu/*'")
     if "/" not in name:
         library.find_op(name)
     near = get_close_matches(name, [k.name for k in library.kernels()], n=3)
@@ -60,39 +197,30 @@ def _of_name(name: str) -> list[Choice]:
     raise UsageError(f"no kernel called '{name}'", fix=f"{hint}`assay list` shows them all")
 
 
-def _of_file(file: Path, op: str | None) -> list[Choice]:
+def _of_file(file: Path, op: str | None, files: _Files) -> list[Choice]:
     if file.suffix == ".cu":
+        bytes_of(file)
         if op is None:
             raise UsageError(f"{file}: which op does it compute?", fix=f"assay check {file} --op gelu")
-        return [(k, library.find_op(op)) for k in kernels_in_cuda(file, op)]
-    own = ops_in(file)
-    kernels = kernels_in(file)
-    if not kernels:
-        raise SourceError(
-            "no kernel in this file", where=str(file), fix='mark one with @kernel("gelu"); see docs/first-kernel.md'
-        )
-    choices = []
-    for kernel in kernels:
-        name = kernel.address.op
-        if name not in own and name not in library.ops():
-            near = get_close_matches(name, [*own, *library.ops()], n=3)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise SourceError(
-                f"no op called '{name}'",
-                where=f"{file}:{kernel.line}",
-                fix=f"{hint}Or declare it in the same file with @op",
-            )
-        choices.append((kernel, own.get(name) or library.ops()[name]))
+        return [(k, files.op(op, file, f"--op {op}")) for k in kernels_in_cuda(file, op)]
+    choices, problems = [], []
+    for kernel in files.contents(file).kernels:
+        try:
+            choices.append((kernel, files.op(kernel.address.op, file, f"{file}:{kernel.line}")))
+        except AssayError as problem:
+            problems.append(problem)
+    files.refuse(problems)
     return choices
 
 
-def _of_function(function: Callable[..., Any]) -> list[Choice]:
+def _of_function(function: Callable[..., Any], files: _Files) -> list[Choice]:
     if not hasattr(function, "__assay__"):
         raise UsageError(
             f"{getattr(function, '__name__', function)} is not marked as a kernel", fix='put @kernel("gelu") above it'
         )
     file = Path(inspect.getsourcefile(inspect.unwrap(function)) or "")
-    found = [c for c in _of_file(file, None) if c[0].function == function.__name__]
+    files.add(file)
+    found = [c for c in _of_file(file, None, files) if c[0].function == function.__name__]
     if not found:
         raise SourceError(
             f"{function.__name__} is not at the top level of its file",
@@ -100,51 +228,3 @@ def _of_function(function: Callable[..., Any]) -> list[Choice]:
             fix="a worker must be able to import it: move it there",
         )
     return found
-
-
-def verify_signature(kernel: Kernel, op: Op) -> None:
-    """Does the kernel take what the op gives?"""
-    if kernel.file is None or kernel.launches:
-        return
-    where = f"{kernel.file}:{kernel.line}"
-    offered = {*op.inputs, *op.outputs, *op.attributes, *kernel.scratch, *kernel.tune}
-    call = f"def {kernel.function}({', '.join(op.inputs)}, *, {', '.join([*op.attributes, *op.outputs])})"
-    inputs = kernel.parameters[: len(op.inputs)]
-    if len(kernel.parameters) < len(op.inputs) or set(inputs) & set(op.outputs):
-        raise SourceError(
-            f"{op.name} has {len(op.inputs)} inputs ({', '.join(op.inputs)}); "
-            f"{kernel.function} takes ({', '.join(kernel.parameters)})",
-            where=where,
-            fix=f"write it as {call}",
-        )
-    for name, t in op.outputs.items():
-        if not t.optional and not kernel.returns and name not in kernel.parameters:
-            raise SourceError(
-                f"{kernel.function} does not take the output `{name}`",
-                where=where,
-                fix=f"write it as {call}, or declare returns=True",
-            )
-    unknown = [p for p in kernel.parameters[len(op.inputs) :] if p not in offered and p not in _tunable(kernel)]
-    if unknown:
-        raise SourceError(
-            f"{kernel.function} asks for `{unknown[0]}`, which {op.name} does not give",
-            where=where,
-            fix=f"it gives: {', '.join(sorted(offered))}",
-        )
-
-
-def _tunable(kernel: Kernel) -> set[str]:
-    """Parameters with a default may be anything: launch parameters need not be tunable."""
-    import ast
-
-    assert kernel.file is not None
-    from assay.library.reader import parse
-
-    for node in ast.walk(parse(kernel.file)):
-        if isinstance(node, ast.FunctionDef) and node.name == kernel.function and node.lineno == kernel.line:
-            a = node.args
-            plain = [*a.posonlyargs, *a.args]
-            return {p.arg for p in plain[len(plain) - len(a.defaults) :]} | {
-                p.arg for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None
-            }
-    return set()

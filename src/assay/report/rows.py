@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from assay.record import Record
+from assay.record import Record, namesakes
 from assay.report import units
 
 Row = dict[str, Any]
@@ -18,9 +19,13 @@ NOT_AXES = ("dtype", "seed", "values", "offset", "strided", "without", "inplace"
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """The last record of each kernel, workload and device: older ones are history, not the state of things."""
+    """The last record of each kernel, workload and device: older ones are history, not the state of things. Where one
+    address stands for kernels of several files, the kernel is called by both."""
     kept: dict[tuple[str, ...], Record] = {}
-    for record in sorted(records, key=lambda r: str(r.provenance.get("time", ""))):
+    every = list(records)
+    apart = namesakes(every)
+    told_apart = [replace(r, kernel=r.named(apart)) if r.kernel in apart else r for r in every]
+    for record in sorted(told_apart, key=lambda r: str(r.provenance.get("time", ""))):
         more = (str(record.evidence.get("threads", "")), str(record.evidence.get("parameters", "")))
         key = (record.verb, record.kernel, record.workload, device(record), *more)
         kept.pop(key, None)

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 __all__ = ["Run", "Store", "export", "open_store"]
 
 
-def open_store(where: str | Path | None = None, *, create: bool = True) -> Store:
+def open_store(where: str | Path | None = None, *, create: bool = True, patience: float = 60.0) -> Store:
     """The store at `where`: a file or a URL; None: $ASSAY_STORE, else `records.sqlite` in the user's data folder.
-    Without `create`, a store that is not there is an error, not an empty one."""
+    Without `create`, a store that is not there is an error, not an empty one. `patience`: seconds to wait for another
+    writer, or for a server to answer."""
     try:
         from assay.store.database import Store
         from assay.store.place import place
     except ModuleNotFoundError as missing:
         raise UsageError(f"records are kept through {missing.name}", fix=f"pip install {missing.name}") from None
-    return Store(place(where), create=create)
+    return Store(place(where), create=create, patience=patience)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, ColumnElement, Connection, Select, func, inspect, select
+from sqlalchemy import URL, ColumnElement, Connection, Select, case, cast, func, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
@@ -30,12 +30,12 @@ _BLOCK = 200
 class Store:
     """Records in a database. Usable as a context manager; several processes may use one place at once."""
 
-    def __init__(self, url: URL, *, create: bool = True) -> None:
+    def __init__(self, url: URL, *, create: bool = True, patience: float = 60.0) -> None:
         self.where = shown(url)
         """A path, or the URL without its password."""
         if url.get_backend_name() == "sqlite":
             _folder(Path(str(url.database)), create)
-        self._engine = connect(url)
+        self._engine = connect(url, patience)
         self._insert = (sqlite if self._engine.dialect.name == "sqlite" else postgresql).insert
         if self._version() is None:
             self._create(create)
@@ -83,7 +83,8 @@ class Store:
         latest: bool = False,
     ) -> Iterator[Record]:
         """Records in the order they were made; `limit` keeps the newest. `kernel`: an address, a pattern (`gelu/*`), an
-        op. `latest`: only the newest per verb, kernel, workload and device; with `status`, if *that one* has it."""
+        op. `latest`: only the newest per verb, kernel (address and file), workload and device; with `status`, if *that
+        one* has it."""
         chosen = _filter(run=run, verb=verb, op=op, workload=workload, device=device, since=since)
         outcome = _filter(status=status)
         newest = (records.c.time.desc(), records.c.id.desc())
@@ -91,7 +92,7 @@ class Store:
             chosen += self._named(connection, kernel)
             query = select(records.c.record, records.c.time, records.c.id)
             if latest:
-                keys = (records.c.verb, records.c.kernel, records.c.workload, records.c.device)
+                keys = (records.c.verb, records.c.kernel, self._file(), records.c.workload, records.c.device)
                 place = func.row_number().over(partition_by=keys, order_by=newest).label("place")
                 ranked = select(records.c.id, place).where(*chosen).subquery()
                 query = query.join(ranked, ranked.c.id == records.c.id).where(ranked.c.place == 1, *outcome)
@@ -145,6 +146,16 @@ class Store:
             return []
         known = connection.scalars(select(records.c.kernel).distinct())
         return [records.c.kernel.in_([k for k in known if fnmatchcase(k, kernel) or k.partition("/")[0] == kernel])]
+
+    def _file(self) -> ColumnElement[str]:
+        """The file of a record's kernel: with the address, what tells two kernels apart. The library's addresses are
+        unique, and a kernel may move from one of its files to another."""
+        text = records.c.record
+        if self._engine.dialect.name == "sqlite":
+            file: ColumnElement[str] = func.json_extract(text, "$.source.file")
+        else:
+            file = cast(text, postgresql.JSON)["source"]["file"].astext
+        return case((file.like("assay/library/%"), ""), else_=func.coalesce(file, ""))
 
     def _put(self, connection: Connection, row: dict[str, Any]) -> bool:
         """Was it new?"""

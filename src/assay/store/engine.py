@@ -12,22 +12,36 @@ from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 
 from assay.errors import UsageError
 
-_PATIENCE = 60
-"""Seconds a writer waits for another."""
 _LOCK = 0x617373_6179
 """The number of the lock that writers of one PostgreSQL database share: "assay"."""
 _WRITER = "assay_writer"
 
 
-def connect(url: URL) -> Engine:
+def connect(url: URL, patience: float) -> Engine:
+    """`patience`: seconds a writer waits for another, and for a server to answer."""
+    # psycopg takes less than 2 s for 2.
+    options: dict[str, Any] = {"connect_timeout": max(2, round(min(patience, 10)))}
     try:
-        engine = create_engine(url, poolclass=NullPool)
+        engine = create_engine(url, poolclass=NullPool, connect_args=options if _remote(url) else {})
     except ModuleNotFoundError:
         raise UsageError("records in PostgreSQL need psycopg", fix="pip install 'psycopg[binary]'") from None
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _prepare)
+        event.listen(engine, "connect", lambda connection, _: _prepare(connection, patience))
+    else:
+        event.listen(engine, "connect", lambda connection, _: _bound(connection, patience))
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _remote(url: URL) -> bool:
+    return url.get_backend_name() != "sqlite"
+
+
+def _bound(connection: Any, patience: float) -> None:
+    """A writer that waits for another gives up after a while, as with SQLite."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = {round(patience * 1000)}")
+    connection.commit()
 
 
 def one_writer(engine: Engine) -> Engine:
@@ -45,11 +59,11 @@ def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
 
-def _prepare(connection: sqlite3.Connection, _: Any) -> None:
+def _prepare(connection: sqlite3.Connection, patience: float) -> None:
     """A write-ahead log: readers and a writer do not wait for each other, and what a killed process committed is there.
     FULL: also after a power cut."""
     connection.isolation_level = None  # transactions are begun above, not guessed by the driver
-    connection.execute(f"PRAGMA busy_timeout = {_PATIENCE * 1000}")
+    connection.execute(f"PRAGMA busy_timeout = {round(patience * 1000)}")
     connection.execute("PRAGMA synchronous = FULL")
     # The file remembers. Refused at once while another writes without a log; harmless, the next one tries again.
     with suppress(sqlite3.OperationalError):

@@ -21,6 +21,7 @@ from assay.worker import channel, load
 from assay.worker.failure import describe
 
 _functions: dict[str, Any] = {}
+_ops: dict[Path, dict[str, Op]] = {}
 _forks = 0
 
 
@@ -33,11 +34,13 @@ os.register_at_fork(after_in_parent=_count_fork)
 
 
 def _op(message: dict[str, Any]) -> Op:
-    return (
-        ops_in(Path(message["op_file"]))[message["op"]]
-        if message["op"] not in library.ops()
-        else library.ops()[message["op"]]
-    )
+    """The op by its name and its file: a user's may be called like one of the library's."""
+    file = Path(message["op_file"])
+    if library.ROOT in file.parents:
+        return library.ops()[message["op"]]
+    if file not in _ops:
+        _ops[file] = ops_in(file)
+    return _ops[file][message["op"]]
 
 
 def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
@@ -53,7 +56,7 @@ def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
     )
     op = _op(message)
     number: DType = dtype(message["dtype"])
-    key = f"{kernel.name}/{number}"
+    key = f"{kernel.identity}/{number}/{op.source}"
     if key not in _functions:
         if not _functions:
             load.prepare(kernel, message["mode"])

@@ -1,0 +1,33 @@
+"""What one command could not do, gathered until it ends: main says it, and the exit code tells it."""
+
+from __future__ import annotations
+
+from assay.errors import AssayError
+
+refused: list[AssayError] = []
+"""What was named and could not be judged, while the rest was."""
+unkept: list[str] = []
+"""Files that were asked for and could not be written."""
+WRONG_USE, NOT_KEPT, OUR_FAULT = 2, 3, 4
+"""Exit codes; see docs/records.md."""
+
+
+def begin() -> None:
+    refused.clear()
+    unkept.clear()
+
+
+def refuse(problems: list[AssayError]) -> None:
+    """Each once, however many kernels it concerns."""
+    known = {str(p) for p in refused}
+    for problem in problems:
+        if str(problem) not in known:
+            refused.append(problem)
+            known.add(str(problem))
+
+
+def exit_code(code: int) -> int:
+    """A failure is told first, then what was refused, then what could not be kept."""
+    if code:
+        return code
+    return WRONG_USE if refused else NOT_KEPT if unkept else 0

@@ -1,0 +1,46 @@
+"""The workload that a user wrote: read, and refused before anything runs where it cannot be meant."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import psutil
+
+from assay.errors import UsageError
+from assay.op import Op
+from assay.workload import Workload, parse
+
+_COPIES = 3
+"""Of every tensor: as it is drawn, in the memory shared with the worker, and inside the worker."""
+
+
+def asked(text: str, op: Op) -> Workload:
+    """The workload printed as `text`. The rest takes its default."""
+    given: set[str] = set()
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, value = (t.strip() for t in part.partition("="))
+        if name in given:
+            raise UsageError(f"the workload '{text}' says {name} twice", fix=f"leave one {name}=… out")
+        given.add(name)
+        whole = name in op.axes or name in ("seed", "offset", "inplace")
+        if equals and whole and not re.fullmatch(r"[+-]?\d+", value):
+            raise UsageError(
+                f"{name}={value} in workload '{text}' is no whole number", fix=f"write it in digits: {name}=1024"
+            )
+        if whole and value.startswith("-"):
+            raise UsageError(f"{name}={value} in workload '{text}' is negative", fix=f"choose {name}=0 or more")
+    workload = parse(text, op)
+    _refuse_too_large(op, workload)
+    return workload
+
+
+def _refuse_too_large(op: Op, workload: Workload) -> None:
+    tensors = [*op.present(workload).values(), *op.outputs.values()]
+    needed = _COPIES * sum(math.prod(op.shape(t, workload)) * t.dtype_in(workload).itemsize for t in tensors)
+    there = psutil.virtual_memory().total
+    if needed > there:
+        raise UsageError(
+            f"{op.name} on {workload} needs about {needed / 2**30:.3g} GiB, this machine has {there / 2**30:.3g}",
+            fix="choose smaller sizes",
+        )

@@ -1,0 +1,91 @@
+"""Is a declared op whole? Types, names and the reference's signature, verified without evaluating anything."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from assay.dtype import dtype
+from assay.errors import SourceError, UsageError
+from assay.op import Attribute, Axis, Op, Tensor
+
+
+def verify_op(op: Op, where: str) -> None:
+    """Refuse an op whose declaration contradicts itself; `where` is the line of its decorator."""
+
+    def refuse(what: str, fix: str) -> None:
+        raise SourceError(f"op {op.name}: {what}", where=where, fix=fix)
+
+    if not re.fullmatch(r"\w+", op.name):
+        refuse(f"'{op.name}' is no name for an op", "use letters, digits and underscores")
+    for name, axis in op.axes.items():
+        if not isinstance(axis, Axis):
+            refuse(f"axis '{name}' is {axis!r}, which is no Axis", f'write axes={{"{name}": Axis(typical=1024)}}')
+        elif not all(isinstance(size, int) for size in (axis.min, axis.max, axis.typical)):
+            refuse(f"axis '{name}' has sizes that are no whole numbers", "write Axis(min=1, max=4096, typical=1024)")
+        elif not 0 <= axis.min <= axis.max:
+            refuse(
+                f"axis '{name}' reaches from {axis.min} to {axis.max}", "write Axis(min=…, max=…) with 0 ≤ min ≤ max"
+            )
+        elif not axis.min <= axis.typical <= axis.max:
+            refuse(
+                f"axis '{name}' is typically {axis.typical}, outside its own {axis.min}..{axis.max}",
+                "choose typical= between min and max",
+            )
+    if not op.axes:
+        refuse("it has no axis, so there is nothing to choose sizes of", 'declare one: axes={"n": Axis()}')
+    if not op.outputs:
+        refuse("it has no outputs", 'declare at least one: outputs={"out": Tensor("n")}')
+    for name, attribute in op.attributes.items():
+        if not isinstance(attribute, Attribute):
+            refuse(
+                f"attribute '{name}' is {attribute!r}, which is no Attribute",
+                f'write attributes={{"{name}": Attribute(1e-5)}}',
+            )
+    _verify_tensors(op, "input", op.inputs, refuse)
+    _verify_tensors(op, "output", op.outputs, refuse)
+    for group, names in (("inputs", op.inputs), ("attributes", op.attributes), ("axes", op.axes)):
+        if both := sorted(set(names) & set(op.outputs)):
+            refuse(f"'{both[0]}' is an output and stands among the {group} too", "give one of them another name")
+    for result, source in op.aliases.items():
+        if result not in op.outputs or source not in op.inputs:
+            refuse(f"aliases names {result} → {source}", "map an output's name to an input's")
+    if op.independent and op.independent not in op.axes:
+        refuse(f"independent names '{op.independent}', which is no axis", f"one of: {', '.join(op.axes)}")
+    _verify_call(op, "the reference", op.reference, refuse)
+    if op.magnitude is not None:
+        _verify_call(op, "magnitude", op.magnitude, refuse)
+
+
+def _verify_tensors(op: Op, kind: str, tensors: Mapping[str, Any], refuse: Callable[[str, str], None]) -> None:
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            refuse(f"{kind} '{name}' is {tensor!r}, which is no Tensor", f'write {kind}s={{"{name}": Tensor("n")}}')
+            continue
+        for size in tensor.shape:
+            if isinstance(size, str) and size not in op.axes and size not in op.derived:
+                refuse(f"{kind} '{name}' has the axis '{size}', which is not declared",
+                       f"declare it in axes, or use one of: {', '.join([*op.axes, *op.derived])}")  # fmt: skip
+            elif not isinstance(size, str) and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
+                refuse(f"{kind} '{name}' has the size {size!r}", "a size is an axis's name or a whole number")
+        if tensor.dtype is not None:
+            try:
+                dtype(tensor.dtype)
+            except UsageError as problem:
+                refuse(f"{kind} '{name}': {problem.what}", problem.fix)
+
+
+def _verify_call(op: Op, what: str, function: Any, refuse: Callable[[str, str], None]) -> None:
+    if not callable(function):
+        refuse(f"{what} is {function!r}, which cannot be called", "write a function of the op's inputs")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # a builtin that does not tell
+    try:
+        signature.bind(*op.inputs, **dict.fromkeys(op.attributes))
+    except TypeError as problem:
+        call = f"({', '.join([*op.inputs, *(f'{a}=…' for a in op.attributes)])})"
+        refuse(f"{what} takes {signature}, but it is called as {call}: {problem}", f"let it take {call}")

@@ -1,0 +1,160 @@
+"""What `@kernel(...)` says in a file, read from its literals and verified word by word."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from assay.dtype import dtype
+from assay.errors import SourceError, UsageError
+from assay.kernel import BACKENDS, Address, Kernel
+from assay.op import Op
+
+_EXAMPLE = 'write it as @kernel("gelu", tune={"BLOCK": [512, 1024]})'
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+
+
+def _lists(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(k, str) for k in value)
+
+
+_WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "op": (lambda v: isinstance(v, str), 'the name of an op, e.g. "gelu"'),
+    "backend": (lambda v: isinstance(v, str), 'a language, e.g. "triton"'),
+    "variant": (lambda v: isinstance(v, str), 'a word, e.g. "two_pass"'),
+    "tune": (_lists, 'a dict of lists, e.g. {"BLOCK": [512, 1024]}'),
+    "scratch": (_lists, 'a dict of lists, dtype first, e.g. {"partial": ["fp32", "rows"]}'),
+    "dtypes": (_names, 'a list of dtypes, e.g. ["fp32", "bf16"]'),
+    "returns": (lambda v: isinstance(v, bool), "True or False"),
+    "needs": (lambda v: isinstance(v, str), 'a distribution, e.g. "liger-kernel"'),
+    "requires": (_names, 'a list of inputs, e.g. ["weight"]'),
+    "most": (_lists, 'a dict of axes and sizes, e.g. {"cols": 65536}'),
+    "expects": (_lists, 'a dict of gates, e.g. {"spills": 0}'),
+}
+"""Each parameter of @kernel: is a value of the right type, and what that type is."""
+
+
+def declaration(call: ast.Call, where: str) -> dict[str, Any]:
+    """The decorator's arguments by name; `op` always among them."""
+    try:
+        said = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+        positional = [ast.literal_eval(a) for a in call.args]
+    except (ValueError, TypeError):
+        raise SourceError(
+            "@kernel takes literals only: it is read without running the file", where=where, fix=_EXAMPLE
+        ) from None
+    if len(said) < len(call.keywords):
+        raise SourceError("@kernel(**…) cannot be read without running the file", where=where, fix=_EXAMPLE)
+    if len(positional) > 1:
+        raise SourceError(
+            f"@kernel takes the op's name and then names its parameters; it was given {len(positional)} values",
+            where=where,
+            fix=f'write {positional[1]!r} with its parameter\'s name, e.g. backend="triton"',
+        )
+    if positional:
+        said = {"op": positional[0], **said}
+    if "op" not in said:
+        raise SourceError("@kernel() does not say which op is computed", where=where, fix='write @kernel("gelu")')
+    for name, value in said.items():
+        _verify_word(name, value, where)
+    return said
+
+
+def _verify_word(name: str, value: Any, where: str) -> None:
+    if name not in _WORDS:
+        near = get_close_matches(name, _WORDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it has: {', '.join(_WORDS)}"
+        raise SourceError(f"@kernel has no parameter '{name}'", where=where, fix=hint)
+    right, kind = _WORDS[name]
+    if not right(value):
+        short = kind.partition(",")[0]
+        raise SourceError(f"{name}={value!r} in @kernel is not {short}", where=where, fix=f"{name} is {kind}")
+    if name in ("op", "variant") and value and not re.fullmatch(r"\w+", value):
+        raise SourceError(
+            f"{name}={value!r}: a part of an address is made of letters, digits and underscores",
+            where=where,
+            fix=f'e.g. "{re.sub(r"[^0-9a-zA-Z_]+", "_", value).strip("_") or "gelu"}"',
+        )
+    if name == "backend" and value and value not in BACKENDS:
+        raise SourceError(f"no backend called '{value}'", where=where, fix=f"one of: {', '.join(BACKENDS)}")
+    if name == "dtypes":
+        for number in value:
+            _number(number, "dtypes", where)
+    if name == "tune":
+        for parameter, choices in value.items():
+            if not isinstance(choices, list | tuple) or not choices:
+                raise SourceError(
+                    f"tune: '{parameter}' has the choices {choices!r}, which is no list of values",
+                    where=where,
+                    fix=f'list what may be tried: tune={{"{parameter}": [1, 2]}}',
+                )
+    if name == "scratch":
+        for tensor, told in value.items():
+            if not isinstance(told, list | tuple) or len(told) < 2 or not isinstance(told[0], str):
+                raise SourceError(
+                    f"scratch: '{tensor}' is declared as {told!r}, which is no dtype followed by sizes",
+                    where=where,
+                    fix=f'write scratch={{"{tensor}": ["fp32", "rows"]}}',
+                )
+            _number(told[0], f"scratch '{tensor}'", where)
+    if name == "most":
+        for axis, size in value.items():
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise SourceError(
+                    f"most: '{axis}' may be at most {size!r}, which is no size",
+                    where=where,
+                    fix=f'write most={{"{axis}": 65536}}',
+                )
+
+
+def _number(name: str, whose: str, where: str) -> None:
+    try:
+        dtype(name)
+    except UsageError as problem:
+        raise SourceError(f"{whose}: {problem.what}", where=where, fix=problem.fix) from None
+
+
+def verify_against(kernel: Kernel, op: Op) -> None:
+    """Does what the declaration names exist in the op?"""
+    where = f"{kernel.file}:{kernel.line}"
+    for name in kernel.most:
+        if name not in op.axes:
+            raise SourceError(f"most names '{name}', which is no axis of {op.name}", where=where,
+                              fix=f"its axes: {', '.join(op.axes)}")  # fmt: skip
+    for name in kernel.requires:
+        if name not in op.inputs:
+            raise SourceError(f"requires names '{name}', which is no input of {op.name}", where=where,
+                              fix=f"its inputs: {', '.join(op.inputs)}")  # fmt: skip
+    for name, (_, *sizes) in kernel.scratch.items():
+        for size in sizes:
+            if isinstance(size, bool) or not (isinstance(size, int) or size in op.axes or size in op.derived):
+                raise SourceError(
+                    f"scratch: '{name}' has the size {size!r}, which {op.name} does not have",
+                    where=where,
+                    fix=f"a number, or one of: {', '.join([*op.axes, *op.derived])}",
+                )
+        if name in {*op.inputs, *op.outputs, *op.attributes}:
+            raise SourceError(f"scratch: {op.name} has a '{name}' of its own", where=where, fix="choose another name")
+    if kernel.dtypes and not set(map(_short, kernel.dtypes)) & set(op.dtypes):
+        raise SourceError(
+            f"{op.name} is declared for {', '.join(op.dtypes)}, the kernel for {', '.join(kernel.dtypes)} only",
+            where=where,
+            fix="give both a dtype in common",
+        )
+
+
+def _short(name: str) -> str:
+    return dtype(name).name
+
+
+def addressed(said: dict[str, Any], file: Path, function: str, backend: str, variant: str, library: bool) -> Address:
+    """The address that a declaration gives: a user's function names the variant where nothing else does."""
+    own = "" if function == said["op"] or library else function
+    return Address(said["op"], said.get("backend") or backend, said.get("variant") or variant or own)

@@ -1,0 +1,137 @@
+"""Runs the statements that a file's ops need, and no others, in this process: it must hold the oracle."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import hashlib
+import signal
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from assay.errors import AssayError, SourceError
+from assay.op import Op
+
+PATIENCE = 60.0
+"""Seconds that the declaration of a file's ops may take: importing torch on a busy machine takes some of them."""
+
+
+class _TooLong(BaseException):
+    pass
+
+
+def executed(file: Path, tree: ast.Module, wanted: list[ast.FunctionDef]) -> dict[str, Op]:
+    """The ops that these decorated functions became, by the function's name."""
+    needed = _closure(tree, wanted)
+    module = ast.Module([n for n in tree.body if n in needed], type_ignores=[])
+    path = str(file.resolve())
+    unique = hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()[:8]
+    home = types.ModuleType(f"assay_ops_{file.parent.name}_{file.stem}_{unique}")
+    home.__file__ = path
+    sys.modules[home.__name__] = home  # torch.compile looks a function's module up by name
+    try:
+        with _importable(file.resolve().parent), _bounded(PATIENCE):
+            exec(compile(module, path, "exec"), vars(home))
+    except (Exception, SystemExit, _TooLong) as error:
+        raise _failed(file, path, error) from error
+    made = {f.name: vars(home).get(f.name) for f in wanted}
+    return {name: replace(op, source=path) for name, op in made.items() if isinstance(op, Op)}
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """While open, modules beside the file can be imported. Afterwards they are forgotten: another file's neighbour of
+    the same name is another module."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(folder))
+        for name in set(sys.modules) - before:
+            if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == folder:
+                del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _bounded(seconds: float) -> Iterator[None]:
+    """Ends what takes longer. Only the main thread can be interrupted so; elsewhere nothing is bounded."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: Any) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _failed(file: Path, path: str, error: BaseException) -> SourceError:
+    at, where = error.__traceback__, str(file)
+    while at:
+        if at.tb_frame.f_code.co_filename == path:
+            where = f"{file}:{at.tb_lineno}"
+        at = at.tb_next
+    if isinstance(error, AssayError):
+        return SourceError(f"the op's declaration failed: {error.what}", where=where, fix=error.fix)
+    if isinstance(error, _TooLong):
+        what = f"the op's declaration is not done after {PATIENCE:g} s"
+        return SourceError(what, where=where, fix="compute inside the reference what takes so long")
+    if isinstance(error, SystemExit):
+        what = "the file ends the process while its op is declared"
+        return SourceError(what, where=where, fix='keep that under `if __name__ == "__main__":`')
+    fix = "an op is declared with @op(axes=…, inputs=…, outputs=…); see docs/first-kernel.md"
+    if isinstance(error, ModuleNotFoundError):
+        fix = f"install what provides {error.name}, or import it inside the reference if only that needs it"
+    return SourceError(f"the op's declaration failed: {type(error).__name__}: {error}", where=where, fix=fix)
+
+
+def _closure(tree: ast.Module, wanted: list[ast.FunctionDef]) -> set[ast.stmt]:
+    """The top-level statements that `wanted` need, directly or not."""
+    binds: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        for name in _bound(statement):
+            binds.setdefault(name, []).append(statement)
+    needed: set[ast.stmt] = set()
+    todo: list[ast.stmt] = [s for s in tree.body if not set(wanted).isdisjoint(ast.walk(s))]
+    while todo:
+        statement = todo.pop()
+        if statement in needed:
+            continue
+        needed.add(statement)
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                # What nothing here binds, and Python does not have, may come from any `import *`.
+                todo += binds.get(node.id) or ([] if hasattr(builtins, node.id) else binds.get("*", []))
+    future = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
+    return needed | set(future)
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """Names that a top-level statement gives a value, in whole or, as in `AXES["n"] = …`, in part."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    found = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(a.asname or a.name).split(".")[0] for a in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            found.add(node.value.id)
+    return found

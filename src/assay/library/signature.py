@@ -1,0 +1,54 @@
+"""A kernel's signature against what its op gives."""
+
+from __future__ import annotations
+
+import ast
+
+from assay.errors import SourceError
+from assay.kernel import Kernel
+from assay.library.source import parse
+from assay.op import Op
+
+
+def verify_signature(kernel: Kernel, op: Op) -> None:
+    """Does the kernel take what the op gives?"""
+    if kernel.file is None or kernel.launches:
+        return
+    where = f"{kernel.file}:{kernel.line}"
+    offered = {*op.inputs, *op.outputs, *op.attributes, *kernel.scratch, *kernel.tune}
+    call = f"def {kernel.function}({', '.join(op.inputs)}, *, {', '.join([*op.attributes, *op.outputs])})"
+    inputs = kernel.parameters[: len(op.inputs)]
+    if len(kernel.parameters) < len(op.inputs) or set(inputs) & set(op.outputs):
+        raise SourceError(
+            f"{op.name} has {len(op.inputs)} inputs ({', '.join(op.inputs)}); "
+            f"{kernel.function} takes ({', '.join(kernel.parameters)})",
+            where=where,
+            fix=f"write it as {call}",
+        )
+    for name, t in op.outputs.items():
+        if not t.optional and not kernel.returns and name not in kernel.parameters:
+            raise SourceError(
+                f"{kernel.function} does not take the output `{name}`",
+                where=where,
+                fix=f"write it as {call}, or declare returns=True",
+            )
+    unknown = [p for p in kernel.parameters[len(op.inputs) :] if p not in offered and p not in _tunable(kernel)]
+    if unknown:
+        raise SourceError(
+            f"{kernel.function} asks for `{unknown[0]}`, which {op.name} does not give",
+            where=where,
+            fix=f"it gives: {', '.join(sorted(offered))}",
+        )
+
+
+def _tunable(kernel: Kernel) -> set[str]:
+    """Parameters with a default may be anything: launch parameters need not be tunable."""
+    assert kernel.file is not None
+    for node in ast.walk(parse(kernel.file)):
+        if isinstance(node, ast.FunctionDef) and node.name == kernel.function and node.lineno == kernel.line:
+            a = node.args
+            plain = [*a.posonlyargs, *a.args]
+            return {p.arg for p in plain[len(plain) - len(a.defaults) :]} | {
+                p.arg for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None
+            }
+    return set()

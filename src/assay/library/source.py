@@ -1,0 +1,126 @@
+"""The text of a source file. What is no readable source is refused with the reason, before anything waits for it."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import io
+import stat
+import tokenize
+from pathlib import Path
+
+from assay.errors import SourceError, UsageError
+
+MOST = 8 << 20
+"""Bytes of a source at most: a larger file is data that somebody named by mistake."""
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a disk"),
+    (stat.S_ISSOCK, "a socket"),
+)
+_WIDE = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+def contents(file: Path) -> bytes:
+    """The bytes of a regular file of reasonable size."""
+    try:
+        about = file.stat()
+    except FileNotFoundError:
+        if file.is_symlink():
+            raise UsageError(
+                f"{file} is a link to {file.readlink()}, which is not there", fix="name the file itself"
+            ) from None
+        raise UsageError(
+            f"no file called {file}", fix="check the path; kernels of the library are named like gelu/triton"
+        ) from None
+    except (OSError, ValueError) as problem:
+        raise _unreadable(file, problem) from None
+    if stat.S_ISDIR(about.st_mode):
+        raise UsageError(f"{file} is a folder, not a file", fix=f"name the files in it: {file}/*.py")
+    if kind := next((name for test, name in _KINDS if test(about.st_mode)), ""):
+        raise UsageError(f"{file} is {kind}, not a file", fix="save the source in a file and name that")
+    if about.st_size > MOST:
+        raise UsageError(
+            f"{file} holds {about.st_size / 1e6:.0f} MB, which is more than any kernel's source",
+            fix=f"name a Python or CUDA source of at most {MOST >> 20} MB",
+        )
+    try:
+        return file.read_bytes()
+    except OSError as problem:
+        raise _unreadable(file, problem) from None
+
+
+def text(file: Path) -> str:
+    """A Python source as Python itself would decode it: UTF-8, or what its coding line says."""
+    data = contents(file)
+    _refuse_binary(file, data)
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as problem:
+        if "unknown encoding" in str(problem):
+            raise SourceError(
+                str(problem), where=f"{file}:1", fix="name one that Python knows: # -*- coding: utf-8 -*-"
+            ) from None
+        encoding = "utf-8"
+    try:
+        decoded = data.decode(encoding)
+    except UnicodeDecodeError as problem:
+        raise _undecodable(file, data, encoding, problem.start) from None
+    return io.IncrementalNewlineDecoder(None, translate=True).decode(decoded, final=True)
+
+
+def cuda_text(file: Path) -> str:
+    """A CUDA source. Its comments may be in any encoding; what a compiler reads is ASCII."""
+    data = contents(file)
+    _refuse_binary(file, data)
+    return data.decode("utf-8-sig", errors="replace")
+
+
+def parse(file: Path) -> ast.Module:
+    """The syntax tree of a Python source."""
+    source = text(file)
+    try:
+        return ast.parse(source, filename=str(file))
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        raise SourceError(
+            f"{error.msg}: {line}", where=f"{file}:{error.lineno}", fix="mend the syntax and try again"
+        ) from None
+    except (RecursionError, MemoryError):
+        raise SourceError(
+            "an expression is nested too deeply for Python's parser", where=str(file), fix="split it into several"
+        ) from None
+
+
+def _refuse_binary(file: Path, data: bytes) -> None:
+    if wide := next((name for mark, name in _WIDE if data.startswith(mark)), ""):
+        raise SourceError(f"this is {wide} text", where=str(file), fix="save it as UTF-8")
+    if (at := data.find(b"\0")) >= 0:
+        control = sum(byte < 9 for byte in data[:1024])
+        if control > 16:
+            raise SourceError("this is a binary file", where=str(file), fix="name a Python or CUDA source")
+        raise SourceError(
+            "a NUL byte stands in the text", where=f"{file}:{_line(data, at)}", fix="remove it, or save the file anew"
+        )
+
+
+def _undecodable(file: Path, data: bytes, encoding: str, at: int) -> SourceError:
+    fix = "save it as UTF-8, or name its encoding in the first line, e.g. # -*- coding: latin-1 -*-"
+    return SourceError(f"byte 0x{data[at]:02x} is no {encoding} text", where=f"{file}:{_line(data, at)}", fix=fix)
+
+
+def _line(data: bytes, at: int) -> int:
+    return data.count(b"\n", 0, at) + 1
+
+
+def _unreadable(file: Path, problem: OSError | ValueError) -> UsageError:
+    reason = problem.strerror if isinstance(problem, OSError) else str(problem)
+    shown = str(file).replace("\0", "\\0")
+    shown = shown if len(shown) < 200 else f"{shown[:100]}…{shown[-40:]}"
+    return UsageError(f"{shown} cannot be read: {reason}", fix="check the path and who may read it")
