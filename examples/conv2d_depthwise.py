@@ -45,5 +45,5 @@ def _conv(x, weight, out, total, channels, h, w, BLOCK: tl.constexpr):
 
 @kernel("conv2d_depthwise")
 def honest(x, weight, *, out, BLOCK=1024):
-    n, c, h, w = x.shape
+    _, c, h, w = x.shape
     _conv[(triton.cdiv(x.numel(), BLOCK),)](x, weight, out, x.numel(), c, h, w, BLOCK)

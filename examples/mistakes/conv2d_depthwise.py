@@ -24,5 +24,5 @@ def _conv(x, weight, out, total, channels, h, w, BLOCK: tl.constexpr):
 
 @kernel("../conv2d_depthwise.py:conv2d_depthwise")
 def right_border_off_by_one(x, weight, *, out, BLOCK=1024):
-    n, c, h, w = x.shape
+    _, c, h, w = x.shape
     _conv[(triton.cdiv(x.numel(), BLOCK),)](x, weight, out, x.numel(), c, h, w, BLOCK)
