@@ -14,8 +14,8 @@ from assay.backends.njit import arrays, load, store
         "k": Axis(min=1, max=8192, typical=128),
     },
     inputs={
-        "x": Tensor("n", "c", "pixels", range=(-8, 8)),
-        "weight": Tensor("k", "c", range=(-2, 2)),
+        "x": Tensor("n", "c", "pixels", range=(-8, 8), specials=()),
+        "weight": Tensor("k", "c", range=(-2, 2), specials=()),
         "bias": Tensor("k", optional=True, range=(-8, 8)),
     },
     outputs={"out": Tensor("n", "k", "pixels")},
@@ -24,8 +24,9 @@ from assay.backends.njit import arrays, load, store
 )
 def conv2d_pointwise(x, weight, bias):
     """Σ weight[k, c]·x[n, c, p] + bias[k]; height and width are one axis, which they can always be made."""
-    product = weight @ x
-    return product if bias is None else product + bias[:, None]
+    from torch.nn.functional import conv1d
+
+    return conv1d(x, weight[:, :, None], bias)
 
 
 @njit(parallel=True)
