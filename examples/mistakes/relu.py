@@ -1,4 +1,4 @@
-"""A maximum with 0: in hardware it returns the operand that is not NaN, so NaN becomes 0 and hides where it came from."""
+"""A maximum with 0: the hardware returns the operand that is not NaN, so NaN becomes 0 and its origin is hidden."""
 
 import triton
 import triton.language as tl
