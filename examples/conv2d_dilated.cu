@@ -13,7 +13,8 @@ __global__ void conv2d_dilated(const T* x, const T* weight, T* out, long long n,
       for (int dx = 0; dx < 3; ++dx) {
         const long long y = row + (dy - 1) * dilation, z = col + (dx - 1) * dilation;
         if (y < 0 || y >= h || z < 0 || z >= w) continue;
-        total += widen(x[((image * c + channel) * h + y) * w + z]) * widen(weight[(filter * c + channel) * 9 + dy * 3 + dx]);
+        const float tap = widen(weight[(filter * c + channel) * 9 + dy * 3 + dx]);
+        total += widen(x[((image * c + channel) * h + y) * w + z]) * tap;
       }
   out[i] = rounded<T>(total);
 }
