@@ -30,7 +30,7 @@ def _cast(x, out):
         if v != v:
             out[i] = 127
             continue
-        exponent = max(math.frexp(size)[1] - 1, -6)  # below 2⁻⁶ the spacing stays the same
+        exponent = math.frexp(size)[1] - 1 if size >= 2.0**-6 else -6  # below, the spacing stays the same
         steps = int(np.rint(math.ldexp(size, 3 - exponent)))  # rint rounds ties to even
         # A normal number has 8 … 15 steps, the first 8 of which are not stored; 16 carries into the exponent.
         out[i] = sign + (steps if exponent == -6 else (exponent + 7) * 8 + steps - 8)

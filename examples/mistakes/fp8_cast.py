@@ -17,7 +17,7 @@ def _cast(x, out):
         if v != v:
             out[i] = 127
             continue
-        exponent = max(math.frexp(size)[1] - 1, -6)
+        exponent = math.frexp(size)[1] - 1 if size >= 2.0**-6 else -6
         steps = int(math.ldexp(size, 3 - exponent))  # Wrong: to the nearest.
         out[i] = sign + (steps if exponent == -6 else (exponent + 7) * 8 + steps - 8)
 
