@@ -7,15 +7,15 @@ from assay import Axis, Tensor, kernel, op
 
 
 @op(
-    axes={"places": Axis(min=1, typical=65536), "values": Axis(typical=1048576)},
+    axes={"places": Axis(min=1, typical=65536), "added": Axis(typical=1048576)},
     inputs={
         "base": Tensor("places", range=(-100, 100)),
-        "index": Tensor("values", dtype="int64", index="places"),
-        "x": Tensor("values", range=(-100, 100)),
+        "index": Tensor("added", dtype="int64", index="places"),
+        "x": Tensor("added", range=(-100, 100)),
     },
     outputs={"out": Tensor("places")},
     dtypes=("fp32",),
-    operations=lambda w: w.values,
+    operations=lambda w: w.added,
 )
 def scatter_add(base, index, x):
     """base, and at index[i] each x[i] added."""
