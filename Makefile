@@ -31,7 +31,7 @@ printf '== %s: %s, %d.%d s\n' '$(1)' "$$([ $$rc = 0 ] && echo ok || echo FAILED)
   $$((t = ($$(date +%s%N) - start) / 100000000, t / 10)) $$((t % 10)); exit $$rc
 endef
 
-.PHONY: help venv demo test lint types layers system pytest records wheelhouse weights clean
+.PHONY: help venv demo test lint types layers system pytest examples records wheelhouse weights clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ system: ## chromium and postgresql for the tests, where root on Debian can bring
 
 pytest: venv ## tests that need no GPU
 	$(call stage,pytest,$(PYTEST))
+
+examples: venv ## every example: honest kernels pass, planted mistakes are caught (many minutes)
+	$(call stage,examples,ASSAY_EXAMPLES=all $(PYTEST) tests/test_examples.py)
 
 # On a GPU machine, which keeps its own Python: `make records DEVICE=h200 RUN="env PYTHONPATH=src python3"`.
 DEVICE   ?= cpu

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from assay.errors import AssayError
 from assay.worker import load
 
 GOOD = """
@@ -128,6 +129,13 @@ BAD = {
         "no backend called 'jax'",
         "one of",
     ),
+    "an axis called like a part of a workload": (
+        "from assay import Axis, Tensor, kernel, op\n"
+        '@op(axes={"values": Axis()}, inputs={"x": Tensor("values")}, outputs={"out": Tensor("values")})\n'
+        "def g(x): return x\n@kernel('g')\ndef f(x, *, out): ...\n",
+        "'values' is a part of every workload already",
+        "another name",
+    ),
     "broken op": (
         "from assay import op, Tensor\n@op(axes={}, inputs={}, outputz={})\ndef g(): ...\n"
         "from assay import kernel\n@kernel('g')\ndef f(*, out): ...\n",
@@ -135,6 +143,34 @@ BAD = {
         "@op",
     ),
 }
+
+
+OP = """
+from assay import Axis, Tensor, op
+
+@op(axes={"n": Axis()}, inputs={"x": Tensor("n")}, outputs={"out": Tensor("n")})
+def twice(x):
+    return 2 * x
+"""
+
+
+def test_a_kernel_names_its_op_together_with_the_file_that_declares_it(write, tmp_path):
+    """The path is taken from the kernel's folder, and that file need not be named in the command."""
+    from assay.library.called import called
+    from assay.library.select import select
+
+    write("ops.py", OP)
+    (tmp_path / "mine").mkdir()
+    source = 'from assay import kernel\n\n@kernel("../ops.py:twice", backend="torch")\ndef doubled(x, *, out): ...\n'
+    ((kernel, op),) = select([write("mine/doubled.py", source)])
+    assert (kernel.name, op.source) == ("twice/torch:doubled", str(tmp_path / "ops.py"))
+    assert called(kernel, op) == str(tmp_path / "mine/doubled.py")
+    ((bare, op),) = select([write("twice.cu", CUDA)], op=str(tmp_path / "ops.py") + ":twice")
+    assert (bare.name, op.source) == ("twice/cuda:twice", str(tmp_path / "ops.py"))
+    assert called(bare, op).endswith(f"--op {tmp_path / 'ops.py'}:twice")
+    for wanted, complaint in (("ops.py:thrice", "declares no op called 'thrice'"), ("none.py:twice", "no file called")):
+        with pytest.raises(AssayError, match=complaint):
+            select([write("wrong.py", source.replace("../ops.py:twice", wanted))])
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -162,6 +198,8 @@ def test_a_compilers_complaint_is_quoted_with_file_and_line(assay, write, tmp_pa
         ("mine<T>(x, out, n)", "cannot be read"),
         ("mine<T><<<cdiv(m, 2), 1>>>(x, out, n)", "names 'm'"),
         ("mine<T><<<open('f'), 1>>>(x, out, n)", "may not say"),
+        ("mine<T><<<1, 1>>>(x, out, stride(x, 5))", "asks what the tensor does not have"),
+        ("mine<type(n)><<<1, 1>>>(x, out, n)", "type(n), which is no tensor"),
     ],
 )
 def test_a_launch_comment_that_makes_no_sense_is_explained(comment, complaint, assay, write, tmp_path):

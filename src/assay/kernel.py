@@ -60,6 +60,8 @@ class Kernel:
     """What its machine code must be (assay.inspect.gates)."""
     launches: tuple[tuple[int, str], ...] = ()
     """A bare .cu file's launch comments, with their lines."""
+    op_file: Path | None = None
+    """The file that declares its op, where the kernel says so: `@kernel("op.py:relu")`."""
 
     @property
     def name(self) -> str:
@@ -105,7 +107,8 @@ def kernel(
     most: Mapping[str, int] | None = None,
     expects: Mapping[str, Any] | None = None,
 ) -> Callable[[F], F]:
-    """Mark a function as a kernel of `op`. It is called with the op's inputs by position and, by name, whichever
+    """Mark a function as a kernel of `op`: a name, or `FILE:NAME` for an op that another file declares, the path taken
+    from this file's folder. It is called with the op's inputs by position and, by name, whichever
     attributes, outputs and scratch tensors its signature asks for."""
     declaration = Declaration(
         op, backend, variant, tune or {}, scratch or {}, tuple(dtypes), returns, needs, tuple(requires), most or {},

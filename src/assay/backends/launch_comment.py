@@ -2,8 +2,9 @@
 
     // assay: gelu<T><<<cdiv(n, 256), 256>>>(x, out, n)
 
-`T` is the workload's C++ type; grid, block and dynamic shared memory are arithmetic over the op's axes and attributes;
-arguments are the op's inputs, outputs, axes, attributes or arithmetic over them. Several comments: several launches."""
+`T` is the workload's C++ type and `type(x)` that of the tensor x; grid, block and dynamic shared memory are arithmetic
+over the op's axes and attributes; arguments are the op's inputs, outputs, axes, attributes or arithmetic over them.
+`stride(x, 0)`, `size(x, 0)` and `numel(x)` describe a tensor, in elements. Several comments: several launches."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.backends.cuda import Source, cdiv
+from assay.backends.cuda import Source, cdiv, ctype
 from assay.dtype import DType
 from assay.errors import SourceError
 from assay.kernel import Kernel
@@ -26,6 +27,12 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"cdiv": cdiv, "min": min, "max": max}
+_OF_TENSOR: dict[str, Callable[..., int]] = {
+    "stride": lambda tensor, dimension: int(tensor.stride(dimension)),
+    "size": lambda tensor, dimension: int(tensor.shape[dimension]),
+    "numel": lambda tensor: int(tensor.numel()),
+}
+"""What a launch may ask about a tensor. Of an optional input that is left out each is 0."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +71,40 @@ def evaluate(node: ast.expr, names: Mapping[str, Any], where: str) -> Any:
         return _OPERATORS[type(node.op)](evaluate(node.operand, names, where))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
         return _FUNCTIONS[node.func.id](*(evaluate(a, names, where) for a in node.args))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OF_TENSOR and node.args:
+        tensor, *dimension = (evaluate(a, names, where) for a in node.args)
+        return 0 if tensor is None else _asked(node, tensor, dimension, where)
     raise SourceError(f"the launch comment may not say `{ast.unparse(node)}`", where=where,
-                      fix="use + - * / % << >>, cdiv(a, b), min, max over axes and attributes")  # fmt: skip
+                      fix="use + - * / % << >>, cdiv(a, b), min, max over axes and attributes, "
+                          "stride(x, 0), size(x, 0), numel(x) of tensors")  # fmt: skip
+
+
+def _asked(node: ast.Call, tensor: Any, dimension: list[Any], where: str) -> int:
+    assert isinstance(node.func, ast.Name)
+    try:
+        return _OF_TENSOR[node.func.id](tensor, *dimension)
+    except (AttributeError, IndexError, TypeError):
+        raise SourceError(
+            f"the launch comment's `{ast.unparse(node)}` asks what the tensor does not have",
+            where=where,
+            fix="write stride(x, 0), size(x, 0) or numel(x), counting dimensions from 0",
+        ) from None
+
+
+def instance(name: str, names: Mapping[str, Any], dtype: DType, where: str) -> str:
+    """The kernel's name with the C++ types of this workload: `T`, and `type(x)` for a tensor's own."""
+
+    def own(found: re.Match[str]) -> str:
+        if not hasattr(names.get(found[1]), "dtype"):
+            tensors = ", ".join(n for n, v in names.items() if hasattr(v, "dtype"))
+            raise SourceError(
+                f"the launch comment says type({found[1]}), which is no tensor of the op",
+                where=where,
+                fix=f"it has: {tensors}",
+            )
+        return ctype(names[found[1]])
+
+    return re.sub(r"\bT\b", dtype.ctype, re.sub(r"\btype\((\w+)\)", own, name))
 
 
 def launcher(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., None]:
@@ -77,10 +116,11 @@ def launcher(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., None]:
     def run(*tensors: Any, **named: Any) -> None:
         names = dict(zip(op.inputs, tensors, strict=True)) | named | {"itemsize": dtype.itemsize}
         for launch, where in launches:
-            instance = re.sub(r"\bT\b", dtype.ctype, launch.name)
             grid, block, *shared = (evaluate(e, names, where) for e in launch.configuration)
             arguments = [evaluate(e, names, where) for e in launch.arguments]
-            source[instance](grid, block, *arguments, shared=shared[0] if shared else 0)
+            source[instance(launch.name, names, dtype, where)](
+                grid, block, *arguments, shared=shared[0] if shared else 0
+            )
 
     return run
 

@@ -13,14 +13,16 @@ from assay.op import Op
 
 
 def called(kernel: Kernel, op: Op, parameters: Mapping[str, Any] | None = None) -> str:
-    """`gelu/triton`, `my.cu --op gelu`, with the file that declares its op where that is another, and with its tunables
-    where they are not at their defaults."""
+    """`gelu/triton`, `my.cu --op gelu`, `my.cu --op my_op.py:row_sum`; with the file that declares its op where that is
+    another and the kernel does not name it, and with its tunables where they are not at their defaults."""
     inside = kernel.file is None or library.ROOT in kernel.file.parents
     words = [kernel.name if inside else provenance.shown(kernel.file)]
-    if op.source and library.ROOT not in Path(op.source).parents and Path(op.source) != kernel.file:
-        words.append(provenance.shown(Path(op.source)))
+    elsewhere = bool(op.source) and library.ROOT not in Path(op.source).parents and Path(op.source) != kernel.file
+    home = provenance.shown(Path(op.source)) if elsewhere and not kernel.op_file else ""
     if kernel.launches:
-        words += ["--op", op.name]
+        words += ["--op", f"{home}:{op.name}" if home else op.name]
+    elif home:
+        words.append(home)
     for name, value in (parameters or {}).items():
         words += ["--param", f"{name}={value}"]
     return shlex.join(words)

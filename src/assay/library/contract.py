@@ -5,11 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from assay.dtype import dtype
 from assay.errors import SourceError, UsageError
 from assay.op import Attribute, Axis, Op, Tensor
+from assay.workload import Workload
+
+_PARTS = {f.name for f in fields(Workload)}
+"""What a lambda of the op reads as `w.dtype`, and what the printed form calls by this name."""
 
 
 def verify_op(op: Op, where: str) -> None:
@@ -34,6 +39,9 @@ def verify_op(op: Op, where: str) -> None:
                 f"axis '{name}' is typically {axis.typical}, outside its own {axis.min}..{axis.max}",
                 "choose typical= between min and max",
             )
+    for name in (*op.axes, *op.attributes):
+        if name in _PARTS or hasattr(Workload, name):
+            refuse(f"'{name}' is a part of every workload already", f"give it another name, e.g. {name}_")
     if not op.axes:
         refuse("it has no axis, so there is nothing to choose sizes of", 'declare one: axes={"n": Axis()}')
     if not op.outputs:

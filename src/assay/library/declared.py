@@ -14,6 +14,8 @@ from assay.errors import SourceError, UsageError
 from assay.kernel import BACKENDS, Address, Kernel
 from assay.op import Op
 
+OP = r"(?:(?P<file>.+\.py):)?(?P<name>\w+)"
+"""How an op is named: `gelu`, or `my_op.py:row_sum` for one that this file declares."""
 _EXAMPLE = 'write it as @kernel("gelu", tune={"BLOCK": [512, 1024]})'
 
 
@@ -26,7 +28,7 @@ def _lists(value: Any) -> bool:
 
 
 _WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "op": (lambda v: isinstance(v, str), 'the name of an op, e.g. "gelu"'),
+    "op": (lambda v: isinstance(v, str), 'the name of an op, e.g. "gelu" or "my_op.py:row_sum"'),
     "backend": (lambda v: isinstance(v, str), 'a language, e.g. "triton"'),
     "variant": (lambda v: isinstance(v, str), 'a word, e.g. "two_pass"'),
     "tune": (_lists, 'a dict of lists, e.g. {"BLOCK": [512, 1024]}'),
@@ -76,7 +78,7 @@ def _verify_word(name: str, value: Any, where: str) -> None:
     if not right(value):
         short = kind.partition(",")[0]
         raise SourceError(f"{name}={value!r} in @kernel is not {short}", where=where, fix=f"{name} is {kind}")
-    if name in ("op", "variant") and value and not re.fullmatch(r"\w+", value):
+    if name in ("op", "variant") and value and not re.fullmatch(r"\w+" if name == "variant" else OP, value):
         raise SourceError(
             f"{name}={value!r}: a part of an address is made of letters, digits and underscores",
             where=where,
@@ -156,5 +158,6 @@ def _short(name: str) -> str:
 
 def addressed(said: dict[str, Any], file: Path, function: str, backend: str, variant: str, library: bool) -> Address:
     """The address that a declaration gives: a user's function names the variant where nothing else does."""
-    own = "" if function == said["op"] or library else function
-    return Address(said["op"], said.get("backend") or backend, said.get("variant") or variant or own)
+    op = said["op"].rpartition(":")[2]
+    own = "" if function == op or library else function
+    return Address(op, said.get("backend") or backend, said.get("variant") or variant or own)

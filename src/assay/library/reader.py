@@ -163,6 +163,7 @@ def _kernel(
         returns=said.get("returns", False),
         needs=said.get("needs", ""), requires=tuple(said.get("requires", ())), most=said.get("most", {}),
         expects=said.get("expects", {}),
+        op_file=(file.parent / said["op"].rpartition(":")[0]).resolve() if ":" in said["op"] else None,
     )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 """From what a user names (an op, an address, a pattern, a file, a function) to kernels and their ops.
 
 An op is told from another by its name and the file that declares it, a kernel by its address and its file. So two files
-may use the same names: each kernel belongs to the op of its own file, else to the op of that name that another file of
-the same command declares, else to the library's. Where that leaves two answers, the kernel is refused, not guessed."""
+may use the same names: each kernel belongs to the op that it names together with its file, else to the op of its own
+file, else to the op of that name that another file of the same command declares, else to the library's. Where that
+leaves two answers, the kernel is refused, not guessed."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from assay import library, provenance
 from assay.errors import AssayError, SourceError, UsageError
 from assay.kernel import Address, Kernel
 from assay.library.declared import verify_against
-from assay.library.reader import Contents, contents, kernels_in_cuda
+from assay.library.reader import Contents, contents, kernels_in_cuda, ops_in
 from assay.library.signature import verify_signature
 from assay.library.source import contents as bytes_of
 from assay.op import Op
@@ -152,6 +153,17 @@ class _Files:
         fix = f"{hint}Or declare it with @op, in the same file or in one named together with it"
         raise SourceError(f"no op called '{name}'", where=where, fix=fix)
 
+    def op_in(self, file: Path, name: str, where: str) -> Op:
+        """The op that `file` declares, which need not be named in the command."""
+        bytes_of(file)
+        path = file.resolve()
+        declared = self._read[path].ops if path in self._read else ops_in(file)
+        if name not in declared:
+            fix = f"it declares: {', '.join(declared)}" if declared else "declare one there with @op"
+            raise SourceError(f"{provenance.shown(path)} declares no op called '{name}'", where=where, fix=fix)
+        self._used.add(path)
+        return declared[name]
+
     def _ambiguous(self, name: str, where: str, files: list[Path], also: str) -> SourceError:
         homes = [provenance.shown(p) for p in files] + [also] * bool(also)
         return SourceError(
@@ -201,12 +213,18 @@ def _of_file(file: Path, op: str | None, files: _Files) -> list[Choice]:
     if file.suffix == ".cu":
         bytes_of(file)
         if op is None:
-            raise UsageError(f"{file}: which op does it compute?", fix=f"assay check {file} --op gelu")
-        return [(k, files.op(op, file, f"--op {op}")) for k in kernels_in_cuda(file, op)]
+            raise UsageError(
+                f"{file}: which op does it compute?", fix=f"assay check {file} --op gelu, or --op FILE.py:NAME"
+            )
+        home, _, name = op.rpartition(":")
+        its_op = files.op_in(Path(home), name, f"--op {op}") if home else files.op(name, file, f"--op {op}")
+        return [(k, its_op) for k in kernels_in_cuda(file, name)]
     choices, problems = [], []
     for kernel in files.contents(file).kernels:
         try:
-            choices.append((kernel, files.op(kernel.address.op, file, f"{file}:{kernel.line}")))
+            name, where = kernel.address.op, f"{file}:{kernel.line}"
+            its_op = files.op_in(kernel.op_file, name, where) if kernel.op_file else files.op(name, file, where)
+            choices.append((kernel, its_op))
         except AssayError as problem:
             problems.append(problem)
     files.refuse(problems)
