@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.selftest.mutants.evidence import MutantEvidence, Outcome, Score, score, summary
 from assay.selftest.mutants.mutant import Mutant, mutants
-from assay.selftest.mutants.verb import Options, plan, run
+from assay.selftest.mutants.trial import Options
+from assay.selftest.mutants.verb import plan, run
 
-__all__ = ["MutantEvidence", "Mutant", "Options", "Outcome", "Score", "mutants", "plan", "run", "score", "summary"]
+__all__ = ["Mutant", "MutantEvidence", "Options", "Outcome", "Score", "mutants", "plan", "run", "score", "summary"]

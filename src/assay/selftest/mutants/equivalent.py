@@ -8,7 +8,7 @@ import threading
 import time
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay import inputs as drawing
@@ -30,8 +30,14 @@ _BUDGET = {"native": 1 << 13, "triton-interpret": 1 << 11, "numba-sim": 1 << 7}
 _LONGEST = {"native": 1 << 18, "triton-interpret": 1 << 16, "numba-sim": 1 << 11}
 """The largest size around a changed constant that is still tried."""
 _BUILT = fuzz.Sizes(1 << 14, 1 << 18)
+_SEARCHED = 200
+"""Workloads searched for a difference where the same bits would prove nothing."""
 _INSTANCES = 8
 """Workloads per dtype for which machine code is compared."""
+
+
+_Built = tuple[Any, ...]
+"""What a workload launches."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ class Prover:
     def __init__(self, pool: Pool, count: int, seconds: float, threads: int = 2) -> None:
         self._pool, self._count, self._seconds, self._threads = pool, count, seconds, threads
         self._digests: dict[tuple[str, str], str] = {}
-        self._code: dict[tuple[str, str], tuple[Any, ...]] = {}
+        self._code: dict[tuple[str, str], _Built] = {}
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -112,7 +118,10 @@ class Prover:
                 instances = self._same_code(mutant, kernel, op)
                 if instances:
                     return Proof(True, f"the same machine code for sm_90 in {instances} builds")
-            return self._same_bits(mutant, kernel, op)
+            bits = self._same_bits(mutant, kernel, op)
+            if bits.holds and mutant.reads:
+                return replace(bits, holds=False, how=f"{bits.how}, which does not show what is read outside a tensor")
+            return bits
         except WorkerLost as lost:
             return Proof(False, f"no proof: {lost.detail}")
 
@@ -136,7 +145,9 @@ class Prover:
                 worker.close()
         return compared
 
-    def _built(self, workers: dict[str, Worker], which: str, kernel: Kernel, op: Op, point: Workload) -> tuple[Any, ...]:
+    def _built(
+        self, workers: dict[str, Worker], which: str, kernel: Kernel, op: Op, point: Workload
+    ) -> tuple[Any, ...]:
         """What a kernel launches on a workload: hashes of machine code, and the shared memory that goes with it. What
         cannot be built is like nothing else."""
         if which not in workers:
@@ -175,7 +186,7 @@ class Prover:
     def _points(self, mutant: Mutant, op: Op, mode: str) -> Iterator[Workload]:
         """Workloads in all dtypes, in turn."""
         dtypes = _dtypes(mutant.kernel, op)
-        each = -(-self._count // len(dtypes))
+        each = -(-(_SEARCHED if mutant.reads else self._count) // len(dtypes))
         sizes = _around(mutant)
         drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in dtypes]
         for _ in range(each):

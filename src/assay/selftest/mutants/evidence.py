@@ -91,7 +91,9 @@ class Score:
 
 def score(evidences: Iterable[Mapping[str, Any]]) -> Score:
     outcomes = [str(e["outcome"]) for e in evidences]
-    return Score(*(outcomes.count(o) for o in (Outcome.KILLED, Outcome.SURVIVED, Outcome.EQUIVALENT, Outcome.STILLBORN)))
+    return Score(
+        *(outcomes.count(o) for o in (Outcome.KILLED, Outcome.SURVIVED, Outcome.EQUIVALENT, Outcome.STILLBORN))
+    )
 
 
 def scores(evidences: Iterable[Mapping[str, Any]], by: Callable[[Mapping[str, Any]], str]) -> dict[str, Score]:

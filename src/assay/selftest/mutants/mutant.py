@@ -14,6 +14,7 @@ from assay.library.select import select
 from assay.op import Op
 from assay.selftest.mutants import cuda, operators
 from assay.selftest.mutants.source import Change, Region, Source, regions
+from assay.selftest.mutants.tokens import CudaSource
 
 LANGUAGES = ("triton", "numba", "njit", "cuda")
 """Whose kernels are changed: those that are written out in the library and not calls into somebody else's."""
@@ -36,6 +37,8 @@ class Mutant:
     device: bool
     """In code that is compiled; otherwise in the code that launches it."""
     constants: tuple[int, ...]
+    reads: bool
+    """It may change which elements are read, which need not show in the outputs."""
     data: bytes
     """The whole source after the change."""
 
@@ -77,13 +80,13 @@ def _all(kernel: Kernel, op: Op, numbers: dict[tuple[Path, int, str], int]) -> I
     assert kernel.file is not None
     source = Source(kernel.file)
     reached = regions(source, kernel)
-    yield Mutant(kernel, op, "", kernel.file, 0, 0, 0, "", "", False, (), source.data)  # what it was before
+    yield Mutant(kernel, op, "", kernel.file, 0, 0, 0, "", "", False, (), False, source.data)  # what it was before
     for region in reached:
         for change in operators.changes(source, region, kernel.address.backend):
             yield from _of(kernel, op, source, change, region.device, numbers)
     for file in _cuda_files(kernel.file):
-        text = cuda.CudaSource(file)
-        yield Mutant(kernel, op, "", file, 0, 0, 0, "", "", False, (), text.text.encode())
+        text = CudaSource(file)
+        yield Mutant(kernel, op, "", file, 0, 0, 0, "", "", False, (), False, text.text.encode())
         for change in cuda.changes(text, _words_in(reached)):
             yield from _of(kernel, op, text, change, True, numbers)
 
@@ -91,7 +94,7 @@ def _all(kernel: Kernel, op: Op, numbers: dict[tuple[Path, int, str], int]) -> I
 def _of(
     kernel: Kernel,
     op: Op,
-    source: Source | cuda.CudaSource,
+    source: Source | CudaSource,
     change: Change,
     device: bool,
     numbers: dict[tuple[Path, int, str], int],
@@ -105,7 +108,7 @@ def _of(
     line, column = source.place(change.start)
     yield Mutant(
         kernel, op, change.operator, source.file, line, column, number, before, change.text, device, change.constants,
-        source.changed(change),
+        change.reads, source.changed(change),
     )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ class Change:
     text: str
     constants: tuple[int, ...] = ()
     """Integers of the source that it changes, before and after: sizes around them are worth a look."""
+    reads: bool = False
+    """It may change which elements are read: a read outside its tensor need not show in the outputs."""
     prelude: str = ""
     """Imports that the new text needs, put before the first statement that imports something."""
 
@@ -159,9 +161,7 @@ def live(region: Region) -> Iterator[ast.AST]:
         yield node
 
 
-def _learn(
-    call: ast.Call, binds: dict[str, _Definition], calls: dict[str, _Call], known: dict[str, object]
-) -> None:
+def _learn(call: ast.Call, binds: dict[str, _Definition], calls: dict[str, _Call], known: dict[str, object]) -> None:
     """Note the literals that a call or a launch `f[grid](…)` passes to a function of this file."""
     target = call.func.value if isinstance(call.func, ast.Subscript) else call.func
     if not isinstance(target, ast.Name) or not isinstance(node := binds.get(target.id), ast.FunctionDef):
