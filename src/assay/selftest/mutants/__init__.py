@@ -7,4 +7,16 @@ from assay.selftest.mutants.mutant import Mutant, mutants
 from assay.selftest.mutants.trial import Options
 from assay.selftest.mutants.verb import plan, run
 
-__all__ = ["Mutant", "MutantEvidence", "Options", "Outcome", "Score", "mutants", "plan", "run", "score", "summary"]
+__all__ = [
+    "LANGUAGES",
+    "Mutant",
+    "MutantEvidence",
+    "Options",
+    "Outcome",
+    "Score",
+    "mutants",
+    "plan",
+    "run",
+    "score",
+    "summary",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -105,7 +105,7 @@ def scores(evidences: Iterable[Mapping[str, Any]], by: Callable[[Mapping[str, An
     return {name: score(groups[name]) for name in sorted(groups)}
 
 
-def summary(records: Iterable[Record]) -> dict[str, Any]:
+def summary(records: Sequence[Record]) -> dict[str, Any]:
     """The figures that stand beside the records in a document."""
     evidences = [r.evidence for r in records if r.evidence.get("operator")]
 
@@ -116,5 +116,6 @@ def summary(records: Iterable[Record]) -> dict[str, Any]:
         "total": told(score(evidences)),
         "by_operator": {k: told(s) for k, s in scores(evidences, lambda e: e["operator"]).items()},
         "by_backend": {k: told(s) for k, s in scores(evidences, lambda e: e["backend"]).items()},
+        "stillborn": [r.kernel for r in records if r.evidence.get("outcome") == Outcome.STILLBORN],
         "survivors": [r.kernel for r in records if r.evidence.get("outcome") == Outcome.SURVIVED],
     }

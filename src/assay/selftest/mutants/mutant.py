@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from assay import host
 from assay.kernel import Kernel
@@ -65,7 +67,8 @@ class Mutant:
 
 
 def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
-    """Every mutant of a kernel in a stable order, each source once."""
+    """Every mutant of a kernel in a stable order. Of those that Python compiles to the same one is kept, and none that it
+    compiles to what the kernel was."""
     found: dict[object, Mutant] = {}
     numbers: dict[tuple[Path, int, str], int] = {}
     for mutant in _all(kernel, op, numbers):
@@ -117,14 +120,20 @@ def _needs_huge(before: str) -> bool:
 
 
 def _meaning(mutant: Mutant) -> object:
-    """What tells two mutants apart: the syntax tree, or the text of a language that Python cannot parse. None where a
-    change gave no program."""
+    """What tells two mutants apart: the bytecode, in which constants are folded, or the text of a language that Python
+    cannot read. None where a change gave no program."""
     if mutant.file.suffix != ".py":
         return mutant.file, mutant.data
     try:
-        return ast.dump(ast.parse(mutant.data))
+        return bytecode(compile(mutant.data, "", "exec"))
     except SyntaxError:
         return None
+
+
+def bytecode(code: types.CodeType) -> tuple[Any, ...]:
+    """What Python made of a source, lines aside."""
+    constants = [bytecode(c) if isinstance(c, types.CodeType) else (type(c), repr(c)) for c in code.co_consts]
+    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, tuple(constants)
 
 
 def _cuda_files(python: Path) -> list[Path]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from assay.selftest.mutants import access, values
 from assay.selftest.mutants.nodes import calls
@@ -45,14 +46,16 @@ def _reads(source: Source, node: ast.AST, operator: str) -> bool:
         if calls(function, "load", "tl"):
             return operator not in ("other", "narrow")
         statement, function = function if isinstance(function, ast.stmt) else statement, source.parents[function]
-    masks = {
-        n.id
-        for call in ast.walk(function) if calls(call, "load", "tl")
-        for k in call.keywords if k.arg == "mask"  # type: ignore[attr-defined]
-        for n in ast.walk(k.value) if isinstance(n, ast.Name)
-    }  # fmt: skip
     assigned = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return bool(masks & assigned)
+    return bool(assigned & _masks(function))
+
+
+@cache
+def _masks(function: ast.AST) -> frozenset[str]:
+    """The names of which the masks of a function's loads are made."""
+    loads = [n for n in ast.walk(function) if isinstance(n, ast.Call) and calls(n, "load", "tl")]
+    masks = [k.value for call in loads for k in call.keywords if k.arg == "mask"]
+    return frozenset(n.id for m in masks for n in ast.walk(m) if isinstance(n, ast.Name))
 
 
 def _is_a_choice(change: Change) -> bool:

@@ -76,6 +76,8 @@ def _spread(found: list[Mutant], limit: int | None) -> list[Mutant]:
 
 def run(planned: list[Mutant], untried: list[tuple[Kernel, str]], options: Options) -> Iterator[Record]:
     """A record for each mutant as soon as its fate is known, stillborn ones included."""
+    if options.keep and options.keep.exists() and any(options.keep.iterdir()):
+        raise UsageError(f"{options.keep} is not empty", fix="name a folder that does not exist yet")
     for kernel, why in untried:
         evidence = MutantEvidence(kernel.name, kernel.address.backend)
         yield record_of(kernel.name, evidence, why, options, f"assay selftest mutants {kernel.name}", kernel.file)
