@@ -44,8 +44,10 @@ def test_limits_samples_and_slices_choose_the_same_mutants_every_time():
 
 
 def test_the_library_has_mutants_enough_for_a_score():
-    counts = {k.name: len(mutants(k, op)) for k, op in PYTHON}
-    assert sum(n >= 5 for n in counts.values()) >= 20 and sum(counts.values()) >= 500
+    counts = [
+        len(mutants(k, op)) for k, op in PYTHON if k.address.op in ("gelu", "sum", "softmax", "transpose", "silu")
+    ]
+    assert sum(n >= 5 for n in counts) >= 10 and sum(counts) >= 400
 
 
 USERS = """\
@@ -78,15 +80,13 @@ def third_of_it_by_njit(x, *, out):
 
 def test_mutants_of_a_users_kernel_are_killed_or_proven_equivalent(write):
     file = write("mine.py", USERS)
-    planned, untried = plan([file], Options())
-    assert not untried and len(planned) >= 12
+    planned, untried = plan([file], Options(operators=("guard", "constant", "boundary", "term")))
+    assert not untried and len(planned) == 6
     records = {r.kernel: r for r in run(planned, untried, Options(workloads=60))}
     assert set(records) == {m.name for m in planned}
-    fates = {m: records[m.name].evidence["outcome"] for m in planned}
-    same = {m for m, fate in fates.items() if fate == Outcome.EQUIVALENT}
+    same = [m for m in planned if records[m.name].evidence["outcome"] == Outcome.EQUIVALENT]
     # Every i is at least 0: whether that is asked makes no difference. `i >= -1` is the same, `i >= 1` is not.
     assert {(m.operator, m.after) for m in same} == {("guard", "True"), ("constant", "(-1)")}
-    assert {fate for m, fate in fates.items() if m not in same} == {Outcome.KILLED}
     for m in planned:
         r, e = records[m.name], records[m.name].evidence
         assert r.status is Status.PASS and r.verb == "selftest" and r.replay.startswith("assay selftest mutants ")
@@ -94,7 +94,8 @@ def test_mutants_of_a_users_kernel_are_killed_or_proven_equivalent(write):
         if m in same:
             assert e["compared"] >= 50 and "bit-equal" in e["proof"]
         else:
-            assert e["detector"] and e["found_at"] and e["workloads"] >= 1 and e["seconds"] > 0 and not e["proof"]
+            assert e["outcome"] == Outcome.KILLED and e["detector"] and e["found_at"] and not e["proof"]
+            assert e["workloads"] >= 1 and e["seconds"] > 0 and r.workload == e["found_at"]
     told = summary(list(records.values()))
     assert told["total"]["score"] == 1 and told["total"]["equivalent"] == len(same) and not told["survivors"]
 
@@ -169,15 +170,15 @@ def test_real_mutants_are_killed_from_the_command_line(assay, tmp_path):
     out = tmp_path / "records.json"
     kept = tmp_path / "kept"
     kernels = ("silu/njit", "gelu/triton", "axpy/numba", "--operator", "float,arithmetic,term,guard,swap,sign")
-    done = assay("selftest", "mutants", *kernels, "--sample", "8", "--json", "--out", out, "--keep", kept)
+    done = assay("selftest", "mutants", *kernels, "--sample", "5", "--json", "--out", out, "--keep", kept)
     document = json.loads(done.stdout)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert json.loads(out.read_text())["records"] == document["records"]
     assert {r["evidence"]["outcome"] for r in document["records"]} <= {"killed", "equivalent"}
-    assert len(document["records"]) + len(document["summary"]["stillborn"]) == 8
-    assert document["summary"]["total"]["score"] == 1 and document["summary"]["total"]["killed"] >= 6
+    assert len(document["records"]) + len(document["summary"]["stillborn"]) == 5
+    assert document["summary"]["total"]["score"] == 1 and document["summary"]["total"]["killed"] >= 4
     assert all(r["evidence"]["dtypes"] == ["fp32", "bf16"] for r in document["records"])
-    assert len(list(kept.glob("*/mutant_of_*.py"))) == 8
+    assert len(list(kept.glob("*/mutant_of_*.py"))) == 5
 
 
 def test_mutants_is_a_reserved_word_and_its_options_are_refused_elsewhere(assay, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 import threading
 import time
@@ -31,6 +32,8 @@ _LONGEST = {"native": 1 << 18, "triton-interpret": 1 << 16, "numba-sim": 1 << 11
 _BUILT = fuzz.Sizes(1 << 14, 1 << 18)
 _SEARCHED = 200
 """Workloads searched for a difference where the same bits would prove nothing."""
+_TOGETHER = 400
+"""Pairs of sizes looked at."""
 _INSTANCES = 8
 """Workloads per dtype for which machine code is compared."""
 
@@ -50,8 +53,9 @@ class Proof:
 def workloads(
     op: Op, dtype: DType, count: int, sizes: tuple[int, ...] = (), budget: int = 1 << 13, longest: int = 1 << 18
 ) -> Iterator[Workload]:
-    """Up to `count` different workloads of about `budget` elements at most: the contract's edges, every axis at each
-    of `sizes` (up to `longest`), then drawn ones, the same in every run."""
+    """Up to `count` different workloads of about `budget` elements at most: the contract's edges, all axes at `sizes`
+    together (up to 32 × `budget` elements), each axis alone at each of them (up to `longest`), then drawn ones, the same
+    in every run."""
     seen: set[str] = set()
     for workload in _drawn(op, dtype, sizes, budget, longest):
         if len(seen) >= count:
@@ -64,6 +68,12 @@ def workloads(
 def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: int) -> Iterator[Workload]:
     yield from fuzz.edges(op, dtype, fuzz.Sizes(budget, 2 * budget))
     attributes = tuple((n, a.default) for n, a in op.attributes.items())
+    for together in itertools.islice(itertools.product(sizes, repeat=min(2, len(op.axes))), _TOGETHER):
+        chosen = itertools.cycle(together)
+        axes = tuple((n, max(a.min, min(a.max, next(chosen)))) for n, a in op.axes.items())
+        workload = Workload(axes, dtype, attributes, sum(together) % 1000)
+        if op.allows(workload) and op.elements(workload) <= 32 * budget:
+            yield workload
     for size in sizes:
         for name, axis in op.axes.items():
             if max(axis.min, 1) <= size <= min(axis.max, longest):
@@ -74,16 +84,16 @@ def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: i
     chance = random.Random(f"{op.name}/{dtype}")
     kinds = [v for v in VALUES if v != "beyond"]
     for _ in range(100_000):  # an op with few workloads ends before
-        room, chosen = budget, {}
+        room, drawn = budget, {}
         for name in chance.sample(list(op.axes), len(op.axes)):
             axis = op.axes[name]
             most = max(axis.min, min(axis.max, room))
             power = 1 << chance.randrange(most.bit_length() + 1)
             size = chance.choice((power - 1, power, power + 1, chance.randint(axis.min, most), chance.randint(0, 40)))
-            chosen[name] = max(axis.min, min(most, size))
-            room //= max(1, chosen[name])
+            drawn[name] = max(axis.min, min(most, size))
+            room //= max(1, drawn[name])
         yield Workload(
-            tuple((n, chosen[n]) for n in op.axes),
+            tuple((n, drawn[n]) for n in op.axes),
             dtype,
             tuple((n, chance.choice(a.choices or (a.default,))) for n, a in op.attributes.items()),
             chance.randrange(10_000),
@@ -217,8 +227,12 @@ class Prover:
 
 
 def _around(mutant: Mutant) -> tuple[int, ...]:
-    """Sizes at a changed constant and beside it."""
-    return tuple(sorted({c + d for c in mutant.constants for d in (-1, 0, 1) if c + d >= 0}))
+    """Sizes at a changed constant and beside it; then at the other constants of the source, beside them and at twice
+    them: where a tile ends is where a small change to its index shows."""
+    near = {c + d: None for c in mutant.constants for d in (-1, 0, 1) if c + d >= 0}
+    for c in mutant.written:
+        near |= dict.fromkeys((c, 2 * c, c + 1, c - 1, 2 * c + 1))
+    return tuple(near)
 
 
 def _dtypes(kernel: Kernel, op: Op) -> list[str]:

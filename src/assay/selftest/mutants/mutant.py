@@ -53,6 +53,14 @@ class Mutant:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def written(self) -> list[int]:
+        """Integers from 2 on that stand in the sources of the kernel, small ones first."""
+        assert self.kernel.file is not None
+        files = (self.kernel.file, *_cuda_files(self.kernel.file))
+        found = {int(n) for f in files for n in re.findall(r"(?<![\w.])\d+(?![\w.])", f.read_text())}
+        return sorted(n for n in found if 2 <= n <= 1 << 16)
+
     def write(self, folder: Path) -> tuple[Kernel, Op]:
         """Put the changed kernel into a folder of its own and read it as any file of a user's."""
         assert self.kernel.file is not None
@@ -67,8 +75,8 @@ class Mutant:
 
 
 def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
-    """Every mutant of a kernel in a stable order. Of those that Python compiles to the same one is kept, and none that it
-    compiles to what the kernel was."""
+    """Every mutant of a kernel in a stable order. Of those that Python compiles to the same one is kept, and none that
+    it compiles to what the kernel was."""
     found: dict[object, Mutant] = {}
     numbers: dict[tuple[Path, int, str], int] = {}
     for mutant in _all(kernel, op, numbers):
