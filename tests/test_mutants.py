@@ -80,13 +80,13 @@ def third_of_it_by_njit(x, *, out):
 
 def test_mutants_of_a_users_kernel_are_killed_or_proven_equivalent(write):
     file = write("mine.py", USERS)
-    planned, untried = plan([file], Options(operators=("guard", "constant", "boundary", "term")))
-    assert not untried and len(planned) == 6
+    planned, untried = plan([file], Options(operators=("guard", "boundary", "term")))
+    assert not untried and len(planned) == 4
     records = {r.kernel: r for r in run(planned, untried, Options(workloads=60))}
     assert set(records) == {m.name for m in planned}
     same = [m for m in planned if records[m.name].evidence["outcome"] == Outcome.EQUIVALENT]
-    # Every i is at least 0: whether that is asked makes no difference. `i >= -1` is the same, `i >= 1` is not.
-    assert {(m.operator, m.after) for m in same} == {("guard", "True"), ("constant", "(-1)")}
+    # Every i is at least 0, so it makes no difference whether that is asked; `i > 0` is another matter.
+    assert [(m.operator, m.after) for m in same] == [("guard", "True")]
     for m in planned:
         r, e = records[m.name], records[m.name].evidence
         assert r.status is Status.PASS and r.verb == "selftest" and r.replay.startswith("assay selftest mutants ")

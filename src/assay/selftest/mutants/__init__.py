@@ -8,7 +8,6 @@ from assay.selftest.mutants.trial import Options
 from assay.selftest.mutants.verb import plan, run
 
 __all__ = [
-    "LANGUAGES",
     "Mutant",
     "MutantEvidence",
     "Options",

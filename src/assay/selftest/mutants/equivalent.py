@@ -32,8 +32,8 @@ _LONGEST = {"native": 1 << 18, "triton-interpret": 1 << 16, "numba-sim": 1 << 11
 _BUILT = fuzz.Sizes(1 << 14, 1 << 18)
 _SEARCHED = 200
 """Workloads searched for a difference where the same bits would prove nothing."""
-_TOGETHER = 400
-"""Pairs of sizes looked at."""
+_TOGETHER = 100
+"""Sizes that are combined in pairs."""
 _INSTANCES = 8
 """Workloads per dtype for which machine code is compared."""
 
@@ -54,8 +54,8 @@ def workloads(
     op: Op, dtype: DType, count: int, sizes: tuple[int, ...] = (), budget: int = 1 << 13, longest: int = 1 << 18
 ) -> Iterator[Workload]:
     """Up to `count` different workloads of about `budget` elements at most: the contract's edges, all axes at `sizes`
-    together (up to 32 × `budget` elements), each axis alone at each of them (up to `longest`), then drawn ones, the same
-    in every run."""
+    together (up to 32 × `budget` elements), each axis alone at each of them (up to `longest`), then drawn ones, the
+    same in every run."""
     seen: set[str] = set()
     for workload in _drawn(op, dtype, sizes, budget, longest):
         if len(seen) >= count:
@@ -68,7 +68,8 @@ def workloads(
 def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: int) -> Iterator[Workload]:
     yield from fuzz.edges(op, dtype, fuzz.Sizes(budget, 2 * budget))
     attributes = tuple((n, a.default) for n, a in op.attributes.items())
-    for together in itertools.islice(itertools.product(sizes, repeat=min(2, len(op.axes))), _TOGETHER):
+    pairs = itertools.product(sorted(set(sizes), reverse=True)[:_TOGETHER], repeat=min(2, len(op.axes)))
+    for together in sorted(pairs, key=min, reverse=True):  # those first in which no axis is short
         chosen = itertools.cycle(together)
         axes = tuple((n, max(a.min, min(a.max, next(chosen)))) for n, a in op.axes.items())
         workload = Workload(axes, dtype, attributes, sum(together) % 1000)
