@@ -22,6 +22,8 @@ DETECTORS = (
 )  # fmt: skip
 VERBS = ("check", "bench")
 NEEDS = ("", "gpu", "sanitizer")
+RESERVED = ("mutants",)
+"""First words of `assay selftest` that mean something else; no entry may be called so."""
 _CONSTANTS = {
     "DETECTOR": "", "NEEDS": "", "WORKLOAD": "", "DTYPE": "fp32", "SECONDS": 60.0, "TOOL": "memcheck",
     "VERB": "check",
@@ -59,6 +61,9 @@ def entries(names: Iterable[str] | None = None, folder: Path = CORPUS) -> list[E
     """The entries named, or all."""
     wanted = list(names or ())
     files = {f.stem: f for f in sorted(folder.glob("*.py")) if f.stem != "__init__"}
+    for name in RESERVED:
+        if name in files:
+            raise SourceError(f"`assay selftest {name}` means something else", where=str(files[name]), fix="rename it")
     if unknown := [n for n in wanted if n not in files]:
         from difflib import get_close_matches
 

@@ -1,0 +1,185 @@
+"""Small changes to a kernel written in CUDA C++, made on its tokens.
+
+Whether `<` compares or opens template arguments, and whether `*` multiplies or declares a pointer, is told by the
+blanks around it, as clang-format sets them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from assay.selftest.mutants.source import Change
+from assay.selftest.mutants.tokens import CLOSE, OPEN, CudaSource
+from assay.selftest.mutants.values import FLOAT_FACTORS
+
+_BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
+_ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "/", "<<": ">>", ">>": "<<", "&": "|", "|": "&"}
+_COMPOUND = {"+=": "-=", "-=": "+=", "*=": "/="}
+_EXTREMES = {"min": "max", "max": "min", "fmaxf": "fminf", "fminf": "fmaxf", "Max": "Sum"}
+_ENDS_TERM = {"+", "-", "<", ">", "<=", ">=", "==", "!=", "&&", "||", "?", ":", ",", ";", "=", "&", "|", "<<", ">>",
+              "+=", "-=", "*=", "/=", "return", "{", "}"}  # fmt: skip
+
+
+def changes(source: CudaSource, names: set[str]) -> Iterator[Change]:
+    """Every change in the functions that `names` reach."""
+    for at in source.reached(names):
+        for operator in _OPERATORS:
+            yield from operator(source, at)
+
+
+def _spaced(source: CudaSource, at: int) -> bool:
+    token = source.tokens[at]
+    return source.text[token.start - 1].isspace() and source.text[token.end : token.end + 1].isspace()
+
+
+def _boundary(source: CudaSource, at: int) -> Iterator[Change]:
+    token = source.tokens[at]
+    if token.text in _BOUNDARY and _spaced(source, at):
+        yield source.change("boundary", token.start, token.end, _BOUNDARY[token.text])
+
+
+def _numbers(source: CudaSource, at: int) -> Iterator[Change]:
+    token = source.tokens[at]
+    if token.kind != "number":
+        return
+    if re.fullmatch(r"\d+|0[xX][0-9a-fA-F]+", token.text):
+        value = int(token.text, 0)
+        for new in (value + 1, value - 1):
+            text = str(new) if new >= 0 else f"({new})"
+            yield source.change("constant", token.start, token.end, text, (value, new))
+    elif re.search(r"[.eE]", token.text) and not token.text.lower().startswith("0x"):
+        suffix = token.text[-1] if token.text[-1] in "fFlL" else ""
+        number = float(token.text.rstrip("fFlL"))
+        for changed in [number * factor for factor in FLOAT_FACTORS] if number else [1.0]:
+            yield source.change("float", token.start, token.end, f"{changed!r}{suffix}")
+
+
+def _arithmetic(source: CudaSource, at: int) -> Iterator[Change]:
+    token = source.tokens[at]
+    if token.text in _ARITHMETIC and _spaced(source, at):
+        yield source.change("arithmetic", token.start, token.end, _ARITHMETIC[token.text])
+    if token.text in _COMPOUND:
+        yield source.change("arithmetic", token.start, token.end, _COMPOUND[token.text])
+
+
+def _guard(source: CudaSource, at: int) -> Iterator[Change]:
+    """The condition of an `if` always true (not `if constexpr`); of a choice either side."""
+    tokens = source.tokens
+    if tokens[at].text == "if" and tokens[at + 1].text == "(":
+        end = source.partner(at + 1)
+        inside = source.text[tokens[at + 1].end : tokens[end].start]
+        if re.search(r"[<>=!]", inside):
+            yield source.change("guard", tokens[at + 1].end, tokens[end].start, "true")
+    if tokens[at].text == "&&":
+        left, right = (
+            _operand(source, at, -1, {"||", "?", "=", ",", ";"}),
+            _operand(source, at, 1, {"||", "?", ",", ";"}),
+        )
+        yield source.change("guard", tokens[left].start, tokens[right].end, _words(source, left, at - 1))
+        yield source.change("guard", tokens[left].start, tokens[right].end, _words(source, at + 1, right))
+
+
+def _barrier(source: CudaSource, at: int) -> Iterator[Change]:
+    tokens = source.tokens
+    if tokens[at].text in ("__syncthreads", "__syncwarp") and tokens[at + 1].text == "(":
+        end = source.partner(at + 1)
+        yield source.change("barrier", tokens[at].start, tokens[end].end, "")
+
+
+def _accumulator(source: CudaSource, at: int) -> Iterator[Change]:
+    """`sum += x` kept in 16 bits, where the sum is a local float."""
+    tokens = source.tokens
+    if tokens[at].text != "+=" or tokens[at - 1].kind != "name":
+        return
+    name = tokens[at - 1].text
+    if not re.search(rf"\bfloat\b[^;(]*\b{name}\b\s*=", source.text):
+        return
+    end = _operand(source, at, 1, {";", ","})
+    added = _words(source, at + 1, end)
+    text = f"{name} = __half2float(__float2half({name} + ({added})))"
+    yield source.change("accumulator", tokens[at - 1].start, tokens[end].end, text)
+
+
+def _cast(source: CudaSource, at: int) -> Iterator[Change]:
+    words = [t.text for t in source.tokens[at : at + 4]]
+    if words == ["(", "long", "long", ")"]:
+        yield source.change("cast", source.tokens[at].start, source.tokens[at + 3].end, "")
+
+
+def _narrow(source: CudaSource, at: int) -> Iterator[Change]:
+    tokens = source.tokens
+    if tokens[at].text == "widen" and tokens[at + 1].text == "(":
+        end = source.partner(at + 1)
+        whole = _words(source, at, end)
+        yield source.change("narrow", tokens[at].start, tokens[end].end, f"__half2float(__float2half({whole}))")
+
+
+def _term(source: CudaSource, at: int) -> Iterator[Change]:
+    """A sum without one of its terms, a difference with its operands swapped."""
+    tokens = source.tokens
+    if tokens[at].text not in ("+", "-") or not _spaced(source, at):
+        return
+    left, right = _operand(source, at, -1, _ENDS_TERM), _operand(source, at, 1, _ENDS_TERM)
+    if left >= at or right <= at:
+        return
+    first, second = _words(source, left, at - 1), _words(source, at + 1, right)
+    span = tokens[left].start, tokens[right].end
+    if tokens[at].text == "-":
+        yield source.change("swap", *span, f"{second} - {first}")
+        return
+    yield source.change("term", *span, first)
+    yield source.change("term", *span, second)
+
+
+def _extreme(source: CudaSource, at: int) -> Iterator[Change]:
+    tokens = source.tokens
+    if (new := _EXTREMES.get(tokens[at].text)) and tokens[at + 1].text in ("(", ">"):
+        yield source.change("extreme", tokens[at].start, tokens[at].end, new)
+
+
+def _epsilon(source: CudaSource, at: int) -> Iterator[Change]:
+    tokens = source.tokens
+    if tokens[at].text not in ("sqrtf", "rsqrtf") or tokens[at + 1].text != "(":
+        return
+    end = source.partner(at + 1)
+    if [t.text for t in tokens[end - 2 : end]] != ["+", "eps"]:
+        return
+    root = f"{tokens[at].text}({_words(source, at + 2, end - 3)})"
+    moved = f"(1.0f / (1.0f / {root} + eps))" if tokens[at].text == "rsqrtf" else f"({root} + eps)"
+    yield source.change("epsilon", tokens[at].start, tokens[end].end, moved)
+
+
+def _axis(source: CudaSource, at: int) -> Iterator[Change]:
+    token = source.tokens[at]
+    if token.text == "stride" and source.tokens[at - 1].text == "*":
+        yield source.change("axis", token.start, token.end, "cols")
+    if token.text in ("threadIdx", "blockIdx", "blockDim") and source.tokens[at + 1].text == ".":
+        which = source.tokens[at + 2]
+        if new := {"x": "y", "y": "x"}.get(which.text):
+            yield source.change("axis", which.start, which.end, new)
+
+
+def _operand(source: CudaSource, at: int, step: int, ends: set[str]) -> int:
+    """The last token of the operand beside the operator at `at`, to the left or to the right."""
+    inner = OPEN if step > 0 else CLOSE
+    outer = CLOSE if step > 0 else OPEN
+    place = at + step
+    last = at
+    while 0 <= place < len(source.tokens):
+        text = source.tokens[place].text
+        if text in inner:
+            place = source.partner(place)
+        elif text in outer or (text in ends and (_spaced(source, place) or text in (",", ";", "return", "{", "}"))):
+            break
+        last = place
+        place += step
+    return last
+
+
+def _words(source: CudaSource, first: int, last: int) -> str:
+    return source.text[source.tokens[first].start : source.tokens[last].end]
+
+
+_OPERATORS: tuple[Callable[[CudaSource, int], Iterator[Change]], ...] = (
+    _boundary, _numbers, _arithmetic, _guard, _barrier, _accumulator, _narrow, _term, _extreme, _epsilon, _cast, _axis,
+)  # fmt: skip

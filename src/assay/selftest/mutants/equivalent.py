@@ -1,0 +1,246 @@
+"""Proofs that a mutant computes what its kernel computes: the same machine code, or the same bits."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from assay import inputs as drawing
+from assay.backends import Level, here
+from assay.check import fuzz
+from assay.dtype import DType, dtype
+from assay.kernel import Kernel
+from assay.op import Op
+from assay.selftest.mutants.mutant import Mutant
+from assay.target import DEFAULT
+from assay.worker import Pool, Worker, WorkerLost
+from assay.worker.channel import tensor
+from assay.worker.request import Layout, message
+from assay.workload import VALUES, Workload
+
+_RUN = {"values": 0, "buffers": 0, "bands": 0, "poison": 0, "late": False, "index": 0}
+_BUDGET = {"native": 1 << 13, "triton-interpret": 1 << 11, "numba-sim": 1 << 7}
+"""Elements of a workload on which outputs are compared, by where it runs: many small ones say more than few large."""
+_LONGEST = {"native": 1 << 18, "triton-interpret": 1 << 16, "numba-sim": 1 << 11}
+"""The largest size around a changed constant that is still tried."""
+_BUILT = fuzz.Sizes(1 << 14, 1 << 18)
+_SEARCHED = 200
+"""Workloads searched for a difference where the same bits would prove nothing."""
+_TOGETHER = 100
+"""Sizes that are combined in pairs."""
+_INSTANCES = 8
+"""Workloads per dtype for which machine code is compared."""
+
+
+_Built = tuple[Any, ...]
+"""What a workload launches."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    holds: bool
+    how: str
+    compared: int = 0
+    differs_at: str = ""
+
+
+def workloads(
+    op: Op, dtype: DType, count: int, sizes: tuple[int, ...] = (), budget: int = 1 << 13, longest: int = 1 << 18
+) -> Iterator[Workload]:
+    """Up to `count` different workloads of about `budget` elements at most: the contract's edges, all axes at `sizes`
+    together (up to 32 × `budget` elements), each axis alone at each of them (up to `longest`), then drawn ones, the
+    same in every run."""
+    seen: set[str] = set()
+    for workload in _drawn(op, dtype, sizes, budget, longest):
+        if len(seen) >= count:
+            return
+        if str(workload) not in seen and op.allows(workload):
+            seen.add(str(workload))
+            yield workload
+
+
+def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: int) -> Iterator[Workload]:
+    yield from fuzz.edges(op, dtype, fuzz.Sizes(budget, 2 * budget))
+    attributes = tuple((n, a.default) for n, a in op.attributes.items())
+    pairs = itertools.product(sorted(set(sizes), reverse=True)[:_TOGETHER], repeat=min(2, len(op.axes)))
+    for together in sorted(pairs, key=min, reverse=True):  # those first in which no axis is short
+        chosen = itertools.cycle(together)
+        axes = tuple((n, max(a.min, min(a.max, next(chosen)))) for n, a in op.axes.items())
+        workload = Workload(axes, dtype, attributes, sum(together) % 1000)
+        if op.allows(workload) and op.elements(workload) <= 32 * budget:
+            yield workload
+    for size in sizes:
+        for name, axis in op.axes.items():
+            if max(axis.min, 1) <= size <= min(axis.max, longest):
+                for beside in (1, 3):
+                    axes = tuple((n, size if n == name else max(a.min, min(a.max, beside))) for n, a in op.axes.items())
+                    for kind in ("normal", "special"):
+                        yield Workload(axes, dtype, attributes, size % 1000, kind)
+    chance = random.Random(f"{op.name}/{dtype}")
+    kinds = [v for v in VALUES if v != "beyond"]
+    for _ in range(100_000):  # an op with few workloads ends before
+        room, drawn = budget, {}
+        for name in chance.sample(list(op.axes), len(op.axes)):
+            axis = op.axes[name]
+            most = max(axis.min, min(axis.max, room))
+            power = 1 << chance.randrange(most.bit_length() + 1)
+            size = chance.choice((power - 1, power, power + 1, chance.randint(axis.min, most), chance.randint(0, 40)))
+            drawn[name] = max(axis.min, min(most, size))
+            room //= max(1, drawn[name])
+        yield Workload(
+            tuple((n, drawn[n]) for n in op.axes),
+            dtype,
+            tuple((n, chance.choice(a.choices or (a.default,))) for n, a in op.attributes.items()),
+            chance.randrange(10_000),
+            chance.choice(kinds),
+            0 if op.aligned else chance.choice((0, 0, 1, 3)),
+            tuple(n for n, t in op.inputs.items() if t.strided and chance.random() < 0.5),
+            tuple(n for n, t in op.inputs.items() if t.optional and chance.random() < 0.25),
+            bool(op.aliases) and chance.random() < 0.5,
+        )
+
+
+class Prover:
+    """Tries the proofs, cheap ones first. What it learns about a kernel itself serves for all its mutants."""
+
+    def __init__(self, pool: Pool, count: int, seconds: float, threads: int = 2) -> None:
+        self._pool, self._count, self._seconds, self._threads = pool, count, seconds, threads
+        self._digests: dict[tuple[str, str], str] = {}
+        self._code: dict[tuple[str, str], _Built] = {}
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """Let proofs that are under way end without a result."""
+        self._stop.set()
+
+    def prove(self, mutant: Mutant, kernel: Kernel, op: Op) -> Proof:
+        """Is the mutant, written out as `kernel`, the same as what it was made from?"""
+        try:
+            if mutant.device and mutant.kernel.address.backend != "njit":
+                instances = self._same_code(mutant, kernel, op)
+                if instances:
+                    return Proof(True, f"the same machine code for sm_90 in {instances} builds")
+            bits = self._same_bits(mutant, kernel, op)
+            if bits.holds and mutant.reads:
+                return replace(bits, holds=False, how=f"{bits.how}, which does not show what is read outside a tensor")
+            return bits
+        except WorkerLost as lost:
+            return Proof(False, f"no proof: {lost.detail}")
+
+    def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int:
+        """How many workloads launch the same machine code; 0 where one does not. Only of code that is compiled: what a
+        launch passes to it is not seen here."""
+        points = [w for d in _dtypes(mutant.kernel, op) for w in _built(op, dtype(d), _around(mutant))]
+        workers: dict[str, Worker] = {}
+        compared = 0
+        try:
+            for point in points:
+                key = (mutant.kernel.name, str(point))
+                if key not in self._code:
+                    self._code[key] = self._built(workers, "original", mutant.kernel, mutant.op, point)
+                built = self._built(workers, "mutant", kernel, op, point)
+                if built != self._code[key] or self._stop.is_set():
+                    return 0
+                compared += bool(built)
+        finally:
+            for worker in workers.values():
+                worker.close()
+        return compared
+
+    def _built(
+        self, workers: dict[str, Worker], which: str, kernel: Kernel, op: Op, point: Workload
+    ) -> tuple[Any, ...]:
+        """What a kernel launches on a workload: hashes of machine code, and the shared memory that goes with it. What
+        cannot be built is like nothing else."""
+        if which not in workers:
+            workers[which] = self._pool.worker(kernel.address.backend, "native")
+        asked = message(kernel, op, point, Layout(kernel, op, point, runs=1, variations=1), "native", {})
+        answer = workers[which].ask(asked | {"do": "compile", "target": str(DEFAULT), "compiler": ""}, 300)
+        if "error" in answer:
+            return (which, answer["error"]["message"])
+        return tuple((a["artifact"]["text_hash"], a["artifact"]["shared"], a["shared"]) for a in answer["launches"])
+
+    def _same_bits(self, mutant: Mutant, kernel: Kernel, op: Op) -> Proof:
+        """Both on many workloads, the outputs compared bit by bit."""
+        deadline = time.monotonic() + self._seconds
+        where = here(mutant.kernel)
+        if where.level not in (Level.RUN, Level.INTERPRET):
+            return Proof(False, "it cannot run here")
+        workers = [self._pool.worker(kernel.address.backend, where.mode) for _ in range(2)]
+        compared = 0
+        try:
+            for point in self._points(mutant, op, where.mode):
+                if time.monotonic() > deadline or self._stop.is_set():
+                    return Proof(False, f"no difference in {compared} workloads, then time was up", compared)
+                key = (mutant.kernel.name, str(point))
+                if key not in self._digests:
+                    self._digests[key] = self._digest(workers[0], mutant.kernel, mutant.op, point)
+                if self._digests[key].startswith("error"):
+                    continue  # beyond what the kernel itself can be asked here
+                if self._digest(workers[1], kernel, op, point) != self._digests[key]:
+                    return Proof(False, f"its outputs differ in the {compared + 1}th workload", compared, str(point))
+                compared += 1
+        finally:
+            for worker in workers:
+                worker.close()
+        return Proof(compared > 0, f"bit-equal outputs on {compared} workloads", compared)
+
+    def _points(self, mutant: Mutant, op: Op, mode: str) -> Iterator[Workload]:
+        """Workloads in all dtypes, in turn."""
+        dtypes = _dtypes(mutant.kernel, op)
+        each = -(-(_SEARCHED if mutant.reads else self._count) // len(dtypes))
+        sizes = _around(mutant)
+        drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in dtypes]
+        for _ in range(each):
+            for one in drawn:
+                if (point := next(one, None)) is not None:
+                    yield point
+
+    def _digest(self, worker: Worker, kernel: Kernel, op: Op, point: Workload) -> str:
+        """A hash of the outputs of one run, in which every NaN counts as the same; or what went wrong."""
+        where = here(kernel)
+        layout = Layout(kernel, op, point, 1, 1)
+        memory = worker.memory(layout.total)
+        drawn = drawing.generate(op, point)
+        for spec in layout.inputs:
+            tensor(memory, spec["at"][0], drawn[spec["name"]].dtype, spec["shape"]).copy_(drawn[spec["name"]])
+        asked = message(kernel, op, point, layout, where.mode, {})
+        asked |= {"do": "trial", "device": where.device, "runs": [_RUN], "threads": self._threads}
+        answer = worker.ask(asked)
+        run = {} if "error" in answer else answer["runs"][0]
+        if error := answer.get("error") or run.get("error"):
+            return f"error: {error['type']}"
+        if run["outside"] or run["changed"]:
+            return "error: it wrote where it must not"
+        digest = hashlib.sha256()
+        for spec in layout.outputs:
+            value = tensor(memory, spec["at"][0], dtype(spec["dtype"]).torch, spec["shape"]).clone()
+            if value.is_floating_point():
+                value[value.isnan()] = float("nan")
+            digest.update(bytes(value.contiguous().view(-1).untyped_storage()))
+        return digest.hexdigest()
+
+
+def _around(mutant: Mutant) -> tuple[int, ...]:
+    """Sizes at a changed constant and beside it; then at the other constants of the source, beside them and at twice
+    them: where a tile ends is where a small change to its index shows."""
+    near = {c + d: None for c in mutant.constants for d in (-1, 0, 1) if c + d >= 0}
+    for c in mutant.written:
+        near |= dict.fromkeys((c, 2 * c, c + 1, c - 1, 2 * c + 1))
+    return tuple(near)
+
+
+def _dtypes(kernel: Kernel, op: Op) -> list[str]:
+    return [d for d in op.dtypes if not kernel.dtypes or d in kernel.dtypes]
+
+
+def _built(op: Op, number: DType, sizes: tuple[int, ...]) -> list[Workload]:
+    edges = list(fuzz.edges(op, number, _BUILT))
+    around = [w for w in workloads(op, number, len(edges) + 64, sizes) if set(dict(w.axes).values()) & set(sizes)]
+    return [*edges[:_INSTANCES], *around[:_INSTANCES]]

@@ -1,0 +1,211 @@
+"""A Python source as text and as a syntax tree, and which of its code one kernel reaches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from assay.kernel import Kernel
+
+_Definition = ast.FunctionDef | ast.Assign | ast.expr
+
+
+@dataclass(frozen=True)
+class Change:
+    """A piece of a source replaced by another; positions are in bytes of its UTF-8 form."""
+
+    operator: str
+    start: int
+    end: int
+    text: str
+    constants: tuple[int, ...] = ()
+    """Integers of the source that it changes, before and after: sizes around them are worth a look."""
+    reads: bool = False
+    """It may change which elements are read: a read outside its tensor need not show in the outputs."""
+    prelude: str = ""
+    """Imports that the new text needs, put before the first statement that imports something."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A function, or a constant at the top level, that a kernel reaches."""
+
+    node: _Definition
+    device: bool
+    """Compiled by the kernel's language; otherwise it prepares and launches."""
+    dead: frozenset[ast.AST] = frozenset()
+    """Branches that the kernel's literal constants switch off."""
+
+
+class Source:
+    """The text of one file. Columns and lines count from 1."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.data = file.read_bytes()
+        self.tree = ast.parse(self.data)
+        self._lines = [0]
+        for line in self.data.splitlines(keepends=True):
+            self._lines.append(self._lines[-1] + len(line))
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return self._lines[node.lineno - 1] + node.col_offset, self._lines[node.end_lineno - 1] + node.end_col_offset
+
+    def text(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
+        start, end = self.span(node)
+        return self.data[start:end].decode()
+
+    def place(self, position: int) -> tuple[int, int]:
+        """Line and column of a byte."""
+        line = next(i for i in range(len(self._lines) - 1, -1, -1) if self._lines[i] <= position)
+        return line + 1, len(self.data[self._lines[line] : position].decode()) + 1
+
+    def between(self, left: ast.expr, right: ast.expr, symbol: str) -> tuple[int, int] | None:
+        """Where an operator's symbol stands between its operands, comments passed over."""
+        at, end = self.span(left)[1], self.span(right)[0]
+        wanted = symbol.encode()
+        while at < end:
+            if self.data[at : at + 1] == b"#":
+                at = self.data.index(b"\n", at)
+            elif self.data.startswith(wanted, at):
+                return at, at + len(wanted)
+            at += 1
+        return None
+
+    def changed(self, change: Change) -> bytes:
+        """The whole source after a change, on as many lines."""
+        data = self.data[: change.start] + change.text.encode() + self.data[change.end :]
+        if not change.prelude:
+            return data
+        first = next(n for n in self.tree.body if isinstance(n, ast.Import | ast.ImportFrom))
+        at = self.span(first)[0]
+        return data[:at] + f"{change.prelude}; ".encode() + data[at:]
+
+
+@dataclass
+class _Call:
+    """What is known of the literal arguments with which a function is called."""
+
+    literals: dict[str, object] = field(default_factory=dict)
+    varying: set[str] = field(default_factory=set)
+
+
+def regions(source: Source, kernel: Kernel) -> list[Region]:
+    """The code of the file that `kernel` reaches, in the order in which it stands. Declarations are left out: the
+    decorators, docstrings and the defaults of tunables are no part of what is computed."""
+    binds: dict[str, _Definition] = {}
+    for statement in source.tree.body:
+        if isinstance(statement, ast.FunctionDef):
+            binds[statement.name] = statement
+        elif isinstance(statement, ast.Assign):
+            binds |= _bound(statement)
+    calls: dict[str, _Call] = {kernel.function: _Call()}
+    reached: dict[_Definition, frozenset[ast.AST]] = {}
+    todo = [kernel.function]
+    while todo:
+        name = todo.pop(0)
+        node = binds.get(name)
+        if node is None:
+            continue
+        dead = frozenset(_dead(node, calls[name].literals)) if isinstance(node, ast.FunctionDef) else frozenset()
+        if reached.get(node) == dead:
+            continue
+        reached[node] = dead
+        live = [n for n in _live(node, dead) if n is not node]
+        for called in (n for n in live if isinstance(n, ast.Call)):
+            _learn(called, binds, calls, calls[name].literals)
+        for n in live:
+            if isinstance(n, ast.Name) and n.id in binds and n.id != name:
+                calls.setdefault(n.id, _Call())
+                todo.append(n.id)
+    jitted = _jitted(source.tree)
+    return [
+        Region(node, isinstance(node, ast.FunctionDef) and node.name in jitted, dead)
+        for node, dead in sorted(reached.items(), key=lambda item: item[0].lineno)
+    ]
+
+
+def _bound(statement: ast.Assign) -> dict[str, _Definition]:
+    """The names that an assignment binds; of `a, b = f(x), g(y)` each to its own value."""
+    target = statement.targets[0]
+    if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+        pairs = zip(target.elts, statement.value.elts, strict=False)
+        return {t.id: value for t, value in pairs if isinstance(t, ast.Name)}
+    return {n.id: statement for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+
+
+def _live(node: ast.AST, dead: frozenset[ast.AST]) -> Iterator[ast.AST]:
+    """A definition and all below it, without what is dead, without decorators, defaults and annotations."""
+    yield node
+    children: Iterator[ast.AST] | list[ast.stmt] = ast.iter_child_nodes(node)
+    if isinstance(node, ast.FunctionDef):
+        children = node.body
+    for child in children:
+        if child not in dead:
+            yield from _live(child, dead)
+
+
+def live(region: Region) -> Iterator[ast.AST]:
+    """The nodes of a region that may be changed: no docstring, and nothing inside an f-string."""
+    for node in _live(region.node, region.dead):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        yield node
+
+
+def _learn(call: ast.Call, binds: dict[str, _Definition], calls: dict[str, _Call], known: dict[str, object]) -> None:
+    """Note the literals that a call or a launch `f[grid](…)` passes to a function of this file."""
+    target = call.func.value if isinstance(call.func, ast.Subscript) else call.func
+    if not isinstance(target, ast.Name) or not isinstance(node := binds.get(target.id), ast.FunctionDef):
+        return
+    noted = calls.setdefault(target.id, _Call())
+    names = [a.arg for a in node.args.args]
+    given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords if k.arg)]
+    for name, value in given:
+        literal: object = None
+        if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+            literal = value.value
+        elif isinstance(value, ast.Name) and value.id in known:
+            literal = known[value.id]
+        if literal is None or noted.literals.get(name, literal) != literal:
+            noted.varying.add(name)
+        else:
+            noted.literals[name] = literal
+    for name in noted.varying:
+        noted.literals.pop(name, None)
+
+
+def _dead(function: ast.FunctionDef, known: dict[str, object]) -> Iterator[ast.AST]:
+    """Statements that `if NAME:` leaves out, where NAME is a parameter with a known value; a branch that returns also
+    ends what follows it."""
+    for node in ast.walk(function):
+        for body in (getattr(node, name, []) for name in ("body", "orelse")):
+            ended = False
+            for statement in body if isinstance(body, list) else []:
+                if ended:
+                    yield statement
+                elif isinstance(statement, ast.If) and isinstance(statement.test, ast.Name):
+                    if (value := known.get(statement.test.id)) is None:
+                        continue
+                    taken, left = (statement.body, statement.orelse) if value else (statement.orelse, statement.body)
+                    yield from left
+                    ended = bool(taken) and isinstance(taken[-1], ast.Return)
+
+
+def _jitted(tree: ast.Module) -> set[str]:
+    """Functions that a language compiles: decorated with something called jit, or handed to it by name."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in node.decorator_list):
+            found.add(node.name)
+        if isinstance(node, ast.Call) and "jit" in ast.unparse(node.func):
+            found |= {a.id for a in node.args if isinstance(a, ast.Name)}
+    return found
