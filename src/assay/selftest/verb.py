@@ -20,19 +20,18 @@ from assay.selftest.entry import CORPUS, Entry, entries
 from assay.worker import Limits
 from assay.workload import parse
 
-WORKLOADS = 16
-"""Fuzzed workloads per kernel: fewer than `check` tries, since every mistake here shows early."""
-
 
 def selftest(
     names: Iterable[str] | None = None,
     *,
     folder: Path = CORPUS,
     jobs: int | None = None,
-    workloads: int = WORKLOADS,
+    workloads: int | None = None,
     seed: int = 0,
 ) -> Iterator[Record]:
-    """Run the corpus, or the entries named. Yields one record per entry, as each is finished."""
+    """Run the corpus, or the entries named, with what `check` does by default unless fewer workloads are asked for.
+
+    Yields one record per entry, as each is finished."""
     run = provenance.new_run()
     planned: dict[float, list[Job]] = {}
     timed: list[benching.Plan] = []
