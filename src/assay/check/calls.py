@@ -336,6 +336,15 @@ class Trial:
         return None
 
 
+def once(
+    worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions
+) -> dict[str, torch.Tensor] | Outcome:
+    """The outputs of one call, not judged; or what went wrong with it."""
+    trial = Trial(worker, kernel, op, workload, conditions, large=True)
+    called = trial._call(runs.ONCE[0], [_Case(trial, drawing.generate(op, workload))], [])
+    return called if isinstance(called, Outcome) else called.result
+
+
 def _differs(one: Run, finding: Finding) -> Finding:
     where = ", ".join(filter(None, ["at another address", one.circumstances]))
     return Finding("unstable", f"the same values {where} gave a wrong result: {finding.what}")

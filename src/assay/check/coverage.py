@@ -88,6 +88,10 @@ def plan(op: Op, dtype: DType, effort: Effort, seed: int = 0, constants: Constan
     return Plan(ordered, len(space.all_pairs), space.impossible, told)
 
 
+def _pair(a: Level, b: Level) -> Pair:
+    return (a, b) if a <= b else (b, a)
+
+
 def _pairs(levels: Iterable[Level]) -> Iterator[Pair]:
     """Of two factors each: one size may stand for several regimes of its axis."""
     yield from (p for p in itertools.combinations(sorted(levels), 2) if p[0][0] != p[1][0])
@@ -113,8 +117,8 @@ class _Space:
                 self.factors[f"{name} given"] = ["yes", "no"]
         if op.aliases:
             self.factors["in place"] = ["no", "yes"]
-        self.all_pairs = {
-            tuple(sorted(((f, a), (g, b))))
+        self.all_pairs: set[Pair] = {
+            _pair((f, a), (g, b))
             for f, g in itertools.combinations(self.factors, 2)
             for a in self.factors[f]
             for b in self.factors[g]
@@ -227,7 +231,7 @@ class _Space:
             best, most = "", -1.0
             for level in self.factors[factor]:
                 mine = (factor, level)
-                new = sum(tuple(sorted((mine, other))) in left for other in levels.items()) + self.rng.random()
+                new = sum(_pair(mine, other) in left for other in levels.items()) + self.rng.random()
                 if new > most:
                     best, most = level, new
             levels[factor] = best
@@ -261,7 +265,7 @@ class _Space:
             if not free:
                 break
             name = max(free, key=lambda n: chosen[n]) if row is not None else self.rng.choice(free)
-            usual = [r for r in ("few", "odd", "1") if r in self.sizes[name]] or list(self.sizes[name])
+            usual: list[str] = [r for r in ("few", "odd", "1") if r in self.sizes[name]] or list(self.sizes[name])
             levels[name] = usual[min(attempt // 2, len(usual) - 1)]
             for factor in self._plain:
                 if factor not in fixed and row is None:

@@ -200,7 +200,9 @@ class Job:
             self.kernel, self.op, points, here.mode, settings.parameters, settings.target, settings.pool, worker
         )
         if built.finding:
-            evidence = {"detector": built.finding.detector} | ({"trace": built.trace} if built.trace else {})
+            evidence: dict[str, Any] = {"detector": built.finding.detector} | (
+                {"trace": built.trace} if built.trace else {}
+            )
             return record(Status.FAIL, self._words(built.finding), built.workload, evidence), built.worker
         instances = list(built.instances.values())
         evidence = {

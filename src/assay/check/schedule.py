@@ -202,10 +202,11 @@ def unfinished(
     job: Job, settings: Settings, status: Status, reason: str, evidence: dict[str, Any], seconds: float = 0.0
 ) -> Record:
     """The record of a job that did not come to its own."""
+    told = provenance.provenance(settings.bounds.seed)
     return Record(
         "check", job.kernel.name, str(job.workload) if job.workload else f"dtype={job.dtype}", status, reason,
         settings.run, evidence, job.replay(job.workload, settings.parameters),
-        provenance.source_of(job.kernel.file, job.kernel.line), [], provenance.provenance(settings.seed), seconds,
+        provenance.source_of(job.kernel.file, job.kernel.line), [], told, seconds,
     )  # fmt: skip
 
 

@@ -11,25 +11,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assay import inputs as drawing
 from assay.backends import Level, here
-from assay.check import fuzz
+from assay.check import calls
+from assay.check.coverage import Effort, plan
+from assay.check.plain import PlainTorch
+from assay.check.trial import Conditions, Outcome
 from assay.dtype import DType, dtype
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.selftest.mutants.mutant import Mutant
 from assay.target import DEFAULT
 from assay.worker import Pool, Worker, WorkerLost
-from assay.worker.channel import tensor
 from assay.worker.request import Layout, message
 from assay.workload import VALUES, Workload
 
-_RUN = {"values": 0, "buffers": 0, "bands": 0, "poison": 0, "late": False, "index": 0}
 _BUDGET = {"native": 1 << 13, "triton-interpret": 1 << 11, "numba-sim": 1 << 7}
 """Elements of a workload on which outputs are compared, by where it runs: many small ones say more than few large."""
 _LONGEST = {"native": 1 << 18, "triton-interpret": 1 << 16, "numba-sim": 1 << 11}
 """The largest size around a changed constant that is still tried."""
-_BUILT = fuzz.Sizes(1 << 14, 1 << 18)
+_BUILT = 1 << 14
+"""Elements of a workload for which machine code is compared."""
 _SEARCHED = 200
 """Workloads searched for a difference where the same bits would prove nothing."""
 _TOGETHER = 100
@@ -66,7 +67,7 @@ def workloads(
 
 
 def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: int) -> Iterator[Workload]:
-    yield from fuzz.edges(op, dtype, fuzz.Sizes(budget, 2 * budget))
+    yield from _planned(op, dtype, budget)
     attributes = tuple((n, a.default) for n, a in op.attributes.items())
     pairs = itertools.product(sorted(set(sizes), reverse=True)[:_TOGETHER], repeat=min(2, len(op.axes)))
     for together in sorted(pairs, key=min, reverse=True):  # those first in which no axis is short
@@ -106,11 +107,17 @@ def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: i
         )
 
 
+def _planned(op: Op, number: DType, budget: int) -> list[Workload]:
+    """What `check` itself would try, at this size."""
+    return [row.workload for row in plan(op, number, Effort(40, budget, 2 * budget, 2 * budget, 0)).rows]
+
+
 class Prover:
     """Tries the proofs, cheap ones first. What it learns about a kernel itself serves for all its mutants."""
 
     def __init__(self, pool: Pool, count: int, seconds: float, threads: int = 2) -> None:
         self._pool, self._count, self._seconds, self._threads = pool, count, seconds, threads
+        self._plain = PlainTorch(pool)
         self._digests: dict[tuple[str, str], str] = {}
         self._code: dict[tuple[str, str], _Built] = {}
         self._stop = threading.Event()
@@ -204,23 +211,13 @@ class Prover:
 
     def _digest(self, worker: Worker, kernel: Kernel, op: Op, point: Workload) -> str:
         """A hash of the outputs of one run, in which every NaN counts as the same; or what went wrong."""
-        where = here(kernel)
-        layout = Layout(kernel, op, point, 1, 1)
-        memory = worker.memory(layout.total)
-        drawn = drawing.generate(op, point)
-        for spec in layout.inputs:
-            tensor(memory, spec["at"][0], drawn[spec["name"]].dtype, spec["shape"]).copy_(drawn[spec["name"]])
-        asked = message(kernel, op, point, layout, where.mode, {})
-        asked |= {"do": "trial", "device": where.device, "runs": [_RUN], "threads": self._threads}
-        answer = worker.ask(asked)
-        run = {} if "error" in answer else answer["runs"][0]
-        if error := answer.get("error") or run.get("error"):
-            return f"error: {error['type']}"
-        if run["outside"] or run["changed"]:
-            return "error: it wrote where it must not"
+        conditions = Conditions(here(kernel), self._plain, {}, {}, self._threads)
+        result = calls.once(worker, kernel, op, point, conditions)
+        if isinstance(result, Outcome):
+            assert result.finding is not None
+            return f"error: {result.finding.detector}"
         digest = hashlib.sha256()
-        for spec in layout.outputs:
-            value = tensor(memory, spec["at"][0], dtype(spec["dtype"]).torch, spec["shape"]).clone()
+        for value in result.values():
             if value.is_floating_point():
                 value[value.isnan()] = float("nan")
             digest.update(bytes(value.contiguous().view(-1).untyped_storage()))
@@ -241,6 +238,6 @@ def _dtypes(kernel: Kernel, op: Op) -> list[str]:
 
 
 def _built(op: Op, number: DType, sizes: tuple[int, ...]) -> list[Workload]:
-    edges = list(fuzz.edges(op, number, _BUILT))
+    edges = _planned(op, number, _BUILT)
     around = [w for w in workloads(op, number, len(edges) + 64, sizes) if set(dict(w.axes).values()) & set(sizes)]
     return [*edges[:_INSTANCES], *around[:_INSTANCES]]

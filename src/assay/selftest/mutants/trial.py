@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from assay import provenance
+from assay.check.exploring import Exploration
 from assay.check.job import Job, Settings
 from assay.kernel import Kernel
 from assay.op import Op
@@ -147,6 +149,6 @@ class MutantJob(Job):
             {"not_needed": True}, source=provenance.source_of(self.kernel.file, self.kernel.line),
         ), worker  # fmt: skip
 
-    def _failed(self, seen: Any, *rest: Any, **named: Any) -> Record:
-        assert seen.failure is not None
-        return Job._failed(replace(self, workload=seen.failure[0]), seen, *rest, **named)
+    def _failed(self, exploring: Exploration, record: Callable[..., Record]) -> Record:
+        assert exploring.seen.failure is not None
+        return Job._failed(replace(self, workload=exploring.seen.failure[0]), exploring, record)
