@@ -71,11 +71,11 @@ def _sum_of(sign: int) -> Callable[..., Any]:
 
     def create(self: Any, left: Any, right: Any) -> Any:
         dtype = left.dtype.scalar
-        if factors := getattr(left, "factors", None):
-            z = formats.unpacked(right.data, dtype)
-            return rounded(fused(*factors, z if sign == 1 else -z), dtype)
-        if factors := getattr(right, "factors", None):
-            x, y = factors
+        if hasattr(left, "factors"):
+            (x, y), z = left.factors, formats.unpacked(right.data, dtype)
+            return rounded(fused(x, y, z if sign == 1 else -z), dtype)
+        if hasattr(right, "factors"):
+            x, y = right.factors
             return rounded(fused(x if sign == 1 else -x, y, formats.unpacked(left.data, dtype)), dtype)
         return rounded(add(formats.unpacked(left.data, dtype), formats.unpacked(right.data, dtype)), dtype)
 
