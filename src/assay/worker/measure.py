@@ -264,6 +264,10 @@ class _Round:
         return sample
 
     def _warm_cache(self) -> dict[str, str] | None:
-        kept = l2.set_aside() if self.message["device"] == "cuda" else 0
+        if self.message["device"] != "cuda" or not (kept := l2.set_aside()):
+            return None
+        l2.reset()
+        if l2.set_aside() == kept:  # not the kernel's: it cannot be given back
+            return None
         what = f"the kernel set {kept >> 10} KiB of the L2 cache aside for lines that stay: its buffers are not cold"
-        return {"detector": "cache", "what": what} if kept else None
+        return {"detector": "cache", "what": what}
