@@ -70,7 +70,7 @@ class Entrant:
             return
         judged = self.kernel is not None
         told = self._message(number, effort) | {
-            "fetch": judged and self.truth.wants(number), "keep": judged and self.truth.looks_again(number),
+            "fetch": self.truth.wants(number) if judged else [], "keep": judged and self.truth.looks_again(number),
         }  # fmt: skip
         began = time.perf_counter()
         answer = self._ask("timed", told, limit)
@@ -164,7 +164,7 @@ class Entrant:
         """What the device itself says ran, for as many calls as a batch had."""
         worker = self._workers["watched"]
         told = self._message(0, effort) | {
-            "activity": max(8, min(64, self.rounds[0]["batch"])), "fetch": False, "keep": False,
+            "activity": max(8, min(64, self.rounds[0]["batch"])), "fetch": [], "keep": False,
         }  # fmt: skip
         try:
             answer = {} if self.activity["ready"] else worker.hear(limit)

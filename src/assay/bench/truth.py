@@ -22,7 +22,7 @@ timing, and shows no more. Fewer are judged whole."""
 _FEW = 1 << 16
 """Elements up to which an output of every round is judged."""
 _SLICE = 1 << 18
-_OFTEN = 0.25
+_OFTEN, _SELDOM = 0.25, 0.1
 _DRAWN = 1 << 30
 """Bytes of inputs above which only one set of values is drawn; calls still differ by the changes made to it."""
 
@@ -51,13 +51,16 @@ class Truth:
         self._right: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
         """Outputs already judged right, by kernel and set of values: most kernels give the same bits again."""
 
-    def wants(self, number: int) -> bool:
-        """Whether to fetch what calls of this round left behind: in the first round and in some later ones, which a
-        kernel cannot know; of few elements always; of gigabytes only in the first: fetching takes longer than all the
-        timing."""
-        if number == 0 or self.elements <= _FEW:
-            return True
-        return not self.huge and self._rng.random() < _OFTEN
+    def wants(self, number: int) -> list[str]:
+        """The kinds of batches of this round of which a call's outputs are fetched: in the first round and in some
+        later ones, which a kernel cannot know. Of few elements always; of gigabytes only in the first: fetching takes
+        longer than all the timing."""
+        if self.elements <= _FEW or (number == 0 and not self.many):
+            return ["cold", "hot"]
+        if number == 0:
+            return ["cold"]
+        often = 0 if self.huge else _SELDOM if self.many else _OFTEN
+        return [kind for kind in ("cold", "hot") if self._rng.random() < often]
 
     def looks_again(self, number: int) -> bool:
         """Whether the parent's own clock is asked for after this round."""

@@ -27,6 +27,8 @@ _WARM = 3
 _LEAD = {"cuda": 50e-6, "cpu": 3e-3}
 """Seconds of untimed calls before a cold batch, at most: they leave the cache as the kernel itself leaves it, not full
 of the harness's own writes. In that time all of a cache is written back."""
+_LONG = 10
+"""Times that, from which a call is so long that what is in the cache before it makes no difference."""
 
 _seal: seal.Seal | None = None
 _batches: dict[str, int] = {}
@@ -110,9 +112,12 @@ def _round(message: dict[str, Any], memory: memoryview) -> dict[str, Any]:
             from assay.worker.activity import record
 
             return record(call, message["activity"], _stream(device))
-        guess = min(watch.sample(call, place, 2).seconds for place in (4, 6, 8))
+        guess = watch.sample(call, 4, 2).seconds
+        if guess < _LONG * _LEAD[device]:  # an interruption makes a short call look long, and its batches short
+            guess = min(guess, *(watch.sample(call, place, 2).seconds for place in (6, 8)))
         batch = max(1, min(_MOST, math.ceil(watch.shortest_batch / max(guess, 1e-9))))
         lead = max(1, min(last_cache(device) // buffers.size, math.ceil(_LEAD[device] / max(guess, 1e-9)), _MOST))
+        lead = lead if guess < _LONG * _LEAD[device] else 0
         _batches[message["workload"]] = batch + lead
         if batch + lead > buffers.count:
             del call
@@ -234,6 +239,8 @@ class _Round:
     def _hot(self, left: int) -> Any:
         def before() -> None:
             self.buffers.refresh()
+            if not self.lead:
+                return
             kept, self.buffers.keep = self.buffers.keep, set()  # what this call returns is not the batch's
             self.call(0)
             self.buffers.keep = kept
@@ -253,10 +260,14 @@ class _Round:
 
         self.after.begin(place, calls)
         sample = self.watch.sample(call, place, count, Around(prepare, before, self.after.at_once))
-        self.after.end(kind, self.message["fetch"] and bound.below(left) == 0)
+        self.after.end(kind, kind in self.message["fetch"] and bound.below(left) == 0)
         return sample
 
     def _warm_cache(self) -> dict[str, str] | None:
-        kept = l2.set_aside() if self.message["device"] == "cuda" else 0
+        if self.message["device"] != "cuda" or not (kept := l2.set_aside()):
+            return None
+        l2.reset()
+        if l2.set_aside() == kept:  # not the kernel's: it cannot be given back
+            return None
         what = f"the kernel set {kept >> 10} KiB of the L2 cache aside for lines that stay: its buffers are not cold"
-        return {"detector": "cache", "what": what} if kept else None
+        return {"detector": "cache", "what": what}
