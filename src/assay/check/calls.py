@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from assay import inputs as drawing
-from assay.check import leftovers, runs, variations
+from assay.check import distribution, leftovers, runs, variations
 from assay.check.buffers import Buffers
 from assay.check.judge import Errors, Finding, Judgement, Oracle, beyond, judge, oracle
 from assay.check.runs import Run
@@ -100,7 +100,7 @@ class Trial:
         # Not from the workload's seed: a kernel must not be able to know what is drawn here.
         self.rng = random.Random(secrets.randbits(128))
         self.layout = Layout(kernel, op, workload, 0, 0)
-        self.buffers = Buffers(self.layout, 1 if large else 3, worker.memory, kernel.returns)
+        self.buffers = Buffers(self.layout, 1 if large and not op.random else 3, worker.memory, kernel.returns)
         self.ask = message(kernel, op, workload, self.layout, conditions.here.mode, conditions.parameters)
         self.ask |= {
             "do": "trial", "device": conditions.here.device, "trial": next(_trials), "arena": self.buffers.total,
@@ -118,6 +118,8 @@ class Trial:
 
     def outcome(self) -> Outcome:
         cases = [_Case(self, drawing.generate(self.op, self.workload, 0))]
+        if self.op.random:
+            return self._with_global(self._random(cases))
         here, threads = self.conditions.here, self.conditions.threads
         planned: tuple[Run, ...] | list[Run] = runs.ONCE
         if not self.large and self.conditions.depth == "lean":
@@ -134,6 +136,25 @@ class Trial:
                 return self._with_global(called)
             done.append(called)
         return self._with_global(self._looked_at(cases, done))
+
+    def _random(self, cases: list[_Case]) -> Outcome:
+        """Two draws with one seed, at two addresses, and one with another seed."""
+        assert self.op.random is not None
+        name = self.op.random.seed
+        seed = dict(self.workload.attributes)[name]
+        done: list[_Done] = []
+        for run, drawn in zip(runs.RANDOM, (seed, seed, seed + 1), strict=True):
+            self.ask |= {"attributes": dict(self.workload.attributes) | {name: drawn}}
+            called = self._call(run, cases, done)
+            if isinstance(called, Outcome):
+                return called
+            done.append(called)
+        finding = _unwritten(self.layout, done)
+        for spec in self.layout.outputs[:1] if not finding else ():
+            first, again, other = (d.result[spec["name"]] for d in done)
+            values = cases[0].values
+            finding = distribution.judge(self.op, self.workload, values, first, again, other, dtype(spec["dtype"]))
+        return Outcome(finding, seconds=tuple(self.seconds), artifacts=self.artifacts)
 
     def _varied(self, first: _Case) -> list[Variation]:
         """The other sets of values: one element changed, fresh ones, and more where it is looked at closely."""

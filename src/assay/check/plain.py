@@ -37,6 +37,8 @@ class PlainTorch:
         # Two files may call different ops alike, and a kernel may take less of one: neither may lend its limits.
         optional = tuple(n for n, t in op.inputs.items() if t.optional)
         key = (op.name, op.source, tuple(op.axes.items()), optional, dtype.name, device)
+        if key not in self._priors and op.random:
+            self._priors[key] = {}
         if key not in self._priors:
             found: Prior = {}
             for row in plan(op, dtype, _SAMPLE).rows:

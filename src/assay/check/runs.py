@@ -55,6 +55,10 @@ OTHER_BANDS = 2
 """The place whose guard bands differ from those of the first call, with the same values."""
 
 
+RANDOM = (Run(USUAL, held="nan"), Run(USUAL, 1, held="random"), Run(USUAL, held="number"))
+"""Of an op that draws at random."""
+
+
 def lean(mode: str, rng: random.Random) -> list[Run]:
     """Two calls on the same values, the second elsewhere, with other bands and in another order of programs."""
     interpreted = mode in ("triton-interpret", "numba-sim")

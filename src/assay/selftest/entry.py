@@ -17,6 +17,7 @@ from assay.op import Op
 CORPUS = Path(__file__).parent / "corpus"
 DETECTORS = (
     "values", "nonfinite", "unwritten", "guard", "overread", "input", "stale", "unstable", "stream", "late", "global",
+    "seed", "distribution",
     "returned", "exception", "launch", "exit", "crash", "timeout", "memory", "flood", "fork", "shape", "sanitizer",
     "floor", "clock", "tampered", "settings", "unfinished", "alias", "cache", "unsteady",
 )  # fmt: skip

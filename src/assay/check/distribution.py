@@ -1,0 +1,133 @@
+"""The verdict on an op that draws at random: by what each element may be, how often, and how draws depend on the seed.
+
+Every element must be one of the declared outcomes, rounded once or nearly so. How often each outcome comes is held
+against its probability, over all elements and over each of the parts that careless generators treat alike (halves, odd
+and even places, rows of a block). Neighbours at many distances must be independent, and so must the draws of two
+seeds. All bounds are SIGMAS standard deviations: an honest generator exceeds one of them in a million checks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from assay.check.judge import Finding, ulp
+from assay.dtype import DType
+from assay.inputs import widened
+from assay.op import Op
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+SIGMAS = 6.0
+_NEAR = 4.0
+"""Units of the output's format that a value may be off its outcome."""
+_DISTANCES = (1, 2, 3, 4, 7, 8, 16, 31, 32, 64, 127, 128, 256, 512, 1024, 4096)
+_ENOUGH = 64
+"""Elements without which frequencies say nothing."""
+
+
+def judge(
+    op: Op, workload: Workload, inputs: dict[str, torch.Tensor], first: torch.Tensor, again: torch.Tensor,
+    other: torch.Tensor, number: DType,
+) -> Finding | None:  # fmt: skip
+    """`first` and `again` were drawn with the same seed, `other` with another."""
+    import torch
+
+    assert op.random is not None
+    if not torch.equal(first.double().nan_to_num(0.5), again.double().nan_to_num(0.5)):
+        return Finding("seed", "the same seed gave another draw")
+    outcomes = _outcomes(op, workload, inputs)
+    drawn = _drawn(first, outcomes, number)
+    if isinstance(drawn, Finding):
+        return drawn
+    elsewhere = _drawn(other, outcomes, number)
+    if isinstance(elsewhere, Finding):
+        return elsewhere
+    chances = torch.stack([p for _, p in outcomes])
+    certain = _indistinct(outcomes, number)
+    if int((~certain).sum()) < _ENOUGH:
+        return None
+    for which in range(len(outcomes)):
+        off = ((drawn == which).double() - chances[which])[~certain]
+        off_elsewhere = ((elsewhere == which).double() - chances[which])[~certain]
+        variance = (chances[which] * (1 - chances[which]))[~certain]
+        if found := _frequencies(off, variance, which) or _neighbours(off, variance, which):
+            return found
+        if _deviations(off * off_elsewhere, variance * variance) > SIGMAS:
+            return Finding("seed", f"two seeds draw outcome {which} at the same places more often than by chance")
+    return None
+
+
+def _outcomes(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Values and probabilities, each of the output's shape, flat, in float64."""
+    import torch
+
+    assert op.random is not None
+    attributes = {n: v for n, v in workload.attributes if n != op.random.seed}
+    told: list[Any] = op.random.outcomes(
+        *(widened(inputs[n]) if n in inputs else None for n in op.inputs), **attributes
+    )
+    return [
+        (value.double().flatten(), torch.as_tensor(chance, dtype=torch.float64).expand(value.shape).flatten())
+        for value, chance in told
+    ]
+
+
+def _drawn(value: torch.Tensor, outcomes: list[Any], number: DType) -> torch.Tensor | Finding:
+    """Which outcome each element is; a finding where one is none of them."""
+    import torch
+
+    got = value.double().flatten()
+    off = []
+    for exact, chance in outcomes:
+        rounded = number.rounded(exact)
+        unit = ulp(torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded)), number)
+        distance = torch.where(got == rounded, torch.zeros_like(got), (got - exact).abs() / unit)
+        off.append(torch.where(chance > 0, distance, math.inf).nan_to_num(nan=math.inf))
+    nearest, which = torch.stack(off).min(0)
+    if bool((nearest > _NEAR).any()):
+        place = int(nearest.argmax())
+        allowed = " or ".join(f"{float(exact[place]):.6g}" for exact, _ in outcomes)
+        return Finding(
+            "values", f"element {place} is {float(got[place]):.6g}, which is none of its outcomes: {allowed}"
+        )
+    return which
+
+
+def _indistinct(outcomes: list[Any], number: DType) -> torch.Tensor:
+    """Elements whose outcomes cannot be told apart, such as those of x = 0."""
+    import torch
+
+    values = torch.stack([number.rounded(exact) for exact, _ in outcomes])
+    unit = ulp(values.abs().amax(0).nan_to_num(0.0, 0.0, 0.0), number)
+    ordered = values.sort(0).values
+    return (ordered.diff(dim=0).amin(0) <= 2 * _NEAR * unit) | ~values.isfinite().all(0)
+
+
+def _deviations(off: torch.Tensor, variance: torch.Tensor) -> float:
+    """How many standard deviations a sum of independent terms of mean 0 is off."""
+    spread = math.sqrt(float(variance.sum()))
+    return abs(float(off.sum())) / spread if spread > 0 else 0.0
+
+
+def _frequencies(off: torch.Tensor, variance: torch.Tensor, which: int) -> Finding | None:
+    parts = {"": slice(None), " in the first half": slice(0, off.numel() // 2)}
+    parts |= {" in the second half": slice(off.numel() // 2, None)}
+    parts |= {f" at every {n}th element": slice(0, None, n) for n in (2, 3, 4, 8, 32, 64)}
+    for where, part in parts.items():
+        if off[part].numel() >= _ENOUGH and (far := _deviations(off[part], variance[part])) > SIGMAS:
+            return Finding(
+                "distribution", f"outcome {which} comes{where} {far:.1f} standard deviations off its probability"
+            )
+    return None
+
+
+def _neighbours(off: torch.Tensor, variance: torch.Tensor, which: int) -> Finding | None:
+    for distance in _DISTANCES:
+        if off.numel() >= distance + _ENOUGH:
+            far = _deviations(off[distance:] * off[:-distance], variance[distance:] * variance[:-distance])
+            if far > SIGMAS:
+                words = f"outcome {which} depends on the element {distance} before, by {far:.1f} standard deviations"
+                return Finding("distribution", words)
+    return None
