@@ -202,7 +202,7 @@ class _Hold:
         reading = self.meter.glance()
         self._spent[self.phase] = self.charged(reading)
         self._before = self._before + reading
-        self.phase, self.meter = phase, Meter(self._pid)
+        self.phase, self.meter = phase, Meter(self._pid, self.meter)
 
     def charged(self, reading: Reading) -> float:
         """Seconds that count against the limit of the phase, in which it may have been before."""

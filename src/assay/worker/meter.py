@@ -40,10 +40,11 @@ class Reading:
 class Meter:
     """Of one process and its descendants, from now on. Threads that have ended count with what was last seen."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, before: Meter | None = None) -> None:
+        """`before`: the one whose place it takes, and whose next look with it."""
         self._pid = pid
         self._began = time.monotonic()
-        self._next = self._began + SAMPLE_EVERY
+        self._next = before._next if before else self._began + SAMPLE_EVERY
         self._last = _threads(pid)
         self._first = dict(self._last)
         self._looked = False
