@@ -60,8 +60,9 @@ BUSY = """subprocess.Popen(["sleep", "1000"]); subprocess.Popen(["sleep", "1001"
 CHECK = "import os; os.cpu_count = lambda: {cores}\nfrom assay.cli import main\nmain()"
 
 
-@pytest.mark.parametrize("doing", ["pass", "time.sleep(1)"], ids=["computes", "sleeps"])
-@pytest.mark.parametrize("cores", [1, 8], ids=["one judge", "several judges"])
+@pytest.mark.parametrize(
+    ("doing", "cores"), [("pass", 1), ("time.sleep(1)", 8)], ids=["computes, one judge", "sleeps, several judges"]
+)
 def test_a_killed_command_leaves_no_process_and_no_folder_behind(tmp_path, doing, cores):
     started, scratch = tmp_path / "started", tmp_path / "scratch"
     scratch.mkdir()
@@ -113,8 +114,7 @@ LOSSES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("name", "jobs"), [("kills_its_zygote", 1), *((name, 3) for name in LOSSES)])
 def test_a_kernel_that_kills_what_forks_workers_costs_no_other_its_verdict(name, jobs, tmp_path, monkeypatch):
     monkeypatch.setattr(forking, "_PROMPT", 3.0)
     status, words, body = LOSSES[name]

@@ -80,7 +80,11 @@ class Fresh:
             if not ready:
                 self.close()
                 raise WorkerLost("timeout", f"no answer within {seconds:g} s", self.output)
-            message = channel.receive(self._connection)
+            try:
+                message = channel.receive(self._connection)
+            except channel.Damaged as damage:
+                self.close()
+                raise WorkerLost("channel", f"what it sent is no message: {damage}", self.output) from None
             if message is None:
                 raise self._died()
             if "failure" in message:

@@ -8,7 +8,6 @@ import select
 import signal
 import socket
 import threading
-import time
 from typing import Any, get_args
 
 from assay.worker import answers, channel, lifeline
@@ -157,10 +156,10 @@ class Worker:
         return self._end("channel", f"what came over its private channel is no answer: {what}")
 
     def _end(self, how: str, detail: str, *, starved: bool = False) -> WorkerLost:
-        reading = self._hold.meter.read()
+        whole = self._hold.whole()
         self.close()
         return WorkerLost(
-            how, detail, self.output, phase=self._hold.phase, own_seconds=reading.own, wall_seconds=reading.wall,
+            how, detail, self.output, phase=self._hold.phase, own_seconds=whole.own, wall_seconds=whole.wall,
             starved=starved,
         )  # fmt: skip
 
@@ -190,22 +189,25 @@ class Worker:
 
 
 class _Hold:
-    """What a worker has used in answer to one question, by phase."""
+    """What a worker has used in answer to one question, in all and by phase."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
+        self._before = Reading(0.0, 0.0, 0.0)
         self._spent: dict[Phase, float] = {}
         self.phase: Phase = "run"
         self.meter = Meter(pid)
-        self._since = time.monotonic()
 
     def enter(self, phase: Phase) -> None:
-        # Short phases are charged by the clock: a look costs more than they do.
-        passed = time.monotonic() - self._since
-        charged = self.meter.read().charged() if self.meter.looked else passed
-        self._spent[self.phase] = self._spent.get(self.phase, 0.0) + charged
-        self.phase, self.meter, self._since = phase, Meter(self._pid), time.monotonic()
+        reading = self.meter.glance()
+        self._spent[self.phase] = self.charged(reading)
+        self._before = self._before + reading
+        self.phase, self.meter = phase, Meter(self._pid, self.meter)
 
     def charged(self, reading: Reading) -> float:
         """Seconds that count against the limit of the phase, in which it may have been before."""
         return self._spent.get(self.phase, 0.0) + reading.charged()
+
+    def whole(self) -> Reading:
+        """Since the question was asked."""
+        return self._before + self.meter.read()

@@ -58,6 +58,6 @@ class WorkerLost(Exception):
         self.own_seconds = own_seconds
         """Processor time of its whole process tree in answer to this question."""
         self.wall_seconds = wall_seconds
-        """By the clock, since the phase began."""
+        """By the clock, since the question was asked."""
         self.starved = starved
         """A timeout by the clock alone: the machine was too busy to give the kernel its own time."""

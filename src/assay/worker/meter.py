@@ -23,6 +23,9 @@ class Reading:
     waited: float
     """Seconds that its threads together were ready to run and did not."""
 
+    def __add__(self, later: Reading) -> Reading:
+        return Reading(self.wall + later.wall, self.own + later.own, self.waited + later.waited)
+
     def charged(self) -> float:
         """Seconds that count. A sleeping process is charged the clock, for nothing keeps it from answering. A process
         that shares its processors is charged in proportion to what it got of them. Threads that only keep each other
@@ -37,21 +40,16 @@ class Reading:
 class Meter:
     """Of one process and its descendants, from now on. Threads that have ended count with what was last seen."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, before: Meter | None = None) -> None:
+        """`before`: the one whose place it takes, and whose next look with it."""
         self._pid = pid
         self._began = time.monotonic()
-        # Most questions are answered before the first look, and cost none.
-        self._next = self._began + SAMPLE_EVERY
-        self._looked: float | None = None
-        self._first: dict[tuple[int, int], tuple[float, float]] = {}
-        self._last: dict[tuple[int, int], tuple[float, float]] = {}
+        self._next = before._next if before else self._began + SAMPLE_EVERY
+        self._last = _threads(pid)
+        self._first = dict(self._last)
+        self._looked = False
         self.resident = 0
         """Bytes, of all of them together, at the last look."""
-
-    @property
-    def looked(self) -> bool:
-        """Has there been a look yet?"""
-        return self._looked is not None
 
     @property
     def due(self) -> bool:
@@ -59,16 +57,20 @@ class Meter:
         return time.monotonic() >= self._next
 
     def read(self) -> Reading:
-        """Look again. What was before the first look counts by the clock."""
+        """Look at all of them again."""
         began = time.monotonic()
         self._look()
-        if self._looked is None:
-            self._looked, self._first = began, dict(self._last)
+        self._next = time.monotonic() + max(SAMPLE_EVERY, (time.monotonic() - began) / _SHARE)
+        return self._reading()
+
+    def glance(self) -> Reading:
+        """Look at the process alone: cheap enough for a change of phase."""
+        self._last |= _threads(self._pid)
+        return self._reading()
+
+    def _reading(self) -> Reading:
         used = [(b[0] - a[0], b[1] - a[1]) for k, b in self._last.items() for a in (self._first.get(k, (0.0, 0.0)),)]
-        own, waited = sum(u[0] for u in used), sum(u[1] for u in used)
-        now = time.monotonic()
-        self._next = now + max(SAMPLE_EVERY, (now - began) / _SHARE)
-        return Reading(now - self._began, own, waited)
+        return Reading(time.monotonic() - self._began, sum(u[0] for u in used), sum(u[1] for u in used))
 
     def _look(self) -> None:
         try:
@@ -81,16 +83,24 @@ class Meter:
             try:
                 memory = one.memory_info()
                 self.resident += memory.rss - memory.shared
-                self._last |= _threads(one.pid) or {(one.pid, 0): (sum(one.cpu_times()[:2]), 0.0)}
+                seen = _threads(one.pid) or {(one.pid, 0): (sum(one.cpu_times()[:2]), 0.0)}
             except (psutil.Error, OSError):
                 continue  # it has ended meanwhile
+            self._last |= seen
+            if not self._looked:  # what children did before they were first seen may be long ago
+                self._first = seen | self._first
+        self._looked = True
 
 
 def _threads(pid: int) -> dict[tuple[int, int], tuple[float, float]]:
     """Of each thread the seconds it ran and the seconds it waited for a processor, as Linux counts them. A kernel
     without that count shows no waiting: then the clock is all there is."""
     found = {}
-    for thread in Path(f"/proc/{pid}/task").iterdir():
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:  # it has ended
+        return {}
+    for thread in threads:
         try:
             ran, waited, _ = (thread / "schedstat").read_text().split()
         except (OSError, ValueError):

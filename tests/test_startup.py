@@ -1,0 +1,89 @@
+"""Surroundings in which a check may be started: each works, or says in a sentence what is missing."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KERNEL = """
+import torch
+from assay import kernel
+
+@kernel("gelu", backend="torch")
+def mine(x, *, out):
+    out.copy_(torch.nn.functional.gelu(x))
+"""
+SHADOWS = ("torch", "json", "socket", "struct", "select", "psutil", "numpy", "typing", "assay", "secrets", "pydantic")
+COMMAND = [sys.executable, "-c", "import sys; sys.path.pop(0); from assay.cli import main; main()"]
+"""As the installed command does it: the folder one stands in is on nobody's path."""
+
+
+def check(folder, before="", environment=(), where=None, stdin=None):
+    """Run the command behind some lines of shell; the records, and all that was said."""
+    file, out = folder / "mine.py", folder / "records.json"
+    file.write_text(KERNEL)
+    wanted = {k: v for k, v in (os.environ | {"ASSAY_STORE": "none"} | dict(environment)).items() if v is not None}
+    told = ["check", str(file), "--dtype", "fp32", "--workloads", "2", "--out", str(out)]
+    done = subprocess.run(
+        ["bash", "-c", f'{before}\n"$@"', "-", *COMMAND, *told], env=wanted, cwd=where or folder, text=True,
+        capture_output=True, timeout=600, stdin=stdin,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said, said
+    return (json.loads(out.read_text())["records"] if out.exists() else []), said
+
+
+def passed(records, said):
+    return [r["status"] for r in records] == ["pass"] or pytest.fail(f"{records}\n{said}")
+
+
+def test_modules_of_the_same_names_beside_the_kernel_stand_in_for_none(tmp_path):
+    for name in SHADOWS:
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('the wrong module was imported')\n")
+    assert passed(*check(tmp_path, environment={"LC_ALL": "C", "LANG": None}))
+
+
+@pytest.mark.parametrize("handles", ["<&-", ">&-", "<&- >&- 2>&-"], ids=["stdin", "stdout", "all"])
+def test_closed_standard_handles_and_no_home_change_nothing(tmp_path, handles):
+    assert passed(*check(tmp_path, f"exec {handles}", {"HOME": None}))
+
+
+def test_a_folder_deleted_under_ones_feet_and_nowhere_to_write_change_nothing(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None, "TMPDIR": "/no/such/folder"}
+    assert passed(*check(tmp_path, 'rmdir "$PWD"', nowhere, where=gone))
+
+
+def mounts(what, inside):
+    """A line of shell that goes on in a place of its own, with nothing at `what`."""
+    return f'exec unshare --map-root-user --mount bash -c \'{inside.format(what=what)} && exec "$@"\' - "$@"'
+
+
+MAY_MOUNT = shutil.which("unshare") and subprocess.run(
+    ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True
+).returncode == 0  # fmt: skip
+needs_mount = pytest.mark.skipif(not MAY_MOUNT, reason="this user may not mount anything")
+
+
+@needs_mount
+def test_no_folder_for_shared_memory_changes_nothing(tmp_path):
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    inside = f"mount --bind {nothing} {{what}} && mount -o remount,ro,bind {{what}}"
+    assert Path("/dev/shm").exists()
+    assert passed(*check(tmp_path, mounts("/dev/shm", inside)))
+
+
+@needs_mount
+def test_a_full_disk_for_temporary_files_is_a_sentence(tmp_path):
+    full = tmp_path / "full"
+    full.mkdir()
+    inside = "mount -t tmpfs -o size=4k,nr_inodes=1 none {what}"
+    records, said = check(tmp_path, mounts(full, inside), {"TMPDIR": str(full)})
+    # Python looks for another folder of its own accord; either it finds one, or the record says what is missing.
+    assert [r["status"] for r in records] == ["pass"] or "temporary" in records[0]["reason"], said
