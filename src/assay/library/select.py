@@ -211,7 +211,6 @@ def _of_name(name: str) -> list[Choice]:
 
 def _of_file(file: Path, op: str | None, files: _Files) -> list[Choice]:
     if file.suffix == ".cu":
-        bytes_of(file)
         if op is None:
             raise UsageError(
                 f"{file}: which op does it compute?", fix=f"assay check {file} --op gelu, or --op FILE.py:NAME"
