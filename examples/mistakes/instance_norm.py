@@ -28,7 +28,7 @@ def _norm(x, out, planes, pixels, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
         tl.store(out + start_of + i, ((v - mean) * scale).to(out.dtype.element_ty), mask=inside)
 
 
-@kernel("../instance_norm.py:instance_norm")
+@kernel("../instance_norm.py:instance_norm", dtypes=["fp32"])
 def one_pass_variance(x, *, eps, out, ROWS=8, BLOCK=256):
     planes, pixels = x.shape
     _norm[(triton.cdiv(planes, ROWS),)](x, out, planes, pixels, eps, ROWS, BLOCK)

@@ -11,7 +11,7 @@ def _squares(x, target, partial, n, blocks, BLOCK: tl.constexpr):
     p = tl.program_id(0)
     total = 0.0
     for block in range(p, blocks, tl.num_programs(0)):
-        i = block.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        i = block * BLOCK + tl.arange(0, BLOCK)
         away = tl.load(x + i, mask=i < n, other=0.0).to(tl.float32)
         away -= tl.load(target + i, mask=i < n, other=0.0).to(tl.float32)
         total += tl.sum(away * away) / tl.minimum(n - block * BLOCK, BLOCK)
