@@ -38,7 +38,7 @@ def changes(source: Source, region: Region, language: str) -> Iterator[Change]:
 
 
 def _hidden(source: Source, node: ast.AST, operator: str) -> bool:
-    """Is it a barrier, or does a node say which elements Triton loads: inside a load, or inside what a load names as its
+    """Is it a barrier, or does a node say which elements Triton loads: inside a load, or inside what one names as its
     mask?"""
     if operator in ("mask", "barrier"):
         return True
