@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from assay.selftest.mutants.source import Change
 from assay.selftest.mutants.tokens import CLOSE, OPEN, CudaSource
@@ -20,11 +21,16 @@ _ENDS_TERM = {"+", "-", "<", ">", "<=", ">=", "==", "!=", "&&", "||", "?", ":", 
               "+=", "-=", "*=", "/=", "return", "{", "}"}  # fmt: skip
 
 
+_HIDDEN = ("barrier", "guard", "boundary")
+"""Changes that may read outside a tensor, or race, without another output."""
+
+
 def changes(source: CudaSource, names: set[str]) -> Iterator[Change]:
     """Every change in the functions that `names` reach."""
     for at in source.reached(names):
         for operator in _OPERATORS:
-            yield from operator(source, at)
+            for change in operator(source, at):
+                yield replace(change, hidden=change.operator in _HIDDEN)
 
 
 def _spaced(source: CudaSource, at: int) -> bool:

@@ -134,8 +134,8 @@ class Prover:
                 if instances:
                     return Proof(True, f"the same machine code for sm_90 in {instances} builds")
             bits = self._same_bits(mutant, kernel, op)
-            if bits.holds and mutant.reads:
-                return replace(bits, holds=False, how=f"{bits.how}, which does not show what is read outside a tensor")
+            if bits.holds and mutant.hidden:
+                return replace(bits, holds=False, how=f"{bits.how}, which prove nothing about reads and races")
             return bits
         except WorkerLost as lost:
             return Proof(False, f"no proof: {lost.detail}")
@@ -201,7 +201,7 @@ class Prover:
     def _points(self, mutant: Mutant, op: Op, mode: str) -> Iterator[Workload]:
         """Workloads in all dtypes, in turn."""
         dtypes = _dtypes(mutant.kernel, op)
-        each = -(-(_SEARCHED if mutant.reads else self._count) // len(dtypes))
+        each = -(-(_SEARCHED if mutant.hidden else self._count) // len(dtypes))
         sizes = _around(mutant)
         drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in dtypes]
         for _ in range(each):

@@ -39,8 +39,8 @@ class Mutant:
     device: bool
     """In code that is compiled; otherwise in the code that launches it."""
     constants: tuple[int, ...]
-    reads: bool
-    """It may change which elements are read, which need not show in the outputs."""
+    hidden: bool
+    """It may change what need not show in the outputs: which elements are read, or who waits for whom."""
     data: bytes
     """The whole source after the change."""
 
@@ -119,7 +119,7 @@ def _of(
     line, column = source.place(change.start)
     yield Mutant(
         kernel, op, change.operator, source.file, line, column, number, before, change.text, device, change.constants,
-        change.reads, source.changed(change),
+        change.hidden, source.changed(change),
     )  # fmt: skip
 
 

@@ -34,12 +34,13 @@ def changes(source: Source, region: Region, language: str) -> Iterator[Change]:
         for operator in OPERATORS.values():
             for change in operator(source, node, language):
                 if region.device or not _is_a_choice(change):
-                    yield replace(change, reads=_reads(source, node, change.operator))
+                    yield replace(change, hidden=_hidden(source, node, change.operator))
 
 
-def _reads(source: Source, node: ast.AST, operator: str) -> bool:
-    """Does a node say which elements Triton loads: is it inside a load, or inside what a load names as its mask?"""
-    if operator == "mask":
+def _hidden(source: Source, node: ast.AST, operator: str) -> bool:
+    """Is it a barrier, or does a node say which elements Triton loads: inside a load, or inside what one names as its
+    mask?"""
+    if operator in ("mask", "barrier"):
         return True
     statement, function = node, node
     while function in source.parents and not isinstance(function, ast.FunctionDef):

@@ -23,8 +23,8 @@ class Change:
     text: str
     constants: tuple[int, ...] = ()
     """Integers of the source that it changes, before and after: sizes around them are worth a look."""
-    reads: bool = False
-    """It may change which elements are read: a read outside its tensor need not show in the outputs."""
+    hidden: bool = False
+    """It may change what need not show in the outputs: which elements are read, or who waits for whom."""
     prelude: str = ""
     """Imports that the new text needs, put before the first statement that imports something."""
 
