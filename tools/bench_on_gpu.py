@@ -40,7 +40,8 @@ def honest():
             waited = clock["waited"] / clock["claimed"] if clock else float("nan")
             print(
                 f"{record.kernel:<24} {record.workload:<34} {record.status:<6} {above:7.3f} × floor "
-                f"by {floor.get('by')} at {floor.get('gbps', 0):.0f} GB/s, {told.get('share_of_copy', 0):.1%} of copy ({copy.get('form')}), "
+                f"by {floor.get('by')} at {floor.get('gbps', 0):.0f} GB/s, "
+                f"{told.get('share_of_copy', 0):.1%} of copy ({copy.get('form')}), "
                 f"parent {waited:.2f}×, {told.get('method', '')[:30]}"
                 + ("" if record.status == "pass" else f"  !! {record.reason[:200]}")
             )
