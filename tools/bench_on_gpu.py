@@ -24,10 +24,8 @@ SIZES = {
 def cheats():
     for record in selftest([e.name for e in entries() if e.verb == "bench"]):
         told = record.evidence
-        print(
-            f"{record.kernel:<20} {record.status:<12} by {told['caught_by']}, twin {told['twin']}: "
-            f"{record.reason[:160]}"
-        )
+        seen = f"by {told['caught_by']}, twin {told['twin']}: {record.reason[:160]}"
+        print(f"{record.kernel:<20} {record.status:<12} {seen}", flush=True)
         yield record
 
 
@@ -41,9 +39,10 @@ def honest():
             above = record.median / floor["seconds"] if record.median and floor else float("nan")
             waited = clock["waited"] / clock["claimed"] if clock else float("nan")
             print(
-                f"{record.kernel:<24} {record.workload:<34} {record.status:<6} {above:7.3f} × floor by "
-                f"{floor.get('by')} at {floor.get('gbps', 0):.0f} GB/s, {told.get('share_of_copy', 0):.1%} of copy "
-                f"({copy.get('form')}), parent {waited:.2f}×, {told.get('method', '')[:30]}"
+                f"{record.kernel:<24} {record.workload:<34} {record.status:<6} {above:7.3f} × floor "
+                f"by {floor.get('by')} at {floor.get('gbps', 0):.0f} GB/s, "
+                f"{told.get('share_of_copy', 0):.1%} of copy ({copy.get('form')}), "
+                f"parent {waited:.2f}×, {told.get('method', '')[:30]}"
                 + ("" if record.status == "pass" else f"  !! {record.reason[:200]}")
             )
             yield record

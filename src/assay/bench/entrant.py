@@ -92,6 +92,8 @@ class Entrant:
             self.failure = Finding("clock", why)
         if not self.failure and told["keep"]:
             self._look_at_the_clock(limit)
+        if self.failure and "timed" in self._workers:  # nothing that such a process says is worth having
+            self._workers.pop("timed").close()
 
     def _judged(self, answer: dict[str, Any]) -> Finding | None:
         """The outputs that the round fetched, judged like in `check`."""

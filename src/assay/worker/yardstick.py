@@ -146,9 +146,8 @@ def _cuda_forms(kind: str, sink: Any) -> dict[str, Form]:
         from assay.backends.cuda import Source
 
         source = Source(Path(__file__).with_name("yardstick.cu"))
-        source[f"{kind}<1, 0>"](
-            1, _THREADS, *_arguments(kind, sink, sink, 0)
-        )  # where nothing compiles, so it says here
+        unroll, hint = INSTANCES[kind][0]
+        source[f"{kind}<{unroll}, {hint}>"](1, _THREADS, *_arguments(kind, sink, sink, 0))  # where nothing compiles
     except (ImportError, AssayError):
         return {}
     return {
