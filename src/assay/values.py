@@ -58,7 +58,8 @@ def floats(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generato
         values = _FLOATS[kind](drawn, within, rng) if kind in _FLOATS else drawn
     values = _fitted(values, within)
     if kind in ("special", "beyond"):
-        return sprinkled(values, within.specials, rng)
+        zeros = (0.0, -0.0) if within.low <= 0 <= within.high else ()
+        return sprinkled(values, (*within.specials, *zeros), rng)
     return _lines(values, within.specials) if kind == "lines" else values
 
 
@@ -102,12 +103,12 @@ def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) 
 
 
 def sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Generator) -> torch.Tensor:
-    """Special values at a few places."""
+    """Special values at a few places: the same ones in all tensors of one size, so that they meet each other."""
     import torch
 
     if specials and values.numel():
-        count = max(1, min(8, values.numel() // 64))
-        where = torch.randint(values.numel(), (count,), generator=rng)
+        count = max(1, min(24, values.numel() // 64))
+        where = torch.randint(values.numel(), (count,), generator=torch.Generator().manual_seed(values.numel()))
         which = torch.randint(len(specials), (count,), generator=rng)
         values.view(-1)[where] = torch.tensor(specials, dtype=values.dtype)[which]
     return values

@@ -57,7 +57,7 @@ class Workload:
     strided: tuple[str, ...] = ()
     """Tensors whose rows lie apart in memory."""
     without: tuple[str, ...] = ()
-    """Optional inputs left out."""
+    """Optional inputs, and outputs, left out."""
     inplace: bool = False
     """Outputs share memory with the inputs they may alias."""
     scattered: tuple[str, ...] = ()
