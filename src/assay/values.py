@@ -184,14 +184,17 @@ def _cancel(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.T
 
 
 def _halfway(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    """Odd multiples of the last place of the input's format within one binade, and odd multiples of 1/128."""
+    """Odd multiples of the last place of the input's format within one binade, odd multiples of 1/128, and powers of
+    two with their neighbours on both sides, where exponents change."""
     import torch
 
     last = 2.0 ** -min(within.number.fraction, 22)
     fine = 1 + (2 * torch.randint(max(1, int(0.5 / last)), drawn.shape, generator=rng) + 1) * last
     coarse = (2 * torch.randint(128, drawn.shape, generator=rng) + 1) / 128
-    chosen = torch.where(torch.rand(drawn.shape, generator=rng) < 0.5, fine, coarse)
-    return chosen.copysign(drawn)
+    powers = torch.exp2(torch.randint(-6, 7, drawn.shape, generator=rng).double())
+    beside = powers * (1 + torch.randint(-1, 2, drawn.shape, generator=rng) * last)
+    chance = torch.rand(drawn.shape, generator=rng)
+    return torch.where(chance < 0.4, fine, torch.where(chance < 0.7, coarse, beside)).copysign(drawn)
 
 
 def _near(drawn: torch.Tensor, constant: float, rng: torch.Generator) -> torch.Tensor:

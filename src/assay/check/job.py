@@ -129,7 +129,8 @@ class Job:
             if self.workload is None:
                 exploring.seen.beyond = exploring.attempt(self._outside(here)).beyond
         except WorkerLost as lost:
-            return record(Status.INCONCLUSIVE, f"no worker: {lost.detail}"), None
+            done = f"after {exploring.seen.workloads} workloads that passed" if lost.blameless else "no worker"
+            return record(Status.INCONCLUSIVE, f"{done}: {lost.detail}", None, exploring.seen.evidence(here)), None
         return self._passed(exploring.seen, here, record), exploring.worker
 
     def _outside(self, here: Availability) -> Workload:
