@@ -389,11 +389,7 @@ def _unwritten(layout: Layout, done: list[_Done]) -> Finding | None:
         if spec["alias"] or not done[0].result[name].numel():
             continue
         if len(done) == 1 and dtype(spec["dtype"]).itemsize == 1:
-<<<<<<< .merge_file_dJbGWN
             continue  # one in 256 is the same by chance; the values tell
-=======
-            continue  # of one byte, a right result often is what stood there: one call tells nothing
->>>>>>> .merge_file_VnwOrc
         never = leftovers.kept(done[0].result[name], done[0].held[name])
         for call in done[1:]:
             never &= leftovers.kept(call.result[name], call.held[name])
