@@ -77,7 +77,7 @@ def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Genera
     elif kind == "constant":
         values = _rows(torch.rand(shape, generator=rng, dtype=torch.float64) * length + low)
     elif kind == "ties":
-        values = torch.randint(3, shape, generator=rng).double() + (low + high) / 2
+        values = torch.randint(3, shape, generator=rng).double() + math.floor((low + high) / 2)
     else:
         away = length / 4 if kind == "offset" else 0.0
         width = 1.0 if kind == "small" else length / 16

@@ -24,7 +24,7 @@ from assay.worker import Pool, Worker
 from assay.workload import Workload
 
 EFFORTS = {
-    "cuda": Effort(150, 1 << 17, 1 << 20, 1 << 24, 40),
+    "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
     "triton-interpret": Effort(30, 1 << 12, 1 << 15, 1 << 21, 14),
     "numba-sim": Effort(18, 1 << 8, 1 << 10, 1 << 10, 6),
