@@ -89,6 +89,10 @@ class Oracle:
     """Standard deviation of each element under random rounding (assay.check.rounding), for an op without a declared
     magnitude."""
 
+    flushed: dict[str, torch.Tensor] | None = None
+    """How far each element moves when inputs below float32's smallest normal number are taken for zero, as CuPy's
+    kernels and approximate functions take them."""
+
     def rounded(self, name: str, number: DType) -> torch.Tensor:
         """The right answer in the output's format, as float64."""
         return number.rounded(self.exact[name].double())
@@ -102,6 +106,8 @@ class Oracle:
             return torch.ones_like(rounded)
         finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
         unit, magnitude = ulp(finite, number).clamp(min=_SMALLEST), self.magnitude[name]
+        if self.flushed is not None:
+            unit = torch.maximum(unit, self.flushed[name].nan_to_num(0.0, 0.0, 0.0))
         if self.spread is not None:
             wide = self.spread[name] * (_DEVIATIONS if number.itemsize >= 4 else 2 * self.lost * _DEVIATIONS)
             return torch.maximum(unit, torch.where(wide.isfinite(), wide, torch.zeros_like(wide)))
@@ -140,12 +146,25 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
     scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
     if op.magnitude is not None:
         scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
+    flushed = None
+    if workload.values == "subnormal":
+        normal = [_normal(v) for v in wide]
+        moved = _per_output(op, op.reference(*normal, **attributes))
+        flushed = {n: (moved[n].double() - v.double()).abs() for n, v in exact.items()}
     if op.magnitude is not None or op.roundings is not None:
-        return Oracle(exact, scale, op.lost(workload), op.lost_in_sums(workload))
-    noise = rounding.spread(op, workload, inputs)
+        return Oracle(exact, scale, op.lost(workload), op.lost_in_sums(workload), flushed=flushed)
+    whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
+    noise = rounding.spread(op, workload, inputs) if whole else None
     if noise is None:
         return Oracle(exact, scale, 0.0)
-    return Oracle(exact, scale, 2.0, 1.0, {n: _smooth(v, exact[n].double()) for n, v in noise.items()})
+    return Oracle(exact, scale, 2.0, 1.0, {n: _smooth(v, exact[n].double()) for n, v in noise.items()}, flushed)
+
+
+def _normal(value: torch.Tensor | None) -> torch.Tensor | None:
+    """Zero where float32 would be subnormal."""
+    if value is None or not value.is_floating_point():
+        return value
+    return value.masked_fill(value.abs() < 2.0**-126, 0.0)
 
 
 def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
@@ -235,18 +254,18 @@ class _Scale:
         self.exact, self.unit, self.floor = exact, unit, floor
         self.bins = _bins(rounded, finite)
         error = ((plain - exact).abs() / unit).nan_to_num(nan=0.0, posinf=0.0).flatten()
-        self.torch = [_joined(_figures(error[where]), prior, group, where.numel()) for group, where in self.bins]
+        self.distinct = [_distinct(exact.flatten()[where]) for _, where in self.bins]
+        counted = zip(self.bins, self.distinct, strict=True)
+        self.torch = [_joined(_figures(error[where]), prior, group, count) for (group, where), count in counted]
 
     def compare(self, name: str, got: torch.Tensor) -> tuple[Errors | None, int]:
         """The worst bin and, in it, the worst element."""
         error = ((got - self.exact).abs() / self.unit).flatten()
         worst: Errors | None = None
         place = 0
-        for (_, where), theirs in zip(self.bins, self.torch, strict=True):
+        for (_, where), theirs, count in zip(self.bins, self.torch, self.distinct, strict=True):
             ours = _figures(error[where])
-            shares = {
-                k: ours[k] / max(self.floor[k], SLACK[k] * theirs[k]) for k in SLACK if where.numel() >= _NEEDED[k]
-            }
+            shares = {k: ours[k] / max(self.floor[k], SLACK[k] * theirs[k]) for k in SLACK if count >= _NEEDED[k]}
             figure = max(shares, key=lambda k: shares[k])
             ratio = ours[figure] / theirs[figure] if theirs[figure] else (1.0 if ours[figure] == 0 else math.inf)
             if worst is None or shares[figure] > worst.share:
@@ -287,6 +306,13 @@ def _numbers(value: torch.Tensor) -> torch.Tensor:
     import torch
 
     return value.view(torch.uint8).double() if value.dtype == torch.bool else value.double()
+
+
+def _distinct(values: torch.Tensor) -> int:
+    """How many independent errors there are: where few values repeat, so do theirs."""
+    some = values[:: max(1, values.numel() // 1024)]
+    different = some.unique().numel()
+    return values.numel() if 2 * different > some.numel() else different
 
 
 def _figures(error: torch.Tensor) -> Figures:
