@@ -77,6 +77,15 @@ def test_a_busy_machine_does_not_use_up_a_kernels_limit(tmp_path):
     assert time.monotonic() - began > 9 and answer["seconds"] > 3 * limits.seconds - 1
 
 
+@pytest.mark.slow
+def test_a_compiled_kernel_passes_beside_burners_with_a_limit_far_below_the_clock():
+    with burners():
+        began = time.monotonic()
+        (record,) = assay.check("ln_gelu/inductor", workload="rows=64,cols=768,dtype=fp32", seconds=5)
+    assert record.status in ("pass", "skipped"), record.reason
+    assert record.status == "skipped" or time.monotonic() - began > 5
+
+
 def test_a_kernel_that_computes_for_ever_is_stopped_on_a_busy_machine_too(tmp_path):
     with pytest.raises(WorkerLost, match=r"no answer within 0\.5 s") as lost:
         asked(written(tmp_path, "while True: pass"), Limits(seconds=0.5), burners)

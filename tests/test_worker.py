@@ -15,8 +15,8 @@ from assay import host
 from assay.check.trial import slices
 from assay.check.verb import Options, plan, run
 from assay.worker import Limits, Pool, Worker, WorkerLost
-from assay.worker.forking import Zygote, root
 from assay.worker.process import PRELOAD, imports
+from assay.worker.roots import Zygote, root
 
 KERNELS = {
     "crash": ("crash", "SIGSEGV", "import ctypes; ctypes.string_at(0)"),

@@ -4,6 +4,7 @@ JSON and raw bytes only: the parent never unpickles what a kernel's process wrot
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -130,7 +131,8 @@ class Arena:
     def __init__(self, handle: int | None = None) -> None:
         if handle is None:
             handle = os.memfd_create("assay", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            fcntl.fcntl(handle, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+            with contextlib.suppress(OSError):  # a system without seals
+                fcntl.fcntl(handle, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
         self.handle = handle
         self._map: mmap.mmap | None = None
 
@@ -144,7 +146,12 @@ class Arena:
         if (now := self.size) < size:
             _refuse_beyond_memory(size - now)
             # Reserved, not only promised: a page that cannot be had would otherwise end the process that touches it.
-            os.posix_fallocate(self.handle, now, size - now)
+            try:
+                os.posix_fallocate(self.handle, now, size - now)
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+                    raise
+                os.ftruncate(self.handle, size)
         if self._map is None or len(self._map) < size:
             self._map = mmap.mmap(self.handle, size)
         return memoryview(self._map)[:size]

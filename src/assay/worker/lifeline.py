@@ -60,4 +60,5 @@ def kill_group(leader: int) -> None:
 
 def remove(folder: str) -> None:
     """What the parent would have removed, had it lived."""
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from assay import host
 from assay.worker.asking import Worker
 from assay.worker.failure import scarce
-from assay.worker.forking import Zygote
 from assay.worker.limits import Limits, WorkerLost
+from assay.worker.roots import Zygote
 
 MODES: dict[str, dict[str, str]] = {
     "native": {},

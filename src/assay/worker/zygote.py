@@ -37,10 +37,10 @@ def main() -> None:
     _attend(control, sys.argv[2:])
 
 
-def _attend(control: socket.socket, preload: Iterable[str]) -> None:
-    """Import, then fork what is asked for until the other side is gone."""
+def _attend(control: socket.socket, preload: Iterable[str], scratch: str = "") -> None:
+    """Import, then fork what is asked for until the other side is gone; then remove the folder `scratch`."""
     try:
-        with _ending_with(control):
+        with _ending_with(control, scratch):
             for name in preload:
                 import_module(name)
     except BaseException as error:
@@ -73,6 +73,7 @@ def _attend(control: socket.socket, preload: Iterable[str]) -> None:
         if what == WORKER:  # a zygote ends by itself, once it has ended its workers
             lifeline.kill_group(pid)
     lifeline.end_orphans({pid for pid, what in alive.items() if what == ZYGOTE})
+    lifeline.remove(scratch)
 
 
 def _fork(
@@ -104,7 +105,7 @@ def _fork(
 
 
 @contextlib.contextmanager
-def _ending_with(control: socket.socket) -> Iterator[None]:
+def _ending_with(control: socket.socket, scratch: str) -> Iterator[None]:
     """Inside, this process ends as soon as the other side is gone: an import may take minutes. The thread that watches
     is gone when the block is left, because a process with threads does not fork well."""
     done_read, done_write = os.pipe()
@@ -114,6 +115,7 @@ def _ending_with(control: socket.socket) -> Iterator[None]:
         poll.register(control.fileno(), select.POLLHUP)
         poll.register(done_read, select.POLLIN)
         if not any(handle == done_read for handle, _ in poll.poll()):
+            lifeline.remove(scratch)
             os._exit(1)
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -157,10 +159,7 @@ def _become_zygote(handle: int, errors: int) -> NoReturn:
             late = [m for variable, m in _READ_AT_IMPORT.items() if variable in environment and m in sys.modules]
             assert not late, f"{late[0]} was imported before its mode was set"
             os.environ.update(environment)
-            try:
-                _attend(control, told["preload"])
-            finally:
-                lifeline.remove(told["scratch"])
+            _attend(control, told["preload"], told["scratch"])
 
     _end_after(live)
 
