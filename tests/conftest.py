@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from assay import host
 
@@ -17,6 +18,10 @@ os.environ |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 
 # Hundreds of processes import the same modules: they may keep what they compile.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# How long an example takes says something about the machine's other work, and nothing about the product.
+settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared machine")
 
 ROOT = Path(__file__).parents[1]
 

@@ -143,7 +143,7 @@ def test_kernels_and_ops_are_read_without_running_the_file(tmp_path):
         LIMIT = 7
         raise RuntimeError("this file was run")
 
-        @op(axes={"n": Axis(max=LIMIT)}, inputs={"x": Tensor("n")}, outputs={"out": Tensor("n")})
+        @op(axes={"n": Axis(max=LIMIT, typical=5)}, inputs={"x": Tensor("n")}, outputs={"out": Tensor("n")})
         def double(x):
             return 2 * x
 

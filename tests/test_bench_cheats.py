@@ -60,7 +60,7 @@ def test_every_call_of_a_batch_gets_values_that_no_call_had_before_and_the_paren
             assert torch.equal(values, changed(drawn[told["variation"]], told["seed"], 0, told["sets"], told["set"]))
             assert set(values.tolist()) <= set(drawn[told["variation"]].tolist())  # still within the declared range
             seen.add(tuple(values.tolist()))
-        assert len(seen) > 14 * (batch + 1)  # two sets may draw the same change by chance
+        assert len(seen) > 10 * (batch + 1)  # sets may draw the same change by chance
 
 
 def test_values_at_one_address_are_of_another_variation_in_the_next_batch(buffers):

@@ -99,10 +99,10 @@ DAMAGE = {
     "answer_of_wrong_types": ("`forks`", "changing(told(forks='none'))"),
     "answer_of_another_question": ("no question", "changing(lambda m: m | {'nonce': m['nonce'][::-1]})"),
     "answer_sent_twice": (
-        "bytes",
+        "no answer",
         "send = ours.send; ours.send = lambda c, m: (send(c, m), send(c, m)) if 'answer' in m else send(c, m)",
     ),
-    "message_after_the_answer": ("question", "threading.Timer(0.02, lambda: say(framed('{}'))).start()"),
+    "message_after_the_answer": ("no answer", "threading.Timer(0.02, lambda: say(framed('{}'))).start()"),
     "channel_closed": ("closed", "os.close(channel())"),
     "channel_closed_for_good": ("ran on", "os.close(channel()); hang()"),
     "channel_shut_down": ("closed", "socket.socket(fileno=os.dup(channel())).shutdown(socket.SHUT_RDWR)"),

@@ -5,16 +5,21 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
+from assay.backends import here
+from assay.check.calls import Trial
+from assay.check.plain import PlainTorch
+from assay.check.runs import Run
+from assay.check.trial import Conditions
 from assay.check.verb import Options, plan
 from assay.worker import Limits, Pool, WorkerLost, asking
 from assay.worker.meter import Meter, Reading
-from assay.worker.request import Layout, message
 from assay.workload import parse
 
 SOURCE = """
@@ -40,14 +45,12 @@ def written(folder, body="pass", top=""):
 def asked(file, limits, beside=contextlib.nullcontext):
     """One call of the file's kernel, in a worker with these limits, beside something else."""
     (job,) = plan([file], Options(dtypes=("fp32",)))
-    layout = Layout(job.kernel, job.op, workload := parse("n=5,dtype=fp32", job.op), 1, 1)
-    told = message(job.kernel, job.op, workload, layout, "native", {})
-    run = {"values": 0, "buffers": 0, "bands": 0, "poison": 0, "late": False, "index": 0}
     with Pool(limits) as pool:
         worker = pool.worker(job.kernel.address.backend, "native")
-        worker.memory(layout.total)
+        conditions = Conditions(here(job.kernel), PlainTorch(pool), {}, {}, 1)
+        trial = Trial(worker, job.kernel, job.op, parse("n=5,dtype=fp32", job.op), conditions, False)
         with beside():
-            return worker.ask(told | {"do": "trial", "device": "cpu", "runs": [run], "threads": 1})
+            return worker.ask(trial.ask | {"run": asdict(Run(0)) | {"threads": 1, "first": True}})
 
 
 @contextlib.contextmanager
@@ -71,7 +74,7 @@ def test_a_busy_machine_does_not_use_up_a_kernels_limit(tmp_path):
     limits = Limits(seconds=3)
     began = time.monotonic()
     answer = asked(written(tmp_path, body), limits, burners)
-    assert time.monotonic() - began > 9 and answer["runs"][0]["seconds"] > 3 * limits.seconds - 1
+    assert time.monotonic() - began > 9 and answer["seconds"] > 3 * limits.seconds - 1
 
 
 def test_a_kernel_that_computes_for_ever_is_stopped_on_a_busy_machine_too(tmp_path):
@@ -116,7 +119,22 @@ def test_importing_and_compiling_have_a_limit_of_their_own(tmp_path, top, body, 
     ids=["import", "compile"],
 )
 def test_importing_and_compiling_do_not_use_up_a_kernels_limit(tmp_path, top, body):
-    assert asked(written(tmp_path, body, top), Limits(seconds=1.5))["runs"]
+    assert asked(written(tmp_path, body, top), Limits(seconds=1.5))["seconds"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "body", "words"),
+    [
+        (Limits(compile=3), "with phase('compile'): time.sleep(1000)", "no answer within 3 s of compiling"),
+        (Limits(seconds=1000, wall=3), "while True: pass", "the machine was too busy"),
+    ],
+    ids=["compiler", "busy machine"],
+)
+def test_what_is_not_the_kernels_fault_is_inconclusive(tmp_path, monkeypatch, limits, body, words):
+    monkeypatch.setattr("assay.worker.limits.PATIENCE", 0.001)
+    monkeypatch.setattr("assay.check.verb.Limits", lambda *told: limits)
+    (record,) = assay.check(written(tmp_path, body), dtypes="fp32", workloads=2)
+    assert record.status == "inconclusive" and words in record.reason, record.reason
 
 
 def test_a_kernel_that_keeps_compiling_in_between_is_charged_for_all_of_its_own_time(tmp_path):
@@ -140,7 +158,7 @@ def test_compilers_are_heard_when_they_compile(name, tmp_path, monkeypatch):
     backend, top, body = COMPILERS[name]
     file = written(tmp_path, body, top)
     file.write_text(file.read_text().replace('backend="torch"', f'backend="{backend}"').replace("mine(x, *", "it(x, *"))
-    assert "error" not in asked(file, Limits())["runs"][0]
+    assert "error" not in asked(file, Limits())
     assert phases[:3] == ["import", "run", "compile"] and phases[-1] == "run"
 
 

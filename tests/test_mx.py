@@ -275,7 +275,8 @@ def test_integers_are_drawn_from_their_range(values):
     op = library.find_op("mx_linear")
     drawn = inputs.generate(op, parse(f"m=1,n=300,k=200,dtype=fp16,values={values}", op))
     codes, scales = drawn["elements"], drawn["scales"]
-    assert codes.dtype == torch.int8 and len(codes.unique()) > 4
+    assert codes.dtype == torch.int8
+    assert len(codes.unique()) > 4 or values in ("ties", "ends")
     inside = (scales >= 113) & (scales <= 129)
     nan = scales == 255
     if values == "beyond":

@@ -52,11 +52,25 @@ def test_closed_standard_handles_and_no_home_change_nothing(tmp_path, handles):
     assert passed(*check(tmp_path, f"exec {handles}", {"HOME": None}))
 
 
-def test_a_folder_deleted_under_ones_feet_and_nowhere_to_write_change_nothing(tmp_path):
+def test_nowhere_to_write_changes_nothing(tmp_path):
+    nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None, "TMPDIR": "/no/such/folder"}
+    assert passed(*check(tmp_path, environment=nowhere))
+
+
+def test_a_folder_deleted_under_ones_feet_is_a_sentence(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
-    nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None, "TMPDIR": "/no/such/folder"}
-    assert passed(*check(tmp_path, 'rmdir "$PWD"', nowhere, where=gone))
+    records, said = check(tmp_path, 'rmdir "$PWD"', where=gone)
+    assert not records and "has been deleted" in said and "cd into one that exists" in said
+
+
+def test_workers_do_not_need_the_folder_they_were_started_in(tmp_path):
+    code = "import os; from assay.worker import Pool; os.rmdir(os.getcwd())\n"
+    code += "with Pool() as pool: print(pool.worker('torch', 'native').pid > 0)"
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run([sys.executable, "-c", code], cwd=gone, capture_output=True, text=True, timeout=600)
+    assert done.stdout == "True\n", done.stderr
 
 
 def mounts(what, inside):

@@ -68,6 +68,11 @@ class Kernel:
         return str(self.address)
 
     @property
+    def peer(self) -> bool:
+        """Is it somebody else's: a call into another project, or what torch.compile makes of the plain reference?"""
+        return bool(self.needs) or (self.file is None and self.address.backend == "inductor")
+
+    @property
     def identity(self) -> str:
         """What tells it from every other kernel: its address and its file. Two files may use the same address."""
         return f"{self.name} in {self.file}" if self.file else self.name

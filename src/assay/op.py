@@ -201,8 +201,8 @@ class Op:
                     f"{self.name}: the rows of tensor '{name}' must be dense", fix=f"leave out scattered={name}"
                 )
         for name in workload.without:
-            if name not in self.inputs or not self.inputs[name].optional:
-                raise UsageError(f"{self.name}: input '{name}' is not optional", fix=f"leave out without={name}")
+            if name not in tensors or not tensors[name].optional:
+                raise UsageError(f"{self.name}: '{name}' is not optional", fix=f"leave out without={name}")
         if not self.allows(workload):
             raise UsageError(f"{self.name}: {workload} is outside the op's contract", fix="choose other sizes")
 

@@ -58,7 +58,8 @@ def floats(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generato
         values = _FLOATS[kind](drawn, within, rng) if kind in _FLOATS else drawn
     values = _fitted(values, within)
     if kind in ("special", "beyond"):
-        return sprinkled(values, within.specials, rng)
+        zeros = (0.0, -0.0) if within.low <= 0 <= within.high else ()
+        return sprinkled(values, (*within.specials, *zeros), rng)
     return _lines(values, within.specials) if kind == "lines" else values
 
 
@@ -76,7 +77,7 @@ def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Genera
     elif kind == "constant":
         values = _rows(torch.rand(shape, generator=rng, dtype=torch.float64) * length + low)
     elif kind == "ties":
-        values = torch.randint(3, shape, generator=rng).double() + (low + high) / 2
+        values = torch.randint(3, shape, generator=rng).double() + math.floor((low + high) / 2)
     else:
         away = length / 4 if kind == "offset" else 0.0
         width = 1.0 if kind == "small" else length / 16
@@ -102,12 +103,12 @@ def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) 
 
 
 def sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Generator) -> torch.Tensor:
-    """Special values at a few places."""
+    """Special values at a few places: the same ones in all tensors of one size, so that they meet each other."""
     import torch
 
     if specials and values.numel():
-        count = max(1, min(8, values.numel() // 64))
-        where = torch.randint(values.numel(), (count,), generator=rng)
+        count = max(1, min(24, values.numel() // 64))
+        where = torch.randint(values.numel(), (count,), generator=torch.Generator().manual_seed(values.numel()))
         which = torch.randint(len(specials), (count,), generator=rng)
         values.view(-1)[where] = torch.tensor(specials, dtype=values.dtype)[which]
     return values
@@ -183,14 +184,17 @@ def _cancel(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.T
 
 
 def _halfway(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    """Odd multiples of the last place of the input's format within one binade, and odd multiples of 1/128."""
+    """Odd multiples of the last place of the input's format within one binade, odd multiples of 1/128, and powers of
+    two with their neighbours on both sides, where exponents change."""
     import torch
 
     last = 2.0 ** -min(within.number.fraction, 22)
     fine = 1 + (2 * torch.randint(max(1, int(0.5 / last)), drawn.shape, generator=rng) + 1) * last
     coarse = (2 * torch.randint(128, drawn.shape, generator=rng) + 1) / 128
-    chosen = torch.where(torch.rand(drawn.shape, generator=rng) < 0.5, fine, coarse)
-    return chosen.copysign(drawn)
+    powers = torch.exp2(torch.randint(-6, 7, drawn.shape, generator=rng).double())
+    beside = powers * (1 + torch.randint(-1, 2, drawn.shape, generator=rng) * last)
+    chance = torch.rand(drawn.shape, generator=rng)
+    return torch.where(chance < 0.4, fine, torch.where(chance < 0.7, coarse, beside)).copysign(drawn)
 
 
 def _near(drawn: torch.Tensor, constant: float, rng: torch.Generator) -> torch.Tensor:

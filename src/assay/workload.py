@@ -27,7 +27,7 @@ VALUES = {
     "outlier": "one element is far larger than all others",
     "sorted": "ascending along the last dimension",
     "cancel": "neighbours that almost cancel each other",
-    "halfway": "values whose sums, halves and quotients lie on rounding ties",
+    "halfway": "values whose sums and quotients lie on rounding ties, and the neighbours of powers of two",
     "ends": "integers at the ends of their range",
     "beyond": "outside the declared range; reported, never judged",
 }
@@ -57,7 +57,7 @@ class Workload:
     strided: tuple[str, ...] = ()
     """Tensors whose rows lie apart in memory."""
     without: tuple[str, ...] = ()
-    """Optional inputs left out."""
+    """Optional inputs, and outputs, left out."""
     inplace: bool = False
     """Outputs share memory with the inputs they may alias."""
     scattered: tuple[str, ...] = ()

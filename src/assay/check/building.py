@@ -62,6 +62,8 @@ def build(
                 shape = {"grid": launch["grid"], "block": launch["block"], "dynamic_shared": launch["shared"]}
                 built.instances[a["name"], a["text_hash"]] = a | shape
     except WorkerLost as lost:
+        if lost.blameless:
+            raise
         built.finding, built.worker = Finding(lost.how, lost.detail), None
         return built
     if not built.instances:

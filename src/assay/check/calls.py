@@ -208,6 +208,8 @@ class Trial:
         try:
             answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.large else None)
         except WorkerLost as lost:
+            if lost.blameless:
+                raise
             said = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
             return Outcome(Finding(lost.how, lost.detail + said), seconds=tuple(self.seconds), lost=True)
         self.seconds += [float(answer["seconds"])] if "seconds" in answer else []

@@ -75,11 +75,13 @@ class Plan:
 
 
 def plan(op: Op, dtype: DType, effort: Effort, seed: int = 0, constants: Constants | None = None,
-         sizes: Iterable[int] = ()) -> Plan:  # fmt: skip
-    """The workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others."""
+         sizes: Iterable[int] = (), omittable: Iterable[str] = ()) -> Plan:  # fmt: skip
+    """The workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others; `omittable` outputs
+    may be left out of a call."""
     told = constants or Constants()
     told = Constants((*dict.fromkeys((*sizes, *told.sizes)),), told.values)
-    space = _Space(op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())))
+    space = _Space(op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())),
+                   tuple(omittable))  # fmt: skip
     rows = list(space.typical())
     rows += space.around(told)
     rows += space.covering(rows)
@@ -100,7 +102,7 @@ def _pairs(levels: Iterable[Level]) -> Iterator[Pair]:
 class _Space:
     """The factors of one op in one dtype."""
 
-    def __init__(self, op: Op, dtype: DType, effort: Effort, rng: random.Random) -> None:
+    def __init__(self, op: Op, dtype: DType, effort: Effort, rng: random.Random, omittable: tuple[str, ...]) -> None:
         self.op, self.dtype, self.effort, self.rng = op, dtype, effort, rng
         self.sizes = {name: regimes.of(axis, effort.most) for name, axis in op.axes.items()}
         tensors = {**op.inputs, **op.outputs}
@@ -115,6 +117,8 @@ class _Space:
         for name, tensor in op.inputs.items():
             if tensor.optional:
                 self.factors[f"{name} given"] = ["yes", "no"]
+        for name in omittable:
+            self.factors[f"{name} asked for"] = ["yes", "no"]
         if op.aliases:
             self.factors["in place"] = ["no", "yes"]
         self.all_pairs: set[Pair] = {
@@ -297,7 +301,7 @@ class _Space:
             levels.get("values", "normal"),
             int(levels.get("offset", "0")),
             tuple(n for n in tensors if levels.get(f"layout of {n}") == "rows"),
-            tuple(n for n in self.op.inputs if levels.get(f"{n} given") == "no"),
+            tuple(n for n in tensors if "no" in (levels.get(f"{n} given"), levels.get(f"{n} asked for"))),
             levels.get("in place") == "yes",
             tuple(n for n in tensors if levels.get(f"layout of {n}") == "all"),
         )

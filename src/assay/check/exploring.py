@@ -18,14 +18,15 @@ from assay.check.shrink import shrink
 from assay.check.trial import Conditions, Outcome
 from assay.dtype import DType
 from assay.kernel import Kernel
+from assay.library.signature import with_default
 from assay.op import Op
 from assay.worker import Pool, Worker
 from assay.workload import Workload
 
 EFFORTS = {
-    "cuda": Effort(150, 1 << 17, 1 << 20, 1 << 24, 40),
+    "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
-    "triton-interpret": Effort(26, 1 << 12, 1 << 15, 1 << 16, 12),
+    "triton-interpret": Effort(30, 1 << 12, 1 << 15, 1 << 21, 14),
     "numba-sim": Effort(18, 1 << 8, 1 << 10, 1 << 10, 6),
 }
 """How much is tried, by where a kernel runs."""
@@ -101,7 +102,9 @@ class Exploration:
         """The planned workloads, until one fails or a bound is reached."""
         where = "cuda" if self.here.device == "cuda" else self.here.mode
         told = constants.of(self.kernel)
-        plan = coverage.plan(self.op, self.dtype, bounds.effort(where), bounds.seed, told, bounds.sizes)
+        omittable = [n for n, t in self.op.outputs.items() if t.optional and n in with_default(self.kernel)]
+        effort = bounds.effort(where)
+        plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, told, bounds.sizes, omittable)
         self.seen.plan = plan
         for index, row in enumerate(plan.rows):
             if bounds.deadline is not None and time.monotonic() > bounds.deadline:
@@ -131,6 +134,8 @@ class Exploration:
     def _depth(self, row: Planned) -> str:
         """Some of the workloads are looked at closely; which of the later ones, a kernel cannot foresee."""
         elements = self.op.elements(row.workload)
+        if self._interpreted and row.why == "typical":
+            return "lean"
         if row.why == "named" or (self._deep < _DEEP and elements >= _TELLING):
             self._deep += 1
             return "deep"

@@ -129,7 +129,8 @@ class Job:
             if self.workload is None:
                 exploring.seen.beyond = exploring.attempt(self._outside(here)).beyond
         except WorkerLost as lost:
-            return record(Status.INCONCLUSIVE, f"no worker: {lost.detail}"), None
+            done = f"after {exploring.seen.workloads} workloads that passed" if lost.blameless else "no worker"
+            return record(Status.INCONCLUSIVE, f"{done}: {lost.detail}", None, exploring.seen.evidence(here)), None
         return self._passed(exploring.seen, here, record), exploring.worker
 
     def _outside(self, here: Availability) -> Workload:
@@ -150,8 +151,7 @@ class Job:
             else ""
         )
         bits = "" if not seen.nondeterministic else "; not bitwise deterministic"
-        ratio = next((e["ratio"] for e in seen.errors.values() if e["share"] == worst), 1.0)
-        against = f", {ratio:.2g}× PyTorch's error" if worst else ""
+        against = f", {seen.ratio:.2g}× PyTorch's largest" if worst else ""
         plural = "s" if seen.workloads != 1 else ""
         left = "".join(f"; {len(rows)} left out: {why}" for why, rows in seen.left_out.items())
         return record(
@@ -186,6 +186,9 @@ class Job:
         evidence = seen.evidence(exploring.here) | {"detector": finding.detector, "found_at": str(seen.failure[0])}
         if trace := outcome.detail.get("trace"):
             evidence["trace"] = trace
+        if self.kernel.peer and finding.detector == "values":
+            words = f"a peer, less accurate than the limit for our own kernels: {finding.what}"
+            return record(Status.INCONCLUSIVE, words, workload, evidence)
         return record(Status.FAIL, self._words(finding), workload, evidence)
 
     @staticmethod

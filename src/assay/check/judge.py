@@ -125,9 +125,9 @@ class Oracle:
         return not number.is_float or self.lost == 0
 
 
-_SMALLEST = 2.0**-126
-"""Arithmetic in float32 may flush what is smaller than its smallest normal number, as GPUs do in approximate functions.
-An op that moves data may not."""
+_SMALLEST = 2.0**-123
+"""Arithmetic in float32 may flush what is smaller than its smallest normal number, 2⁻¹²⁶, as GPUs do in approximate
+functions and CuPy does everywhere; a few such terms make this. An op that moves data may not."""
 _DEVIATIONS = 4.0
 """Standard deviations in a unit: honest evaluations stay within two units, eight of them."""
 

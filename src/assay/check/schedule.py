@@ -22,7 +22,7 @@ from assay.backends import Level
 from assay.backends import here as available
 from assay.check.job import Job, Settings
 from assay.record import Record, Status
-from assay.worker import Pool, Worker
+from assay.worker import Pool, Worker, WorkerLost
 from assay.worker.failure import describe
 
 _THREADS_PER_JUDGE = 3
@@ -191,7 +191,7 @@ def broken(job: Job, settings: Settings, error: BaseException, seconds: float) -
     told = describe(error)
     where = f" at {told['where']}" if told["where"] and not told["ours"] else ""
     what = (told["scarce"] or told["what"] or told["message"]).strip()
-    name = "" if told["ours"] else f"{told['type']}: "
+    name = "" if told["ours"] or isinstance(error, WorkerLost) else f"{told['type']}: "
     reason = f"it could not be judged: {name}{what[:1500]}{where}"
     if told["fix"]:
         reason += f"; {told['fix']}"

@@ -31,11 +31,15 @@ class Seen:
     beyond: dict[str, int] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     failure: tuple[Workload, Outcome] | None = None
+    _largest: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """The kernel's and PyTorch's largest errors of each output, in units."""
 
     def add(self, workload: Workload, outcome: Outcome) -> None:
         self.seconds += outcome.seconds
         self.nondeterministic += not outcome.deterministic
         for e in outcome.errors:
+            kernel, torch = self._largest.get(e.output, (0.0, 0.0))
+            self._largest[e.output] = max(kernel, e.kernel["max"]), max(torch, e.torch["max"])
             if e.output not in self.errors or e.share > self.errors[e.output]["share"]:
                 self.errors[e.output] = {
                     "kernel": e.kernel,
@@ -51,6 +55,13 @@ class Seen:
             counts[1] += 1
         self.artifacts += outcome.artifacts
 
+    @property
+    def ratio(self) -> float:
+        """The kernel's largest error over PyTorch's, of the output for which it is largest. Over all workloads: where
+        PyTorch happens to be exact, a ratio says nothing."""
+        largest = [(k, p) for k, p in self._largest.values() if p > 0]
+        return max((k / p for k, p in largest), default=1.0)
+
     def leave_out(self, why: str, rows: Iterable[Planned]) -> None:
         self.left_out.setdefault(why, []).extend(rows)
 
@@ -61,6 +72,7 @@ class Seen:
             "device": here.device,
             "interpreted": here.level is Level.INTERPRET,
             "errors": self.errors,
+            "largest_over_torch": self.ratio,
             "deterministic": self.nondeterministic == 0,
             "nondeterministic_workloads": self.nondeterministic,
             "controls_rejected": {k: f"{r} of {n}" for k, (r, n) in self.controls.items()},

@@ -36,7 +36,7 @@ class Options:
     workload: str = ""
     """Check this one alone."""
     workloads: int | None = None
-    """How many to plan for pairs of regimes; None: 150, fewer where the kernel is interpreted."""
+    """How many to plan for pairs of regimes; None: 150 on a CPU, 100 on a GPU, fewer where the kernel is interpreted."""
     thorough: bool = False
     """Eight times as many, larger ones too."""
     sizes: tuple[int, ...] = ()

@@ -65,6 +65,7 @@ def _run() -> int:
     from assay.errors import AssayError
 
     try:
+        _stand_somewhere()
         app()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -80,6 +81,16 @@ def _run() -> int:
     except Exception as problem:
         return _our_fault(problem)
     return 0
+
+
+def _stand_somewhere() -> None:
+    """Half of all packages ask for the current folder when they are imported."""
+    from assay.errors import AssayError
+
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise AssayError("the folder this was started in has been deleted", fix="cd into one that exists") from None
 
 
 def _our_fault(problem: Exception) -> int:

@@ -32,7 +32,7 @@ def verify_signature(kernel: Kernel, op: Op) -> None:
                 where=where,
                 fix=f"write it as {call}, or declare returns=True",
             )
-    unknown = [p for p in kernel.parameters[len(op.inputs) :] if p not in offered and p not in _tunable(kernel)]
+    unknown = [p for p in kernel.parameters[len(op.inputs) :] if p not in offered and p not in with_default(kernel)]
     if unknown:
         raise SourceError(
             f"{kernel.function} asks for `{unknown[0]}`, which {op.name} does not give",
@@ -41,7 +41,7 @@ def verify_signature(kernel: Kernel, op: Op) -> None:
         )
 
 
-def _tunable(kernel: Kernel) -> set[str]:
+def with_default(kernel: Kernel) -> set[str]:
     """Parameters with a default may be anything: launch parameters need not be tunable."""
     assert kernel.file is not None
     for node in ast.walk(parse(kernel.file)):

@@ -38,7 +38,7 @@ class Entry:
     summary: str
     """What is wrong and how it happens to people."""
     detector: str
-    """Who must catch it."""
+    """Who must catch it; `values or nonfinite` where the values decide which of them sees it first."""
     needs: str
     workload: str
     """The one to try; empty: fuzzed ones."""
@@ -84,7 +84,7 @@ def read(file: Path) -> Entry:
     summary = " ".join((ast.get_docstring(tree) or "").split())
     if not summary:
         raise _incomplete(file, "a docstring that says what is wrong")
-    if told["DETECTOR"] not in DETECTORS:
+    if not told["DETECTOR"] or set(told["DETECTOR"].split(" or ")) - set(DETECTORS):
         raise _incomplete(file, f"DETECTOR, one of: {', '.join(DETECTORS)}")
     if told["NEEDS"] not in NEEDS:
         raise _incomplete(file, 'NEEDS = "gpu" or "sanitizer", or none')

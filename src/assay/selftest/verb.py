@@ -115,7 +115,7 @@ class _Pair:
         wrongs = [] if mended.status is Status.PASS else [f"the mended twin did not pass: {mended.reason}"]
         if self.entry.detector == "sanitizer" and (found := self._sanitized()):
             wrongs.append(found)
-        if self.caught != self.entry.detector:
+        if self.caught not in self.entry.detector.split(" or "):
             instead = f"was caught by {self.caught}, not by {self.entry.detector}" if self.caught else "was not caught"
             wrongs.insert(0, f"the wrong kernel {instead}: {self.finding}")
         seconds = wrong.seconds + mended.seconds + time.perf_counter() - began

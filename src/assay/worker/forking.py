@@ -198,7 +198,7 @@ class Root(Forking):
         with theirs:
             self.process = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True,
+                stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True, cwd=surroundings[1],
             )  # fmt: skip
         super().__init__(self.process.pid, "the process that imports torch", ours, errors)
 
@@ -232,8 +232,8 @@ def _surroundings() -> Any:
     """What a new process takes over from this one, but for pytest's note of the test that runs just now."""
     try:
         folder = Path.cwd()
-    except OSError:  # it was deleted
-        folder = None
+    except OSError:  # it was deleted; torch cannot be imported nowhere
+        folder = Path(os.sep)
     return os.getpid(), folder, {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
 
 

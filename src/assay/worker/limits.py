@@ -61,3 +61,8 @@ class WorkerLost(Exception):
         """By the clock, since the question was asked."""
         self.starved = starved
         """A timeout by the clock alone: the machine was too busy to give the kernel its own time."""
+
+    @property
+    def blameless(self) -> bool:
+        """Does it say nothing about the kernel? Its compiler took too long, or the machine was too busy."""
+        return self.how == "room" or (self.how == "timeout" and (self.starved or self.phase == "compile"))

@@ -44,7 +44,7 @@ class Meter:
         """`before`: the one whose place it takes, and whose next look with it."""
         self._pid = pid
         self._began = time.monotonic()
-        self._next = before._next if before else self._began + SAMPLE_EVERY
+        self._next: float = before._next if before else self._began + SAMPLE_EVERY
         self._last = _threads(pid)
         self._first = dict(self._last)
         self._looked = False

@@ -32,6 +32,8 @@ class Layout:
             self.inputs.append(self._spec(name, t.dtype_in(workload).name, shape, workload))
             sizes += [self._bytes(self.inputs[-1])] * variations
         for name, t in op.outputs.items():
+            if name in workload.without:
+                continue
             if not derived and name not in kernel.parameters and (t.optional or not kernel.returns):
                 continue
             spec = self._spec(name, t.dtype_in(workload).name, op.shape(t, workload), workload)

@@ -34,7 +34,7 @@ def magnitude(x, weight, bias, *, stride, padding):
         # meets the padding's zeros depends on the algorithm.
         "x": Tensor("n", "c", "h", "w", range=(-16, 16), specials=()),
         "weight": Tensor("k", "c", "r", "s", range=(-4, 4), specials=()),
-        "bias": Tensor("k", optional=True, range=(-16, 16)),
+        "bias": Tensor("k", optional=True, range=(-16, 16), specials=()),
     },
     outputs={"out": Tensor("n", "k", "oh", "ow")},
     operations=lambda w: 2 * w.n * w.k * out_height(w) * out_width(w) * w.c * w.r * w.s,

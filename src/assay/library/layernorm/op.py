@@ -87,6 +87,8 @@ def layernorm_backward(dy, x, weight, mean, rstd, *, eps):
     from torch.func import vjp
     from torch.nn.functional import layer_norm
 
+    wide = torch.promote_types(x.dtype, torch.float32)  # PyTorch on the CPU would add up 16-bit gradients in 16 bits
     weight = x.new_ones(x.shape[1]) if weight is None else weight
-    bias = torch.zeros_like(weight)
-    return vjp(lambda x, weight, bias: layer_norm(x, x.shape[1:], weight, bias, eps), x, weight, bias)[1](dy)
+    inputs = (x.to(wide), weight.to(wide), torch.zeros_like(weight, dtype=wide))
+    gradients = vjp(lambda x, weight, bias: layer_norm(x, x.shape[1:], weight, bias, eps), *inputs)[1](dy.to(wide))
+    return tuple(g.to(x.dtype) for g in gradients)

@@ -92,6 +92,9 @@ def ln_gelu_backward(dy, x, weight, bias, mean, rstd, *, eps):
     import torch
     from torch.func import vjp
 
+    wide = torch.promote_types(x.dtype, torch.float32)  # PyTorch on the CPU would add up 16-bit gradients in 16 bits
     weight = x.new_ones(x.shape[1]) if weight is None else weight
     bias = torch.zeros_like(weight) if bias is None else bias
-    return vjp(lambda x, weight, bias: ln_gelu.reference(x, weight, bias, eps=eps), x, weight, bias)[1](dy)
+    inputs = (x.to(wide), weight.to(wide), bias.to(wide))
+    gradients = vjp(lambda x, weight, bias: ln_gelu.reference(x, weight, bias, eps=eps), *inputs)[1](dy.to(wide))
+    return tuple(g.to(x.dtype) for g in gradients)

@@ -6,7 +6,7 @@ import triton.language as tl
 
 from assay import kernel
 
-DETECTOR = "nonfinite"
+DETECTOR = "nonfinite or unwritten"
 
 
 @triton.jit

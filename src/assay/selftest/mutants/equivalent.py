@@ -109,7 +109,8 @@ def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: i
 
 def _planned(op: Op, number: DType, budget: int) -> list[Workload]:
     """What `check` itself would try, at this size."""
-    return [row.workload for row in plan(op, number, Effort(40, budget, 2 * budget, 2 * budget, 0)).rows]
+    rows = plan(op, number, Effort(40, budget, 2 * budget, 2 * budget, 0)).rows
+    return [row.workload for row in reversed(rows)]  # large ones show more
 
 
 class Prover:
