@@ -391,8 +391,8 @@ use("an axis twice", f"{W} n=5,n=6", "the workload 'n=5,n=6' says n twice")
 use("a workload of no dtype", f"{W} n=5,dtype=f", "assay: no dtype called 'f'")
 use("a workload of another dtype", f"{W} n=5,dtype=int8", "gelu is not declared for int8", "one of: fp32")
 use("a workload of no values", f"{W} n=5,values=odd", "values=odd: no such kind of values", "one of: normal")
-use("a strided input that may not be", f"{W} n=5,strided=x", "gelu: input 'x' must be contiguous")
-use("without an input that must be", f"{W} n=5,without=x", "gelu: input 'x' is not optional")
+use("a strided input that may not be", f"{W} n=5,strided=x", "gelu: tensor 'x' must be contiguous")
+use("without an input that must be", f"{W} n=5,without=x", "gelu: 'x' is not optional")
 use("two dtypes that contradict", f"{W} n=5,dtype=bf16 --dtype fp32", "is in bf16, --dtype says fp32", "leave one")
 
 # Commands
