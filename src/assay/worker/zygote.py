@@ -130,7 +130,8 @@ def _ending_with(control: socket.socket, scratch: str) -> Iterator[None]:
 
 
 def _report_exits(control: socket.socket, alive: dict[int, bytes]) -> None:
-    lost = False
+    """Tell of every process that has ended, once what it left behind has ended too."""
+    ended: dict[int, int] = {}
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -139,11 +140,12 @@ def _report_exits(control: socket.socket, alive: dict[int, bytes]) -> None:
         if pid == 0:
             break
         if pid in alive:  # others are what a worker left behind
-            lost = True
+            ended[pid] = status
             del alive[pid]
-            channel.send(control, {"exited": pid, "status": status})
-    if lost:
+    if ended:
         lifeline.end_orphans(set(alive))
+    for pid, status in ended.items():
+        channel.send(control, {"exited": pid, "status": status})
 
 
 def _become_zygote(handle: int, errors: int) -> NoReturn:
