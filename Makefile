@@ -16,7 +16,7 @@ TRAIN    ?= $(BIN)/assay model train mnist-cnn --images 4096 --epochs 2 $(LEARNT
               --checkpoint $(RESULTS)/mnist-cnn.checkpoint --out $(RESULTS)/mnist-cnn-training.json
 INFER    ?= $(BIN)/assay model infer mnist-cnn --variant torch,njit --batch 16 --arm eager --budget 0.5 --no-score \
               --out $(RESULTS)/mnist-cnn.json
-PYTEST   ?= $(BIN)/pytest -n 2 --dist worksteal -m "not gpu"
+PYTEST   ?= $(BIN)/pytest -n 2 --dist worksteal -m "not gpu and not whole"
 
 # wheelhouse: the other machine's Python and processor, and the largest slice
 PYTHON   ?= 3.12
@@ -77,6 +77,9 @@ pytest: venv ## tests that need no GPU
 
 examples: venv ## every example: honest kernels pass, planted mistakes are caught (many minutes)
 	$(call stage,examples,ASSAY_EXAMPLES=all $(PYTEST) tests/test_examples.py)
+
+selftest: venv ## the whole corpus of wrong kernels that needs no GPU
+	$(BIN)/pytest -n 2 --dist worksteal -m whole
 
 # On a GPU machine, which keeps its own Python: `make records DEVICE=h200 RUN="env PYTHONPATH=src python3"`.
 DEVICE   ?= cpu
