@@ -612,14 +612,15 @@ def test_history_shows_the_tunables_of_a_record(where, run, tmp_path):
 
 
 def test_a_verb_killed_in_mid_run_leaves_a_readable_store(tmp_path):
-    """SIGKILL while `assay check` is at work: what it had shown is there."""
+    """SIGKILL while `assay check` is at work: what it had shown before its latest record is there. A record is shown
+    first and kept afterwards."""
     command = [sys.executable, "-m", "assay", "check", "gelu/torch", "silu/torch", "axpy/torch", "sum/torch"]
     process = subprocess.Popen(
         [*command, "--dtype", "fp32", "--workloads", "4", "-j", "1"], stdout=subprocess.PIPE, text=True,
         env=os.environ | {"ASSAY_DATA": str(tmp_path), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"},
     )  # fmt: skip
     assert process.stdout is not None
-    first = process.stdout.readline()
+    first, _ = process.stdout.readline(), process.stdout.readline()
     process.kill()
     process.wait()
     with open_store(tmp_path / "assay" / "records.sqlite", create=False) as store:
