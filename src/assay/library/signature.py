@@ -42,8 +42,9 @@ def verify_signature(kernel: Kernel, op: Op) -> None:
 
 
 def with_default(kernel: Kernel) -> set[str]:
-    """Parameters with a default may be anything: launch parameters need not be tunable."""
-    assert kernel.file is not None
+    """The parameters of a kernel's function that have a default; none where it has no Python function of its own."""
+    if kernel.file is None or kernel.launches:
+        return set()
     for node in ast.walk(parse(kernel.file)):
         if isinstance(node, ast.FunctionDef) and node.name == kernel.function and node.lineno == kernel.line:
             a = node.args
