@@ -64,7 +64,7 @@ def test_one_decorator_is_enough_and_it_works_from_any_directory(assay, write, t
     assert done.returncode == 0, done.stderr
     (record,) = records(done)
     assert (record["kernel"], record["status"]) == ("gelu/torch:mine", "pass")
-    assert record["evidence"]["workloads"] == 5
+    assert record["evidence"]["workloads"] > 5  # and the typical one with its neighbours
     assert record["source"]["file"].endswith("mine.py") and record["provenance"]["packages"]["torch"]
 
 
