@@ -28,10 +28,10 @@ _DRAWN = 1 << 30
 
 
 def changeable(op: Op, workload: Workload) -> list[str]:
-    """The inputs whose elements may take each other's values. None where an input follows from the others: it would no
-    longer be what it stands for."""
+    """The inputs whose elements may take each other's values: not those that have a form, and none where an input
+    follows from the others, for it would no longer be what it stands for."""
     present = op.present(workload)
-    return [] if any(t.given for t in present.values()) else list(present)
+    return [] if any(t.given for t in present.values()) else [n for n, t in present.items() if not t.form]
 
 
 class Truth:
