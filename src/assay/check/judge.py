@@ -4,8 +4,8 @@ The unit of error is one ulp at the larger of |oracle| and the scale at which th
 outputs that scale counts in float32, where their arithmetic is done, so that a result small against its terms is still
 judged. Inside bins of |oracle|, a kernel's RMS, 99.5th percentile and maximum may each be SLACK times PyTorch's, and
 need not be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum. Errors that
-are independent do not all reach their bounds, so of the roundings of single elements the percentile may show a third
-and the RMS a sixth; the error of a sum is shared by all that is computed from it, and counts in full. A handful of
+are independent do not all reach their bounds, so of the roundings of single elements the percentile may show a half
+and the RMS a quarter; the error of a sum is shared by all that is computed from it, and counts in full. A handful of
 elements says little about PyTorch's error, so in small bins it is at least what it shows on a fixed larger sample of
 the op (`Prior`). Where there is one right answer, as for integers and for ops that move data, nothing else passes,
 down to the sign of zero."""
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
 maximum varies by itself from one evaluation to another."""
-SHARE = {"rms": (0.5, 1 / 6), "p995": (1.0, 1 / 3), "max": (0.0, 1.0)}
+SHARE = {"rms": (0.5, 1 / 4), "p995": (1.0, 1 / 2), "max": (0.0, 1.0)}
 """Units, and the share of the bound on what a careful evaluation loses in single elements: at most the bound."""
 SHARED = {"rms": 0.6, "p995": 1.0, "max": 1.0}
 """Of the bound on what it loses in sums."""
