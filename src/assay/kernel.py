@@ -69,8 +69,8 @@ class Kernel:
 
     @property
     def peer(self) -> bool:
-        """Is it somebody else's: a call into another project, or what torch.compile makes of the plain reference?"""
-        return bool(self.needs) or (self.file is None and self.address.backend == "inductor")
+        """Is it somebody else's: a call into another project, or what torch.compile makes of a formula?"""
+        return bool(self.needs) or self.address.backend == "inductor"
 
     @property
     def identity(self) -> str:
