@@ -41,6 +41,8 @@ _DEEP, _USUAL, _OFTEN = 3, 8, 0.15
 """Workloads that are looked at most closely, then those of five calls, and the share of the rest with five."""
 _TELLING = 64
 """Elements without which a close look shows little."""
+_LACKING = "is not interpreted: run this kernel on a GPU"
+"""In the words of an exception: the interpreter lacks something, which says nothing about the kernel."""
 _SLOW = ("timeout", "memory", "flood")
 """Failures too slow to be made small."""
 
@@ -123,6 +125,9 @@ class Exploration:
         finding = outcome.finding
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
             self.seen.leave_out(f"too slow in {self._place()}", [row])
+            return False
+        if finding and self._interpreted and finding.detector == "exception" and _LACKING in finding.what:
+            self.seen.leave_out(f"{self._place()} lacks a function that it calls", [row])
             return False
         self.seen.workloads += 1
         self.seen.tried.append(row)
