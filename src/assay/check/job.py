@@ -170,6 +170,10 @@ class Job:
         if "the time limit" in seen.left_out:
             left = len(seen.left_out["the time limit"])
             return f"{seen.workloads} workloads passed; --limit left out {left} of {seen.workloads + left}"
+        left_out = sum(map(len, seen.left_out.values()))
+        if left_out > seen.workloads or any("lacks" in why for why in seen.left_out):
+            planned = seen.workloads + left_out
+            return f"only {seen.workloads} of {planned} workloads could be run: {', '.join(seen.left_out)}"
         powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]
         if powerless and self.workload is None:
             return f"the check has no power here: {', '.join(powerless)} would have passed too"
