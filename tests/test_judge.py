@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay import inputs, library
-from assay.check import judge
+from assay.check import judge, oracle
 from assay.dtype import dtype
 from assay.workload import parse
 
@@ -18,8 +18,8 @@ LOWER = {"fp32": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 def verdict(op, workload, make):
     drawn = inputs.generate(op, workload)
-    truth = judge.oracle(op, workload, drawn)
-    plain = judge.baseline(op, workload, drawn)
+    truth = oracle.oracle(op, workload, drawn)
+    plain = oracle.baseline(op, workload, drawn)
     return judge.judge(make(op, workload, drawn, truth), truth, plain, {}, controls=True)
 
 
@@ -33,7 +33,7 @@ def test_ulp_is_the_spacing_of_the_format(value):
     expected = float(np.spacing(np.float32(abs(value)))) if abs(value) < 3.4028234e38 else 2.0**104
     if abs(value) < 2.0**-126:
         expected = 2.0**-149
-    assert float(judge.ulp(torch.tensor([value], dtype=torch.float64), dtype("fp32"))) == expected
+    assert float(oracle.ulp(torch.tensor([value], dtype=torch.float64), dtype("fp32"))) == expected
 
 
 @pytest.mark.parametrize("name", sorted(library.ops()))
@@ -74,7 +74,7 @@ def test_zeros_a_constant_and_a_shuffle_fail(name, number):
 
 def _truth(op, workload):
     drawn = inputs.generate(op, workload)
-    return drawn, judge.oracle(op, workload, drawn)
+    return drawn, oracle.oracle(op, workload, drawn)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_two_different_orders_of_summation_both_pass():
 
     def reversed_order(op, workload, drawn, truth):
         flipped = {"x": drawn["x"].flip(-1), "weight": drawn["weight"].flip(-1), "bias": drawn["bias"].flip(-1)}
-        return {"out": judge.baseline(op, workload, flipped)["out"].flip(-1)}
+        return {"out": oracle.baseline(op, workload, flipped)["out"].flip(-1)}
 
     assert verdict(op, workload, reversed_order).finding is None
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from assay import inputs, library
 from assay.backends import backend
-from assay.check import judge
+from assay.check import judge, oracle
 from assay.target import Target
 from assay.workload import VALUES, parse
 
@@ -251,7 +251,7 @@ def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
     op = library.find_op("mx_quantize")
     workload = parse("rows=5,cols=70,dtype=bf16", op)
     drawn = inputs.generate(op, workload)
-    truth, plain = judge.oracle(op, workload, drawn), judge.baseline(op, workload, drawn)
+    truth, plain = oracle.oracle(op, workload, drawn), oracle.baseline(op, workload, drawn)
     right = {n: truth.exact[n].to(plain[n].dtype) for n in plain}
     assert judge.judge(right, truth, plain, {}).finding is None
     for name in right:
@@ -263,7 +263,7 @@ def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
     op = library.find_op("mx_dequantize")
     workload = parse("rows=5,cols=70,dtype=fp16,values=small", op)
     drawn = inputs.generate(op, workload)
-    truth, plain = judge.oracle(op, workload, drawn), judge.baseline(op, workload, drawn)
+    truth, plain = oracle.oracle(op, workload, drawn), oracle.baseline(op, workload, drawn)
     out = truth.exact["out"].to(torch.float16)
     assert judge.judge({"out": out}, truth, plain, {}).finding is None
     out.view(torch.int16)[4, 69] += 1
@@ -362,7 +362,7 @@ def beyond_its_limit(language):
             for values in ("normal", "wide", "special", "offset"):
                 workload = parse(f"{shape},dtype={number},values={values}", op)
                 drawn = inputs.generate(op, workload)
-                truth, plain = judge.oracle(op, workload, drawn), judge.baseline(op, workload, drawn)
+                truth, plain = oracle.oracle(op, workload, drawn), oracle.baseline(op, workload, drawn)
                 if found := judge.judge(linear(language, drawn, workload), truth, plain, {}).finding:
                     wrong.append((str(workload), found.what))
     return wrong

@@ -277,7 +277,7 @@ def test_the_watched_process_runs_a_kernel(monkeypatch) -> None:
     axpy, its_op = entries(["inplace_order"])[0].kernels()["mended"]
     told = json.loads(target_command(axpy, its_op, workload("n=7,dtype=fp32,offset=1", its_op))[-1])
     out = sanitize_target(told)["out"].cpu()
-    from assay.check.judge import oracle
+    from assay.check.oracle import oracle
     from assay.inputs import generate
 
     w = workload("n=7,dtype=fp32,offset=1", its_op)

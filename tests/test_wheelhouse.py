@@ -44,7 +44,7 @@ def test_every_runtime_dependency_travels_or_is_there() -> None:
 def test_everything_that_travels_is_pinned_and_torch_never_travels() -> None:
     pins = wheelhouse.read_pins(ROOT / "constraints.txt")
     small, full = wheelhouse.choose(pins, full=False), wheelhouse.choose(pins, full=True)
-    assert set(small) == set(wheelhouse.NEEDED) and "torch" not in full
+    assert set(small) == {*wheelhouse.NEEDED, *wheelhouse.TESTS} and "torch" not in full
     assert small.items() <= full.items() and full.items() <= pins.items()
     with pytest.raises(SystemExit, match="psutil"):
         wheelhouse.choose({name: v for name, v in pins.items() if name != "psutil"}, full=False)

@@ -39,10 +39,9 @@ NEEDED = {
     "markdown-it-py": "rich",
     "mdurl": "markdown-it-py",
     "pygments": "rich",
-    "hypothesis": "shapes that shrink",
-    "sortedcontainers": "hypothesis",
     "sqlalchemy": "the store of records",
 }
+TESTS = {"hypothesis": "property tests", "sortedcontainers": "hypothesis"}
 
 # Newest first. 2.28 is the floor of every wheel we use and of every machine that runs CUDA 13.
 GLIBC = ("2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
@@ -61,7 +60,7 @@ def read_pins(constraints: Path) -> dict[str, str]:
 
 def choose(pins: dict[str, str], full: bool) -> dict[str, str]:
     """Name -> version of what is to be collected. `full`: every pin but torch, which fits the driver."""
-    names = (set(pins) - {"torch"}) if full else set(NEEDED)
+    names = (set(pins) - {"torch"}) if full else set(NEEDED | TESTS)
     if missing := names - set(pins):
         raise SystemExit(f"not pinned in constraints.txt: {', '.join(sorted(missing))}")
     return {name: pins[name] for name in sorted(names)}
@@ -108,7 +107,7 @@ def write(wheels: list[Path], limit: int, out: Path, python: str, platform: str)
                     "file": f"{folder.name}/{name}",
                     "bytes": path.stat().st_size,
                     "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                    "why": NEEDED.get(distribution, "pinned in constraints.txt"),
+                    "why": (NEEDED | TESTS).get(distribution, "pinned in constraints.txt"),
                 }
             )
     index = {"python": python, "platform": platform, "slices": len(plan), "wheels": entries}

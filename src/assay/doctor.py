@@ -131,7 +131,6 @@ def _packages() -> Iterator[Finding]:
         "cuda-core",
         "cuda-bindings",
         "numpy",
-        "hypothesis",
         "pydantic",
     ):
         found = host.version(name)

@@ -32,7 +32,6 @@ def machine() -> dict[str, Any]:
         "cuda-bindings",
         "nvidia-cuda-nvrtc",
         "numpy",
-        "hypothesis",
     )
     return {
         "assay": host.version("kernel-assay") or "source",

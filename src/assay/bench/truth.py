@@ -6,7 +6,8 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from assay import inputs as drawing
-from assay.check.judge import Finding, Prior, judge, oracle
+from assay.check.judge import Finding, Prior, judge
+from assay.check.oracle import oracle
 from assay.check.plain import PlainTorch
 from assay.check.trial import HUGE, judged_in_slices
 from assay.op import Op

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from assay import inputs as drawing
 from assay.check import distribution, leftovers, runs, variations
 from assay.check.buffers import Buffers
-from assay.check.judge import Errors, Finding, Judgement, Oracle, beyond, judge, oracle
+from assay.check.judge import Errors, Finding, Judgement, beyond, judge
+from assay.check.oracle import Oracle, oracle
 from assay.check.runs import Run
 from assay.check.trial import Conditions, Outcome, judged_in_slices, raised
 from assay.check.variations import Values, Variation
@@ -75,8 +76,8 @@ class _Case:
         numbers = {s["name"]: dtype(s["dtype"]).torch for s in self._trial.layout.outputs}
         return {n: self.truth.rounded(n, dtype(number)).to(number).contiguous() for n, number in numbers.items()}
 
-    def judge(self, result: dict[str, torch.Tensor], controls: bool = False) -> Judgement:
-        return judge(result, self.truth, self.plain, self._trial.conditions.prior, controls=controls)
+    def judge(self, result: dict[str, torch.Tensor], controls: bool = False, orders: bool = True) -> Judgement:
+        return judge(result, self.truth, self.plain, self._trial.conditions.prior, controls, orders)
 
 
 @dataclass
@@ -168,7 +169,7 @@ class Trial:
 
         def tells(values: Values) -> bool:
             tried = self.cases[id(values)] = _Case(self, values)
-            verdict = tried.judge(first.right)
+            verdict = tried.judge(first.right, orders=False)
             if verdict.finding is None:
                 return False
             share = verdict.errors[-1].share if verdict.errors else math.inf

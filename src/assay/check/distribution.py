@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from assay.check.judge import Finding, ulp
+from assay.check.judge import Finding
+from assay.check.oracle import ulp
 from assay.dtype import DType
 from assay.inputs import widened
 from assay.op import Op

@@ -1,26 +1,21 @@
 """The verdict on numbers: errors in units the format allows, held against plain PyTorch's own on the same inputs.
 
-The unit of error is one ulp at the larger of |oracle| and the scale at which the op's arithmetic rounds. For 16-bit
-outputs that scale counts in float32, where their arithmetic is done, so that a result small against its terms is still
-judged. Inside bins of |oracle|, a kernel's RMS, 99.5th percentile and maximum may each be SLACK times PyTorch's, and
-need not be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum. Errors that
-are independent do not all reach their bounds, so of the roundings of single elements the percentile may show a half
-and the RMS a quarter; the error of a sum is shared by all that is computed from it, and counts in full. A handful of
-elements says little about PyTorch's error, so in small bins it is at least what it shows on a fixed larger sample of
-the op (`Prior`). Where there is one right answer, as for integers and for ops that move data, nothing else passes,
-down to the sign of zero."""
+Inside bins of |oracle|, a kernel's RMS, 99.5th percentile and maximum may each be SLACK times PyTorch's, and need not
+be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum. Errors that are
+independent do not all reach their bounds, so of the roundings of single elements the percentile may show a half and the
+RMS a quarter; the error of a sum is shared by all that is computed from it, and counts in full. A handful of elements
+says little about PyTorch's error, so in small bins it is at least what it shows on a fixed larger sample of the op
+(`Prior`). Before a kernel is called wrong, the op is evaluated in float32 in other orders on the same inputs; what
+these lose counts like PyTorch's error."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from assay.check import rounding
+from assay.check.oracle import FEW, Figures, Oracle, bins
 from assay.dtype import DType, dtype
-from assay.inputs import widened
-from assay.op import Op
-from assay.workload import Workload
 
 if TYPE_CHECKING:
     import torch
@@ -28,20 +23,13 @@ if TYPE_CHECKING:
 SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
 maximum varies by itself from one evaluation to another."""
-SHARE = {"rms": (0.5, 1 / 4), "p995": (1.0, 1 / 2), "max": (0.0, 1.0)}
-"""Units, and the share of the bound on what a careful evaluation loses in single elements: at most the bound."""
-SHARED = {"rms": 0.6, "p995": 1.0, "max": 1.0}
-"""Of the bound on what it loses in sums."""
-ONCE = {"rms": 0.5, "p995": 1.0, "max": 1.0}
-"""Units that a result rounded once may be off: half a unit, and as much again for ties that fall the other way."""
-_FEW, _ENOUGH = 64, 400
-"""Bins with fewer elements than the first are joined with their neighbour; with fewer than the second, a percentile
-means little and the prior counts too."""
-
-_NEEDED = {"rms": _FEW, "p995": _ENOUGH, "max": 1}
+HOPELESS = 8.0
+"""Times the limit: no order of operations costs that much."""
+_ENOUGH = 400
+"""In bins with fewer elements a percentile means little, and the prior counts too."""
+_NEEDED = {"rms": FEW, "p995": _ENOUGH, "max": 1}
 """Elements a figure needs to mean something."""
 
-Figures = dict[str, float]
 Prior = dict[str, dict[int, Figures]]
 """PyTorch's own errors on a fixed sample: output → bin of |oracle| → figures."""
 
@@ -76,126 +64,16 @@ class Judgement:
     """Were zeros, a constant and the right values shuffled rejected? Only those that are wrong here."""
 
 
-@dataclass(frozen=True)
-class Oracle:
-    """The reference in float64, and what float32 arithmetic may lose: so many ulps at each output's magnitude."""
-
-    exact: dict[str, torch.Tensor]
-    magnitude: dict[str, torch.Tensor | None]
-    lost: float = 1.0
-    """In all, and of that in sums."""
-    in_sums: float = 0.0
-    spread: dict[str, torch.Tensor] | None = None
-    """Standard deviation of each element under random rounding (assay.check.rounding), for an op without a declared
-    magnitude."""
-
-    flushed: dict[str, torch.Tensor] | None = None
-    """How far each element moves when inputs below float32's smallest normal number are taken for zero, as CuPy's
-    kernels and approximate functions take them."""
-
-    def rounded(self, name: str, number: DType) -> torch.Tensor:
-        """The right answer in the output's format, as float64."""
-        return number.rounded(self.exact[name].double())
-
-    def unit(self, name: str, rounded: torch.Tensor, number: DType) -> torch.Tensor:
-        """One ulp of the output's format at max(|oracle|, magnitude). A 16-bit result is off by half an ulp of its
-        own and by `lost` ulps of float32: together at most the larger of twice each. Integers are counted."""
-        import torch
-
-        if not number.is_float:
-            return torch.ones_like(rounded)
-        finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
-        unit, magnitude = ulp(finite, number).clamp(min=_SMALLEST), self.magnitude[name]
-        if self.flushed is not None:
-            unit = torch.maximum(unit, self.flushed[name].nan_to_num(0.0, 0.0, 0.0))
-        if self.spread is not None:
-            wide = self.spread[name] * (_DEVIATIONS if number.itemsize >= 4 else 2 * self.lost * _DEVIATIONS)
-            return torch.maximum(unit, torch.where(wide.isfinite(), wide, torch.zeros_like(wide)))
-        if magnitude is None:
-            return unit
-        scale = magnitude.expand_as(rounded)
-        scale = torch.where(scale.isfinite(), scale, torch.zeros_like(scale))
-        wide = ulp(scale, number) if number.itemsize >= 4 else 2 * self.lost * ulp(scale, dtype("fp32"))
-        return torch.maximum(unit, wide)
-
-    def floor(self, number: DType) -> Figures:
-        """Units a kernel need not be better than."""
-        if number.itemsize < 4:
-            return ONCE
-        single = self.lost - self.in_sums
-        own = {k: max(ONCE[k], min(single, units + share * single)) for k, (units, share) in SHARE.items()}
-        return {k: own[k] + SHARED[k] * self.in_sums for k in own}
-
-    def only(self, number: DType) -> bool:
-        """Is there one right answer: an integer, or a result that is exact but for its last rounding?"""
-        return not number.is_float or self.lost == 0
-
-
-_SMALLEST = 2.0**-123
-"""Arithmetic in float32 may flush what is smaller than its smallest normal number, 2⁻¹²⁶, as GPUs do in approximate
-functions and CuPy does everywhere; a few such terms make this. An op that moves data may not."""
-_DEVIATIONS = 4.0
-"""Standard deviations in a unit: honest evaluations stay within two units, eight of them."""
-
-
-def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
-    """Evaluate the reference in float64 on a private copy of the inputs."""
-    wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
-    attributes = dict(workload.attributes)
-    exact = _per_output(op, op.reference(*wide, **attributes))
-    scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
-    if op.magnitude is not None:
-        scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
-    flushed = None
-    if workload.values == "subnormal":
-        normal = [_normal(v) for v in wide]
-        moved = _per_output(op, op.reference(*normal, **attributes))
-        flushed = {n: (moved[n].double() - v.double()).abs() for n, v in exact.items()}
-    if op.magnitude is not None or op.roundings is not None:
-        return Oracle(exact, scale, op.lost(workload), op.lost_in_sums(workload), flushed=flushed)
-    whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
-    noise = rounding.spread(op, workload, inputs) if whole else None
-    if noise is None:
-        return Oracle(exact, scale, 0.0)
-    return Oracle(exact, scale, 2.0, 1.0, {n: _smooth(v, exact[n].double()) for n, v in noise.items()}, flushed)
-
-
-def _normal(value: torch.Tensor | None) -> torch.Tensor | None:
-    """Zero where float32 would be subnormal."""
-    if value is None or not value.is_floating_point():
-        return value
-    return value.masked_fill(value.abs() < 2.0**-126, 0.0)
-
-
-def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    """A deviation from few samples may be far too small by chance: at least half of what its bin of |oracle| has."""
-    import torch
-
-    smooth = spread.flatten().clone()
-    for _, where in _bins(exact, exact.isfinite()):
-        usual = smooth[where].square().mean().sqrt()
-        smooth[where] = torch.maximum(smooth[where], usual / 2)
-    return smooth.view_as(spread)
-
-
-def baseline(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Plain PyTorch in the workload's dtype, here on the CPU."""
-    return _per_output(op, op.reference(*(inputs.get(n) for n in op.inputs), **dict(workload.attributes)))
-
-
-def _per_output(op: Op, results: Any) -> dict[str, torch.Tensor]:
-    results = results if isinstance(results, tuple) else (results,)
-    return dict(zip(op.outputs, results, strict=True))
-
-
 def judge(
     outputs: dict[str, torch.Tensor],
     truth: Oracle,
     plain: dict[str, torch.Tensor],
     prior: Prior,
     controls: bool = False,
+    orders: bool = True,
 ) -> Judgement:
-    """Hold every output against the oracle; with `controls`, try answers that are wrong on purpose too."""
+    """Hold every output against the oracle, and, if it seems wrong, against other `orders` of evaluation too. With
+    `controls`, try answers that are wrong on purpose."""
     errors: list[Errors] = []
     tried: dict[str, bool] = {}
     for name, value in outputs.items():
@@ -229,6 +107,10 @@ def judge(
         found, place = scale.compare(name, got)
         if found is None:
             continue
+        if orders and 1 < found.share <= HOPELESS and isinstance(scale, _Scale):
+            scale.admit([other[name].double() for other in truth.others()])
+            found, place = scale.compare(name, got)
+            assert found is not None
         errors.append(found)
         if found.share > 1:
             return Judgement(Finding("values", _explain(found, value, rounded, unit, place)), tuple(errors), tried)
@@ -252,20 +134,30 @@ class _Scale:
         floor: Figures,
     ) -> None:
         self.exact, self.unit, self.floor = exact, unit, floor
-        self.bins = _bins(rounded, finite)
-        error = ((plain - exact).abs() / unit).nan_to_num(nan=0.0, posinf=0.0).flatten()
+        self.bins = bins(rounded, finite)
+        error = self._error(plain)
         self.distinct = [_distinct(exact.flatten()[where]) for _, where in self.bins]
         counted = zip(self.bins, self.distinct, strict=True)
         self.torch = [_joined(_figures(error[where]), prior, group, count) for (group, where), count in counted]
+        self.allowed = self.torch
+
+    def _error(self, value: torch.Tensor) -> torch.Tensor:
+        return ((value - self.exact).abs() / self.unit).nan_to_num(nan=0.0, posinf=0.0).flatten()
+
+    def admit(self, others: list[torch.Tensor]) -> None:
+        """Let other honest evaluations count like PyTorch's."""
+        for error in map(self._error, others):
+            seen = [_figures(error[where]) for _, where in self.bins]
+            self.allowed = [{k: max(a[k], s[k]) for k in a} for a, s in zip(self.allowed, seen, strict=True)]
 
     def compare(self, name: str, got: torch.Tensor) -> tuple[Errors | None, int]:
         """The worst bin and, in it, the worst element."""
         error = ((got - self.exact).abs() / self.unit).flatten()
         worst: Errors | None = None
         place = 0
-        for (_, where), theirs, count in zip(self.bins, self.torch, self.distinct, strict=True):
+        for (_, where), theirs, allowed, count in zip(self.bins, self.torch, self.allowed, self.distinct, strict=True):
             ours = _figures(error[where])
-            shares = {k: ours[k] / max(self.floor[k], SLACK[k] * theirs[k]) for k in SLACK if count >= _NEEDED[k]}
+            shares = {k: ours[k] / max(self.floor[k], SLACK[k] * allowed[k]) for k in SLACK if count >= _NEEDED[k]}
             figure = max(shares, key=lambda k: shares[k])
             ratio = ours[figure] / theirs[figure] if theirs[figure] else (1.0 if ours[figure] == 0 else math.inf)
             if worst is None or shares[figure] > worst.share:
@@ -325,15 +217,6 @@ def _figures(error: torch.Tensor) -> Figures:
     }
 
 
-def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
-    """The spacing of `number`'s format at |value|, in float64; that of subnormals below its smallest normal."""
-    import torch
-
-    exponent = torch.frexp(value.abs()).exponent.double() - 1
-    exponent = torch.where(value == 0, torch.full_like(exponent, number.min_exponent), exponent)
-    return torch.exp2(exponent.clamp(min=number.min_exponent) - number.fraction)
-
-
 def _joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) -> Figures:
     """What was seen, or where too little was, the larger of that and the prior's nearest bin."""
     if count >= _ENOUGH or not prior:
@@ -361,7 +244,11 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         error = ((got - exact).abs() / unit).nan_to_num(nan=0.0).flatten()
         worst, place = (v.item() for v in error.max(0))
         theirs = max((figures["max"] for figures in prior.get(name, {}).values()), default=0.0)
-        share = worst / max(truth.floor(number)["max"], SLACK["max"] * theirs)
+        floor = truth.floor(number)["max"]
+        share = worst / max(floor, SLACK["max"] * theirs)
+        if 1 < share <= HOPELESS:
+            off = [((other[name].double() - exact).abs() / unit).nan_to_num(nan=0.0) for other in truth.others()]
+            share = worst / max(floor, SLACK["max"] * max([theirs, *(float(o.max()) for o in off)]))
         ratio = worst / theirs if theirs else 1.0
         errors.append(Errors(name, {"max": worst}, {"max": theirs}, share, ratio, "maximum over the slice"))
         if share > 1:
@@ -379,30 +266,10 @@ def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> No
         error = (
             (value.double() - truth.exact[name].double()).abs() / truth.unit(name, rounded, dtype(value.dtype))
         ).flatten()
-        bins = prior.setdefault(name, {})
-        for group, where in _bins(rounded, rounded.isfinite() & value.isfinite()):
+        known = prior.setdefault(name, {})
+        for group, where in bins(rounded, rounded.isfinite() & value.isfinite()):
             seen = _figures(error[where])
-            bins[group] = {k: max(v, bins.get(group, seen)[k]) for k, v in seen.items()}
-
-
-def _bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
-    """Element indices grouped by |oracle|, sixteenfold apart, none too small to hold a statistic."""
-    import torch
-
-    where = finite.flatten().nonzero().flatten()
-    if not where.numel():
-        return []
-    group = torch.frexp(rounded.flatten()[where].abs()).exponent.div(4, rounding_mode="floor")
-    group = torch.where(rounded.flatten()[where] == 0, torch.full_like(group, -1000), group)
-    order = group.argsort(descending=True, stable=True)
-    labels, counts = group[order].unique_consecutive(return_counts=True)
-    bins: list[tuple[int, torch.Tensor]] = []
-    for label, part in zip(labels.tolist(), where[order].split(counts.tolist()), strict=True):
-        if bins and (part.numel() < _FEW or bins[-1][1].numel() < _FEW):
-            bins[-1] = (bins[-1][0], torch.cat([bins[-1][1], part]))
-        else:
-            bins.append((label, part))
-    return bins
+            known[group] = {k: max(v, known.get(group, seen)[k]) for k, v in seen.items()}
 
 
 def _non_finite(name: str, got: torch.Tensor, rounded: torch.Tensor, exact: torch.Tensor, number: DType) -> str:

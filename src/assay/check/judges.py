@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from assay.check.schedule import Share, Task, Through, Verdict, runs_here, threads, unfinished
+from assay.check.schedule import Share, Task, Through, Verdict, languages, threads, unfinished
 from assay.record import Record, Status
 from assay.worker import Pool
 from assay.worker.forking import ended_how
@@ -160,7 +160,7 @@ def _judge(
         return None if index is None else by_index[index]
 
     try:
-        for item in threads(next_task, pool, settings, wide, runs_here(tasks)):
+        for item in threads(next_task, pool, settings, wide, languages(tasks)):
             parent.send(item)
     except Exception as error:
         with contextlib.suppress(OSError):

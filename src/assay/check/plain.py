@@ -8,7 +8,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from assay.check.coverage import Effort, plan
-from assay.check.judge import Prior, baseline, calibrate, oracle
+from assay.check.judge import Prior, calibrate
+from assay.check.oracle import baseline, oracle
 from assay.dtype import DType
 from assay.inputs import generate
 from assay.op import Op
@@ -19,9 +20,9 @@ from assay.workload import Workload
 if TYPE_CHECKING:
     import torch
 
-_SAMPLE = Effort(24, 1 << 13, 1 << 15, 1 << 15, 0)
+SAMPLE = Effort(24, 1 << 13, 1 << 15, 1 << 15, 0)
 """The fixed sample."""
-_UNUSUAL = ("special", "lines", "beyond")
+UNUSUAL = ("special", "lines", "beyond")
 
 
 class PlainTorch:
@@ -41,8 +42,8 @@ class PlainTorch:
             self._priors[key] = {}
         if key not in self._priors:
             found: Prior = {}
-            for row in plan(op, dtype, _SAMPLE).rows:
-                if (workload := row.workload).values not in _UNUSUAL:
+            for row in plan(op, dtype, SAMPLE).rows:
+                if (workload := row.workload).values not in UNUSUAL:
                     drawn = [generate(op, workload)]
                     for inputs, answer in zip(drawn, self.outputs(op, workload, drawn, device), strict=True):
                         calibrate(found, oracle(op, workload, inputs), answer)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import inputs as drawing
-from assay.check.judge import Oracle, oracle
+from assay.check.oracle import Oracle, oracle
 from assay.dtype import dtype
 from assay.errors import AssayError, SourceError
 from assay.op import Op

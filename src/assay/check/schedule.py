@@ -25,11 +25,13 @@ from assay.record import Record, Status
 from assay.worker import Pool, Worker, WorkerLost
 from assay.worker.failure import describe
 
-_THREADS_PER_JUDGE = 3
+_WIDE = 12
+"""Jobs side by side at most, unless more are asked for: each takes memory, on a GPU there too."""
+_THREADS_PER_JUDGE = 2
 """Jobs that one process keeps busy: while one waits for its kernel, another is judged."""
 
 Group = list[Job]
-"""One kernel's jobs: one worker does them after another."""
+"""Jobs that one worker does, one after another."""
 Share = Callable[[Pool, threading.Event], Settings]
 
 
@@ -58,11 +60,25 @@ class Through:
     task: int
 
 
+def width(jobs: int | None) -> int:
+    """How many jobs may run side by side."""
+    return jobs or min(_WIDE, os.cpu_count() or 2)
+
+
+def grouped(jobs: list[Job], wide: int) -> list[Group]:
+    """The jobs of one kernel share a worker, unless there are fewer kernels than could run side by side."""
+    kernels = len({(job.kernel.address, job.kernel.file) for job in jobs})
+    groups: dict[Any, Group] = {}
+    for job in jobs:
+        apart = job.dtype.name if kernels < wide else ""
+        groups.setdefault((job.kernel.address, job.kernel.file, apart), []).append(job)
+    return list(groups.values())
+
+
 def side_by_side(groups: list[Group], pool: Callable[[], Pool], settings: Share, jobs: int | None) -> Iterator[Record]:
     """Records as they are ready. `pool` and `settings` are called once in every process that judges."""
-    cores = os.cpu_count() or 2
-    wide = min(jobs or min(8, cores), len(groups))
-    judges = min(cores // 4, -(-wide // _THREADS_PER_JUDGE))
+    wide = min(width(jobs), len(groups))
+    judges = min((os.cpu_count() or 2) // 2, -(-wide // _THREADS_PER_JUDGE))
     tasks = [Task(i, group, tuple(range(len(group)))) for i, group in enumerate(groups)]
     if judges < 2 or "torch" in sys.modules:
         yield from _here(tasks, pool, settings, wide)
@@ -82,21 +98,33 @@ def _here(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: in
             return waiting.get_nowait()
         return None
 
-    for each in threads(next_task, pool, settings, wide, runs_here(tasks)):
+    for each in threads(next_task, pool, settings, wide, languages(tasks)):
         if isinstance(each, Verdict):
             yield each.record
 
 
-def runs_here(tasks: list[Task]) -> bool:
-    """Does any of these kernels run on this machine?"""
-    return any(available(job.kernel).level in (Level.RUN, Level.INTERPRET) for task in tasks for job in task.group)
+def languages(tasks: list[Task]) -> list[tuple[str, str]]:
+    """Backend and mode of the kernels that run on this machine."""
+    found: dict[tuple[str, str], None] = {}
+    for job in (job for task in tasks for job in task.group):
+        if (here := available(job.kernel)).level in (Level.RUN, Level.INTERPRET):
+            found[job.kernel.address.backend, here.mode] = None
+    return list(found)
 
 
 def threads(
-    next_task: Callable[[], Task | None], pool: Callable[[], Pool], settings: Share, wide: int, judging: bool
+    next_task: Callable[[], Task | None],
+    pool: Callable[[], Pool],
+    settings: Share,
+    wide: int,
+    running: list[tuple[str, str]],
 ) -> Iterator[Verdict | Through]:
     """What comes out of so many threads of this process, as it comes."""
-    with _one_thread_for_torch(judging), pool() as workers:
+    with pool() as workers, contextlib.ExitStack() as stack:
+        # The processes that fork workers import torch while this one does.
+        threading.Thread(target=_prepare, args=(workers, running[:2]), daemon=True).start()
+        if running:
+            stack.enter_context(_one_thread_for_torch())
         crew = _Crew(next_task, workers, settings, wide)
         try:
             yield from crew.results()
@@ -105,6 +133,11 @@ def threads(
             workers.close()
             for thread in crew.threads:  # none may still be inside torch when the interpreter ends
                 thread.join(30)
+
+
+def _prepare(pool: Pool, running: list[tuple[str, str]]) -> None:
+    with contextlib.suppress(OSError, WorkerLost):  # whoever needs a worker will hear of it
+        pool.prepare(running)
 
 
 class _Crew:
@@ -211,12 +244,8 @@ def unfinished(
 
 
 @contextlib.contextmanager
-def _one_thread_for_torch(judging: bool) -> Iterator[None]:
-    """Small tensors gain nothing from more, and threads that wait for each other spin. Where everything is only built,
-    torch is not needed here at all."""
-    if not judging:
-        yield
-        return
+def _one_thread_for_torch() -> Iterator[None]:
+    """Small tensors gain nothing from more, and threads that wait for each other spin."""
     import torch
 
     before = torch.get_num_threads()

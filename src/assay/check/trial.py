@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay.backends import Availability
-from assay.check.judge import Errors, Finding, Prior, judge_maximum, oracle
+from assay.check.judge import Errors, Finding, Prior, judge_maximum
+from assay.check.oracle import oracle
 from assay.check.turn import Turn
 from assay.errors import UsageError
 from assay.kernel import Kernel

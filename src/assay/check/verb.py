@@ -14,7 +14,7 @@ from assay import host, provenance
 from assay.check.exploring import Bounds
 from assay.check.job import Job, Settings
 from assay.check.plain import PlainTorch
-from assay.check.schedule import side_by_side
+from assay.check.schedule import grouped, side_by_side, width
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.library.asked import asked
@@ -97,22 +97,19 @@ def _options(settings: dict[str, Any]) -> Options:
 
 
 def run(jobs: list[Job], options: Options) -> Iterator[Record]:
-    """Run planned jobs, those of one kernel in one worker after another, several kernels at a time."""
-    groups: dict[Any, list[Job]] = {}
-    for job in jobs:
-        groups.setdefault((job.kernel.address, job.kernel.file), []).append(job)
+    """Run planned jobs, several at a time."""
+    wide = width(options.jobs)
     limits = Limits(options.seconds, options.memory) if options.memory else Limits(options.seconds)
-    cores = os.cpu_count() or 2
     deadline = time.monotonic() + options.limit if options.limit else None
     bounds = Bounds(options.workloads, options.thorough, options.sizes, options.seed, deadline)
 
     def settings(pool: Pool, stop: threading.Event) -> Settings:
         return Settings(
             pool, PlainTorch(pool), options.target, bounds, options.parameters, options.run,
-            threads=max(2, cores // (options.jobs or min(8, cores))), stop=stop,
+            threads=max(2, (os.cpu_count() or 2) // wide), stop=stop,
         )  # fmt: skip
 
-    yield from side_by_side(list(groups.values()), lambda: Pool(limits), settings, options.jobs)
+    yield from side_by_side(grouped(jobs, wide), lambda: Pool(limits), settings, options.jobs)
 
 
 class KernelFailed(AssertionError):

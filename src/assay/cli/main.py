@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 from importlib import import_module
 from pathlib import Path
 
@@ -37,8 +36,6 @@ def main() -> None:
     not be written, 4 an error of Assay's own, 130 interrupted."""
     # Being told to end is like Ctrl-C: what was done is kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Hypothesis keeps a cache where it is started; a user's folder is no place for it.
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(_folder() / "hypothesis"))
     session.begin()
     with lenient() as shown:
         code = _run()
@@ -49,15 +46,6 @@ def main() -> None:
             session.unkept.append("stdout")
             print(f"assay: what was to be shown could not be written: {why}", file=sys.stderr)
     sys.exit(session.exit_code(code))
-
-
-def _folder() -> Path:
-    from assay import host
-
-    try:
-        return host.data_folder()
-    except RuntimeError:  # there is no home
-        return Path(tempfile.gettempdir()) / "assay"
 
 
 def _run() -> int:

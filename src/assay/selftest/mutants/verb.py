@@ -95,12 +95,16 @@ def run(planned: list[Mutant], untried: list[tuple[Kernel, str]], options: Optio
             trials[provenance.source_of(kernel.file)["file"]] = trial
             jobs += [MutantJob(kernel, op, dtype(d), None, trial) for d in trial.dtypes]
         passed: list[Trial] = []
+        told: set[str] = set()
         for checked in checking.run(jobs, CheckOptions(jobs=options.jobs, run=options.run)) if jobs else ():
             trial = trials[checked.source["file"]]
             trial.checked.append(checked)
+            if trial.mutant.name in told:
+                continue  # both dtypes were tried side by side, and failed
             if trial.lost(checked):
+                told.add(trial.mutant.name)
                 yield trial.judged(checked, options)
-            elif not trial.ended and len(trial.checked) == len(trial.dtypes):
+            elif len(trial.checked) == len(trial.dtypes):
                 passed.append(trial)
         yield from _proven(passed, options)
 

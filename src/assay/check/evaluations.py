@@ -1,4 +1,4 @@
-"""Honest variations: an op's reference evaluated in float32 in other orders and by other formulas than PyTorch's.
+"""Honest evaluations: an op's reference in float32, in other orders and by other formulas than PyTorch's.
 
 A dispatch mode takes composite operations apart and evaluates sums, products of matrices, variances, exponentials and
 divisions as kernels do: serially, in pairs, in lanes, with compensation, by Welford's update, as exp2, by a
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128", "lanes 1024", "kahan")
-_SERIAL = 256
+_SERIAL = 512
 """Terms that one accumulator takes at most: a kernel's lane, or a short row. Longer rows have more accumulators."""
 
 
@@ -46,6 +46,19 @@ def variations() -> Iterator[Variation]:
             yield Variation(reduction, exponential=exponential, division=division)
         yield Variation(reduction, variance="welford")
         yield Variation(reduction, products="fused")
+
+
+def others(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
+    """What a few of them give, those that lose the most; none of an op that cannot be evaluated so."""
+    some = (
+        Variation("serial"),
+        Variation("serial", exponential="exp2", division="reciprocal"),
+        Variation("reversed", variance="welford"),
+    )
+    try:
+        return [evaluate(op, workload, inputs, how) for how in some]
+    except (RuntimeError, TypeError, NotImplementedError, AttributeError):
+        return []
 
 
 def evaluate(op: Op, workload: Workload, inputs: dict[str, torch.Tensor], how: Variation) -> dict[str, torch.Tensor]:

@@ -1,0 +1,189 @@
+"""The right answer to a workload, and how far an honest kernel may be from it.
+
+The oracle is the op's reference in float64. The unit of error is one ulp at the larger of |oracle| and the scale at
+which the op's arithmetic rounds; for 16-bit outputs that scale counts in float32, where their arithmetic is done, so
+that a result small against its terms is still judged. Where there is one right answer, as for integers and for ops that
+move data, nothing else passes, down to the sign of zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from assay.check import evaluations, rounding
+from assay.dtype import DType, dtype
+from assay.inputs import widened
+from assay.op import Op
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+Figures = dict[str, float]
+"""RMS, 99.5th percentile and maximum of errors, in units."""
+SHARE = {"rms": (0.5, 1 / 4), "p995": (1.0, 1 / 2), "max": (0.0, 1.0)}
+"""Units, and the share of the bound on what a careful evaluation loses in single elements: at most the bound."""
+SHARED = {"rms": 0.6, "p995": 1.0, "max": 1.0}
+"""Of the bound on what it loses in sums."""
+ONCE = {"rms": 0.5, "p995": 1.0, "max": 1.0}
+"""Units that a result rounded once may be off: half a unit, and as much again for ties that fall the other way."""
+FEW = 64
+"""Bins with fewer elements are joined with their neighbour."""
+_SMALLEST_NORMAL = 2.0**-126
+_SMALLEST = 8 * _SMALLEST_NORMAL
+"""Arithmetic in float32 may flush what is smaller than its smallest normal number, as GPUs do in approximate functions
+and CuPy does everywhere; a few such terms make this. An op that moves data may not."""
+_DISTURBED = 6
+"""Samples of what flushing costs."""
+_DEVIATIONS = 4.0
+"""Standard deviations in a unit: honest evaluations stay within two units, eight of them."""
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """The reference in float64, and what float32 arithmetic may lose: so many ulps at each output's magnitude."""
+
+    exact: dict[str, torch.Tensor]
+    magnitude: dict[str, torch.Tensor | None]
+    lost: float = 1.0
+    """In all, and of that in sums."""
+    in_sums: float = 0.0
+    spread: dict[str, torch.Tensor] | None = None
+    """Standard deviation of each element under random rounding (assay.check.rounding), for an op without a declared
+    magnitude."""
+
+    flushed: dict[str, torch.Tensor] | None = None
+    """How far each element may move when numbers below float32's smallest normal one are taken for zero, as CuPy's
+    kernels and approximate functions take them."""
+    others: Callable[[], list[dict[str, torch.Tensor]]] = list
+    """The outputs of other honest float32 evaluations than PyTorch's, made when they are first asked for."""
+
+    def rounded(self, name: str, number: DType) -> torch.Tensor:
+        """The right answer in the output's format, as float64."""
+        return number.rounded(self.exact[name].double())
+
+    def unit(self, name: str, rounded: torch.Tensor, number: DType) -> torch.Tensor:
+        """One ulp of the output's format at max(|oracle|, magnitude). A 16-bit result is off by half an ulp of its
+        own and by `lost` ulps of float32: together at most the larger of twice each. Integers are counted."""
+        import torch
+
+        if not number.is_float:
+            return torch.ones_like(rounded)
+        finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
+        unit, magnitude = ulp(finite, number).clamp(min=_SMALLEST), self.magnitude[name]
+        if self.flushed is not None:
+            unit = torch.maximum(unit, self.flushed[name].nan_to_num(0.0, 0.0, 0.0))
+        if self.spread is not None:
+            wide = self.spread[name] * (_DEVIATIONS if number.itemsize >= 4 else 2 * self.lost * _DEVIATIONS)
+            return torch.maximum(unit, torch.where(wide.isfinite(), wide, torch.zeros_like(wide)))
+        if magnitude is None:
+            return unit
+        scale = magnitude.expand_as(rounded)
+        scale = torch.where(scale.isfinite(), scale, torch.zeros_like(scale))
+        wide = ulp(scale, number) if number.itemsize >= 4 else 2 * self.lost * ulp(scale, dtype("fp32"))
+        return torch.maximum(unit, wide)
+
+    def floor(self, number: DType) -> Figures:
+        """Units a kernel need not be better than."""
+        if number.itemsize < 4:
+            return ONCE
+        single = self.lost - self.in_sums
+        own = {k: max(ONCE[k], min(single, units + share * single)) for k, (units, share) in SHARE.items()}
+        return {k: own[k] + SHARED[k] * self.in_sums for k in own}
+
+    def only(self, number: DType) -> bool:
+        """Is there one right answer: an integer, or a result that is exact but for its last rounding?"""
+        return not number.is_float or self.lost == 0
+
+
+def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
+    """Evaluate the reference in float64 on a private copy of the inputs."""
+    wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
+    attributes = dict(workload.attributes)
+    exact = _per_output(op, op.reference(*wide, **attributes))
+    scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
+    if op.magnitude is not None:
+        scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
+    flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
+    others = cache(lambda: evaluations.others(op, workload, inputs))
+    if op.magnitude is not None or op.roundings is not None:
+        return Oracle(exact, scale, op.lost(workload), op.lost_in_sums(workload), None, flushed, others)
+    whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
+    noise = rounding.spread(op, workload, inputs) if whole else None
+    if noise is None:
+        return Oracle(exact, scale, 0.0)
+    spread = {n: _smooth(v, exact[n].double()) for n, v in noise.items()}
+    return Oracle(exact, scale, 2.0, 1.0, spread, flushed, others)
+
+
+def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """How far the oracle moves when subnormal inputs are zero, and when all inputs are off by as much as flushing what
+    is computed from them may cost: a later division by a small number makes that large."""
+    import torch
+
+    rng = torch.Generator().manual_seed(0)
+
+    def moved(change: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, torch.Tensor]:
+        inputs = [change(v) if v is not None and v.is_floating_point() else v for v in wide]
+        results = _per_output(op, op.reference(*inputs, **attributes))
+        return {n: (results[n].double() - v.double()).abs() for n, v in exact.items()}
+
+    def disturbed(value: torch.Tensor) -> torch.Tensor:
+        noise = torch.rand(value.shape, generator=rng, dtype=value.dtype) * 2 - 1
+        return value + noise * 2 * _SMALLEST_NORMAL
+
+    found = moved(lambda value: value.masked_fill(value.abs() < _SMALLEST_NORMAL, 0.0))
+    samples = [moved(disturbed) for _ in range(_DISTURBED)]
+    return {n: v + torch.stack([sample[n] for sample in samples]).amax(0) for n, v in found.items()}
+
+
+def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+    """A deviation from few samples may be far too small by chance: at least half of what its bin of |oracle| has."""
+    import torch
+
+    smooth = spread.flatten().clone()
+    for _, where in bins(exact, exact.isfinite()):
+        usual = smooth[where].square().mean().sqrt()
+        smooth[where] = torch.maximum(smooth[where], usual / 2)
+    return smooth.view_as(spread)
+
+
+def baseline(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Plain PyTorch in the workload's dtype, here on the CPU."""
+    return _per_output(op, op.reference(*(inputs.get(n) for n in op.inputs), **dict(workload.attributes)))
+
+
+def _per_output(op: Op, results: Any) -> dict[str, torch.Tensor]:
+    results = results if isinstance(results, tuple) else (results,)
+    return dict(zip(op.outputs, results, strict=True))
+
+
+def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
+    """The spacing of `number`'s format at |value|, in float64; that of subnormals below its smallest normal."""
+    import torch
+
+    exponent = torch.frexp(value.abs()).exponent.double() - 1
+    exponent = torch.where(value == 0, torch.full_like(exponent, number.min_exponent), exponent)
+    return torch.exp2(exponent.clamp(min=number.min_exponent) - number.fraction)
+
+
+def bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
+    """Element indices grouped by |oracle|, sixteenfold apart, none too small to hold a statistic."""
+    import torch
+
+    where = finite.flatten().nonzero().flatten()
+    if not where.numel():
+        return []
+    group = torch.frexp(rounded.flatten()[where].abs()).exponent.div(4, rounding_mode="floor")
+    group = torch.where(rounded.flatten()[where] == 0, torch.full_like(group, -1000), group)
+    order = group.argsort(descending=True, stable=True)
+    labels, counts = group[order].unique_consecutive(return_counts=True)
+    bins: list[tuple[int, torch.Tensor]] = []
+    for label, part in zip(labels.tolist(), where[order].split(counts.tolist()), strict=True):
+        if bins and (part.numel() < FEW or bins[-1][1].numel() < FEW):
+            bins[-1] = (bins[-1][0], torch.cat([bins[-1][1], part]))
+        else:
+            bins.append((label, part))
+    return bins

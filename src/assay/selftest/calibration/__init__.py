@@ -1,1 +1,0 @@
-"""Calibration of the limit: honest evaluations must pass it, planted errors must not."""
