@@ -127,3 +127,27 @@ def test_kinds_of_values_are_what_they_say():
     assert bool((drawn("sorted").diff(dim=1) >= 0).all())
     cancel = drawn("cancel")
     assert bool((cancel.sum(1).abs() < 0.02 * cancel.abs().sum(1)).all())
+
+
+@pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
+def test_neighbours_of_powers_of_two_are_the_next_numbers_of_the_format(number):
+    """An exponent taken from a rounded logarithm is wrong only there."""
+    import torch
+
+    kind = dtype(number)
+    drawn = floats("halfway", (64, 256), Range(-1e4, 1e4, kind), torch.Generator().manual_seed(3)).abs()
+    assert torch.equal(drawn, drawn.to(kind.torch).double()), "it is a number of the format"
+    for power in (0.5, 1.0, 64.0):
+        at = torch.tensor(power, dtype=kind.torch)
+        below, above = (torch.nextafter(at, torch.tensor(t, dtype=kind.torch)) for t in (0.0, 1e4))
+        assert {float(below), power, float(above)} <= set(drawn.flatten().tolist())
+
+
+@pytest.mark.parametrize("where", ["native", "cuda", "triton-interpret", "numba-sim"])
+@pytest.mark.parametrize("name", ["row_scale", "transpose", "conv2d", "mx_linear"])
+def test_two_axes_of_the_same_length_are_tried(name, where):
+    rows = [dict(r.workload.axes) for r in plan(name, EFFORTS[where]).rows]
+    axes = list(library.find_op(name).axes)
+    pairs = {(a, b) for a in axes for b in axes if a < b}
+    met = {(a, b) for a, b in pairs for sizes in rows if sizes[a] == sizes[b] > 1 and min(sizes.values()) > 0}
+    assert met == pairs

@@ -77,7 +77,7 @@ def test_a_busy_machine_does_not_use_up_a_kernels_limit(tmp_path):
     assert time.monotonic() - began > 9 and answer["seconds"] > 3 * limits.seconds - 1
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_compiled_kernel_passes_beside_burners_with_a_limit_far_below_the_clock():
     with burners():
         began = time.monotonic()

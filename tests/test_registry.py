@@ -36,7 +36,7 @@ def test_a_seed_gives_the_same_weights_and_inputs_whatever_was_drawn_before(name
 
 
 @pytest.mark.parametrize(("name", "classes"), [("mnist-cnn", 10), ("mnist-cnn-ln", 10), ("resnet18", 1000)])
-@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp64"])
+@pytest.mark.parametrize("dtype", ["fp32", pytest.param("bf16", marks=pytest.mark.whole), "fp64"])
 def test_a_forward_pass_gives_one_row_for_each_element_in_its_dtype(name, classes, dtype):
     found = entry(name)
     inputs = found.example(3, dtype=dtype)

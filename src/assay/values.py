@@ -192,7 +192,9 @@ def _halfway(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.
     fine = 1 + (2 * torch.randint(max(1, int(0.5 / last)), drawn.shape, generator=rng) + 1) * last
     coarse = (2 * torch.randint(128, drawn.shape, generator=rng) + 1) / 128
     powers = torch.exp2(torch.randint(-6, 7, drawn.shape, generator=rng).double())
-    beside = powers * (1 + torch.randint(-1, 2, drawn.shape, generator=rng) * last)
+    above = 2.0**-within.number.fraction  # below a power of two the spacing is half of that
+    steps = torch.tensor([1 - above / 2, 1, 1 + above], dtype=torch.float64)
+    beside = powers * steps[torch.randint(3, drawn.shape, generator=rng)]
     chance = torch.rand(drawn.shape, generator=rng)
     return torch.where(chance < 0.4, fine, torch.where(chance < 0.7, coarse, beside)).copysign(drawn)
 

@@ -23,6 +23,10 @@ Level = tuple[str, str]
 """(factor, level), e.g. ("rows", "2ᵏ+1") or ("values", "wide")."""
 Pair = tuple[Level, Level]
 _ONLY_REPORTED = ("beyond",)
+_EQUAL = (37, 16, 5, 3, 2)
+"""Lengths that two axes have at the same time, the first that the contract and the budget allow."""
+_PAIRS = 24
+"""Of axes, at most."""
 _TRIES = 3
 """Rows built for a pair before it counts as one that cannot be visited."""
 
@@ -52,7 +56,7 @@ class Effort:
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `pairs` or `constant 768`."""
+    """`typical`, `near typical`, `equal axes`, `pairs` or `constant 768`."""
     levels: frozenset[Level] = frozenset()
     cost: int = 0
     """Elements of all tensors, and a sixteenth of the operations."""
@@ -82,7 +86,7 @@ def plan(op: Op, dtype: DType, effort: Effort, seed: int = 0, constants: Constan
     told = Constants((*dict.fromkeys((*sizes, *told.sizes)),), told.values)
     space = _Space(op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())),
                    tuple(omittable))  # fmt: skip
-    rows = list(space.typical())
+    rows = [*space.typical(), *space.equal()]
     rows += space.around(told)
     rows += space.covering(rows)
     distinct = {str(row.workload): row for row in reversed(rows)}
@@ -148,6 +152,19 @@ class _Space:
                 )
                 if near is not None and self.op.elements(near) <= self.effort.most:
                     yield Planned(near, "near typical", self._labels(near, self._plain), self._cost(near))
+
+    def equal(self) -> Iterator[Planned]:
+        """Every two axes of the same length: what tells them apart by their lengths cannot."""
+        pairs = list(itertools.combinations(self.op.axes, 2))
+        for first, second in self.rng.sample(pairs, min(len(pairs), _PAIRS)):
+            levels = self._random_levels(self._plain)
+            drawn = {n: self.rng.choice(self.sizes[n][levels[n]]) or 1 for n in self.op.axes}
+            beside = self._shortened(drawn, "", self.effort.elements // 4)
+            for size in _EQUAL:
+                row = self._at({**beside, first: size, second: size}, self._plain)
+                if row is not None and self._cost(row) <= self.effort.most:
+                    yield Planned(row, "equal axes", self._labels(row, self._plain), self._cost(row))
+                    break
 
     def _shortened(self, sizes: Mapping[str, int], leading: str, most: int) -> dict[str, int]:
         """The same sizes with the axis of independent results, else the leading one, then the others, cut short."""

@@ -27,7 +27,7 @@ EFFORTS = {
     "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
     "triton-interpret": Effort(30, 1 << 12, 1 << 15, 1 << 21, 14),
-    "numba-sim": Effort(18, 1 << 8, 1 << 10, 1 << 10, 6),
+    "numba-sim": Effort(18, 1 << 8, 1 << 12, 1 << 10, 6),
 }
 """How much is tried, by where a kernel runs."""
 _THOROUGH = 8

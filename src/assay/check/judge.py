@@ -79,9 +79,8 @@ def judge(
     for name, value in outputs.items():
         exact = truth.exact[name]
         if list(exact.shape) != list(value.shape):
-            return Judgement(
-                Finding("shape", f"`{name}` has shape {tuple(value.shape)}, the oracle {tuple(exact.shape)}"), (), {}
-            )
+            what = f"`{name}` has shape {tuple(value.shape)}, the oracle {tuple(exact.shape)}"
+            return Judgement(Finding("values", what), (), {})
         if value.numel() == 0:
             continue
         number = dtype(value.dtype)

@@ -27,8 +27,6 @@ from assay.worker.failure import describe
 
 _WIDE = 12
 """Jobs side by side at most, unless more are asked for: each takes memory, on a GPU there too."""
-_THREADS_PER_JUDGE = 2
-"""Jobs that one process keeps busy: while one waits for its kernel, another is judged."""
 
 Group = list[Job]
 """Jobs that one worker does, one after another."""
@@ -78,7 +76,7 @@ def grouped(jobs: list[Job], wide: int) -> list[Group]:
 def side_by_side(groups: list[Group], pool: Callable[[], Pool], settings: Share, jobs: int | None) -> Iterator[Record]:
     """Records as they are ready. `pool` and `settings` are called once in every process that judges."""
     wide = min(width(jobs), len(groups))
-    judges = min((os.cpu_count() or 2) // 2, -(-wide // _THREADS_PER_JUDGE))
+    judges = min((os.cpu_count() or 2) // 2, wide)
     tasks = [Task(i, group, tuple(range(len(group)))) for i, group in enumerate(groups)]
     if judges < 2 or "torch" in sys.modules:
         yield from _here(tasks, pool, settings, wide)

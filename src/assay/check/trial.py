@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +110,19 @@ def slices(length: int, step: int, row: int) -> list[int]:
     return [i * step for i in sorted(chosen, reverse=True)]
 
 
+@contextlib.contextmanager
+def _more_threads() -> Iterator[None]:
+    """For one huge workload: others, which are small, gain nothing by threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(before, (os.cpu_count() or 2) // 2))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def judged_in_slices(
     op: Op,
     workload: Workload,
@@ -125,9 +139,6 @@ def judged_in_slices(
         raise UsageError(
             f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
         )
-    import torch
-
-    torch.set_num_threads(max(torch.get_num_threads(), (os.cpu_count() or 2) // 2))
     length = int(workload.named[op.independent])
     elements = op.elements(workload)
     size = size or (_SLICE if elements > HUGE else -(-elements // _SLICES))
@@ -138,7 +149,8 @@ def judged_in_slices(
         part = slice(start, start + step)
         inputs = {n: v[part] if op.inputs[n].shape[:1] == (op.independent,) else v for n, v in drawn.items()}
         outputs = {n: v[part] if op.outputs[n].shape[:1] == (op.independent,) else v for n, v in result.items()}
-        verdict = judge_maximum(outputs, oracle(op, workload, inputs), prior)
+        with _more_threads() if elements > HUGE else contextlib.nullcontext():
+            verdict = judge_maximum(outputs, oracle(op, workload, inputs), prior)
         errors += verdict.errors
         if verdict.finding:
             what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"

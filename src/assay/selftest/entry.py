@@ -18,16 +18,17 @@ CORPUS = Path(__file__).parent / "corpus"
 DETECTORS = (
     "values", "nonfinite", "unwritten", "guard", "overread", "input", "stale", "unstable", "stream", "late", "global",
     "seed", "distribution",
-    "returned", "exception", "launch", "exit", "crash", "timeout", "memory", "flood", "fork", "shape", "sanitizer",
+    "returned", "exception", "launch", "exit", "crash", "timeout", "memory", "flood", "fork", "channel",
+    "sanitizer",
     "floor", "clock", "tampered", "settings", "unfinished", "alias", "cache", "unsteady",
 )  # fmt: skip
 VERBS = ("check", "bench")
-NEEDS = ("", "gpu", "sanitizer")
+NEEDS = ("", "gpu", "no gpu", "sanitizer")
 RESERVED = ("mutants",)
 """First words of `assay selftest` that mean something else; no entry may be called so."""
 _CONSTANTS = {
-    "DETECTOR": "", "NEEDS": "", "WORKLOAD": "", "DTYPE": "fp32", "SECONDS": 60.0, "TOOL": "memcheck",
-    "VERB": "check",
+    "DETECTOR": "", "NEEDS": "", "WORKLOAD": "", "DTYPE": "fp32", "SECONDS": 60.0, "MEMORY": 0.0,
+    "TOOL": "memcheck", "VERB": "check",
 }  # fmt: skip
 
 
@@ -45,6 +46,8 @@ class Entry:
     dtype: str
     seconds: float
     """The wrong kernel's limit for one workload."""
+    memory: float
+    """The wrong kernel's limit in GiB; 0: as usual."""
     tool: str
     """Of compute-sanitizer, where that is the detector."""
     verb: str = "check"
@@ -87,14 +90,14 @@ def read(file: Path) -> Entry:
     if not told["DETECTOR"] or set(told["DETECTOR"].split(" or ")) - set(DETECTORS):
         raise _incomplete(file, f"DETECTOR, one of: {', '.join(DETECTORS)}")
     if told["NEEDS"] not in NEEDS:
-        raise _incomplete(file, 'NEEDS = "gpu" or "sanitizer", or none')
+        raise _incomplete(file, 'NEEDS = "gpu", "no gpu" or "sanitizer", or none')
     if told["DETECTOR"] == "sanitizer" and not (told["WORKLOAD"] and told["NEEDS"] == "sanitizer"):
         raise _incomplete(file, 'NEEDS = "sanitizer" and a WORKLOAD')
     if told["VERB"] not in VERBS or (told["VERB"] == "bench" and not told["WORKLOAD"]):
         raise _incomplete(file, 'VERB = "check", or "bench" and a WORKLOAD')
     return Entry(
         file.stem, file, summary, told["DETECTOR"], told["NEEDS"], told["WORKLOAD"], told["DTYPE"],
-        float(told["SECONDS"]), told["TOOL"], told["VERB"],
+        float(told["SECONDS"]), float(told["MEMORY"]), told["TOOL"], told["VERB"],
     )  # fmt: skip
 
 

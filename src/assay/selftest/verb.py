@@ -33,7 +33,7 @@ def selftest(
 
     Yields one record per entry, as each is finished."""
     run = provenance.new_run()
-    planned: dict[float, list[Job]] = {}
+    planned: dict[tuple[float, int | None], list[Job]] = {}
     timed: list[benching.Plan] = []
     pairs: dict[str, _Pair] = {}
     for entry in entries(names, folder):
@@ -48,11 +48,12 @@ def selftest(
         for which, (kernel, op) in entry.kernels().items():
             workload = parse(entry.workload, op) if entry.workload else None
             job = Job(kernel, op, workload.dtype if workload else dtype(entry.dtype), workload)
-            # A twin is never meant to run out of time.
+            # A twin is never meant to run out of time or memory.
             seconds = entry.seconds if which == "wrong" else max(entry.seconds, Limits.seconds)
-            planned.setdefault(seconds, []).append(job)
-    for seconds, group in planned.items():
-        options = Options(workloads=workloads, seconds=seconds, jobs=jobs, seed=seed, run=run)
+            memory = int(entry.memory * 2**30) if which == "wrong" and entry.memory else None
+            planned.setdefault((seconds, memory), []).append(job)
+    for (seconds, memory), group in planned.items():
+        options = Options(workloads=workloads, seconds=seconds, memory=memory, jobs=jobs, seed=seed, run=run)
         for record in checking.run(group, options):
             yield from _paired(pairs, record)
     # Timed last, one entry after another: nothing else runs while a kernel is timed.
@@ -80,6 +81,8 @@ def _cannot(entry: Entry) -> str:
     if entry.needs == "sanitizer":
         reason, fix = sanitize.why_not()
         return f"{reason}; {fix}" if reason else ""
+    if entry.needs == "no gpu" and host.runs_on_gpu():
+        return "its mistake shows on the CPU or in an interpreter; run it without a GPU (CUDA_VISIBLE_DEVICES=)"
     if entry.needs == "gpu" and not host.runs_on_gpu():
         return f"{no_gpu()}; run it on a machine with an NVIDIA GPU"
     return ""

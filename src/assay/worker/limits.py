@@ -23,14 +23,16 @@ class Limits:
     """Resident bytes of a worker and its children."""
     output: int = 1 << 20
     """Bytes a kernel may print in answer to one question."""
-    compile: float = 300.0
-    """Of its own time, for each import of a kernel's file and for compiling in answer to one question."""
+    compile: float = 0.0
+    """Of its own time, for each import of a kernel's file and for compiling in answer to one question; 0: ten times
+    `seconds`, 30 at least and 300 at most."""
     wall: float = 300.0
     """By the clock, for any phase at least; never less than ten times the phase's own limit."""
 
     def of(self, phase: Phase, seconds: float | None = None) -> tuple[float, float]:
         """Seconds of its own time and by the clock. `seconds` stands in for the limit of a kernel's run."""
-        own = self.compile if phase != "run" else self.seconds if seconds is None else seconds
+        compiling = self.compile or min(300.0, max(30.0, 10 * self.seconds))
+        own = compiling if phase != "run" else self.seconds if seconds is None else seconds
         return own, max(self.wall, PATIENCE * own)
 
 

@@ -24,7 +24,7 @@ def dropout(x, *, p, key):
 
 
 def run(x, p, key, length, out):
-    drawn = torch.rand(length, generator=torch.Generator().manual_seed(key))
+    drawn = torch.rand(length, generator=torch.Generator().manual_seed(key)).to(x.device)
     drawn = drawn.repeat(x.numel() // max(1, length) + 1)[: x.numel()]
     out.copy_(torch.where(drawn < p, 0.0, x.double() / (1 - p)))
 

@@ -5,7 +5,7 @@ import torch
 
 from assay import kernel
 
-DETECTOR = "stale"
+DETECTOR = "stale or values"
 WORKLOAD = "rows=6,cols=64,dtype=fp32"
 prepared: dict = {}
 

@@ -8,6 +8,7 @@ import torch
 from assay import kernel
 
 DETECTOR = "late"
+NEEDS = "no gpu"
 WORKLOAD = "n=1000,dtype=fp32"
 
 

@@ -6,7 +6,7 @@ import triton.language as tl
 
 from assay import kernel
 
-DETECTOR = "unstable"
+DETECTOR = "unstable or values"
 WORKLOAD = "n=5000,dtype=fp32"
 
 

@@ -7,6 +7,7 @@ from assay import kernel
 from assay.backends.numba import launch
 
 DETECTOR = "unstable"
+NEEDS = "no gpu"
 WORKLOAD = "n=64,dtype=fp32"
 THREADS = 64
 

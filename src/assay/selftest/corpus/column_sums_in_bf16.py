@@ -16,7 +16,7 @@ def run(dy, x, weight, mean, rstd, out, dweight, dbias, kept):
     out.copy_((g - g.mean(1, keepdim=True) - normal * along) * rstd[:, None])
     for total, terms in ((dweight, dy * normal), (dbias, dy.double())):
         if total is not None:
-            sums = torch.zeros(x.shape[1], dtype=kept)
+            sums = torch.zeros(x.shape[1], dtype=kept, device=x.device)
             for part in terms.split(64):
                 sums += part.sum(0).to(kept)
             total.copy_(sums)

@@ -12,7 +12,7 @@ DTYPE = "fp16"
 def run(x, elements, scales, bias, block, out, kept):
     step = torch.exp2(scales.double() - 133).masked_fill(scales == 255, torch.nan)
     weight = elements.double() * step.repeat_interleave(block, 1)[:, : elements.shape[1]]
-    total = torch.zeros(out.shape, dtype=kept)
+    total = torch.zeros(out.shape, dtype=kept, device=out.device)
     for first in range(0, x.shape[1], 64):
         here = slice(first, first + 64)
         total += (x[:, here].double() @ weight[:, here].t()).to(kept)

@@ -13,7 +13,7 @@ def average(v, weighted):
     means = torch.stack([c.mean(1) for c in chunks], 1)
     if not weighted:
         return means.mean(1)
-    return (means * torch.tensor([c.shape[1] for c in chunks])).sum(1) / v.shape[1]
+    return (means * torch.tensor([c.shape[1] for c in chunks], device=v.device)).sum(1) / v.shape[1]
 
 
 def run(x, out, var, weighted):

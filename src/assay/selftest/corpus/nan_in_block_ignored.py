@@ -8,7 +8,7 @@ from numba import njit
 from assay import kernel
 from assay.backends.njit import arrays
 
-DETECTOR = "values"
+DETECTOR = "values or unwritten"
 LARGEST = np.float32(3.4028234663852886e38)
 
 

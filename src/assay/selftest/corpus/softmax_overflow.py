@@ -7,7 +7,7 @@ from numba import float32, njit
 from assay import kernel
 from assay.backends.njit import arrays
 
-DETECTOR = "nonfinite"
+DETECTOR = "nonfinite or exception"
 
 
 @njit
