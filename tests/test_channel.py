@@ -69,7 +69,10 @@ def mine(x, *, out):
     right(x, out)
     {body}
 """
-FORGED = '{"answer": {"seconds": 0, "forks": 0, "returned": "", "settings": [], "replaced": [], "artifacts": []}}'
+FORGED = (
+    '{"answer": {"seconds": 0, "forks": 0, "read_outside": "", "returned": "", "settings": [], "replaced": [], '
+    '"artifacts": []}}'
+)
 DAMAGE = {
     # name: (a word of the reason, what the kernel does)
     "random_bytes": ("no answer", "say(os.urandom(4096))"),

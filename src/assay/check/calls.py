@@ -235,6 +235,9 @@ class Trial:
             return Finding("returned", what)
         if outside := self.buffers.outside(one.place, one.bands):
             return Finding("guard", f"it wrote outside its tensors: {outside}")
+        if answer["read_outside"]:
+            what = f"it reads outside its tensors: {answer['read_outside']}; give that load a mask"
+            return Finding("overread", what)
         if changed := self.buffers.changed(one.place, case.values):
             return Finding("input", f"an input was changed: {changed}")
         return None

@@ -13,6 +13,7 @@ import queue
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -122,7 +123,7 @@ def threads(
         # The processes that fork workers import torch while this one does.
         threading.Thread(target=_prepare, args=(workers, running[:2]), daemon=True).start()
         if running:
-            stack.enter_context(_one_thread_for_torch())
+            stack.enter_context(_quiet_torch())
         crew = _Crew(next_task, workers, settings, wide)
         try:
             yield from crew.results()
@@ -242,13 +243,16 @@ def unfinished(
 
 
 @contextlib.contextmanager
-def _one_thread_for_torch() -> Iterator[None]:
-    """Small tensors gain nothing from more, and threads that wait for each other spin."""
+def _quiet_torch() -> Iterator[None]:
+    """On one thread: small tensors gain nothing from more, and threads that wait for each other spin. What PyTorch
+    warns of while a reference is evaluated is nobody's concern."""
     import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         torch.set_num_threads(before)

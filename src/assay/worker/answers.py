@@ -59,6 +59,8 @@ class Trial(TypedDict):
 
     seconds: Annotated[float, Ge(0)]
     forks: Count
+    read_outside: str
+    """What an interpreter saw being read outside the tensors."""
     returned: str
     settings: list[Setting]
     replaced: list[str]

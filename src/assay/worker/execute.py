@@ -158,8 +158,14 @@ def _one_run(kernel: Kernel, op: Op, function: Any, message: dict[str, Any], pla
     if _process() != process:
         _end(0)  # a child forked by the kernel ends here
     place.finish()
+    outside = ""
+    if message["mode"] == "triton-interpret":
+        from assay.backends.triton_interpreter import bounds
+
+        outside = bounds.told()
     return {
         "seconds": seconds,
+        "read_outside": outside,
         "forks": _forks - forks,
         "returned": "" if returned is None or kernel.returns else _type_name(returned),
         "settings": settings,
@@ -180,6 +186,10 @@ def _on_host(
 ) -> Called:
     from assay.worker.disturb import disturbed
 
+    if message["mode"] == "triton-interpret":
+        from assay.backends.triton_interpreter import bounds
+
+        bounds.watch(place.bands())
     process, began = _process(), _clock()
     with disturbed(message["run"], message["mode"]):
         returned = backend(kernel.address.backend).invoke(function, args, keywords)

@@ -68,6 +68,15 @@ class HostPlace:
     def _copy_out(self, target: int, source: int, size: int, stream: int) -> None:
         memmove(target, source, size)
 
+    def bands(self) -> list[tuple[int, int, str]]:
+        """What lies around the tensors: begin, end, and in words where that is."""
+        found = []
+        for name, buffer in self.buffers.items():
+            start, where = _pointer(buffer), room(self._specs[name])
+            found.append((start, start + where.start, f"before the begin of `{name}`"))
+            found.append((start + where.end, start + where.size, f"behind the end of `{name}`"))
+        return found
+
     def finish(self) -> None:
         """Bring everything else where the parent looks. It is there already."""
 

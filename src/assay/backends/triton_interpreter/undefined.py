@@ -1,8 +1,7 @@
 """Values that nobody wrote. The interpreter gives 0 for the lanes that a mask switches off where `tl.load` was not told
 `other`, and beyond a block pointer's boundary without `padding_option`; Triton's documentation calls both undefined.
-Here
-such lanes hold what `unwritten` gives: a reduction that takes them in is visibly wrong, one that masks them out is not
-disturbed."""
+Here such lanes hold what `unwritten` gives: a reduction that takes them in is visibly wrong, one that masks them out is
+not disturbed."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from triton.runtime import interpreter
 
-from assay.backends.triton_interpreter import formats
+from assay.backends.triton_interpreter import bounds, formats
 from assay.backends.unwritten import unwritten
 
 Handle = interpreter.TensorHandle
@@ -49,6 +48,7 @@ def nan_of(dtype: Any) -> Any:
 def _loaded(pointers: Any, inside: Any, other: Any) -> Any:
     dtype = pointers.get_element_ty()
     storage = interpreter._get_np_dtype(dtype)
+    bounds.look(pointers.data, inside)
     filled = np.full(pointers.data.shape, other, storage) if np.ndim(other) == 0 else other
     return Handle(interpreter._interpreter.load(pointers.data, inside, filled, storage), dtype)
 

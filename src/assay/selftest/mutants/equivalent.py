@@ -22,6 +22,7 @@ from assay.op import Op
 from assay.selftest.mutants.mutant import Mutant
 from assay.target import DEFAULT
 from assay.worker import Pool, Worker, WorkerLost
+from assay.worker.guard import bits
 from assay.worker.request import Layout, message
 from assay.workload import VALUES, Workload
 
@@ -221,7 +222,7 @@ class Prover:
         for value in result.values():
             if value.is_floating_point():
                 value[value.isnan()] = float("nan")
-            digest.update(bytes(value.contiguous().view(-1).untyped_storage()))
+            digest.update(bits(value.contiguous()).numpy().tobytes())
         return digest.hexdigest()
 
 
