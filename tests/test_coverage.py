@@ -151,3 +151,10 @@ def test_two_axes_of_the_same_length_are_tried(name, where):
     pairs = {(a, b) for a in axes for b in axes if a < b}
     met = {(a, b) for a, b in pairs for sizes in rows if sizes[a] == sizes[b] > 1 and min(sizes.values()) > 0}
     assert met == pairs
+
+
+@pytest.mark.parametrize("where", sorted(EFFORTS))
+@pytest.mark.parametrize("name", OPS)
+def test_every_kind_of_values_is_tried_however_short_the_plan(name, where):
+    tried = {row.workload.values for row in plan(name, EFFORTS[where]).rows}
+    assert set(coverage.kinds(library.find_op(name), dtype("fp32"))) <= tried

@@ -222,30 +222,38 @@ class _Space:
         return None
 
     def covering(self, before: Iterable[Planned]) -> Iterator[Planned]:
-        """Rows that visit pairs not yet visited, the most new ones first."""
-        left = self.all_pairs - {p for row in before for p in _pairs(row.levels)}
-        tries: dict[Pair, int] = {}
+        """Rows that visit levels not yet visited, then pairs, the most new ones first."""
+        rows = list(before)
+        left = self.all_pairs - {p for row in rows for p in _pairs(row.levels)}
+        unseen = {level for pair in left for level in pair} - {level for row in rows for level in row.levels}
+        tries: dict[Pair | Level, int] = {}
         made = 0
         ordered = sorted(left)
         self.rng.shuffle(ordered)
         queue = iter(itertools.cycle(ordered)) if ordered else iter(())
         while left and made < self.effort.workloads:
-            pair = next(p for p in queue if p in left)
+            new = next((p for p in ordered if p in left and not unseen.isdisjoint(p)), None) if unseen else None
+            pair = new or next(p for p in queue if p in left)
             tries[pair] = tries.get(pair, 0) + 1
-            levels = self._grown(dict(pair), left)
+            levels = self._grown(dict(pair), left, unseen)
             row = self._resolve(levels, self.effort.elements, dict(pair))
             if row is None:
                 if tries[pair] >= _TRIES:
                     left.discard(pair)
                     self.impossible.setdefault(self._why(dict(pair)), []).append(pair)
+                for level in unseen.intersection(pair):
+                    tries[level] = tries.get(level, 0) + 1
+                    if tries[level] >= 4 * _TRIES:
+                        unseen.discard(level)
                 continue
             labels = self._labels(row, levels) | frozenset(pair)
             left -= set(_pairs(labels))
+            unseen -= labels
             made += 1
             yield Planned(row, "pairs", labels, self._cost(row))
 
-    def _grown(self, levels: dict[str, str], left: set[Pair]) -> dict[str, str]:
-        """Every other factor at the level that visits the most new pairs."""
+    def _grown(self, levels: dict[str, str], left: set[Pair], unseen: set[Level]) -> dict[str, str]:
+        """Every other factor at a level that is new, or at the one that visits the most new pairs."""
         order = [f for f in self.factors if f not in levels]
         self.rng.shuffle(order)
         for factor in order:
@@ -253,6 +261,7 @@ class _Space:
             for level in self.factors[factor]:
                 mine = (factor, level)
                 new = sum(_pair(mine, other) in left for other in levels.items()) + self.rng.random()
+                new += len(self.factors) * (mine in unseen)
                 if new > most:
                     best, most = level, new
             levels[factor] = best
