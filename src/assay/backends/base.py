@@ -12,6 +12,9 @@ from assay import host
 from assay.artifact import Artifact
 from assay.target import Target
 
+TOO_MANY = "more than are interpreted"
+"""In the words of an exception: a launch is too large for an interpreter, which says nothing about the kernel."""
+
 
 class Level(StrEnum):
     RUN = "run"

@@ -205,7 +205,9 @@ class Trial:
             contents = leftovers.before(one.held, spec["shape"], dtype(spec["dtype"]), self.rng, None)
             buffers.fill(spec["name"], one.place, contents, one.bands)
         threads = self.conditions.threads if one.threads == 0 else one.threads
-        ask = self.ask | {"run": asdict(one) | {"threads": threads, "first": not done}}
+        ask = self.ask | {
+            "run": asdict(one) | {"threads": threads, "first": not done, "programs": self.conditions.programs}
+        }
         try:
             answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.large else None)
         except WorkerLost as lost:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import psutil
 
 from assay.backends import Availability, Level
+from assay.backends.base import TOO_MANY
 from assay.check import constants, coverage, trial
 from assay.check.coverage import Effort, Planned
 from assay.check.judge import Finding
@@ -26,15 +27,15 @@ from assay.workload import Workload
 EFFORTS = {
     "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
-    "triton-interpret": Effort(30, 1 << 12, 1 << 15, 1 << 21, 14),
+    "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14),
     "numba-sim": Effort(18, 1 << 8, 1 << 12, 1 << 10, 6),
 }
 """How much is tried, by where a kernel runs."""
 _THOROUGH = 8
 _OWN_SECONDS = {"default": 6.0, "thorough": 300.0}
 """Processor seconds that an interpreter may take for all workloads of a kernel and dtype."""
-_ONE = 4.0
-"""Processor seconds after which an interpreter gives one workload up."""
+_PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
+"""That an interpreter runs in one launch."""
 _TINY = 512
 """Elements so few that no interpreter is the reason if a kernel does not end."""
 _DEEP, _USUAL, _OFTEN = 3, 8, 0.15
@@ -77,6 +78,7 @@ class Exploration:
         self.worker = worker
         self.seen = Seen()
         self._deep, self._chance = 0, random.SystemRandom()
+        self._programs = 1 << 62
         self._own = 0.0
         """Processor seconds of the workers so far."""
 
@@ -89,7 +91,8 @@ class Exploration:
         worker = self.worker or self.pool.worker(self.kernel.address.backend, self.here.mode)
         self.worker = worker
         before = _processor_seconds(worker)
-        outcome = trial.run(worker, self.kernel, self.op, workload, replace(self.conditions, depth=depth))
+        conditions = replace(self.conditions, depth=depth, programs=self._programs)
+        outcome = trial.run(worker, self.kernel, self.op, workload, conditions)
         self._own += _processor_seconds(worker) - before
         if outcome.lost:
             worker.close()
@@ -106,6 +109,7 @@ class Exploration:
         told = constants.of(self.kernel)
         omittable = [n for n, t in self.op.outputs.items() if t.optional and n in with_default(self.kernel)]
         effort = bounds.effort(where)
+        self._programs = _PROGRAMS["thorough" if bounds.thorough else "default"]
         plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, told, bounds.sizes, omittable)
         self.seen.plan = plan
         for index, row in enumerate(plan.rows):
@@ -125,6 +129,9 @@ class Exploration:
         finding = outcome.finding
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
             self.seen.leave_out(f"too slow in {self._place()}", [row])
+            return False
+        if finding and self._interpreted and finding.detector == "exception" and TOO_MANY in finding.what:
+            self.seen.leave_out(f"more programs than {self._place()} runs", [row])
             return False
         if finding and self._interpreted and finding.detector == "exception" and _LACKING in finding.what:
             self.seen.leave_out(f"{self._place()} lacks a function that it calls", [row])

@@ -59,6 +59,8 @@ class Conditions:
     prior: Prior
     parameters: dict[str, Any]
     threads: int
+    programs: int = 1 << 62
+    """Of one launch, in an interpreter."""
     depth: str = "deep"
     """`lean`: two calls on one set of values. `usual`: five on three sets. `deep`: further values, and on a GPU calls
     while the device is busy. Not every one of many workloads is looked at so closely."""

@@ -187,9 +187,10 @@ def _on_host(
     from assay.worker.disturb import disturbed
 
     if message["mode"] == "triton-interpret":
-        from assay.backends.triton_interpreter import bounds
+        from assay.backends.triton_interpreter import bounds, launch
 
         bounds.watch(place.bands())
+        launch.most = message["run"]["programs"]
     process, began = _process(), _clock()
     with disturbed(message["run"], message["mode"]):
         returned = backend(kernel.address.backend).invoke(function, args, keywords)

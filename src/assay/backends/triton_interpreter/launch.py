@@ -4,11 +4,17 @@ that is none of Triton's and no parameter of the kernel, a `num_warps` that is n
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 from triton.runtime import interpreter
 
+from assay.backends.base import TOO_MANY
+from assay.errors import AssayError
+
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
+most = 1 << 62
+"""Programs of one launch: each takes about a millisecond here, so that a check sets a bound."""
 
 
 def mend() -> None:
@@ -45,4 +51,8 @@ def _fitting(grid: Any) -> Any:
     for axis, (size, largest) in enumerate(zip(grid, LARGEST_GRID, strict=False)):
         if int(size) > largest:
             raise ValueError(f"a grid of {tuple(int(n) for n in grid)}: axis {axis} holds {largest} programs at most")
+    if (programs := math.prod(int(n) for n in grid)) > most:
+        raise AssayError(
+            f"{programs} programs in one launch are {TOO_MANY}", fix="check it on a GPU, or with --thorough"
+        )
     return grid

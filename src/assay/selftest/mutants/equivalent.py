@@ -34,6 +34,8 @@ _BUILT = 1 << 14
 """Elements of a workload for which machine code is compared."""
 _SEARCHED = 200
 """Workloads searched for a difference where the same bits would prove nothing."""
+_CONFIRMED = 600
+"""Workloads on which a mutant of the same machine code must agree."""
 _TOGETHER = 100
 """Sizes that are combined in pairs."""
 _INSTANCES = 8
@@ -55,9 +57,9 @@ class Proof:
 def workloads(
     op: Op, dtype: DType, count: int, sizes: tuple[int, ...] = (), budget: int = 1 << 13, longest: int = 1 << 18
 ) -> Iterator[Workload]:
-    """Up to `count` different workloads of about `budget` elements at most: the contract's edges, all axes at `sizes`
-    together (up to 32 × `budget` elements), each axis alone at each of them (up to `longest`), then drawn ones, the
-    same in every run."""
+    """Up to `count` different workloads of about `budget` elements at most: the contract's edges, then in turn each
+    axis alone at each of `sizes` (up to `longest`), all axes at them (up to 32 × `budget` elements), and drawn ones,
+    the same in every run."""
     seen: set[str] = set()
     for workload in _drawn(op, dtype, sizes, budget, longest):
         if len(seen) >= count:
@@ -68,7 +70,19 @@ def workloads(
 
 
 def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: int) -> Iterator[Workload]:
+    """What `check` would try, then of each kind one in turn."""
     yield from _planned(op, dtype, budget)
+    kinds = [_alone(op, dtype, sizes, longest), _together(op, dtype, sizes, budget), _by_chance(op, dtype, budget)]
+    while kinds:
+        for kind in tuple(kinds):
+            if (workload := next(kind, None)) is None:
+                kinds.remove(kind)
+            else:
+                yield workload
+
+
+def _together(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int) -> Iterator[Workload]:
+    """All axes at these sizes."""
     attributes = tuple((n, a.default) for n, a in op.attributes.items())
     pairs = itertools.product(sorted(set(sizes), reverse=True)[:_TOGETHER], repeat=min(2, len(op.axes)))
     for together in sorted(pairs, key=min, reverse=True):  # those first in which no axis is short
@@ -77,13 +91,20 @@ def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: i
         workload = Workload(axes, dtype, attributes, sum(together) % 1000)
         if op.allows(workload) and op.elements(workload) <= 32 * budget:
             yield workload
-    for size in sizes:
-        for name, axis in op.axes.items():
-            if max(axis.min, 1) <= size <= min(axis.max, longest):
-                for beside in (1, 3):
+
+
+def _alone(op: Op, dtype: DType, sizes: tuple[int, ...], longest: int) -> Iterator[Workload]:
+    """One axis at each of these sizes, the others short."""
+    attributes = tuple((n, a.default) for n, a in op.attributes.items())
+    for beside, kind in ((3, "normal"), (1, "special")):
+        for size in sizes:
+            for name, axis in op.axes.items():
+                if max(axis.min, 1) <= size <= min(axis.max, longest):
                     axes = tuple((n, size if n == name else max(a.min, min(a.max, beside))) for n, a in op.axes.items())
-                    for kind in ("normal", "special"):
-                        yield Workload(axes, dtype, attributes, size % 1000, kind)
+                    yield Workload(axes, dtype, attributes, size % 1000, kind)
+
+
+def _by_chance(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
     chance = random.Random(f"{op.name}/{dtype}")
     kinds = [v for v in VALUES if v != "beyond"]
     for _ in range(100_000):  # an op with few workloads ends before
@@ -133,9 +154,10 @@ class Prover:
         try:
             if mutant.device and mutant.kernel.address.backend != "njit":
                 instances = self._same_code(mutant, kernel, op)
-                if instances:
-                    return Proof(True, f"the same machine code for sm_90 in {instances} builds")
-            bits = self._same_bits(mutant, kernel, op)
+                # What was built may not hold the changed line: some workloads must agree too.
+                if instances and (bits := self._same_bits(mutant, kernel, op, _CONFIRMED)).holds:
+                    return replace(bits, how=f"the same machine code for sm_90 in {instances} builds, and {bits.how}")
+            bits = self._same_bits(mutant, kernel, op, self._count)
             if bits.holds and mutant.hidden:
                 return replace(bits, holds=False, how=f"{bits.how}, which prove nothing about reads and races")
             return bits
@@ -175,7 +197,7 @@ class Prover:
             return (which, answer["error"]["message"])
         return tuple((a["artifact"]["text_hash"], a["artifact"]["shared"], a["shared"]) for a in answer["launches"])
 
-    def _same_bits(self, mutant: Mutant, kernel: Kernel, op: Op) -> Proof:
+    def _same_bits(self, mutant: Mutant, kernel: Kernel, op: Op, count: int) -> Proof:
         """Both on many workloads, the outputs compared bit by bit."""
         deadline = time.monotonic() + self._seconds
         where = here(mutant.kernel)
@@ -184,7 +206,7 @@ class Prover:
         workers = [self._pool.worker(kernel.address.backend, where.mode) for _ in range(2)]
         compared = 0
         try:
-            for point in self._points(mutant, op, where.mode):
+            for point in self._points(mutant, op, where.mode, count):
                 if time.monotonic() > deadline or self._stop.is_set():
                     return Proof(False, f"no difference in {compared} workloads, then time was up", compared)
                 key = (mutant.kernel.name, str(point))
@@ -200,10 +222,10 @@ class Prover:
                 worker.close()
         return Proof(compared > 0, f"bit-equal outputs on {compared} workloads", compared)
 
-    def _points(self, mutant: Mutant, op: Op, mode: str) -> Iterator[Workload]:
+    def _points(self, mutant: Mutant, op: Op, mode: str, count: int) -> Iterator[Workload]:
         """Workloads in all dtypes, in turn."""
         dtypes = _dtypes(mutant.kernel, op)
-        each = -(-(_SEARCHED if mutant.hidden else self._count) // len(dtypes))
+        each = -(-(min(_SEARCHED, count) if mutant.hidden else count) // len(dtypes))
         sizes = _around(mutant)
         drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in dtypes]
         for _ in range(each):
