@@ -113,8 +113,9 @@ class Op:
     specified to, and half an ulp for each operation around them. 0: the exact result, rounded once to the output's
     format, is the only right one. None: 1 where a magnitude is declared; with neither, both are found by random
     rounding of the reference."""
-    terms: Callable[[Workload], int] = lambda w: 1
-    """How many terms one result sums. Added in pairs, they lose up to half an ulp for each doubling."""
+    terms: Callable[[Workload], int | dict[str, int]] = lambda w: 1
+    """How many terms one result sums, or how many those of each output. Added in pairs, they lose up to half an ulp for
+    each doubling."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Outputs that may share memory with an input."""
     independent: str = ""
@@ -151,14 +152,16 @@ class Op:
         tensors = [t for t in self.outputs.values() if not t.optional]
         return sum(math.prod(self.shape(t, workload)) * t.dtype_in(workload).itemsize for t in tensors)
 
-    def lost(self, workload: Workload) -> float:
-        """Ulps at the magnitude that a careful float32 evaluation may lose."""
-        return (1.0 if self.roundings is None else self.roundings) + self.lost_in_sums(workload)
+    def lost(self) -> float:
+        """Ulps at the magnitude that a careful float32 evaluation may lose, sums aside."""
+        return 1.0 if self.roundings is None else self.roundings
 
-    def lost_in_sums(self, workload: Workload) -> float:
-        """Of these, what adding `terms` may lose: half an ulp for each doubling, the bound of adding in pairs, and as
-        much again by half for lanes that add some of them one after another."""
-        return 0.75 * math.log2(max(1, self.terms(workload)))
+    def lost_in_sums(self, workload: Workload) -> dict[str, float]:
+        """What adding the terms of each output may lose besides: half an ulp for each doubling, the bound of adding in
+        pairs, and as much again by half for lanes that add some of them one after another."""
+        terms = self.terms(workload)
+        each = terms if isinstance(terms, dict) else dict.fromkeys(self.outputs, terms)
+        return {n: 0.75 * math.log2(max(1, each.get(n, 1))) for n in self.outputs}
 
     def elements(self, workload: Workload) -> int:
         """Elements held by all tensors, the measure of a workload's size."""

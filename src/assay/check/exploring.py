@@ -28,11 +28,11 @@ EFFORTS = {
     "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
     "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14),
-    "numba-sim": Effort(18, 1 << 8, 1 << 12, 1 << 10, 6),
+    "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6),
 }
 """How much is tried, by where a kernel runs."""
 _THOROUGH = 8
-_OWN_SECONDS = {"default": 6.0, "thorough": 300.0}
+_OWN_SECONDS = {"default": 9.0, "thorough": 300.0}
 """Processor seconds that an interpreter may take for all workloads of a kernel and dtype."""
 _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
 """That an interpreter runs in one launch."""

@@ -91,7 +91,7 @@ def judge(
         unit = truth.unit(name, rounded, number)
         finite = rounded.isfinite()
         scale: _Scale | _Only
-        if truth.only(number):
+        if truth.only(name, number):
             scale = _Only(rounded, unit, _numbers(plain[name].to(value.dtype)))
         else:
             scale = _Scale(
@@ -101,7 +101,7 @@ def judge(
                 finite,
                 plain[name].double(),
                 prior.get(name, {}),
-                truth.floor(number),
+                truth.floor(name, number),
             )
         found, place = scale.compare(name, got)
         if found is None:
@@ -233,7 +233,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         if wrong := _non_finite(name, got, rounded, exact, number):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
         unit = truth.unit(name, rounded, number)
-        if truth.only(number) and value.numel():
+        if truth.only(name, number) and value.numel():
             found, first = _Only(rounded, unit, rounded).compare(name, got)
             errors.append(found)
             if found.share > 1:
@@ -243,7 +243,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         error = ((got - exact).abs() / unit).nan_to_num(nan=0.0).flatten()
         worst, place = (v.item() for v in error.max(0))
         theirs = max((figures["max"] for figures in prior.get(name, {}).values()), default=0.0)
-        floor = truth.floor(number)["max"]
+        floor = truth.floor(name, number)["max"]
         share = worst / max(floor, SLACK["max"] * theirs)
         if 1 < share <= HOPELESS:
             off = [((other[name].double() - exact).abs() / unit).nan_to_num(nan=0.0) for other in truth.others()]
@@ -259,7 +259,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
 def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> None:
     """Add PyTorch's errors on one sample to a prior."""
     for name, value in plain.items():
-        if not value.numel() or truth.only(dtype(value.dtype)):
+        if not value.numel() or truth.only(name, dtype(value.dtype)):
             continue
         rounded = truth.rounded(name, dtype(value.dtype))
         error = (

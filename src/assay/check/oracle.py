@@ -8,7 +8,7 @@ move data, nothing else passes, down to the sign of zero."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +47,10 @@ class Oracle:
 
     exact: dict[str, torch.Tensor]
     magnitude: dict[str, torch.Tensor | None]
-    lost: float = 1.0
-    """In all, and of that in sums."""
-    in_sums: float = 0.0
+    single: float = 1.0
+    """By the roundings of single elements."""
+    in_sums: dict[str, float] = field(default_factory=dict)
+    """By adding terms, for each output."""
     spread: dict[str, torch.Tensor] | None = None
     """Standard deviation of each element under random rounding (assay.check.rounding), for an op without a declared
     magnitude."""
@@ -76,26 +77,30 @@ class Oracle:
         if self.flushed is not None:
             unit = torch.maximum(unit, self.flushed[name].nan_to_num(0.0, 0.0, 0.0))
         if self.spread is not None:
-            wide = self.spread[name] * (_DEVIATIONS if number.itemsize >= 4 else 2 * self.lost * _DEVIATIONS)
+            wide = self.spread[name] * (_DEVIATIONS if number.itemsize >= 4 else 2 * self.lost(name) * _DEVIATIONS)
             return torch.maximum(unit, torch.where(wide.isfinite(), wide, torch.zeros_like(wide)))
         if magnitude is None:
             return unit
         scale = magnitude.expand_as(rounded)
         scale = torch.where(scale.isfinite(), scale, torch.zeros_like(scale))
-        wide = ulp(scale, number) if number.itemsize >= 4 else 2 * self.lost * ulp(scale, dtype("fp32"))
+        wide = ulp(scale, number) if number.itemsize >= 4 else 2 * self.lost(name) * ulp(scale, dtype("fp32"))
         return torch.maximum(unit, wide)
 
-    def floor(self, number: DType) -> Figures:
+    def lost(self, name: str) -> float:
+        """In all."""
+        return self.single + self.in_sums.get(name, 0.0)
+
+    def floor(self, name: str, number: DType) -> Figures:
         """Units a kernel need not be better than."""
         if number.itemsize < 4:
             return ONCE
-        single = self.lost - self.in_sums
+        single = self.single
         own = {k: max(ONCE[k], min(single, units + share * single)) for k, (units, share) in SHARE.items()}
-        return {k: own[k] + SHARED[k] * self.in_sums for k in own}
+        return {k: own[k] + SHARED[k] * self.in_sums.get(name, 0.0) for k in own}
 
-    def only(self, number: DType) -> bool:
+    def only(self, name: str, number: DType) -> bool:
         """Is there one right answer: an integer, or a result that is exact but for its last rounding?"""
-        return not number.is_float or self.lost == 0
+        return not number.is_float or self.lost(name) == 0
 
 
 def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
@@ -109,13 +114,13 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
     others = cache(lambda: evaluations.others(op, workload, inputs))
     if op.magnitude is not None or op.roundings is not None:
-        return Oracle(exact, scale, op.lost(workload), op.lost_in_sums(workload), None, flushed, others)
+        return Oracle(exact, scale, op.lost(), op.lost_in_sums(workload), None, flushed, others)
     whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
     noise = rounding.spread(op, workload, inputs) if whole else None
     if noise is None:
         return Oracle(exact, scale, 0.0)
     spread = {n: _smooth(v, exact[n].double()) for n, v in noise.items()}
-    return Oracle(exact, scale, 2.0, 1.0, spread, flushed, others)
+    return Oracle(exact, scale, 1.0, dict.fromkeys(exact, 1.0), spread, flushed, others)
 
 
 def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[str, torch.Tensor]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class _Case:
 
     @property
     def exact(self) -> bool:
-        return all(self.truth.only(dtype(v.dtype)) for v in self.plain.values())
+        return all(self.truth.only(n, dtype(v.dtype)) for n, v in self.plain.items())
 
 
 def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:

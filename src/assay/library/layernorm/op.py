@@ -79,7 +79,7 @@ def backward_magnitude(dy, x, weight, mean, rstd, *, eps):
     operations=lambda w: 16 * w.rows * w.cols,
     magnitude=backward_magnitude,
     roundings=5,  # dy·weight, two sums of products, two differences, the product with rstd; as many roundings of x
-    terms=lambda w: max(w.rows, w.cols),
+    terms=lambda w: {"out": w.cols, "dweight": w.rows, "dbias": w.rows},
 )
 def layernorm_backward(dy, x, weight, mean, rstd, *, eps):
     """The gradient of layernorm with respect to x, weight and bias."""

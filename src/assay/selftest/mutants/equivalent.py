@@ -158,11 +158,16 @@ class Prover:
                 if instances and (bits := self._same_bits(mutant, kernel, op, _CONFIRMED)).holds:
                     return replace(bits, how=f"the same machine code for sm_90 in {instances} builds, and {bits.how}")
             bits = self._same_bits(mutant, kernel, op, self._count)
-            if bits.holds and mutant.hidden:
+            if bits.holds and self._hides(mutant):
                 return replace(bits, holds=False, how=f"{bits.how}, which prove nothing about reads and races")
             return bits
         except WorkerLost as lost:
             return Proof(False, f"no proof: {lost.detail}")
+
+    @staticmethod
+    def _hides(mutant: Mutant) -> bool:
+        """May it change what no output shows? Triton's interpreter has no threads, and sees every read."""
+        return mutant.hidden and here(mutant.kernel).mode != "triton-interpret"
 
     def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int:
         """How many workloads launch the same machine code; 0 where one does not. Only of code that is compiled: what a
@@ -225,7 +230,7 @@ class Prover:
     def _points(self, mutant: Mutant, op: Op, mode: str, count: int) -> Iterator[Workload]:
         """Workloads in all dtypes, in turn."""
         dtypes = _dtypes(mutant.kernel, op)
-        each = -(-(min(_SEARCHED, count) if mutant.hidden else count) // len(dtypes))
+        each = -(-(min(_SEARCHED, count) if self._hides(mutant) else count) // len(dtypes))
         sizes = _around(mutant)
         drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in dtypes]
         for _ in range(each):
