@@ -24,7 +24,7 @@ ALL = os.environ.get("ASSAY_EXAMPLES") == "all"
 TRIED = None if ALL else 8
 """Workloads for an honest kernel; None: as many as `assay check` tries. A mistake always has that many: it is caught
 early."""
-WRONG_RESULT = {"values", "nonfinite", "unwritten", "guard", "overread", "input", "unstable", "random"}
+WRONG_RESULT = {"values", "nonfinite", "unwritten", "guard", "overread", "input", "stale", "unstable", "random"}
 """What a planted mistake may be caught by: its result, not an accident on the way to it."""
 
 

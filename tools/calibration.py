@@ -36,7 +36,7 @@ def measure(names: list[str]) -> None:
     """Every op and dtype in a process of its own, as many side by side as there are cores."""
     ops = library.ops()
     wanted = [(name, d) for name in names or sorted(ops) for d in ops[name].dtypes if not ops[name].random]
-    known = {(r["op"], r["dtype"]): r for r in json.loads(RECORDS.read_text())["records"]} if RECORDS.exists() else {}
+    known = {(r["op"], r["dtype"]): r for r in json.loads(RECORDS.read_text())["calibrations"]} if RECORDS.exists() else {}
     known = {k: r for k, r in known.items() if k[0] in ops}
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         running = {pool.submit(_one, *which): which for which in wanted}
@@ -46,7 +46,7 @@ def measure(names: list[str]) -> None:
             print(
                 f"{done} of {len(wanted)}: {result['op']} {result['dtype']}, {len(result['alarms'])} alarms", flush=True
             )
-    document = {"provenance": provenance.provenance(0), "records": [known[k] for k in sorted(known)]}
+    document = {"provenance": provenance.provenance(0), "calibrations": [known[k] for k in sorted(known)]}
     RECORDS.parent.mkdir(parents=True, exist_ok=True)
     RECORDS.write_text(json.dumps(document, indent=1) + "\n")
 
@@ -65,7 +65,7 @@ def page(text: str, records: Path) -> str:
 
 
 def render(document: dict) -> str:
-    records, made = document["records"], document["provenance"]
+    records, made = document["calibrations"], document["provenance"]
     honest, judged = sum(r["honest"] for r in records), sum(r["judged"] for r in records)
     alarms = sum(len(r["alarms"]) for r in records)
     lines = [

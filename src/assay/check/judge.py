@@ -92,7 +92,7 @@ def judge(
         finite = rounded.isfinite()
         scale: _Scale | _Only
         if truth.only(name, number):
-            scale = _Only(rounded, unit, _numbers(plain[name].to(value.dtype)))
+            scale = _Only(rounded, unit, _numbers(plain[name].to(value.dtype)), truth.signed)
         else:
             scale = _Scale(
                 exact.double(),
@@ -171,8 +171,8 @@ class _Scale:
 class _Only:
     """One output of which every element has one right value."""
 
-    def __init__(self, rounded: torch.Tensor, unit: torch.Tensor, plain: torch.Tensor) -> None:
-        self.rounded, self.unit = rounded, unit
+    def __init__(self, rounded: torch.Tensor, unit: torch.Tensor, plain: torch.Tensor, signed: bool) -> None:
+        self.rounded, self.unit, self.signed = rounded, unit, signed
         self.torch = _figures(self._off(plain))
 
     def compare(self, name: str, got: torch.Tensor) -> tuple[Errors, int]:
@@ -186,7 +186,9 @@ class _Only:
 
     def _off(self, got: torch.Tensor) -> torch.Tensor:
         """Units away from the right value: 0 only where it is the same number, or NaN too."""
-        same = (got == self.rounded) & (got.signbit() == self.rounded.signbit())
+        same = got == self.rounded
+        if self.signed:
+            same &= got.signbit() == self.rounded.signbit()
         same |= got.isnan() & self.rounded.isnan()
         away = ((got - self.rounded).abs() / self.unit).nan_to_num(nan=1.0, posinf=1.0).clamp(min=0.5)
         return away.masked_fill(same, 0.0).flatten()
@@ -234,7 +236,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
             return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
         unit = truth.unit(name, rounded, number)
         if truth.only(name, number) and value.numel():
-            found, first = _Only(rounded, unit, rounded).compare(name, got)
+            found, first = _Only(rounded, unit, rounded, truth.signed).compare(name, got)
             errors.append(found)
             if found.share > 1:
                 what = _explain(found, value, rounded, unit, first)

@@ -58,6 +58,8 @@ class Oracle:
     flushed: dict[str, torch.Tensor] | None = None
     """How far each element may move when numbers below float32's smallest normal one are taken for zero, as CuPy's
     kernels and approximate functions take them."""
+    signed: bool = True
+    """Does the sign of a zero count, where there is one right answer?"""
     others: Callable[[], list[dict[str, torch.Tensor]]] = list
     """The outputs of other honest float32 evaluations than PyTorch's, made when they are first asked for."""
 
@@ -114,13 +116,13 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
     others = cache(lambda: evaluations.others(op, workload, inputs))
     if op.magnitude is not None or op.roundings is not None:
-        return Oracle(exact, scale, op.lost(), op.lost_in_sums(workload), None, flushed, others)
+        return Oracle(exact, scale, op.lost(), op.lost_in_sums(workload), None, flushed, others=others)
     whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
     noise = rounding.spread(op, workload, inputs) if whole else None
     if noise is None:
-        return Oracle(exact, scale, 0.0)
+        return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(op, workload, inputs)))
     spread = {n: _smooth(v, exact[n].double()) for n, v in noise.items()}
-    return Oracle(exact, scale, 1.0, dict.fromkeys(exact, 1.0), spread, flushed, others)
+    return Oracle(exact, scale, 1.0, dict.fromkeys(exact, 1.0), spread, flushed, others=others)
 
 
 def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[str, torch.Tensor]) -> dict[str, Any]:

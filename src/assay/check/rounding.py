@@ -35,6 +35,11 @@ _MOVES = frozenset(
     narrow movedim unfold_copy""".split()  # noqa: SIM905
 )
 """Operations of ATen that give each element the value of some input element, or an integer."""
+_COMPARES = frozenset(
+    """max min amax amin maximum minimum fmax fmin clamp clamp_min clamp_max relu sort topk cummax cummin median
+    threshold max_pool1d max_pool2d_with_indices max_pool3d_with_indices scatter_reduce""".split()  # noqa: SIM905
+)
+"""Of these, those that choose by comparing: to them 0 and −0 are equal, and either may come out."""
 _LINEAR = frozenset(
     """sum mean mm addmm bmm baddbmm convolution _convolution cumsum dot mv addmv scatter_add index_add
     avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d
@@ -70,6 +75,14 @@ def spread(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[
     return {n: (s / SAMPLES).sqrt() for n, s in squares.items()} if disturbed else None
 
 
+def compares(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> bool:
+    """Does the reference choose values by comparing them?"""
+    wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
+    with (mode := _mode()(0)):
+        op.reference(*wide, **dict(workload.attributes))
+    return bool(mode.compared)
+
+
 def _outputs(op: Op, results: Any) -> dict[str, torch.Tensor]:
     results = results if isinstance(results, tuple) else (results,)
     return dict(zip(op.outputs, results, strict=True))
@@ -86,12 +99,13 @@ def _mode() -> Any:
 
         def __init__(self, seed: int) -> None:
             super().__init__()
-            self.arithmetic = False
+            self.arithmetic = self.compared = False
             self._rng = torch.Generator().manual_seed(seed)
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
             name = func.overloadpacket.__name__
+            self.compared |= name in _COMPARES
             if name in _MOVES or func.is_view:
                 return func(*args, **kwargs)
             if name not in _LINEAR and name not in _FUNCTIONS and func in decomposition_table:
