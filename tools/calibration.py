@@ -36,8 +36,8 @@ def measure(names: list[str]) -> None:
     """Every op and dtype in a process of its own, as many side by side as there are cores."""
     ops = library.ops()
     wanted = [(name, d) for name in names or sorted(ops) for d in ops[name].dtypes if not ops[name].random]
-    known = {(r["op"], r["dtype"]): r for r in json.loads(RECORDS.read_text())["calibrations"]} if RECORDS.exists() else {}
-    known = {k: r for k, r in known.items() if k[0] in ops}
+    before = json.loads(RECORDS.read_text())["calibrations"] if RECORDS.exists() else []
+    known = {(r["op"], r["dtype"]): r for r in before if r["op"] in ops}
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         running = {pool.submit(_one, *which): which for which in wanted}
         for done, future in enumerate(as_completed(running), 1):

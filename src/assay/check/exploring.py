@@ -32,7 +32,8 @@ EFFORTS = {
 }
 """How much is tried, by where a kernel runs."""
 _THOROUGH = 8
-_OWN_SECONDS = {"default": 9.0, "thorough": 300.0}
+_OWN_SECONDS = {"triton-interpret": 8.0, "numba-sim": 15.0}
+_OWN_SECONDS_THOROUGH = 300.0
 """Processor seconds that an interpreter may take for all workloads of a kernel and dtype."""
 _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
 """That an interpreter runs in one launch."""
@@ -165,7 +166,7 @@ class Exploration:
         """Has an interpreter used up its processor time? Rows come in the order of their cost."""
         if not self._interpreted or not self.seen.tried:
             return False
-        return self._own > _OWN_SECONDS["thorough" if bounds.thorough else "default"]
+        return self._own > (_OWN_SECONDS_THOROUGH if bounds.thorough else _OWN_SECONDS[self.here.mode])
 
     def smaller(self, finding: Finding) -> tuple[Workload, Finding]:
         """The smallest workload nearby that fails in the same way, and what is wrong with it."""
