@@ -31,7 +31,7 @@ printf '== %s: %s, %d.%d s\n' '$(1)' "$$([ $$rc = 0 ] && echo ok || echo FAILED)
   $$((t = ($$(date +%s%N) - start) / 100000000, t / 10)) $$((t % 10)); exit $$rc
 endef
 
-.PHONY: help venv demo test lint types layers system pytest examples records wheelhouse weights clean
+.PHONY: help venv demo test lint types layers system pytest examples selftest records wheelhouse weights clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,7 +78,7 @@ pytest: venv ## tests that need no GPU
 examples: venv ## every example: honest kernels pass, planted mistakes are caught (many minutes)
 	$(call stage,examples,ASSAY_EXAMPLES=all $(PYTEST) tests/test_examples.py)
 
-selftest: venv ## the whole corpus of wrong kernels that needs no GPU
+selftest: venv ## the long tests: the whole corpus of wrong kernels, every kernel of the library
 	$(BIN)/pytest -n 2 --dist worksteal -m whole
 
 # On a GPU machine, which keeps its own Python: `make records DEVICE=h200 RUN="env PYTHONPATH=src python3"`.

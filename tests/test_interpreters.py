@@ -10,6 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.backends.triton_interpreter import bounds
 
 HERE = Path(__file__).parent
 
@@ -293,3 +297,25 @@ def test_the_interpreter_agrees_with_this_gpu(triton, tmp_path):
         usual = gpu[name].isfinite() & triton[name].isfinite() & (gpu[name].abs() > 1e-30)
         error = ((gpu[name] - triton[name]).abs() / gpu[name].abs())[usual].max()
         assert error < (1e-5 if name in ("exp", "fast_expf", "sin", "cumsum") else 5e-7), name
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), min_size=1, max_size=8),
+    st.lists(st.tuples(st.integers(0, 200), st.booleans()), min_size=1, max_size=40),
+)
+def test_a_read_in_a_band_is_seen_and_no_other(bands, reads):
+    """Bands of some length, each so far behind the one before: none, where two tensors lie side by side."""
+    at, placed = 20, []
+    for number, (length, gap) in enumerate(bands):
+        placed.append((at, at + length, f"in band {number}"))
+        at += length + gap
+    bounds.watch(reversed(placed))
+    addresses, active = zip(*reads, strict=True)
+    bounds.look(np.array(addresses, np.uint64), np.array(active))
+    expected = {name: sum(a and begin <= n < end for n, a in reads) for begin, end, name in placed}
+    told = bounds.told()
+    assert set(filter(None, told.split(", "))) == {
+        f"{count} element{'s' * (count > 1)} {name}" for name, count in expected.items() if count
+    }
+    bounds.look(np.array([20], np.uint64), np.array([True]))
+    assert bounds.told() == told, "nothing is noted after it was told"

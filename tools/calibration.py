@@ -41,7 +41,7 @@ def measure(names: list[str]) -> None:
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         running = {pool.submit(_one, *which): which for which in wanted}
         for done, future in enumerate(as_completed(running), 1):
-            result = future.result()
+            result = future.result() | {"commit": provenance.machine()["commit"]}
             known[running[future]] = result
             print(
                 f"{done} of {len(wanted)}: {result['op']} {result['dtype']}, {len(result['alarms'])} alarms", flush=True
@@ -68,9 +68,10 @@ def render(document: dict) -> str:
     records, made = document["calibrations"], document["provenance"]
     honest, judged = sum(r["honest"] for r in records), sum(r["judged"] for r in records)
     alarms = sum(len(r["alarms"]) for r in records)
+    commits = ", ".join(sorted({r["commit"] for r in records}))
     lines = [
         f"{honest:,} honest evaluations of {len({r['op'] for r in records})} ops, {judged:,} outputs judged: "
-        f"**{alarms} false alarms**. Measured {made['time'][:10]} at commit {made['commit']}, "
+        f"**{alarms} false alarms**. Measured {made['time'][:10]} at commit {commits}, "
         f"{calibration.RUNS} runs for each figure.\n",
         "| op | dtype | honest | alarms | closest to the limit | PyTorch's largest | floor: all | 1 % | one element "
         f"| {calibration.FACTOR} × PyTorch's largest on 1 % |",
