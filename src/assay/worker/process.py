@@ -23,7 +23,7 @@ MODES: dict[str, dict[str, str]] = {
 PRELOAD = {
     "torch": ("torch",),
     "inductor": ("torch",),
-    "triton": ("torch", "triton"),
+    "triton": ("torch", "triton", "assay.worker.triton_key"),
     "cuda": ("torch",),
     "cupy": ("torch", "cupy"),
     "numba": ("torch", "numba", "numba.cuda"),

@@ -133,7 +133,8 @@ class Zygote(Forking):
             ours.close()
             os.close(errors)
             raise
-        super().__init__(pid, f"the process that imports {' and '.join(preload)}", ours, errors)
+        packages = [name for name in preload if not name.startswith("assay.")]
+        super().__init__(pid, f"the process that imports {' and '.join(packages)}", ours, errors)
 
     def how_ended(self) -> str:
         status = self._root.status(self.pid)
