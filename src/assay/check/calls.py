@@ -298,11 +298,16 @@ class Trial:
         return self._or_late(self._judged(cases, done))
 
     def _ahead(self, cases: list[_Case], done: list[_Done]) -> Finding | None:
-        """Did it start before its inputs were there? Then even what stood there in the end is wrong."""
+        """Did it start before its inputs were there? Then even what stood there in the end is wrong, and was right when
+        the same values stood there in time."""
         late = next((d for d in done if d.run.late), None)
-        if late is None or self.workload.values == "beyond" or _same(done[0].final, late.final):
+        if late is None or self.workload.values == "beyond":
             return None
-        if cases[0].judge(done[0].final).finding or not cases[0].judge(late.final).finding:
+        alike = [d for d in done if (d.run.values, d.run.place) == (late.run.values, late.run.place)]
+        in_time = next(d for d in alike if d is not late)
+        if _same(in_time.final, late.final) or cases[0].judge(in_time.final).finding:
+            return None
+        if not cases[0].judge(late.final).finding:
             return None
         what = "inputs that arrive on the current stream were not waited for: it runs on another stream"
         return Finding("stream", what)

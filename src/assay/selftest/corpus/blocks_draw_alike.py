@@ -20,7 +20,7 @@ def outcomes(x, *, p):
 )
 def dropout(x, *, p, key):
     """0 with probability p, else x / (1 − p)."""
-    return torch.where(torch.rand(x.shape) < p, 0.0, x / (1 - p)).to(x.dtype)
+    return torch.where(torch.rand(x.shape, device=x.device) < p, 0.0, x / (1 - p)).to(x.dtype)
 
 
 def run(x, p, key, length, out):

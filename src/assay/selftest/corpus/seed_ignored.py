@@ -20,11 +20,11 @@ def outcomes(x, *, p):
 )
 def dropout(x, *, p, key):
     """0 with probability p, else x / (1 − p)."""
-    return torch.where(torch.rand(x.shape) < p, 0.0, x / (1 - p)).to(x.dtype)
+    return torch.where(torch.rand(x.shape, device=x.device) < p, 0.0, x / (1 - p)).to(x.dtype)
 
 
 def run(x, p, seed, out):
-    drawn = torch.rand(x.shape, generator=torch.Generator().manual_seed(seed))
+    drawn = torch.rand(x.shape, generator=torch.Generator(x.device).manual_seed(seed), device=x.device)
     out.copy_(torch.where(drawn < p, 0.0, x.double() / (1 - p)))
 
 
