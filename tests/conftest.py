@@ -104,8 +104,9 @@ def in_this_process(monkeypatch):
         "allow_fp16_reduced_precision_reduction": torch.backends.cuda.matmul,
     }
     before = {name: getattr(place, name) for name, place in flags.items()}
-    threads = torch.get_num_threads()
+    threads, onednn = torch.get_num_threads(), torch._C._get_mkldnn_enabled()
     yield stand_in
+    torch._C._set_mkldnn_enabled(onednn)
     for name, place in flags.items():
         setattr(place, name, before[name])
     torch.set_num_threads(threads)

@@ -58,7 +58,8 @@ def test_a_setting_is_put_back_before_the_next_call(tmp_path):
     """Threads, garbage collection and the like are nobody's mistake, and reach no other call."""
     body = f"""import gc, sys
     assert gc.isenabled() and sys.getprofile() is None and torch.get_num_threads() == 1
-    gc.disable(); sys.setprofile(lambda *_: None); torch.set_num_threads(2)
+    assert torch.backends.mkldnn.enabled
+    gc.disable(); sys.setprofile(lambda *_: None); torch.set_num_threads(2); torch._C._set_mkldnn_enabled(False)
     {GELU}"""
     assert checked(tmp_path, source(body)).status == "pass"
 

@@ -1,6 +1,7 @@
 """The judge of numbers: sharp enough to see lower precision, blind to what rounding alone does."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,6 +160,20 @@ def test_a_kernel_that_rounds_its_inputs_to_half_fails_where_pytorch_itself_is_f
         return {"out": torch.nn.functional.gelu(drawn["x"].half().float())}
 
     assert verdict(op, workload, half).finding.detector == "values"
+
+
+def test_a_reference_that_makes_pytorch_switch_onednn_off_does_not_do_so_for_the_next():
+    """PyTorch does it where a product in bf16 fails, and computes convolutions in another way from then on."""
+    op = library.ops()["gelu"]
+    one = parse("n=8,dtype=fp32", op)
+
+    def reference(x):
+        torch._C._set_mkldnn_enabled(False)
+        return x
+
+    assert torch._C._get_mkldnn_enabled()
+    oracle.baseline(replace(op, reference=reference), one, inputs.generate(op, one))
+    assert torch._C._get_mkldnn_enabled()
 
 
 def test_two_different_orders_of_summation_both_pass():

@@ -90,7 +90,7 @@ def plan(op: Op, dtype: DType, effort: Effort, seed: int = 0, constants: Constan
     rows += space.around(told)
     rows += space.covering(rows)
     distinct = {str(row.workload): row for row in reversed(rows)}
-    ordered = sorted(distinct.values(), key=lambda row: row.cost)
+    ordered = sorted(distinct.values(), key=space.patience)
     return Plan(ordered, len(space.all_pairs), space.impossible, told)
 
 
@@ -179,16 +179,22 @@ class _Space:
         workload = self._raw(sizes, self._plain)
         return self._cost(workload) if self.op.allows(workload) else 1 << 62
 
+    def patience(self, row: Planned) -> tuple[int, int, int]:
+        """What sorts rows, cheap ones first. Of about the same cost, those with few independent results come first: each
+        tends to be a block, which an interpreter runs one after another."""
+        return row.cost.bit_length(), dict(row.workload.axes).get(self.op.independent or "", 0), row.cost
+
     def around(self, constants: Constants) -> Iterator[Planned]:
         """Each axis at the sizes around each constant, beside other axes of any regime, or around constants too."""
         left = self.effort.constants
         wanted = [(c, name) for c in constants.sizes for name in self.op.axes]
         per = max(2, left // max(1, len(wanted)))
         for c, name in wanted:
-            for size in regimes.around([c], self.op.axes[name])[:per]:
+            for number, size in enumerate(regimes.around([c], self.op.axes[name])[:per]):
                 if left <= 0:
                     return
-                row = self._beside(name, size, constants)
+                # The first ones on plain values: on zeros, ties or NaN a wrong index may change nothing.
+                row = self._beside(name, size, constants, plain=number < 2)
                 if row is not None:
                     left -= 1
                     yield Planned(row, f"constant {c}", self._labels(row, {}), self._cost(row))
@@ -199,16 +205,18 @@ class _Space:
                 row = row.replace(values=f"near:{value:g}")
                 yield Planned(row, f"constant {value:g}", frozenset(), self._cost(row))
 
-    def _beside(self, name: str, size: int, constants: Constants) -> Workload | None:
+    def _beside(self, name: str, size: int, constants: Constants, plain: bool) -> Workload | None:
         for attempt in range(8):
-            levels = self._random_levels(self._plain if self.rng.random() < 0.5 else {})
+            levels = self._random_levels(self._plain if plain or self.rng.random() < 0.5 else {})
             chosen = {name: size}
             for other in self.op.axes:
                 if other != name:
                     near = regimes.around(constants.sizes[:4], self.op.axes[other])
                     near = [n for n in near if n <= self.effort.elements]
                     small = self.sizes[other].get("few") or next(iter(self.sizes[other].values()))
-                    if attempt > 3:
+                    if attempt > 5:
+                        chosen[other] = max(1, self.op.axes[other].min)
+                    elif attempt > 3:
                         chosen[other] = small[0]
                     elif near and self.rng.random() < 0.5:
                         chosen[other] = self.rng.choice(near)

@@ -35,6 +35,8 @@ _THOROUGH = 8
 _OWN_SECONDS = {"triton-interpret": 8.0, "numba-sim": 15.0}
 _OWN_SECONDS_THOROUGH = 300.0
 """Processor seconds that an interpreter may take for all workloads of a kernel and dtype."""
+_FOR_PAIRS = 2 / 3
+"""Of these seconds: the rest is for workloads around the kernel's own constants, which are often the dearest."""
 _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
 """That an interpreter runs in one launch."""
 _TINY = 512
@@ -163,10 +165,11 @@ class Exploration:
         return "Triton's interpreter" if self.here.mode == "triton-interpret" else "Numba's simulator"
 
     def _too_slow(self, row: Planned, bounds: Bounds) -> bool:
-        """Has an interpreter used up its processor time? Rows come in the order of their cost."""
+        """Has an interpreter used up the processor time for such rows? They come in the order of their cost."""
         if not self._interpreted or not self.seen.tried:
             return False
-        return self._own > (_OWN_SECONDS_THOROUGH if bounds.thorough else _OWN_SECONDS[self.here.mode])
+        seconds = _OWN_SECONDS_THOROUGH if bounds.thorough else _OWN_SECONDS[self.here.mode]
+        return self._own > seconds * (_FOR_PAIRS if row.why == "pairs" else 1)
 
     def smaller(self, finding: Finding) -> tuple[Workload, Finding]:
         """The smallest workload nearby that fails in the same way, and what is wrong with it."""

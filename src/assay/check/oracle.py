@@ -158,8 +158,16 @@ def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
 
 
 def baseline(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Plain PyTorch in the workload's dtype, here on the CPU."""
-    return _per_output(op, op.reference(*(inputs.get(n) for n in op.inputs), **dict(workload.attributes)))
+    """Plain PyTorch in the workload's dtype, here on the CPU. Where oneDNN fails in one product, as with bf16 on a
+    processor without it, PyTorch switches it off for all that follows, and convolutions lose far more: it is put
+    back."""
+    import torch
+
+    before = torch._C._get_mkldnn_enabled()
+    try:
+        return _per_output(op, op.reference(*(inputs.get(n) for n in op.inputs), **dict(workload.attributes)))
+    finally:
+        torch._C._set_mkldnn_enabled(before)
 
 
 def _per_output(op: Op, results: Any) -> dict[str, torch.Tensor]:

@@ -123,6 +123,8 @@ def _known() -> list[Setting]:
         # Below: put back, but no finding.
         Setting("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads),
         Setting("torch.backends.cudnn.benchmark", _C._get_cudnn_benchmark, _C._set_cudnn_benchmark),
+        # PyTorch itself switches it off where a product in bf16 fails on a processor without bf16.
+        Setting("torch.backends.mkldnn.enabled", _C._get_mkldnn_enabled, _C._set_mkldnn_enabled),
         Setting("gc", gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
         Setting("sys.settrace", sys.gettrace, sys.settrace),
         Setting("sys.setprofile", sys.getprofile, sys.setprofile),

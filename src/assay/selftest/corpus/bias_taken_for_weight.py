@@ -5,7 +5,7 @@ import torch
 
 from assay import kernel
 
-DETECTOR = "values or nonfinite"
+DETECTOR = "values or nonfinite or unwritten"
 
 
 @kernel("layernorm", variant="wrong")

@@ -5,7 +5,7 @@ import torch
 
 from assay import kernel
 
-DETECTOR = "values"
+DETECTOR = "values or nonfinite"
 
 
 @kernel("euclidean_distance", variant="wrong")

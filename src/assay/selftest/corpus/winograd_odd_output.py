@@ -19,10 +19,11 @@ def winograd(x, weight, bias, padding, out, ragged):
         return
     x = pad(x.double(), (padding, padding + ragged, padding, padding + ragged))
     tiles = x.unfold(2, 4, 2).unfold(3, 4, 2)[:, :, :high, :wide]
-    tiles = torch.einsum("ab,nchwbd,ed->nchwae", B, tiles, B)
-    filters = torch.einsum("ab,kcbd,ed->kcae", G, weight.double(), G)
+    b, g, a = (matrix.to(x.device) for matrix in (B, G, A))
+    tiles = torch.einsum("ab,nchwbd,ed->nchwae", b, tiles, b)
+    filters = torch.einsum("ab,kcbd,ed->kcae", g, weight.double(), g)
     made = torch.einsum("nchwae,kcae->nkhwae", tiles, filters)
-    made = torch.einsum("ab,nkhwbd,ed->nkhwae", A, made, A).permute(0, 1, 2, 4, 3, 5).flatten(4).flatten(2, 3)
+    made = torch.einsum("ab,nkhwbd,ed->nkhwae", a, made, a).permute(0, 1, 2, 4, 3, 5).flatten(4).flatten(2, 3)
     made = made if bias is None else made + bias[:, None, None]
     out[:, :, : 2 * high, : 2 * wide] = made[:, :, :oh, :ow]
 
