@@ -180,8 +180,8 @@ class _Space:
         return self._cost(workload) if self.op.allows(workload) else 1 << 62
 
     def patience(self, row: Planned) -> tuple[int, int, int]:
-        """What sorts rows, cheap ones first. Of about the same cost, those with few independent results come first: each
-        tends to be a block, which an interpreter runs one after another."""
+        """What sorts rows, cheap ones first. Of about the same cost, those with few independent results come first:
+        each tends to be a block, which an interpreter runs one after another."""
         return row.cost.bit_length(), dict(row.workload.axes).get(self.op.independent or "", 0), row.cost
 
     def around(self, constants: Constants) -> Iterator[Planned]:
