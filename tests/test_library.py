@@ -74,12 +74,19 @@ SAMPLE = ("conv2d", "gelu", "layernorm", "mx_quantize", "row_scale", "softmax", 
 
 
 @pytest.mark.parametrize(
-    "name", [n if n in SAMPLE else pytest.param(n, marks=pytest.mark.whole) for n in sorted(library.ops())]
+    ("name", "variants"),
+    [
+        pytest.param(name, variants, marks=[] if name in SAMPLE and not variants else pytest.mark.whole)
+        for name in sorted(library.ops())
+        for variants in (False, True)
+    ],
 )
-def test_every_kernel_that_can_run_here_is_right(name):
+def test_every_kernel_that_can_run_here_is_right(name, variants):
     """A few workloads each; `assay check --all` does the whole."""
     mine = [k for k in library.kernels() if k.address.op == name and not k.needs]
-    choices = [k.name for k in mine if k.address.backend != "inductor"]
+    choices = [k.name for k in mine if k.address.backend != "inductor" and bool(k.address.variant) == variants]
+    if not choices:
+        pytest.skip("it has no variants")
     for record in assay.check(*choices, dtypes="bf16", workloads=5, seconds=300):
         level = backend(record.kernel.split("/")[1].split(":")[0]).availability().level
         wanted = "compiled" if level is Level.COMPILE else "pass"

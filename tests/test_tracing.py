@@ -46,14 +46,14 @@ CASES = {
 BUILT_AS = {"sm_90": "sm_90a", "sm_100": "sm_100a"}
 """By Triton and Numba."""
 EVERYWHERE = ("gelu",)
-"""Ops built for every target; for the others sm_80 and sm_100 are left to the slow tests."""
+"""Ops built for every target; for the others sm_80 and sm_100 are left to `make selftest`."""
 
 
 def points():
     for name in CASES:
         for target in ("sm_80", "sm_90", "sm_100"):
             quick = target == "sm_90" or name.split("/")[0] in EVERYWHERE
-            yield pytest.param(name, target, marks=[] if quick else [pytest.mark.slow])
+            yield pytest.param(name, target, marks=[] if quick else [pytest.mark.whole])
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -87,49 +88,81 @@ def test_each_kernel_has_a_process_of_its_own(tmp_path):
 
 def test_closing_the_generator_early_ends_the_workers():
     options = Options(dtypes=("fp32",), workloads=3, jobs=1)
-    others = descendants()
+    others = workers()
     records = run(plan(["gelu/torch", "gelu_tanh/torch", "gelu/njit"], options), options)
     assert next(records).status == "pass"
-    started = descendants() - others
+    while not workers() - others:  # the second kernel is about to be called
+        time.sleep(0.01)
     records.close()
-    assert started, "a zygote at least, and a worker if one was busy just then"
-    _, left = psutil.wait_procs(started, timeout=5)
-    assert not [p for p in left if p.status() != psutil.STATUS_ZOMBIE]
-    assert not descendants() - others
+    assert not workers() - others
 
 
-def descendants():
-    """Of the process that has imported torch: zygotes and workers, those of other tests among them."""
-    return set(psutil.Process(root().process.pid).children(recursive=True))
+def workers():
+    """Those of other tests among them."""
+    return {worker for zygote in psutil.Process(root().process.pid).children() for worker in zygote.children()}
 
 
-def test_torch_is_imported_once_however_many_languages_and_runs_there_are():
-    before, others = root().process.pid, descendants()
-    with Pool() as pool:
-        workers = [pool.worker(*what) for what in (("torch", "native"), ("cuda", "native"), ("njit", "native"))]
-        zygotes = [psutil.Process(w.pid).ppid() for w in workers]
-        assert zygotes[0] == zygotes[1] != zygotes[2], "one for each set of packages"
-        assert {psutil.Process(z).ppid() for z in zygotes} == {before}
-        assert len({before, *zygotes, *(w.pid for w in workers)}) == 6
-    assert root().process.pid == before and not descendants() - others
+def test_packages_are_imported_once_however_many_languages_and_runs_there_are():
+    before = root().process.pid
+    seen = []
+    for _ in range(2):
+        with Pool() as pool:
+            asked = [pool.worker(*what) for what in (("torch", "native"), ("cuda", "native"), ("njit", "native"))]
+            zygotes = [psutil.Process(w.pid).ppid() for w in asked]
+            assert zygotes[0] == zygotes[1] != zygotes[2], "one for each set of packages"
+            assert {psutil.Process(z).ppid() for z in zygotes} == {before}
+            assert len({before, *zygotes, *(w.pid for w in asked)}) == 6
+            seen.append(zygotes)
+        assert not {w.pid for w in asked} & {p.pid for p in workers()}, "workers end with their pool"
+    assert root().process.pid == before and seen[0] == seen[1]
 
 
-def test_other_surroundings_get_a_process_of_their_own_and_so_does_one_that_was_killed(monkeypatch, tmp_path):
-    first = root().process
+def test_a_pool_ends_its_own_workers_and_no_others():
+    with Pool() as one:
+        kept = one.worker("torch", "native")
+        with Pool() as other:
+            ended = other.worker("torch", "native")
+            assert psutil.Process(kept.pid).ppid() == psutil.Process(ended.pid).ppid()
+        assert psutil.pid_exists(kept.pid) and not psutil.pid_exists(ended.pid)
+
+
+def test_a_worker_sees_the_folder_and_the_variables_of_now(monkeypatch, tmp_path, write):
+    """Though the process that forks it may have been started elsewhere."""
+    before = root().process.pid
+    file = write("looks.py", """
+        import os
+        from pathlib import Path
+        import torch
+        from assay import kernel
+
+        @kernel("gelu")
+        def looks(x, *, out):
+            assert (Path.cwd(), os.environ.get("ASSAY_SOMETHING")) == (Path(__file__).parent, "new")
+            torch.ops.aten.gelu.out(x, out=out)
+        """)  # fmt: skip
+    (record,) = assay.check(file, dtypes="fp32", workloads=2)
+    assert record.status == "fail"
     monkeypatch.setenv("ASSAY_SOMETHING", "new")
-    second = root().process
     monkeypatch.chdir(tmp_path)
-    third = root().process
-    assert first.poll() is not None and second.poll() is not None and third.poll() is None
-    third.kill()
-    third.wait()
+    (record,) = assay.check(file, dtypes="fp32", workloads=2)
+    assert record.status == "pass", record.reason
+    assert root().process.pid == before
+
+
+def test_a_variable_that_imports_may_read_gets_a_new_process_and_so_does_one_that_was_killed(monkeypatch):
+    first = root().process
+    monkeypatch.setenv("OMP_SOMETHING", "new")
+    second = root().process
+    assert first.poll() is not None and second.poll() is None
+    second.kill()
+    second.wait()
     with Pool() as pool:
         assert pool.worker("torch", "native").pid
-    assert root().process.pid not in (first.pid, second.pid, third.pid)
+    assert root().process.pid not in (first.pid, second.pid)
 
 
 def test_a_process_that_cannot_import_what_it_should_says_why():
-    zygote = Zygote({}, ("torch", "no_such_package"))
+    zygote = Zygote(root(), "/", {}, ("torch", "no_such_package"))
     with pytest.raises(WorkerLost, match="No module named 'no_such_package'") as lost:
         Worker(zygote, Limits())
     assert lost.value.how == "start"

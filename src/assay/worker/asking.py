@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import select
@@ -179,6 +180,14 @@ class Worker:
         if code == channel.LOST:
             return self._end("channel", "its private channel was closed, or another file put in its place")
         return self._end("exit", f"the process ended itself with exit code {code} before answering")
+
+    def kill(self) -> None:
+        """End the process from any thread. The one that waits for its answer learns of it."""
+        if self._connection.fileno() >= 0:
+            lifeline.kill_group(self.pid)
+            with contextlib.suppress(ProcessLookupError):  # forked just now, it may not lead its group yet
+                os.kill(self.pid, signal.SIGKILL)
+            self._zygote.status(self.pid)
 
     def close(self) -> None:
         """Kill the process and everything it started."""

@@ -50,12 +50,17 @@ class Forking:
         self._refused = ""
         self._exited: dict[int, int] = {}
         self._changed = threading.Condition()
-        self._lost: Callable[[str], None] = lambda how: None
+        self._when_lost: list[Callable[[str], None]] = []
         threading.Thread(target=self._listen, daemon=True).start()
 
     def when_lost(self, call: Callable[[str], None]) -> None:
         """Call it with how this process ended, should it end without being asked to and after it was ready."""
-        self._lost = call
+        self._when_lost.append(call)
+
+    def forget(self, call: Callable[[str], None]) -> None:
+        """Do not call it any more."""
+        with contextlib.suppress(ValueError):
+            self._when_lost.remove(call)
 
     def _listen(self) -> None:
         while True:
@@ -65,7 +70,9 @@ class Forking:
                 message = None
             if message is None:
                 if self.ready and not self._closing:
-                    self._lost(self.how_ended())
+                    how = self.how_ended()
+                    for call in tuple(self._when_lost):
+                        call(how)
                 with self._changed:
                     self.gone = True
                     self._changed.notify_all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from assay import host
 from assay.worker.asking import Worker
 from assay.worker.failure import scarce
 from assay.worker.limits import Limits, WorkerLost
-from assay.worker.roots import Zygote
+from assay.worker.roots import Zygote, zygote
 
 MODES: dict[str, dict[str, str]] = {
     "native": {},
@@ -53,13 +54,15 @@ class Watch:
 
 
 class Pool:
-    """Zygotes, started when first needed and again when lost. Thread-safe; a context manager."""
+    """Zygotes, started when first needed and again when lost, and the workers they forked. Thread-safe; a context
+    manager."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.losses: list[str] = []
         """How each zygote ended that ended by itself."""
         self._zygotes: dict[tuple[str, tuple[str, ...]], Zygote] = {}
+        self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._closed = False
         self._watching = threading.local()
@@ -90,14 +93,21 @@ class Pool:
             raise WorkerLost("start", f"no worker could be started: {scarce(error) or error}") from None
 
     def _worker(self, mode: str, names: tuple[str, ...], limits: Limits) -> Worker:
-        zygote = self._zygote(mode, names)
+        above = self._zygote(mode, names)
         try:
-            return Worker(zygote, limits)
+            return self._forked(above, limits)
         except WorkerLost:
             # One that says why it cannot will say so again; one that was killed gets another chance.
-            if zygote.failed or not zygote.gone:
+            if above.failed or not above.gone:
                 raise
-        return Worker(self._zygote(mode, names), limits)
+        return self._forked(self._zygote(mode, names), limits)
+
+    def _forked(self, above: Zygote, limits: Limits) -> Worker:
+        worker = Worker(above, limits)
+        self._workers.add(worker)
+        if self._closed:  # while it was forked
+            worker.kill()
+        return worker
 
     def _zygote(self, mode: str, names: tuple[str, ...]) -> Zygote:
         with self._lock:
@@ -105,7 +115,7 @@ class Pool:
                 raise WorkerLost("start", "the pool is closed")
             found = self._zygotes.get((mode, names))
             if found is not None and found.gone and not found.failed:
-                found.close()
+                found.give_back()
                 found = None
             if found is None:
                 found = self._zygotes[mode, names] = self._started(mode, names)
@@ -113,17 +123,21 @@ class Pool:
 
     def _started(self, mode: str, names: tuple[str, ...]) -> Zygote:
         try:
-            zygote = Zygote(MODES[mode], names)
+            found = zygote(MODES[mode], names)
         except WorkerLost:
-            zygote = Zygote(MODES[mode], names)  # the process above it was lost: there is a new one by now
-        zygote.when_lost(self.losses.append)
-        return zygote
+            found = zygote(MODES[mode], names)  # the process above it was lost: there is a new one by now
+        found.when_lost(self.losses.append)
+        return found
 
     def close(self) -> None:
+        """End all workers. The zygotes stay for the next pool."""
         with self._lock:
             zygotes, self._zygotes, self._closed = list(self._zygotes.values()), {}, True
-        for zygote in zygotes:
-            zygote.close()
+        for worker in list(self._workers):
+            worker.kill()
+        for each in zygotes:
+            each.forget(self.losses.append)
+            each.give_back()
 
     def __enter__(self) -> Pool:
         return self

@@ -1,4 +1,6 @@
-"""The processes that fork others: the one that has imported torch, and the zygotes below it."""
+"""The processes that fork others: the one that has imported torch, and the zygotes below it.
+
+Both stay when a pool is closed, for the next one: importing is most of what a short check costs."""
 
 from __future__ import annotations
 
@@ -25,6 +27,8 @@ _QUIET = {
     "KMP_BLOCKTIME": "0",
 }
 """Workers share the machine: threads that wait must not spin, and inductor must not keep a pool of its own."""
+_HARMLESS = ("ASSAY_", "COLUMNS", "LINES", "PYTEST_CURRENT_TEST")
+"""Variables that no import looks at: a zygote gets them, whatever they were when torch was imported."""
 
 
 def standard_handles() -> None:
@@ -38,22 +42,21 @@ def standard_handles() -> None:
 
 
 class Root(Forking):
-    """The process that has imported torch alone. Every pool's zygotes are forked from it, and it stays when they go:
-    importing torch is most of what a short check costs. It ends with this process."""
+    """The process that has imported torch alone. All zygotes are forked from it. It ends with this process."""
 
     def __init__(self, surroundings: Any) -> None:
         self.surroundings = surroundings
         standard_handles()
         ours, theirs = socket.socketpair()
         errors = errors_file()
-        environment = dict(os.environ) | _QUIET
+        environment = surroundings[1] | _QUIET
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
         # -P: a file called torch.py in the user's folder must not stand in for torch.
         command = [sys.executable, "-P", "-m", "assay.worker.zygote", str(theirs.fileno()), "torch"]
         with theirs:
             self.process = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True, cwd=surroundings[1],
+                stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True, cwd=os.sep,
             )  # fmt: skip
         super().__init__(self.process.pid, "the process that imports torch", ours, errors)
 
@@ -84,12 +87,15 @@ _planting = threading.Lock()
 
 
 def _surroundings() -> Any:
-    """What a new process takes over from this one, but for pytest's note of the test that runs just now."""
+    """What a new process takes over from this one, and what an import may look at."""
+    return os.getpid(), {k: v for k, v in os.environ.items() if not k.startswith(_HARMLESS)}
+
+
+def _folder() -> str:
     try:
-        folder = Path.cwd()
-    except OSError:  # it was deleted; torch cannot be imported nowhere
-        folder = Path(os.sep)
-    return os.getpid(), folder, {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+        return str(Path.cwd())
+    except OSError:  # it was deleted; nothing can be imported nowhere
+        return os.sep
 
 
 def root() -> Root:
@@ -103,7 +109,6 @@ def root() -> Root:
         return _root
 
 
-@atexit.register
 def uproot() -> None:
     global _root
     if _root is not None and _root.ours:
@@ -111,24 +116,36 @@ def uproot() -> None:
     _root = None
 
 
+@atexit.register
+def _end() -> None:
+    for known in _zygotes.values():
+        if known.above.ours:
+            known.close()
+    uproot()
+
+
 class Zygote(Forking):
     """A process that has imported what one language needs in one mode."""
 
-    def __init__(self, environment: Mapping[str, str], preload: tuple[str, ...]) -> None:
+    def __init__(self, above: Root, folder: str, environment: Mapping[str, str], preload: tuple[str, ...]) -> None:
         scratch.sweep()
-        self._root = root()
+        self.above = above
+        self._users, self._retired = 0, False
         ours, theirs = socket.socketpair()
         errors = errors_file()
         try:
             with theirs:
-                pid = self._root.fork(ZYGOTE, theirs.fileno(), errors)
+                pid = above.fork(ZYGOTE, theirs.fileno(), errors)
             # A worker killed while inductor writes its cache would leave half a library there for every later run.
             # Made this late, the folder has somebody to remove it whatever happens to this process.
             self._scratch = scratch.Scratch()
-            folder = str(self._scratch.path)
-            told = {"environment": dict(environment) | {"TORCHINDUCTOR_CACHE_DIR": folder}}
+            caches = str(self._scratch.path)
+            request = {
+                "environment": dict(environment) | {"TORCHINDUCTOR_CACHE_DIR": caches},
+                "folder": folder, "preload": preload, "scratch": caches,
+            }  # fmt: skip
             with contextlib.suppress(OSError):  # one that is gone already is noticed when it is asked to fork
-                channel.send(ours, told | {"preload": preload, "scratch": folder})
+                channel.send(ours, request)
         except BaseException:
             ours.close()
             os.close(errors)
@@ -136,15 +153,55 @@ class Zygote(Forking):
         packages = [name for name in preload if not name.startswith("assay.")]
         super().__init__(pid, f"the process that imports {' and '.join(packages)}", ours, errors)
 
+    def borrow(self) -> None:
+        self._users += 1
+
+    def give_back(self) -> None:
+        """One user less. The last one closes it, if it serves no further ones."""
+        with _sharing:
+            self._users -= 1
+            last = self._retired and not self._users
+        if last:
+            self.close()
+
+    def retire(self) -> bool:
+        """Take no more users. Is there none left?"""
+        self._retired = True
+        return not self._users
+
     def how_ended(self) -> str:
-        status = self._root.status(self.pid)
+        status = self.above.status(self.pid)
         if status is None:
-            return "was killed together with the one above it" if self._root.gone else "closed its control"
+            return "was killed together with the one above it" if self.above.gone else "closed its control"
         return ended_how(status)
 
     def close(self) -> None:
         self._closing = True
         self.kill()
-        self._root.status(self.pid)
+        self.above.status(self.pid)
         super().close()
         self._scratch.close()
+
+
+_zygotes: dict[Any, Zygote] = {}
+"""By the folder and environment they work in, and what they have imported."""
+_sharing = threading.RLock()
+
+
+def zygote(environment: Mapping[str, str], preload: tuple[str, ...]) -> Zygote:
+    """One that has imported this, for one more user; a new one where there is none, or it was lost."""
+    extra = {k: v for k, v in os.environ.items() if k.startswith(_HARMLESS)} | dict(environment)
+    folder = _folder()
+    key = (folder, tuple(sorted(extra.items())), preload)
+    with _sharing:
+        above = root()
+        for old, known in list(_zygotes.items()):
+            if known.above is not above or known.gone or known.failed:
+                del _zygotes[old]
+                if known.above.ours and known.retire():
+                    known.close()
+        found = _zygotes.get(key)
+        if found is None:
+            found = _zygotes[key] = Zygote(above, folder, extra, preload)
+        found.borrow()
+        return found

@@ -161,6 +161,8 @@ def _become_zygote(handle: int, errors: int) -> NoReturn:
             late = [m for variable, m in _READ_AT_IMPORT.items() if variable in environment and m in sys.modules]
             assert not late, f"{late[0]} was imported before its mode was set"
             os.environ.update(environment)
+            with contextlib.suppress(OSError):  # it was deleted meanwhile
+                os.chdir(told["folder"])
             _attend(control, told["preload"], told["scratch"])
 
     _end_after(live)
