@@ -642,7 +642,7 @@ def test_a_text_that_was_cut_off_is_refused(end):
     only_refuses(HAND[:end])
 
 
-TOKENS = [*ptx._TOKEN.findall(HAND), "\0", "ß", "٣", "\\", '"', "/*", "*/", "#", "@", "0x", "%", "::", "\n", "1" * 5000]
+TOKENS = [*ptx.tokens(HAND), "\0", "ß", "٣", "\\", '"', "/*", "*/", "#", "@", "0x", "%", "::", "\n", "1" * 5000]
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 3), st.sampled_from(TOKENS)), min_size=1, max_size=6))
