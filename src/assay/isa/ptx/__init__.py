@@ -23,7 +23,7 @@ from assay.isa.ptx.operands import (
     Vector,
 )
 from assay.isa.ptx.parse_module import read, read_instruction
-from assay.isa.ptx.scan import entries, instructions, target
+from assay.isa.ptx.scan import architecture, entries, instructions
 from assay.isa.ptx.tokens import tokens
 
 __all__ = [
@@ -49,11 +49,11 @@ __all__ = [
     "Symbol",
     "Variable",
     "Vector",
+    "architecture",
     "entries",
     "instructions",
     "line_table",
     "read",
     "read_instruction",
-    "target",
     "tokens",
 ]

@@ -35,8 +35,8 @@ def line_table(text: str) -> list[Spot | None]:
     for tokens in lines:
         numbers = [n for t in tokens[1:4] if isinstance(n := literal(t), int)]
         if tokens[:1] == [".loc"] and len(numbers) == 3:
-            callers = _CALLER.findall(tokens[-1])
-            chain = tuple((whole.get(name, name), int(line)) for name, line in callers)
-            here = Spot(files.get(tokens[1], ""), *numbers[1:], chain)
+            _, line, column = numbers
+            chain = tuple((whole.get(name, name), int(caller)) for name, caller in _CALLER.findall(tokens[-1]))
+            here = Spot(files.get(tokens[1], ""), line, column, chain)
         found.append(here)
     return found

@@ -82,7 +82,8 @@ def _items(c: Cursor, scope: Scope, end: str) -> tuple[Operand, ...]:
 def _address(c: Cursor, scope: Scope) -> Address:
     c.take()
     first = single(c, scope)
-    base, offset = first, 0
+    base: Operand | None = first
+    offset = 0
     if isinstance(first, Symbol):
         base, offset = replace(first, offset=0), first.offset
     elif isinstance(first, Register) and c.peek() in ("+", "-"):

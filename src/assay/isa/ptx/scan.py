@@ -15,7 +15,7 @@ from assay.isa.ptx.tokens import NAME, tokens
 _ARCHITECTURE = re.compile(r"(?:sm|compute)_\d+[af]?", re.ASCII)
 
 
-def target(text: str) -> str:
+def architecture(text: str) -> str:
     """The architecture that .target names: `sm_90a`; empty where there is none."""
     return next(filter(_ARCHITECTURE.fullmatch, _after(".target", text)), "")
 
