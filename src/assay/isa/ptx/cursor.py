@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from assay.errors import SourceError
 from assay.isa.ptx.numbers import literal
 from assay.isa.ptx.tokens import NAME, code_in, without_comments
+
+T = TypeVar("T")
 
 
 def error(line: int, what: str) -> SourceError:
@@ -52,12 +57,15 @@ class Cursor:
             raise self.fail(what)
         return self.take()
 
-    def names(self, what: str) -> list[str]:
-        """Names separated by commas: at least one."""
-        found = [self.name(what)]
+    def separated(self, read: Callable[[], T]) -> list[T]:
+        """What `read` returns, once and again after each comma."""
+        found = [read()]
         while self.accept(","):
-            found.append(self.name(what))
+            found.append(read())
         return found
+
+    def names(self, what: str) -> list[str]:
+        return self.separated(lambda: self.name(what))
 
     def number(self, what: str) -> int:
         value = literal(self.peek())

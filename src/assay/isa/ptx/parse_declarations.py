@@ -10,7 +10,7 @@ from assay.isa.ptx.declarations import Pointer, Registers, Variable
 from assay.isa.ptx.types import is_space, is_type, vector
 
 
-def registers(c: Cursor, block: int) -> Iterator[Registers]:
+def registers(c: Cursor, block: int) -> list[Registers]:
     """`.reg .b32 %r<20>, other`"""
     c.take()
     length, type_ = 1, ""
@@ -24,15 +24,17 @@ def registers(c: Cursor, block: int) -> Iterator[Registers]:
         c.take()
     if not type_:
         raise c.fail("a register's type")
-    while True:
+
+    def declared() -> Registers:
         name, count = c.name("a register's name"), None
         if c.accept("<"):
             count = c.number("how many registers")
             c.expect(">")
-        yield Registers(type_, name, count, length, block, c.line)
-        if not c.accept(","):
-            break
+        return Registers(type_, name, count, length, block, c.line)
+
+    found = c.separated(declared)
     c.finish()
+    return found
 
 
 def variables(c: Cursor, linkage: str, block: int) -> Iterator[Variable]:
@@ -49,9 +51,7 @@ def parameters(c: Cursor) -> tuple[Variable, ...]:
     """`(.param .u64 .ptr .global .align 16 a, .param .b8 b[24])`; none where there are no parentheses."""
     if not c.accept("(") or c.accept(")"):
         return ()
-    found = [_variable(c, "", 0)]
-    while c.accept(","):
-        found.append(_variable(c, "", 0))
+    found = c.separated(lambda: _variable(c, "", 0))
     c.expect(")", " or ','")
     return tuple(found)
 

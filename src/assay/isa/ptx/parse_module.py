@@ -135,7 +135,8 @@ class _Reader:
                 declarations.group(stream)
             elif token.startswith("."):
                 stream.take()
-                directives[token[1:]] = self._numbers()
+                numbered = isinstance(literal(stream.peek()), int)
+                directives[token[1:]] = tuple(stream.separated(lambda: stream.number("a number")) if numbered else ())
             else:
                 raise stream.fail("'{', ';' or a directive after a function's parameters")
         stream.take()
@@ -154,12 +155,3 @@ class _Reader:
             *head, (*pragmas, *body.pragmas), line, True, tuple(body.registers), tuple(body.variables),
             tuple(body.instructions), body.labels, body.targets, body.prototypes, tuple(body.blocks),
         )  # fmt: skip
-
-    def _numbers(self) -> tuple[int, ...]:
-        """Numbers separated by commas; none where the next token is no number."""
-        if not isinstance(literal(self.stream.peek()), int):
-            return ()
-        found = [self.stream.number("a number")]
-        while self.stream.accept(","):
-            found.append(self.stream.number("a number"))
-        return tuple(found)

@@ -22,9 +22,7 @@ def operands(statement: Cursor, scope: Scope, call: bool) -> tuple[Operand, ...]
             return tuple([scope[token] for token in tokens[::2]])
         except LookupError:
             pass
-    found = [_operand(statement, scope, call)]
-    while statement.accept(","):
-        found.append(_operand(statement, scope, call))
+    found = statement.separated(lambda: _operand(statement, scope, call))
     statement.finish()
     return tuple(found)
 
@@ -72,9 +70,7 @@ def _items(c: Cursor, scope: Scope, end: str) -> tuple[Operand, ...]:
     c.take()
     if c.accept(end):
         return ()
-    found = [single(c, scope)]
-    while c.accept(","):
-        found.append(single(c, scope))
+    found = c.separated(lambda: single(c, scope))
     c.expect(end, " or ','")
     return tuple(found)
 
