@@ -151,5 +151,5 @@ def _error(step: Step, folder: Path, status: int) -> BuildError:
 def _source_of(ptx: Path, line: int) -> str:
     """The place in the source that this line of PTX comes from; empty where the PTX does not say."""
     table = line_table(ptx.read_text(errors="replace")) if ptx.is_file() else []
-    spot = table[:line][-1] if table[:line] else None
+    spot = next(reversed(table[:line]), None)
     return f"{spot.file}:{spot.line}" if spot and spot.file else ""

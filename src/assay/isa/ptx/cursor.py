@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from assay.errors import SourceError
 from assay.isa.ptx.numbers import literal
-from assay.isa.ptx.tokens import NAME, code_in, without_comments
+from assay.isa.ptx.tokens import NAME, code_tokens, without_comments
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ class Stream(Cursor):
     def _refill(self) -> str:
         for text in self._lines:
             self.line += 1
-            if tokens := code_in(text):
+            if tokens := code_tokens(text):
                 self.tokens, self.at = tokens, 0
                 return tokens[0]
         self.tokens, self.at = [], 0

@@ -15,8 +15,7 @@ _TOKEN = re.compile(
   | <<|>> | \S""",
     re.ASCII | re.VERBOSE,
 )
-_QUOTED = re.compile(r'"[^"\n]*"|//[^\n]*|/\*[\s\S]*?(?:\*/|(?P<open>\Z))')
-"""A string or a comment."""
+_STRING_OR_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*[\s\S]*?(?:\*/|(?P<open>\Z))')
 
 
 def split(line: str) -> list[str]:
@@ -24,7 +23,7 @@ def split(line: str) -> list[str]:
     return _TOKEN.findall(line)
 
 
-def code_in(line: str) -> list[str]:
+def code_tokens(line: str) -> list[str]:
     """The tokens of one line without its comment. A line that begins with # is for the preprocessor: it has none."""
     found = split(line)
     if found and found[-1].startswith("//"):
@@ -35,7 +34,7 @@ def code_in(line: str) -> list[str]:
 def tokens(text: str) -> Iterator[str]:
     """The tokens of a whole text, without comments."""
     for line in without_comments(text)[0].split("\n"):
-        yield from code_in(line)
+        yield from code_tokens(line)
 
 
 def without_comments(text: str) -> tuple[str, int]:
@@ -49,4 +48,4 @@ def without_comments(text: str) -> tuple[str, int]:
             opened = text.count("\n", 0, found.start()) + 1
         return " " + "\n" * found[0].count("\n") if found[0].startswith("/*") else found[0]
 
-    return (_QUOTED.sub(blank, text) if "/*" in text else text), opened
+    return (_STRING_OR_COMMENT.sub(blank, text) if "/*" in text else text), opened
