@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from assay import host
 from assay.cli import machine as cli
 from assay.errors import AssayError, UsageError
-from assay.isa import sass
+from assay.isa import ptx, sass
 from assay.machine import cpu, gpu, model
 from assay.machine.lab import ProofFailed
 from assay.machine.probe import Measured
@@ -120,9 +120,8 @@ class _Recorder:
 
     def kernel(self, probe, name):
         artifact = probe.build(name, self.target)
-        entry = artifact.ptx.decode().split(f".entry {artifact.symbol}(")[1].split(")")[0]
-        takes = re.findall(r"\.param\s+\.(\w+)", entry)
-        reach = re.search(r"\.maxntid\s+(\d+)", artifact.ptx.decode().split(f".entry {artifact.symbol}(")[1][:4000])
+        function = ptx.read(artifact.ptx.decode()).function(artifact.symbol)
+        takes, reach = [p.type for p in function.params], function.directives.get("maxntid")
 
         def call(grid, block, *arguments, shared=0):
             self.calls += 1
@@ -131,7 +130,7 @@ class _Recorder:
             assert grid > 0
             assert shared <= 227 << 10
             if reach and "wgmma" in name:
-                assert block == int(reach[1])
+                assert block == reach[0]
 
         call.artifact = artifact
         call.resident = lambda threads, blocks: threads * blocks

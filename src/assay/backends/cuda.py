@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.isa import cubin as cubins
 from assay.isa.names import canonical, instance
+from assay.isa.ptx import entries
 from assay.target import Target
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Binary:
         if self.data[:4] == b"\x7fELF":
             found = [f.symbol for f in cubins.functions(self.data)]
         else:
-            found = re.findall(r"\.entry\s+(\w+)", self.data.decode())
+            found = entries(self.data.decode(errors="replace"))
         return {instance(symbol): symbol for symbol in found}
 
     def __getitem__(self, name: str) -> Function:

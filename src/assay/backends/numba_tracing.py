@@ -21,6 +21,7 @@ from assay.artifact import Artifact
 from assay.backends.base import Launch
 from assay.backends.nvrtc import describe
 from assay.errors import BuildError, UsageError
+from assay.isa.ptx import architecture
 from assay.target import Target
 
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
@@ -125,12 +126,12 @@ def _artifact(kernel: Any, args: tuple[Any, ...]) -> Artifact:
 def _described(built: Any) -> Artifact:
     """The artifact of a kernel that Numba has compiled."""
     ptx, cubin, linker = _linked(built.library)
-    named = re.search(rb"^\.target\s+(sm_\w+)", ptx, re.MULTILINE)
-    assert named is not None
+    built_for = architecture(ptx.decode())
+    assert built_for
     artifact = describe(
         f"{built.py_func.__name__}({', '.join(str(t) for t in built.argument_types)})",
         built.entry_name,
-        Target(named[1].decode()),  # Numba builds sm_90 as sm_90a
+        Target(built_for),  # Numba builds sm_90 as sm_90a
         f"numba-cuda {host.version('numba-cuda')}, {linker}",
         ptx,
         cubin,

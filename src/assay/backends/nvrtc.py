@@ -14,6 +14,7 @@ from assay import host
 from assay.artifact import Artifact
 from assay.errors import BuildError
 from assay.isa import cubin as cubins
+from assay.isa.ptx import tokens
 from assay.target import Target
 
 HEADERS = Path(__file__).parent / "include"
@@ -68,7 +69,7 @@ def describe(
     if function is None:
         raise BuildError(f"the build of {name} holds no kernel called {symbol}", fix="is it a __global__ function?")
     # All of the stack is spills, unless the kernel keeps variables of its own there.
-    spills = function.stack if not function.stack or b".local " not in ptx else None
+    spills = function.stack if not function.stack or ".local" not in tokens(ptx.decode(errors="replace")) else None
     return Artifact(
         name, symbol, target, made_by, ptx, cubin, function.text_hash, source_hash, function.registers, function.shared,
         spills,

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import inspect
 import io
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from assay.artifact import Artifact
 from assay.backends.base import Launch
 from assay.backends.nvrtc import describe
 from assay.errors import BuildError, UsageError
+from assay.isa.ptx import architecture
 from assay.target import Target
 
 _IR = ("ttir", "ttgir", "llir")
@@ -177,12 +177,12 @@ def _artifact(kernel: Any, choices: int) -> Artifact:
     from triton.backends.nvidia.compiler import get_ptxas
 
     ptx, cubin = kernel.asm["ptx"].encode(), kernel.asm["cubin"]
-    named = re.search(rb"^\.target\s+(sm_\w+)", ptx, re.MULTILINE)
-    assert named is not None
+    built_for = architecture(kernel.asm["ptx"])
+    assert built_for
     artifact = describe(
         _name(kernel, choices),
         kernel.metadata.name,
-        Target(named[1].decode()),  # Triton builds sm_90 as sm_90a
+        Target(built_for),  # Triton builds sm_90 as sm_90a
         f"triton {triton.__version__}, ptxas {get_ptxas(kernel.metadata.target.arch).version}",
         ptx,
         cubin,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from assay.isa.ptx import Immediate, instructions
 from assay.kernel import Kernel
 
 _LARGEST = 1 << 24
@@ -22,7 +23,6 @@ _CPP_LITERAL = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F']+|\d[\d']*(?:\.\d*)?(?:[
 _CPP_SHIFT = re.compile(r"\b1[uUlL]*\s*<<\s*(\d{1,2})\b")
 _CPP_NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|^\s*#\s*(?:include|pragma|error)[^\n]*", re.S | re.M)
 _CPP_COMPARISON = re.compile(r"[<>=!]=|[<>%](?!>|<)")
-_PTX_COMPARE = re.compile(r"\bsetp\.\w+\.[sub](?:16|32|64)\s+%\w+(?:\|%\w+)?,\s*%\w+,\s*(-?\d+)\s*;")
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,16 @@ def of(kernel: Kernel, ptx: str = "") -> Constants:
             more, floats = _cuda(name)
             sizes, values = sizes + more, values + floats
     tuned = [n for name, choices in kernel.tune.items() if name not in _SCHEDULE for n in choices if type(n) is int]
-    immediates = [int(n) for n in _PTX_COMPARE.findall(ptx)]
+    immediates = _compared(ptx)
     kept = [n for n in dict.fromkeys([*sizes, *tuned, *immediates]) if 3 <= n <= _LARGEST]
     near = [v for v in dict.fromkeys(map(abs, values)) if 1e-3 <= v <= 1e4 and v not in (0.5, 1.0, 2.0)]
     return Constants(tuple(kept[:_MOST]), tuple(near[:_MOST]))
+
+
+def _compared(ptx: str) -> list[int]:
+    """Integers that the PTX compares a register with."""
+    second = (o for i in instructions(ptx, "setp") for o in i.operands[2:3])
+    return [o.value for o in second if isinstance(o, Immediate) and isinstance(o.value, int)]
 
 
 @cache

@@ -12,6 +12,7 @@ from assay import host
 from assay.errors import AssayError, BuildError, MalformedError, UsageError
 from assay.isa import cubin as cubins
 from assay.isa import fatbin
+from assay.isa.ptx import architecture, entries, tokens
 from assay.target import Target
 
 GIVE = "give a cubin, a fatbin, a host object or program with GPU code, or PTX"
@@ -19,12 +20,9 @@ INSTALL = "pip install nvidia-cuda-nvcc==13.0.88"
 LIMIT = 120.0
 """Seconds that ptxas may take. A kernel takes milliseconds, a large library of them a minute."""
 
-_BEFORE = re.compile(rb"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_TARGET = re.compile(rb"^[ \t]*\.target[ \t]+(?:sm|compute)_(\d+[af]?)\b", re.MULTILINE)
-_DIRECTIVE = re.compile(rb"^[ \t]*\.(?:target|address_size|visible|entry|func)\b", re.MULTILINE)
 _COMPLAINT = re.compile(r", line (\d+); (?:error|fatal)")
-_HEAD = 1 << 16
-"""Bytes in which PTX must have shown itself."""
+_HEAD = 1 << 18
+"""Bytes within which .version and .target must stand."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +125,12 @@ def _boxed(data: bytes, name: str) -> list[Code]:
 
 
 def _ptx(data: bytes, name: str) -> Code:
-    start = _BEFORE.match(data)
-    body = start.end() if start else 0
-    if data[body : body + 8] != b".version":
-        if b"\0" not in data[:_HEAD] and _DIRECTIVE.search(data, 0, _HEAD):
+    head = data[:_HEAD].decode(errors="replace")
+    target = architecture(head)
+    if next(tokens(head), "") != ".version":
+        if "\0" not in head and (target or entries(head)):
             raise MalformedError("PTX without .version", fix="its first line must be .version, e.g. .version 8.0")
         raise MalformedError("no GPU code that can be told by its content", fix=GIVE)
-    if (named := _TARGET.search(data, body, body + _HEAD)) is None:
+    if not target:
         raise MalformedError("PTX without .target", fix="its second line must be .target, e.g. .target sm_90")
-    return Code("ptx", f"compute_{named[1].decode()}", data.rstrip(b"\0"), name)
+    return Code("ptx", "compute_" + target.partition("_")[2], data.rstrip(b"\0"), name)

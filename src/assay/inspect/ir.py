@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-from assay.inspect.places import Spot
+from assay.isa.ptx import Spot
 from assay.isa.sass import Place
 
 _DEFINITION = re.compile(r"^#(\w+) = loc\((.*)\)\s*$")

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from assay.errors import AssayError
 from assay.inspect import ir as intermediate
-from assay.inspect.places import Spot, places
 from assay.inspect.row import Row
 from assay.isa import pipes, sass
 from assay.isa.control import control
 from assay.isa.cubin import functions
 from assay.isa.flow import Block, blocks
 from assay.isa.live import Live, live_registers
+from assay.isa.ptx import Spot, line_table
 
 _NO_CONTROL = (0, 0)
 
@@ -34,7 +34,7 @@ def tables(cubin: bytes, ptx: str = "", ir: str = "") -> dict[str, Table]:
     """Every kernel of a cubin, by symbol."""
     code = sass.disassemble(cubin)
     live = live_registers(code, {f.symbol: f.registers for f in functions(cubin)})
-    spots, lines = places(ptx), intermediate.Lines(ir)
+    spots, lines = line_table(ptx), intermediate.Lines(ir)
     return {symbol: _table(function, live[symbol], spots, lines) for symbol, function in code.items()}
 
 

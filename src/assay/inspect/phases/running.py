@@ -17,6 +17,7 @@ from assay import host
 from assay.backends.nvcc import INSTALL
 from assay.errors import AssayError, BuildError
 from assay.inspect.phases.step import File, Step
+from assay.isa.ptx import line_table
 
 LIMIT = 600.0
 """Seconds that one step may take."""
@@ -148,10 +149,7 @@ def _error(step: Step, folder: Path, status: int) -> BuildError:
 
 
 def _source_of(ptx: Path, line: int) -> str:
-    """Where the source is that became this line of PTX: by the last `.loc` before it."""
-    lines = ptx.read_text(errors="replace").splitlines() if ptx.is_file() else []
-    for text in reversed(lines[:line]):
-        if place := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", text):
-            named = next((m for t in lines if (m := re.match(rf'\s*\.file\s+{place[1]}\s+"([^"]+)"', t))), None)
-            return f"{named[1]}:{place[2]}" if named else ""
-    return ""
+    """The place in the source that this line of PTX comes from; empty where the PTX does not say."""
+    table = line_table(ptx.read_text(errors="replace")) if ptx.is_file() else []
+    spot = next(reversed(table[:line]), None)
+    return f"{spot.file}:{spot.line}" if spot and spot.file else ""

@@ -1,0 +1,59 @@
+"""Reads PTX, the assembly language that compilers write for NVIDIA GPUs: text in, functions and typed instructions out.
+
+`read` takes a whole text and refuses what it does not know. The functions of `scan` and `line_table` find single facts
+in any text, and are cheap."""
+
+from assay.isa.ptx.declarations import Pointer, Prototype, Registers, Variable
+from assay.isa.ptx.instruction import Instruction, Location
+from assay.isa.ptx.line_table import Spot, line_table
+from assay.isa.ptx.module import Function, Module
+from assay.isa.ptx.operands import (
+    MODULE,
+    Address,
+    Arguments,
+    Immediate,
+    Label,
+    Operand,
+    Pair,
+    Predicate,
+    Register,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
+from assay.isa.ptx.parse_module import read, read_instruction
+from assay.isa.ptx.scan import architecture, entries, instructions
+from assay.isa.ptx.tokens import tokens
+
+__all__ = [
+    "MODULE",
+    "Address",
+    "Arguments",
+    "Function",
+    "Immediate",
+    "Instruction",
+    "Label",
+    "Location",
+    "Module",
+    "Operand",
+    "Pair",
+    "Pointer",
+    "Predicate",
+    "Prototype",
+    "Register",
+    "Registers",
+    "Sink",
+    "Special",
+    "Spot",
+    "Symbol",
+    "Variable",
+    "Vector",
+    "architecture",
+    "entries",
+    "instructions",
+    "line_table",
+    "read",
+    "read_instruction",
+    "tokens",
+]

@@ -1,0 +1,135 @@
+"""A position in a sequence of tokens, and the errors that name it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from assay.errors import SourceError
+from assay.isa.ptx.numbers import literal
+from assay.isa.ptx.tokens import NAME, code_tokens, without_comments
+
+T = TypeVar("T")
+
+
+def error(line: int, what: str) -> SourceError:
+    return SourceError(what, where=f"PTX line {line}")
+
+
+def unexpected(line: int, expected: str, token: object) -> SourceError:
+    """The error for a token that stands where another was expected; an empty token is the end of the text."""
+    shown = str(token)
+    return error(line, f"expected {expected}, found " + (f"'{shown[:40]}'" if shown else "the end of the text"))
+
+
+class Cursor:
+    """The tokens of one statement. The token after the last is empty."""
+
+    end = ";"
+    """What follows the last token in the text."""
+
+    def __init__(self, tokens: list[str], line: int) -> None:
+        self.tokens, self.line, self.at = tokens, line, 0
+
+    def peek(self) -> str:
+        try:
+            return self.tokens[self.at]
+        except IndexError:
+            return self._refill()
+
+    def take(self) -> str:
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def accept(self, token: str) -> bool:
+        """Takes the next token if it is this one, and says whether it was."""
+        found = self.peek() == token
+        self.at += found
+        return found
+
+    def expect(self, token: str, after: str = "") -> None:
+        if not self.accept(token):
+            raise self.fail(f"'{token}'{after}")
+
+    def name(self, what: str) -> str:
+        if not NAME.fullmatch(self.peek()):
+            raise self.fail(what)
+        return self.take()
+
+    def separated(self, read: Callable[[], T]) -> list[T]:
+        """What `read` returns, once and again after each comma."""
+        found = [read()]
+        while self.accept(","):
+            found.append(read())
+        return found
+
+    def names(self, what: str) -> list[str]:
+        return self.separated(lambda: self.name(what))
+
+    def number(self, what: str) -> int:
+        value = literal(self.peek())
+        if not isinstance(value, int):
+            raise self.fail(what)
+        self.at += 1
+        return value
+
+    def string(self, what: str) -> str:
+        """What stands in quotes."""
+        token = self.peek()
+        if len(token) < 2 or token[0] != '"':
+            raise self.fail(what)
+        return self.take()[1:-1]
+
+    def finish(self) -> None:
+        """Refuses any token that is left."""
+        if self.peek():
+            raise self.fail("',' or ';'")
+
+    def fail(self, expected: str) -> SourceError:
+        """The error to raise when the next token is not what was expected."""
+        token = self.peek()
+        return unexpected(self.line, expected, token or self.end)
+
+    def _refill(self) -> str:
+        """Fetches more tokens and returns the first of them; a statement has no more."""
+        return ""
+
+
+class Stream(Cursor):
+    """The tokens of a whole text, split one line at a time."""
+
+    end = ""
+
+    def __init__(self, text: str) -> None:
+        super().__init__([], 0)
+        code, opened = without_comments(text)
+        if opened:
+            raise unexpected(opened, "the '*/' of this comment", "")
+        self._lines = iter(code.split("\n"))
+
+    def statement(self, last: str = ";") -> Cursor:
+        """The tokens from here to the next `;`. The `;` is taken as well."""
+        line, start = self.line, self.at
+        found = list[str]()
+        while True:
+            try:
+                end = self.tokens.index(last, start)
+            except ValueError:
+                found += self.tokens[start:]
+                if not self._refill():
+                    raise unexpected(line, f"a '{last}'", "") from None
+                start = 0
+                continue
+            found = found + self.tokens[start:end] if found else self.tokens[start:end]
+            self.at = end + 1
+            return Cursor(found, line)
+
+    def _refill(self) -> str:
+        for text in self._lines:
+            self.line += 1
+            if tokens := code_tokens(text):
+                self.tokens, self.at = tokens, 0
+                return tokens[0]
+        self.tokens, self.at = [], 0
+        return ""

@@ -1,0 +1,42 @@
+"""Single facts of a PTX text, found without reading the whole. These functions take any text: what they do not
+understand, they leave out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise, takewhile
+
+from assay.errors import SourceError
+from assay.isa.ptx.instruction import Instruction
+from assay.isa.ptx.parse_module import read_instruction
+from assay.isa.ptx.tokens import NAME, tokens
+
+_ARCHITECTURE = re.compile(r"(?:sm|compute)_\d+[af]?", re.ASCII)
+
+
+def architecture(text: str) -> str:
+    """The architecture that .target names: `sm_90a`; empty where there is none."""
+    return next(filter(_ARCHITECTURE.fullmatch, _after(".target", text)), "")
+
+
+def entries(text: str) -> list[str]:
+    """The names of the kernels, in order."""
+    return list(filter(NAME.fullmatch, _after(".entry", text)))
+
+
+def instructions(text: str, opcode: str) -> Iterator[Instruction]:
+    """Every instruction with that opcode, without its predicate; its names are read as `read_instruction` does."""
+    stream = tokens(text)
+    for token in stream:
+        if token.partition(".")[0] == opcode:
+            statement = " ".join([token, *takewhile(lambda t: t != ";", stream)])
+            try:
+                yield read_instruction(statement)
+            except SourceError:
+                continue
+
+
+def _after(directive: str, text: str) -> Iterator[str]:
+    """The token after each such directive."""
+    return (following for token, following in pairwise(tokens(text)) if token == directive)
