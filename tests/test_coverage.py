@@ -7,11 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay import library
-from assay.check import constants, coverage, regimes
+from assay.backends import here
+from assay.check import constants, coverage, exploring, regimes
 from assay.check.coverage import Constants
-from assay.check.exploring import EFFORTS
+from assay.check.exploring import EFFORTS, Bounds, Exploration
+from assay.check.trial import Conditions, Outcome
 from assay.dtype import dtype
+from assay.isa.ptx import compared
 from assay.kernel import Address, Kernel
+from assay.library.select import select
 from assay.op import Axis
 from assay.values import Range, floats
 from assay.workload import VALUES
@@ -94,9 +98,32 @@ def test_constants_are_found_in_cuda_and_ptx(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text("// 12345 in a comment\n#define LIMIT 4096\nif (n > 1 << 15 && x < 3.5f) y = 0x600u;\n")
     ptx = "setp.gt.s32 %p1, %r4, 1535;\nsetp.lt.u64 %p2, %rd1, 77;\n"
-    found = constants.of(Kernel(Address("gelu", "cuda"), file), ptx)
+    found = constants.of(Kernel(Address("gelu", "cuda"), file), compared(ptx))
     assert {4096, 32768, 0x600, 1535, 77} <= set(found.sizes) and 12345 not in found.sizes
     assert 3.5 in found.values
+
+
+def test_constants_that_only_the_compiler_knows_are_tried_after_the_first_launch(monkeypatch):
+    """As a GPU's first launch tells them: here the worker is made to say so."""
+    tried = []
+
+    def run(worker, kernel, op, workload, conditions):
+        tried.append(dict(workload.axes)["n"])
+        return Outcome(compared=(40_961,) if tried[-1] else ())
+
+    monkeypatch.setattr(exploring.trial, "run", run)
+    ((kernel, op),) = select(["gelu/torch"])
+    explore = Exploration(kernel, op, dtype("fp32"), None, Pidless(), Conditions(here(kernel), None, {}, {}, 1), bool)
+    explore.run(Bounds())
+    assert {40_960, 40_961, 40_962} <= set(tried) and 40_961 in explore.seen.plan.constants.sizes
+    texts = [str(row.workload) for row in explore.seen.tried]
+    assert len(set(texts)) == len(texts) >= 100, "nothing is tried twice"
+
+
+class Pidless:
+    """A worker that is asked nothing but its process."""
+
+    pid = 1 << 22
 
 
 @pytest.mark.parametrize("kind", [k for k in VALUES if k not in ("ends", "special", "lines", "beyond")])

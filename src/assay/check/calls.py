@@ -109,6 +109,7 @@ class Trial:
         }  # fmt: skip
         self.seconds: list[float] = []
         self.artifacts: list[dict[str, Any]] = []
+        self.compared: tuple[int, ...] = ()
         self.global_: dict[str, None] = {}
         """What was changed for the whole process, in words."""
         self.late = ""
@@ -219,6 +220,7 @@ class Trial:
         if "error" in answer:
             return raised(answer["error"], tuple(self.seconds))
         self.artifacts += answer.get("artifacts", [])
+        self.compared += tuple(answer["compared"])
         self._note_global(answer)
         if finding := self._conduct(one, case, answer):
             return Outcome(finding, seconds=tuple(self.seconds))
@@ -259,6 +261,7 @@ class Trial:
 
     def _with_global(self, outcome: Outcome) -> Outcome:
         """A finding of its own, or a part of the one there is: it may be the cause."""
+        outcome = replace(outcome, compared=self.compared)
         if not self.global_:
             return outcome
         words = "; ".join(list(self.global_)[:3])

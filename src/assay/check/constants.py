@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from assay.isa.ptx import Immediate, instructions
 from assay.kernel import Kernel
 
 _LARGEST = 1 << 24
@@ -19,6 +19,8 @@ _SCHEDULE = ("num_warps", "num_stages", "num_ctas")
 """Parameters of a launch that no size depends on."""
 _MOST = 12
 """Constants of each sort that are kept, those that occur in comparisons first."""
+_MORE = 6
+"""Besides these, that only the PTX shows: products, macros and template parameters have their values there."""
 _CPP_LITERAL = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F']+|\d[\d']*(?:\.\d*)?(?:[eE][-+]?\d+)?)[uUlLfF]*(?![\w.])")
 _CPP_SHIFT = re.compile(r"\b1[uUlL]*\s*<<\s*(\d{1,2})\b")
 _CPP_NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|^\s*#\s*(?:include|pragma|error)[^\n]*", re.S | re.M)
@@ -33,8 +35,8 @@ class Constants:
     """Floating-point literals that inputs may be compared with."""
 
 
-def of(kernel: Kernel, ptx: str = "") -> Constants:
-    """The constants in a kernel's file, of a .cu file beside it, and of its PTX where there is one."""
+def of(kernel: Kernel, immediates: Iterable[int] = ()) -> Constants:
+    """The constants in a kernel's file, of a .cu file beside it, and those that its PTX compares with."""
     if kernel.file is None:
         return Constants()
     sizes, values = _python(kernel.file) if kernel.file.suffix == ".py" else _cuda(kernel.file)
@@ -43,16 +45,10 @@ def of(kernel: Kernel, ptx: str = "") -> Constants:
             more, floats = _cuda(name)
             sizes, values = sizes + more, values + floats
     tuned = [n for name, choices in kernel.tune.items() if name not in _SCHEDULE for n in choices if type(n) is int]
-    immediates = _compared(ptx)
-    kept = [n for n in dict.fromkeys([*sizes, *tuned, *immediates]) if 3 <= n <= _LARGEST]
+    kept = [n for n in dict.fromkeys([*sizes, *tuned]) if 3 <= n <= _LARGEST][:_MOST]
+    kept += [n for n in dict.fromkeys(immediates) if 3 <= n <= _LARGEST and n not in kept][:_MORE]
     near = [v for v in dict.fromkeys(map(abs, values)) if 1e-3 <= v <= 1e4 and v not in (0.5, 1.0, 2.0)]
-    return Constants(tuple(kept[:_MOST]), tuple(near[:_MOST]))
-
-
-def _compared(ptx: str) -> list[int]:
-    """Integers that the PTX compares a register with."""
-    second = (o for i in instructions(ptx, "setp") for o in i.operands[2:3])
-    return [o.value for o in second if isinstance(o, Immediate) and isinstance(o.value, int)]
+    return Constants(tuple(kept), tuple(near[:_MOST]))
 
 
 @cache

@@ -12,6 +12,7 @@ import psutil
 from assay.backends import Availability, Level
 from assay.backends.base import TOO_MANY
 from assay.check import constants, coverage, trial
+from assay.check.constants import Constants
 from assay.check.coverage import Effort, Planned
 from assay.check.judge import Finding
 from assay.check.seen import Seen
@@ -88,6 +89,8 @@ class Exploration:
         self._programs = 1 << 62
         self._own = 0.0
         """Processor seconds of the workers so far."""
+        self._compared: tuple[int, ...] = ()
+        """Integers that the PTX of the first launch compares registers with."""
 
     @property
     def here(self) -> Availability:
@@ -101,6 +104,7 @@ class Exploration:
         conditions = replace(self.conditions, depth=depth, programs=self._programs)
         outcome = trial.run(worker, self.kernel, self.op, workload, conditions)
         self._own += _processor_seconds(worker) - before
+        self._compared = self._compared or outcome.compared
         if outcome.lost:
             worker.close()
             self.worker = None
@@ -113,18 +117,25 @@ class Exploration:
     def run(self, bounds: Bounds) -> None:
         """The planned workloads, until one fails or a bound is reached."""
         where = self._where()
-        told = constants.of(self.kernel)
         omittable = [n for n, t in self.op.outputs.items() if t.optional and n in with_default(self.kernel)]
-        effort = bounds.effort(where)
         self._programs = _PROGRAMS["thorough" if bounds.thorough else "default"]
-        plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, told, bounds.sizes, omittable)
-        self.seen.plan = plan
-        for index, row in enumerate(plan.rows):
+        effort = bounds.effort(where)
+        known: Constants | None = None
+        rows: list[Planned] = []
+        while known is None or rows:
+            read = constants.of(self.kernel, self._compared)
+            if read != known:  # at first, and once more where the PTX shows constants that the source does not
+                plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, read, bounds.sizes, omittable)
+                tried = {str(row.workload) for row in self.seen.tried}
+                rows = [row for row in plan.rows if str(row.workload) not in tried]
+                known, self.seen.plan = read, plan
+                continue
             if bounds.deadline is not None and time.monotonic() > bounds.deadline:
-                self.seen.leave_out("the time limit", plan.rows[index:])
+                self.seen.leave_out("the time limit", rows)
                 return
             if self.stopped():
                 return
+            row = rows.pop(0)
             if self._too_slow(row, bounds) and row.why != "typical":
                 self.seen.leave_out(f"too slow in {self._place()}", [row])
             elif self._look(row):

@@ -45,6 +45,8 @@ class Outcome:
     seconds: tuple[float, ...] = ()
     beyond: dict[str, int] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    compared: tuple[int, ...] = ()
+    """Integers that the PTX started compares registers with."""
     lost: bool = False
     """The worker is gone, or cannot be trusted any more."""
     detail: dict[str, Any] = field(default_factory=dict)

@@ -65,6 +65,8 @@ class Trial(TypedDict):
     settings: list[Setting]
     replaced: list[str]
     artifacts: list[Summary]
+    compared: list[int]
+    """Integers that the PTX started compares registers with."""
 
 
 class Launched(TypedDict):

@@ -14,6 +14,7 @@ from assay.artifact import Artifact
 from assay.backends import backend
 from assay.backends.base import Launch
 from assay.dtype import DType, dtype
+from assay.isa.ptx import compared
 from assay.kernel import Kernel, address
 from assay.library.reader import ops_in
 from assay.op import Op
@@ -110,7 +111,10 @@ def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     changes = [vars(c) | {"when": "importing its file"} for c in _imported]
     changes += [vars(c) | {"when": "the call"} for c in _settings.restore()]
     answer["settings"] = changes + answer.get("settings", [])
-    return answer | {"replaced": _patches.found(), "artifacts": summaries(started)}
+    immediates = [n for a in started for n in compared(a.ptx.decode(errors="replace"))]
+    return answer | {
+        "replaced": _patches.found(), "artifacts": summaries(started), "compared": list(dict.fromkeys(immediates)),
+    }  # fmt: skip
 
 
 def _place(message: dict[str, Any], arena: channel.Arena) -> Any:

@@ -23,7 +23,7 @@ from assay.isa.ptx.operands import (
     Vector,
 )
 from assay.isa.ptx.parse_module import read, read_instruction
-from assay.isa.ptx.scan import architecture, entries, instructions
+from assay.isa.ptx.scan import architecture, compared, entries, instructions
 from assay.isa.ptx.tokens import tokens
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "Variable",
     "Vector",
     "architecture",
+    "compared",
     "entries",
     "instructions",
     "line_table",

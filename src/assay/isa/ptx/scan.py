@@ -9,6 +9,7 @@ from itertools import pairwise, takewhile
 
 from assay.errors import SourceError
 from assay.isa.ptx.instruction import Instruction
+from assay.isa.ptx.operands import Immediate
 from assay.isa.ptx.parse_module import read_instruction
 from assay.isa.ptx.tokens import NAME, tokens
 
@@ -35,6 +36,12 @@ def instructions(text: str, opcode: str) -> Iterator[Instruction]:
                 yield read_instruction(statement)
             except SourceError:
                 continue
+
+
+def compared(text: str) -> list[int]:
+    """The integers that `setp` compares a register with, each once."""
+    second = (operand for each in instructions(text, "setp") for operand in each.operands[2:3])
+    return list(dict.fromkeys(o.value for o in second if isinstance(o, Immediate) and isinstance(o.value, int)))
 
 
 def _after(directive: str, text: str) -> Iterator[str]:
