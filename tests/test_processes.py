@@ -106,7 +106,7 @@ LOSSES = {
     "kills_all_above": (
         "fail",
         "forks workers was killed together with the one above it",
-        "above = psutil.Process().parents()[:2]; [p.kill() for p in above]; time.sleep(60)",
+        "above = psutil.Process().parents()[1::-1]; [p.kill() for p in above]; time.sleep(60)",
     ),
     "kills_the_root": ("pass", "", "with contextlib.suppress(psutil.Error): psutil.Process().parents()[1].kill()"),
     "kills_its_group": ("fail", "SIGKILL", "os.killpg(0, 9)"),
