@@ -9,11 +9,20 @@ from torch.nn.utils import parametrize
 def cnn():
     """Convolutions inside and outside the op's contract, activations as modules, a fused pair, a softmax."""
     model = nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.SiLU(),
-        nn.Conv2d(8, 8, 3, padding="same", groups=2), nn.GELU(),
-        nn.Conv2d(8, 8, 3, stride=2, padding=1, bias=False), nn.GELU("tanh"),
-        nn.Flatten(), nn.Linear(8 * 4 * 4, 32), nn.LayerNorm(32), nn.GELU(), nn.Linear(32, 10), nn.Softmax(-1),
-    )  # fmt: skip
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.SiLU(),
+        nn.Conv2d(8, 8, 3, padding="same", groups=2),
+        nn.GELU(),
+        nn.Conv2d(8, 8, 3, stride=2, padding=1, bias=False),
+        nn.GELU("tanh"),
+        nn.Flatten(),
+        nn.Linear(8 * 4 * 4, 32),
+        nn.LayerNorm(32),
+        nn.GELU(),
+        nn.Linear(32, 10),
+        nn.Softmax(-1),
+    )
     return model.eval(), (torch.randn(2, 3, 8, 8),)
 
 

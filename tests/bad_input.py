@@ -302,12 +302,14 @@ python(
     "none is named that computes its op mine",
 )
 kind(
-    "an op that two files declare", "check {}/f.py {}/g.py {}/k.py",
-    "k.py:4: the op mine is declared by", "which one is meant",
+    "an op that two files declare",
+    "check {}/f.py {}/g.py {}/k.py",
+    "k.py:4: the op mine is declared by",
+    "which one is meant",
     f__py=f"from assay import Axis, Tensor, op\n@op({AXES}, {IN}, {OUT})\ndef mine(x): return x\n",
     g__py=f"from assay import Axis, Tensor, op\n@op({AXES}, {IN}, {OUT})\ndef mine(x): return x\n",
     k__py=TORCH + '@kernel("mine")\ndef k(x, *, out): ...\n',
-)  # fmt: skip
+)
 
 # Importing a kernel's file, in its worker
 python(
@@ -342,9 +344,14 @@ python(
     code=1,
 )
 kind(
-    "a circular import", "check {}/f.py " + " ".join(POINT), "partially initialized module", "into a third one", code=1,
-    f__py="import g\nfrom g import h\n" + GOOD, g__py="from f import honest\nh = 1\n",
-)  # fmt: skip
+    "a circular import",
+    "check {}/f.py " + " ".join(POINT),
+    "partially initialized module",
+    "into a third one",
+    code=1,
+    f__py="import g\nfrom g import h\n" + GOOD,
+    g__py="from f import honest\nh = 1\n",
+)
 
 # CUDA
 use("a .cu that is not there", "check {}/gone.cu --op gelu", "no file called", "gone.cu")
@@ -376,8 +383,9 @@ cuda(
 cuda(
     "CUDA that does not compile",
     "// assay: f<T><<<1, 1>>>(x)\ntemplate <typename T> __global__ void f(T* x) { oops(); }\n",
-    'f.cu(2): error: identifier "oops" is undefined', code=1,
-)  # fmt: skip
+    'f.cu(2): error: identifier "oops" is undefined',
+    code=1,
+)
 
 # Workloads
 W = "check gelu/torch --workload"

@@ -58,9 +58,13 @@ def assay():
     def run(*arguments, cwd=None, timeout=300, env=None):
         command = [sys.executable, "-m", "assay", *map(str, arguments)]
         return subprocess.run(
-            command, cwd=cwd, timeout=timeout, capture_output=True, text=True,
+            command,
+            cwd=cwd,
+            timeout=timeout,
+            capture_output=True,
+            text=True,
             env=os.environ | {"COLUMNS": "200", "PYTHONPATH": str(ROOT / "src")} | (env or {}),
-        )  # fmt: skip
+        )
 
     return run
 

@@ -9,18 +9,22 @@ from assay.workload import parse
 
 OPS = ("gelu", "gelu_tanh", "silu", "layernorm", "rmsnorm", "softmax", "conv2d")
 FORWARD = [
-    k for k in library.kernels()
+    k
+    for k in library.kernels()
     if k.address.op in (*OPS, "ln_gelu") and k.address.backend in ("torch", "njit") and not k.address.variant
-]  # fmt: skip
+]
 WRITTEN = [
-    k for k in library.kernels()
+    k
+    for k in library.kernels()
     if k.address.op.endswith("_backward") and k.address.backend == "torch" and k.file is not None
-]  # fmt: skip
+]
 GPU = [
-    k for k in library.kernels()
-    if k.address.backend in ("triton", "cuda", "cupy", "numba") and not k.needs
+    k
+    for k in library.kernels()
+    if k.address.backend in ("triton", "cuda", "cupy", "numba")
+    and not k.needs
     and k.address.op in (*OPS, "ln_gelu", *(f"{op}_backward" for op in (*OPS, "ln_gelu")))
-]  # fmt: skip
+]
 
 
 def point(kernel, dtype="fp32"):

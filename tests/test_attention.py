@@ -143,10 +143,26 @@ def test_the_compiled_arm_is_compiled_and_says_if_inductor_knew_the_naive_form(h
 
 def test_the_command_prints_one_document_and_writes_it_to_a_file(assay, tmp_path):
     done = assay(
-        "model", "attention", "--seq", "32", "--heads", "2", "--arm", "naive,flash,cudnn", "--causal", "no",
-        "--device", "cpu", "--rounds", "6", "--json", "--out", "a.json", cwd=tmp_path,
+        "model",
+        "attention",
+        "--seq",
+        "32",
+        "--heads",
+        "2",
+        "--arm",
+        "naive,flash,cudnn",
+        "--causal",
+        "no",
+        "--device",
+        "cpu",
+        "--rounds",
+        "6",
+        "--json",
+        "--out",
+        "a.json",
+        cwd=tmp_path,
         env={"ASSAY_STORE": "none"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["study"] == "attention" and [r["status"] for r in told["records"]] == ["pass", "pass", "skipped"]
@@ -189,8 +205,12 @@ def test_a_chart_that_cannot_be_written_is_said_before_anything_is_planned(study
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.integers(1, 2), st.integers(1, 3), st.integers(1, 40), st.sampled_from([1, 8, 33]), st.booleans(),
-)  # fmt: skip
+    st.integers(1, 2),
+    st.integers(1, 3),
+    st.integers(1, 40),
+    st.sampled_from([1, 8, 33]),
+    st.booleans(),
+)
 def test_the_truth_is_float64_attention(batch, heads, seq, dim, causal):
     cell = Cell(batch, heads, seq, dim, causal, "fp32", "cpu")
     inputs = drawn(cell)
@@ -277,8 +297,16 @@ def test_the_device_is_waited_for_once_or_after_each_call(monkeypatch, each, ord
 
 @pytest.mark.gpu
 def test_on_a_gpu_backends_run_or_say_why_not_and_memory_is_the_allocators():
-    wanted = Options(lengths=(2048,), heads=16, dim=128, causal=(False, True), dtypes=("bf16", "fp32"), device="cuda",
-                     rounds=NEEDED, budget=1.0)  # fmt: skip
+    wanted = Options(
+        lengths=(2048,),
+        heads=16,
+        dim=128,
+        causal=(False, True),
+        dtypes=("bf16", "fp32"),
+        device="cuda",
+        rounds=NEEDED,
+        budget=1.0,
+    )
     records = list(attention(wanted))
     for record in records:
         assert record.status in ("pass", "skipped"), f"{record.kernel} {record.workload}: {record.reason}"

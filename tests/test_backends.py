@@ -66,7 +66,8 @@ def test_tritons_interpreter_rounds_to_nearest_even():
 
 def test_a_graph_break_in_torch_compile_is_a_failure(tmp_path):
     file = tmp_path / "breaks.py"
-    file.write_text(textwrap.dedent('''
+    file.write_text(
+        textwrap.dedent("""
         import torch
         from assay import kernel
 
@@ -78,7 +79,8 @@ def test_a_graph_break_in_torch_compile_is_a_failure(tmp_path):
         @kernel("gelu", backend="inductor")
         def mine(x, *, out):
             out.copy_(compiled(x))
-    '''))  # fmt: skip
+    """)
+    )
     (record,) = assay.check(file, dtypes="fp32", workloads=2)
     assert record.status == "fail" and "fell back to eager" in record.reason
 
@@ -137,7 +139,8 @@ def test_cupy_quotes_its_own_error_for_a_dtype_it_has_not():
 
 def test_kernels_and_ops_are_read_without_running_the_file(tmp_path):
     file = tmp_path / "loud.py"
-    file.write_text(textwrap.dedent('''
+    file.write_text(
+        textwrap.dedent("""
         import assay
         from assay import Axis, Tensor, kernel, op
         LIMIT = 7
@@ -149,7 +152,8 @@ def test_kernels_and_ops_are_read_without_running_the_file(tmp_path):
 
         @kernel("double", backend="njit", tune={"B": [1, 2]}, scratch={"s": ("fp32", "n")})
         def mine(x, *, out, s, B=1): ...
-    '''))  # fmt: skip
+    """)
+    )
     op = ops_in(file)["double"]
     assert op.axes["n"].max == 7
     (kernel,) = kernels_in(file)

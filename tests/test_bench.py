@@ -102,8 +102,11 @@ def test_a_sweep_is_the_product_of_axes_and_dtypes():
     op = library.ops()["softmax"]
     found = sweep.workloads(op, ["bf16", "fp32"], {"rows": [1, 2], "cols": [8]})
     assert [(w.rows, w.cols, str(w.dtype)) for w in found] == [
-        (1, 8, "bf16"), (2, 8, "bf16"), (1, 8, "fp32"), (2, 8, "fp32"),
-    ]  # fmt: skip
+        (1, 8, "bf16"),
+        (2, 8, "bf16"),
+        (1, 8, "fp32"),
+        (2, 8, "fp32"),
+    ]
     with pytest.raises(UsageError, match="cols=0 is outside"):
         sweep.workloads(op, ["fp32"], {"rows": [1, 2], "cols": [0, 8]})
     with pytest.raises(UsageError, match="no axis 'n'"):

@@ -40,9 +40,15 @@ def buffers(monkeypatch):
     monkeypatch.setattr("assay.worker.buffers._uploaded", lambda message, spec, v, memory: drawn[v])
     spec = {"dtype": "float32", "shape": [40], "strides": [1], "offset": 0, "poison": [1, 2, 3]}
     message = {
-        "device": "cpu", "inputs": [spec | {"name": "x"}], "outputs": [spec | {"name": "out"}], "scratch": [],
-        "most_bytes": 16 * 320, "variations": 3, "changeable": ["x"], "round": 0,
-    }  # fmt: skip
+        "device": "cpu",
+        "inputs": [spec | {"name": "x"}],
+        "outputs": [spec | {"name": "out"}],
+        "scratch": [],
+        "most_bytes": 16 * 320,
+        "variations": 3,
+        "changeable": ["x"],
+        "round": 0,
+    }
     made = Buffers(message, memoryview(b""))
     assert made.count == 16
     return made, drawn
@@ -238,8 +244,13 @@ def test_an_interval_as_wide_as_the_value_never_passes_and_fails_only_if_the_ker
 def test_the_fastest_form_of_a_yardstick_is_chosen_and_named():
     watch = stopwatch.HostClock()
     message = {
-        "device": "cpu", "bytes": 64_000, "beyond_cache": 4, "samples": 2, "seconds": 0.05, "most_bytes": 1 << 30,
-    }  # fmt: skip
+        "device": "cpu",
+        "bytes": 64_000,
+        "beyond_cache": 4,
+        "samples": 2,
+        "seconds": 0.05,
+        "most_bytes": 1 << 30,
+    }
     small = yardstick.measured(message, watch)
     assert small["copy"]["form"] == "torch copy_" and len(small["cold"]) == 2 and "read" not in small
     large = yardstick.measured(message | {"beyond_cache": 0}, watch)

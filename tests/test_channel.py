@@ -82,7 +82,7 @@ DAMAGE = {
     "length_too_short": ("not JSON", "say(struct.pack('<Q', 3) + b'{\"answer\": {}}')"),
     "length_of_nothing": ("not JSON", "say(struct.pack('<Q', 0))"),
     "invalid_json": ("not JSON", "say(framed('{\"answer\": '))"),
-    "not_utf8": ("not JSON", "say(framed(b'{\"answer\": \"\\xff\\xfe\"}'))"),
+    "not_utf8": ("not JSON", 'say(framed(b\'{"answer": "\\xff\\xfe"}\'))'),
     "nested_too_deeply": ("not JSON", "say(framed('[' * 200_000))"),
     "number_too_long": ("not JSON", "say(framed('9' * 100_000))"),
     "list": ("a list", "say(framed('[1, 2]'))"),
@@ -116,7 +116,7 @@ DAMAGE = {
         "\n    for name in os.listdir('/proc/self/fd'):\n        try: os.write(int(name), b'pass' * 100)"
         "\n        except OSError: pass",
     ),
-}  # fmt: skip
+}
 ELSEWHERE = {
     # name: (detector or "" where it passes, what the kernel does)
     "arena_cut_off": ("exception", "os.ftruncate(arena(), 0)"),
@@ -128,7 +128,7 @@ ELSEWHERE = {
         "exception",
         "raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0, 'where': 5, 'fix': object()})()",
     ),
-}  # fmt: skip
+}
 KINDS = {**{n: ("channel", *told) for n, told in DAMAGE.items()}, **{n: (d, "", b) for n, (d, b) in ELSEWHERE.items()}}
 
 

@@ -245,8 +245,20 @@ def test_isolated_blocks_of_the_simulator_merge_their_stores():
 
 def test_an_unstable_result_has_racecheck_asked_where_it_can_run(monkeypatch):
     ((kernel, op),) = select(["gelu/triton"])
-    record = Record("check", kernel.name, "n=5,dtype=fp32", Status.FAIL, "unstable: now and then", "run",
-                    {"detector": "unstable"}, "", {}, [], {}, 0.0)  # fmt: skip
+    record = Record(
+        "check",
+        kernel.name,
+        "n=5,dtype=fp32",
+        Status.FAIL,
+        "unstable: now and then",
+        "run",
+        {"detector": "unstable"},
+        "",
+        {},
+        [],
+        {},
+        0.0,
+    )
     asked = []
     problem = Problem("racecheck", "Race", "gelu", "gelu.cu:7", "", 0, "", 0, 3, "")
 
@@ -294,8 +306,13 @@ def test_what_goes_to_a_device_and_back_is_bytes(monkeypatch):
     monkeypatch.setattr(place.DevicePlace, "device", "cpu")
     arena = memoryview(bytearray(1 << 16))
     shape = {"dtype": "float32", "shape": [100], "strides": [1], "offset": 1}
-    message = {"inputs": [{"name": "x", **shape}], "outputs": [{"name": "out", **shape}], "scratch": [],
-               "places": {"x": [0, 20480], "out": [10240, 30720]}, "copies": {"out": 61440}}  # fmt: skip
+    message = {
+        "inputs": [{"name": "x", **shape}],
+        "outputs": [{"name": "out", **shape}],
+        "scratch": [],
+        "places": {"x": [0, 20480], "out": [10240, 30720]},
+        "copies": {"out": 61440},
+    }
     here = place.DevicePlace(message, 1, arena)
     arena[20480:30720] = bytes(range(256)) * 40
     here.load()

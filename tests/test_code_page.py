@@ -55,9 +55,24 @@ LOAD, CALL, CALL_TWICE, POPC, ATOMIC = (
     (FILE, SOURCE[: SOURCE.index(text)].count("\n") + 1)
     for text in ("in[i]", "scaled(v.x", "twice(", "__popc", "atomicAdd")
 )
-PIPES = {"FADD": "fma", "FMUL": "fma", "FFMA": "fma", "IMAD": "fma", "HFMA2": "fma", "MUFU": "xu", "POPC": "xu",
-         "LDG": "lsu", "STG": "lsu", "LDC": "lsu", "REDG": "lsu", "ULDC": "uniform", "BRA": "cbu", "EXIT": "cbu",
-         "BSSY": "cbu", "BSYNC": "cbu"}  # fmt: skip
+PIPES = {
+    "FADD": "fma",
+    "FMUL": "fma",
+    "FFMA": "fma",
+    "IMAD": "fma",
+    "HFMA2": "fma",
+    "MUFU": "xu",
+    "POPC": "xu",
+    "LDG": "lsu",
+    "STG": "lsu",
+    "LDC": "lsu",
+    "REDG": "lsu",
+    "ULDC": "uniform",
+    "BRA": "cbu",
+    "EXIT": "cbu",
+    "BSSY": "cbu",
+    "BSYNC": "cbu",
+}
 
 
 def blocks_of(function):
@@ -75,8 +90,9 @@ def blocks_of(function):
         end = starts[n + 1] - 16 if n + 1 < len(starts) else every[-1].address
         follows = function.follows(every[function.index[end]])
         depth = sum(a <= start and end <= b for a, b in backs)
-        found.append({"number": n, "start": start, "end": end, "follows": [number[f] for f in follows],
-                      "loop_depth": depth})  # fmt: skip
+        found.append(
+            {"number": n, "start": start, "end": end, "follows": [number[f] for f in follows], "loop_depth": depth}
+        )
     return found
 
 
@@ -87,14 +103,33 @@ def rows_of(function, blocks):
         block = max((b for b in blocks if b["start"] <= i.address), key=lambda b: b["start"])
         wide = next((int(m) for m in i.modifiers if m in ("64", "128")), 32)
         memory = i.opcode in ("LDG", "STG", "REDG")
-        rows.append(Row(
-            i.address, i.name, i.text, i.predicate, i.operands,
-            b"".join(w.to_bytes(8, "little") for w in i.encoding).hex(), c.stall, c.may_yield, c.write_barrier,
-            c.read_barrier, c.waits, c.reuse, block["number"], block["loop_depth"],
-            PIPES.get(i.opcode, "uniform" if i.opcode.startswith("U") else "alu"), "global" if memory else "",
-            wide if memory else None, 8 + n * 7 % 13, i.source.file, i.source.line,
-            tuple((p.file, p.line) for p in i.inlined), i.ptx, None,
-        ).to_dict())  # fmt: skip
+        rows.append(
+            Row(
+                i.address,
+                i.name,
+                i.text,
+                i.predicate,
+                i.operands,
+                b"".join(w.to_bytes(8, "little") for w in i.encoding).hex(),
+                c.stall,
+                c.may_yield,
+                c.write_barrier,
+                c.read_barrier,
+                c.waits,
+                c.reuse,
+                block["number"],
+                block["loop_depth"],
+                PIPES.get(i.opcode, "uniform" if i.opcode.startswith("U") else "alu"),
+                "global" if memory else "",
+                wide if memory else None,
+                8 + n * 7 % 13,
+                i.source.file,
+                i.source.line,
+                tuple((p.file, p.line) for p in i.inlined),
+                i.ptx,
+                None,
+            ).to_dict()
+        )
     return rows
 
 
@@ -112,14 +147,25 @@ def made(text, name, target):
     function = sass.disassemble(artifact.cubin)[artifact.symbol]
     blocks = blocks_of(function)
     return function, Code(
-        name.replace("planted", "test/cuda:planted"), target, artifact.symbol, artifact.compiler,
-        rows_of(function, blocks), {FILE: SOURCE, INCLUDED: HEADER}, artifact.ptx.decode(), blocks=blocks,
-        summary={"registers": artifact.registers, "spills": 0, "stack": 0, "shared": artifact.shared,
-                 "occupancy": {"threads": {"256": 1.0, "1024": 0.5}, "limit": "registers"},
-                 "opcodes": {"LDG": 2, "MUFU": 2}},
+        name.replace("planted", "test/cuda:planted"),
+        target,
+        artifact.symbol,
+        artifact.compiler,
+        rows_of(function, blocks),
+        {FILE: SOURCE, INCLUDED: HEADER},
+        artifact.ptx.decode(),
+        blocks=blocks,
+        summary={
+            "registers": artifact.registers,
+            "spills": 0,
+            "stack": 0,
+            "shared": artifact.shared,
+            "occupancy": {"threads": {"256": 1.0, "1024": 0.5}, "limit": "registers"},
+            "opcodes": {"LDG": 2, "MUFU": 2},
+        },
         figures={i.address: {"samples": i.address // 16 * 5} for i in function.instructions[:20]},
         heading=[("time", "12.3 µs"), ("of the limit", "81 %")],
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")

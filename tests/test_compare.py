@@ -137,9 +137,18 @@ def test_an_effect_that_may_be_less_than_matters_is_no_alarm():
 def timed(kernel, times, run, workload="n=8,dtype=fp32"):
     samples = [[t, t, t] for t in times]
     return Record(
-        "bench", kernel, workload, Status.PASS, "", run, {"device": "cpu"}, provenance={"cpu": "one"},
-        median=statistics.median(times), interval=(min(times), max(times)), samples=samples,
-    )  # fmt: skip
+        "bench",
+        kernel,
+        workload,
+        Status.PASS,
+        "",
+        run,
+        {"device": "cpu"},
+        provenance={"cpu": "one"},
+        median=statistics.median(times),
+        interval=(min(times), max(times)),
+        samples=samples,
+    )
 
 
 def test_runs_are_paired_cell_by_cell():

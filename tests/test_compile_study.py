@@ -309,9 +309,13 @@ def test_graph_breaks_are_named_with_their_line(here, models):
 def test_reaching_the_recompile_limit_is_a_failure_not_a_quiet_fall_back(here, models):
     sizes = (2, 3, 4)
     limited = Options(
-        batches=sizes, device="cpu", backend="eager", states=("sweep",), dynamic=False,
+        batches=sizes,
+        device="cpu",
+        backend="eager",
+        states=("sweep",),
+        dynamic=False,
         effort=Effort(rounds=6, threads=1, limit=2),
-    )  # fmt: skip
+    )
     (record,) = compile_study(f"{models}:tiny", limited)
     assert record.status == "fail" and "gives up after 2 compilations" in record.reason
     assert "--recompile-limit 2" in record.replay
@@ -401,10 +405,13 @@ def test_marks_rise_from_one_to_the_last_call(most):
 
 
 @given(
-    st.lists(st.integers(1, 4096), min_size=1, max_size=4, unique=True), st.sampled_from(["fp32", "bf16"]),
-    st.sampled_from(["cold", "disk", "warm", "sweep"]), st.sampled_from(["default", "max-autotune"]),
-    st.sampled_from([None, True, False]), st.sampled_from(["inductor", "eager"]),
-)  # fmt: skip
+    st.lists(st.integers(1, 4096), min_size=1, max_size=4, unique=True),
+    st.sampled_from(["fp32", "bf16"]),
+    st.sampled_from(["cold", "disk", "warm", "sweep"]),
+    st.sampled_from(["default", "max-autotune"]),
+    st.sampled_from([None, True, False]),
+    st.sampled_from(["inductor", "eager"]),
+)
 def test_a_case_survives_the_channel_and_its_workload_says_all_of_it(batches, dtype, state, mode, dynamic, backend):
     asked = Case("m", tuple(batches), dtype, "cpu", state, mode, dynamic, backend)
     again = case(json.loads(json.dumps(asked.to_dict())))
@@ -431,9 +438,17 @@ def test_calls_of_generated_kernels_are_counted_in_cpp_and_in_triton():
 
 
 @pytest.mark.parametrize(
-    ("name", "does"), [("aten::addmm", True), ("aten::view", False), ("aten::transpose", False), ("aten::empty", False),
-                       ("aten::flatten", False), ("aten::relu_", True), ("mine::made_up", True)],
-)  # fmt: skip
+    ("name", "does"),
+    [
+        ("aten::addmm", True),
+        ("aten::view", False),
+        ("aten::transpose", False),
+        ("aten::empty", False),
+        ("aten::flatten", False),
+        ("aten::relu_", True),
+        ("mine::made_up", True),
+    ],
+)
 def test_operators_that_only_reshape_are_not_counted_as_kernels(name, does):
     assert launches.computes(name) is does
 

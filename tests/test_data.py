@@ -158,9 +158,13 @@ def test_a_damaged_cache_file_is_named_and_fetched_again(tmp_path, damage):
     file = found.place / "images.gz"
     whole = file.read_bytes()
     file.write_bytes(
-        {"flipped": whole[:50] + bytes([whole[50] ^ 1]) + whole[51:], "cut": whole[:60], "emptied": b"",
-         "not gzip": b"<html>"}[damage]
-    )  # fmt: skip
+        {
+            "flipped": whole[:50] + bytes([whole[50] ^ 1]) + whole[51:],
+            "cut": whole[:60],
+            "emptied": b"",
+            "not gzip": b"<html>",
+        }[damage]
+    )
     told = []
     assert found.ensure(told.append) == str(found.sources[0])
     assert str(file) in told[0] and "damaged" in told[0]
@@ -195,10 +199,12 @@ def test_where_there_is_no_room_nothing_half_written_is_left(tmp_path):
         "except AssayError as problem: print(problem)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "package")], capture_output=True, text=True,
+        [sys.executable, "-c", script, str(tmp_path / "package")],
+        capture_output=True,
+        text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+    )
     assert "cannot write" in done.stdout and "MB are free" in done.stdout, done.stderr
     assert everything(tmp_path / "data") == {}
 

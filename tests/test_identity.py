@@ -76,9 +76,11 @@ def test_two_files_declare_an_op_of_the_same_name_and_each_kernel_is_held_agains
     a = put("a.py", op(SUM), kernel(SUM), kernel(SIZES, "wrong"))
     b = put("b.py", op(SIZES), kernel(SIZES), kernel(SUM, "wrong"))
     right = {
-        ("a.py", "rowsum/torch:mine"): "pass", ("a.py", "rowsum/torch:wrong"): "fail",
-        ("b.py", "rowsum/torch:mine"): "pass", ("b.py", "rowsum/torch:wrong"): "fail",
-    }  # fmt: skip
+        ("a.py", "rowsum/torch:mine"): "pass",
+        ("a.py", "rowsum/torch:wrong"): "fail",
+        ("b.py", "rowsum/torch:mine"): "pass",
+        ("b.py", "rowsum/torch:wrong"): "fail",
+    }
     assert verdicts(a, b) == (1, right, [])
     assert verdicts(b, a) == (1, right, [])
 
@@ -120,9 +122,10 @@ def test_a_users_op_may_be_called_like_one_of_the_library(put):
     code, found, refused = verdicts(mine, "gelu/torch", more=("--workloads", "4", "--dtype", "fp32"))
     assert (code, refused) == (1, [])
     assert found == {
-        ("mine.py", "gelu/torch:mine"): "pass", ("mine.py", "gelu/torch:wrong"): "fail",
+        ("mine.py", "gelu/torch:mine"): "pass",
+        ("mine.py", "gelu/torch:wrong"): "fail",
         ("torch.py", "gelu/torch"): "pass",
-    }  # fmt: skip
+    }
 
 
 def test_a_kernel_that_could_mean_the_librarys_op_or_a_neighbours_is_refused_and_the_others_are_judged(put):
@@ -232,10 +235,18 @@ def test_list_and_inspect_know_the_op_of_each_file(put):
 
 def record(file, median, run="r1", kernel="rowsum/torch:mine"):
     return Record(
-        "bench", kernel, "n=5,dtype=fp32", Status.PASS, "", run, {"device": "cpu"}, source={"file": file},
-        provenance={"cpu": "here", "time": f"2026-11-15T0{run[1]}:00:00Z"}, median=median,
+        "bench",
+        kernel,
+        "n=5,dtype=fp32",
+        Status.PASS,
+        "",
+        run,
+        {"device": "cpu"},
+        source={"file": file},
+        provenance={"cpu": "here", "time": f"2026-11-15T0{run[1]}:00:00Z"},
+        median=median,
         samples=[[median * (1 + i / 1e3)] for i in range(10)],
-    )  # fmt: skip
+    )
 
 
 def test_compare_pairs_namesakes_by_their_files_and_a_moved_file_by_its_address():

@@ -100,9 +100,14 @@ def study(mine):
     if host.runs_on_gpu():
         pytest.skip("beside a GPU nothing is interpreted, and bench times PyTorch there: the GPU's tests are below")
     options = Options(
-        batches=(8,), device="cpu", arms=("eager", "graphed"), variants=("torch", "njit", "triton", "cuda"),
-        swap={"gelu": str(mine / "deadly.py")}, alone=(8,), effort=QUICK,
-    )  # fmt: skip
+        batches=(8,),
+        device="cpu",
+        arms=("eager", "graphed"),
+        variants=("torch", "njit", "triton", "cuda"),
+        swap={"gelu": str(mine / "deadly.py")},
+        alone=(8,),
+        effort=QUICK,
+    )
     planned = plan(f"{mine / 'model.py'}:single", replace(options, swap={}))
     own = variants((), "cpu", ("swap",), options.swap)
     assert [v.name for v in own] == ["swap"]
@@ -263,8 +268,11 @@ def test_a_site_is_called_by_as_much_of_its_end_as_tells_it_from_the_others(site
 def test_mnist_cnn_computes_the_same_function_through_every_variant():
     records = quick("mnist-cnn", batches=(16, 4), variants=("torch", "njit"))
     assert [(r.evidence["variant"], r.evidence["batch"]) for r in records] == [
-        ("torch", 4), ("torch", 16), ("njit", 4), ("njit", 16)
-    ]  # fmt: skip
+        ("torch", 4),
+        ("torch", 16),
+        ("njit", 4),
+        ("njit", 16),
+    ]
     for record in records:
         assert record.status == "pass", record.reason
         told = record.evidence
@@ -305,8 +313,10 @@ def test_a_fused_pair_is_one_site_held_against_both_of_its_modules():
 def test_a_functional_call_is_a_site_of_the_module_that_makes_it(mine):
     told = quick(f"{mine / 'model.py'}:tiny", batches=(8,), variants=("njit",))[0].evidence
     assert [(s["site"], s["form"]) for s in told["sites"]] == [
-        ("act", "module"), ("norm", "module"), ("(the model)", "function")
-    ]  # fmt: skip
+        ("act", "module"),
+        ("norm", "module"),
+        ("(the model)", "function"),
+    ]
     functional = told["sites"][-1]
     assert functional["in_model"]["torch"] > 0 and functional["in_model"]["kernel"] > 0
 
@@ -504,8 +514,10 @@ def test_the_profile_of_a_pass_sees_each_module_once():
     with torch.no_grad():
         told = passes(model, lambda: model(x), 3, "cpu")
     assert {(p["path"], p["operator"]) for p in told["parts"]} == {
-        ("0", "aten::linear"), ("1.0", "aten::layer_norm"), ("1.1", "aten::gelu")
-    }  # fmt: skip
+        ("0", "aten::linear"),
+        ("1.0", "aten::layer_norm"),
+        ("1.1", "aten::gelu"),
+    }
     assert sum(p["seconds"] for p in told["parts"]) + told["between"] == pytest.approx(told["total"])
 
 
@@ -750,9 +762,13 @@ def test_the_page_has_a_table_for_every_batch_that_was_timed_alone(study, tmp_pa
 @pytest.mark.slow
 def test_on_a_gpu_every_kernels_time_is_found_and_graphs_keep_the_device_busier():
     options = Options(
-        batches=(1, 64), variants=("torch", "triton", "cuda"), alone=(64,), effort=Effort(rounds=6, passes=3),
-        backend="aot_eager", score=False,
-    )  # fmt: skip
+        batches=(1, 64),
+        variants=("torch", "triton", "cuda"),
+        alone=(64,),
+        effort=Effort(rounds=6, passes=3),
+        backend="aot_eager",
+        score=False,
+    )
     records = list(infer("mnist-cnn", options))
     assert {str(r.status) for r in records} == {"pass"}, [r.reason for r in records]
     for name in ("triton", "cuda"):

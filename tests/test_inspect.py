@@ -23,10 +23,20 @@ from assay.isa.pipes import PIPES
 from assay.record import document, read
 
 KERNELS = (
-    "gelu/cuda", "layernorm/cuda", "softmax/cuda", "conv2d/cuda:inline_ptx", "gelu/triton", "layernorm/triton",
-    "softmax/triton", "transpose/triton:tiled", "gelu/numba", "layernorm/numba", "transpose/numba:padded", "gelu/cupy",
+    "gelu/cuda",
+    "layernorm/cuda",
+    "softmax/cuda",
+    "conv2d/cuda:inline_ptx",
+    "gelu/triton",
+    "layernorm/triton",
+    "softmax/triton",
+    "transpose/triton:tiled",
+    "gelu/numba",
+    "layernorm/numba",
+    "transpose/numba:padded",
+    "gelu/cupy",
     "sum/cupy",
-)  # fmt: skip
+)
 SAMPLE = ("gelu/cuda", "conv2d/cuda:inline_ptx", "layernorm/triton", "transpose/numba:padded", "gelu/cupy")
 TARGETS = ("sm_80", "sm_90a", "sm_100")
 pytestmark = pytest.mark.skipif(host.tool("nvdisasm") is None, reason="needs nvdisasm")
@@ -36,8 +46,9 @@ def by_tool(cubin, symbol, tmp_path):
     """nvdisasm's own lines: address → text, read as plainly as can be."""
     file = tmp_path / "x.cubin"
     file.write_bytes(cubin)
-    listing = subprocess.run([host.tool("nvdisasm"), "-c", "-fun", _index(cubin, symbol), file], capture_output=True,
-                             text=True, check=True).stdout  # fmt: skip
+    listing = subprocess.run(
+        [host.tool("nvdisasm"), "-c", "-fun", _index(cubin, symbol), file], capture_output=True, text=True, check=True
+    ).stdout
     lines = {}
     for line in listing.splitlines():
         if m := re.match(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", line):
@@ -175,9 +186,12 @@ PLANTED = {
     "numba": (NUMBA, "planted.py", {"RSQ", "POPC", "SHFL", "ATOM"}),
 }
 WHAT = {
-    "RSQ": (r"MUFU\.RSQ", r"rsqrt"), "POPC": (r"POPC", r"popc"), "LOAD": (r"LDG\.E\.128", r"ld\.global.*v4"),
-    "SHFL": (r"SHFL", r"shfl"), "ATOM": (r"(RED|ATOM)", r"(red|atom)\."),
-}  # fmt: skip
+    "RSQ": (r"MUFU\.RSQ", r"rsqrt"),
+    "POPC": (r"POPC", r"popc"),
+    "LOAD": (r"LDG\.E\.128", r"ld\.global.*v4"),
+    "SHFL": (r"SHFL", r"shfl"),
+    "ATOM": (r"(RED|ATOM)", r"(red|atom)\."),
+}
 
 
 @pytest.mark.parametrize("language", PLANTED)
@@ -221,10 +235,15 @@ def test_live_registers_are_counted_in_code_of_any_ptxas():
 
 @pytest.mark.parametrize(
     ("capability", "block", "registers", "shared", "blocks", "limit"),
-    [((9, 0), 256, 32, 0, 8, "warps"), ((9, 0), 256, 128, 26 * 1024, 2, "registers"),
-     ((8, 0), 1024, 65, 0, 0, "registers"), ((9, 0), 128, 40, 100 * 1024, 2, "shared memory"),
-     ((8, 9), 32, 16, 0, 24, "blocks"), ((8, 6), 768, 32, 0, 2, "warps")],
-)  # fmt: skip
+    [
+        ((9, 0), 256, 32, 0, 8, "warps"),
+        ((9, 0), 256, 128, 26 * 1024, 2, "registers"),
+        ((8, 0), 1024, 65, 0, 0, "registers"),
+        ((9, 0), 128, 40, 100 * 1024, 2, "shared memory"),
+        ((8, 9), 32, 16, 0, 24, "blocks"),
+        ((8, 6), 768, 32, 0, 2, "warps"),
+    ],
+)
 def test_occupancy_as_nvidias_calculator_has_it(capability, block, registers, shared, blocks, limit):
     got = occupancy(CHIPS[capability], block, registers, shared)
     assert got.blocks == blocks and limit in got.limits
@@ -310,8 +329,18 @@ def test_bare_files_are_taken_as_they_are(tmp_path):
     )
     (tmp_path / "k.cu").write_text(source)
     for kind in ("cubin", "ptx"):
-        subprocess.run([host.tool("nvcc"), f"-{kind}", "-arch=sm_80", "-lineinfo", "-o", tmp_path / f"k.{kind}",
-                        tmp_path / "k.cu"], check=True)  # fmt: skip
+        subprocess.run(
+            [
+                host.tool("nvcc"),
+                f"-{kind}",
+                "-arch=sm_80",
+                "-lineinfo",
+                "-o",
+                tmp_path / f"k.{kind}",
+                tmp_path / "k.cu",
+            ],
+            check=True,
+        )
     for name, target in (("k.cu", "sm_90"), ("k.cubin", "sm_80"), ("k.ptx", "sm_90")):
         (record,) = assay.inspect(tmp_path / name, targets="sm_90")
         assert record.status == "compiled" and record.evidence["target"] == target, record.reason
@@ -330,8 +359,9 @@ def test_what_changed_since_an_older_document(tmp_path):
     (same,) = changes([old], [new])
     assert same.status == "pass" and "the same machine code" in same.reason
     (other,) = assay.inspect("gelu/cuda", workload="n=4096,dtype=fp32,offset=1")
-    newer = replace(other, workload=old.workload, evidence=other.evidence | {
-        "name": old.evidence["name"], "compiler": "nvrtc 99.9"})  # fmt: skip
+    newer = replace(
+        other, workload=old.workload, evidence=other.evidence | {"name": old.evidence["name"], "compiler": "nvrtc 99.9"}
+    )
     file = tmp_path / "old.json"
     file.write_text(json.dumps(document([old])))
     (changed,) = changes(read(file), [newer])

@@ -286,11 +286,42 @@ def test_the_interpreter_agrees_with_this_gpu(triton, tmp_path):
     """Bit for bit where a result is exact, and to the error of the instruction where it is approximate."""
     _run("triton_facts.py", tmp_path / "gpu.pt", "cuda", env={})
     gpu = torch.load(tmp_path / "gpu.pt")
-    exact = ["squares", "maximum", "minimum", "maximum_nan", "and", "or", "not", "remainder", "floor", "clamp", "int16",
-             "int32", "int64", "bf16", "bf16/int32", "int32/bf16", "fp8e4nv", "fp8e4nv/small", "sort", "sort/bf16",
-             "argmax", "sum/int8", "rand", "scalars", "float_argument/fp64", "two", "dot/ieee/float32/256",
-             "dot/None/int8/256", "add/bf16", "subtract/bf16", "multiply/bf16", "fused/bf16", "fused/fp16",
-             "fused"]  # fmt: skip
+    exact = [
+        "squares",
+        "maximum",
+        "minimum",
+        "maximum_nan",
+        "and",
+        "or",
+        "not",
+        "remainder",
+        "floor",
+        "clamp",
+        "int16",
+        "int32",
+        "int64",
+        "bf16",
+        "bf16/int32",
+        "int32/bf16",
+        "fp8e4nv",
+        "fp8e4nv/small",
+        "sort",
+        "sort/bf16",
+        "argmax",
+        "sum/int8",
+        "rand",
+        "scalars",
+        "float_argument/fp64",
+        "two",
+        "dot/ieee/float32/256",
+        "dot/None/int8/256",
+        "add/bf16",
+        "subtract/bf16",
+        "multiply/bf16",
+        "fused/bf16",
+        "fused/fp16",
+        "fused",
+    ]
     differing = [n for n in exact if not torch.equal(gpu[n].nan_to_num(7.0), triton[n].nan_to_num(7.0))]
     assert not differing
     for name in ("divide", "sqrt", "rsqrt", "exp2", "erf", "tanh", "sin", "log", "exp", "fast_expf", "cumsum"):

@@ -291,5 +291,9 @@ def test_a_real_terminal_of_forty_columns(tmp_path):
 def test_wrapping_loses_nothing():
     text = "[bold]one[/]  two\n  indented and a_word_that_is_far_too_long_for_it end"
     assert wrapped(text, 12).plain.splitlines() == [
-        "one  two", "  indented", "and", "a_word_that_is_far_too_long_for_it", "end",
-    ]  # fmt: skip
+        "one  two",
+        "  indented",
+        "and",
+        "a_word_that_is_far_too_long_for_it",
+        "end",
+    ]

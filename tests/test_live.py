@@ -90,8 +90,9 @@ def test_the_librarys_code_is_counted_as_nvdisasm_counts_it(tmp_path):
         assert all(rows[address]["opcode"] == "NOP" for address in rows.keys() - here.keys()), "padding alone"
         compare(
             [instruction(r["text"], address) for address, r in rows.items()],
-            {address: r["live_registers"] for address, r in rows.items()}, here,
-        )  # fmt: skip
+            {address: r["live_registers"] for address, r in rows.items()},
+            here,
+        )
 
 
 def instruction(text, address=0):
@@ -178,9 +179,16 @@ def test_which_registers_an_instruction_touches(text, reads, writes):
 
 @pytest.mark.parametrize(
     "text",
-    ["TEX.LL R10, R8, R8, R7, UR4, 2D", "NEWOP R0, R1", "FADD.64 R2, R4, R6", "STG.???0.128 [R2.64], R4",
-     "HMMA.INVALID3.F16 R0, R4, R8, R12", "HGMMA.F32", "MOVM R0, R1"],
-)  # fmt: skip
+    [
+        "TEX.LL R10, R8, R8, R7, UR4, 2D",
+        "NEWOP R0, R1",
+        "FADD.64 R2, R4, R6",
+        "STG.???0.128 [R2.64], R4",
+        "HMMA.INVALID3.F16 R0, R4, R8, R12",
+        "HGMMA.F32",
+        "MOVM R0, R1",
+    ],
+)
 def test_what_nobody_has_listed_is_not_guessed(text):
     assert touched(instruction(text)) is None
     code = sass.read(listing("MOV R4, 0x1", text, "EXIT"))
@@ -254,22 +262,36 @@ def group_product(columns, depth, types, count, tail, kind="f32", of_registers=F
     """wgmma, its first factor from shared memory or from registers."""
     names = ", ".join(f"c{i}" for i in range(count))
     factor = "{a0, a1, a2, a3}" if of_registers else "d"
-    return "\n".join([
-        "{", f".reg .{kind} c<{count}>; .reg .b32 a<4>;", "ld.global.v4.b32 {a0, a1, a2, a3}, [p];",
-        *(f"ld.global.{kind} c{i}, [p+{16 + 8 * i}];" for i in range(count)), "wgmma.fence.sync.aligned;",
-        f"wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.{types} {{{names}}}, {factor}, d{tail};",
-        "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;",
-        *(f"st.global.{kind} [p+{2048 + 8 * i}], c{i};" for i in range(count)), "}",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "{",
+            f".reg .{kind} c<{count}>; .reg .b32 a<4>;",
+            "ld.global.v4.b32 {a0, a1, a2, a3}, [p];",
+            *(f"ld.global.{kind} c{i}, [p+{16 + 8 * i}];" for i in range(count)),
+            "wgmma.fence.sync.aligned;",
+            f"wgmma.mma_async.sync.aligned.m64n{columns}k{depth}.{types} {{{names}}}, {factor}, d{tail};",
+            "wgmma.commit_group.sync.aligned;",
+            "wgmma.wait_group.sync.aligned 0;",
+            *(f"st.global.{kind} [p+{2048 + 8 * i}], c{i};" for i in range(count)),
+            "}",
+        ]
+    )
 
 
 def tensor_memory(shape, times, count):
     names = ", ".join(f"a{i}" for i in range(count))
-    return "\n".join([
-        "{", f".reg .b32 a<{count}>;", f"tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {{{names}}}, [n];",
-        "tcgen05.wait::ld.sync.aligned;", f"tcgen05.st.sync.aligned.{shape}.x{times}.b32 [n+64], {{{names}}};",
-        "tcgen05.wait::st.sync.aligned;", *(f"st.global.b32 [p+{4 * i}], a{i};" for i in range(count)), "}",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "{",
+            f".reg .b32 a<{count}>;",
+            f"tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {{{names}}}, [n];",
+            "tcgen05.wait::ld.sync.aligned;",
+            f"tcgen05.st.sync.aligned.{shape}.x{times}.b32 [n+64], {{{names}}};",
+            "tcgen05.wait::st.sync.aligned;",
+            *(f"st.global.b32 [p+{4 * i}], a{i};" for i in range(count)),
+            "}",
+        ]
+    )
 
 
 def moved(kind, how, count, back=""):
@@ -279,10 +301,14 @@ def moved(kind, how, count, back=""):
 
 
 ANYWHERE = [
-    product("m16n8k16", "f32.f16.f16.f32", 4, 2, 4, "f32"), product("m16n8k8", "f32.bf16.bf16.f32", 2, 1, 4, "f32"),
-    product("m16n8k16", "f16.f16.f16.f16", 4, 2, 2), product("m16n8k16", "f32.bf16.bf16.f32", 4, 2, 4, "f32"),
-    product("m16n8k8", "f32.tf32.tf32.f32", 4, 2, 4, "f32"), product("m16n8k4", "f32.tf32.tf32.f32", 2, 1, 4, "f32"),
-    product("m16n8k32", "s32.s8.s8.s32", 4, 2, 4), product("m16n8k16", "s32.u8.u8.s32", 2, 1, 4),
+    product("m16n8k16", "f32.f16.f16.f32", 4, 2, 4, "f32"),
+    product("m16n8k8", "f32.bf16.bf16.f32", 2, 1, 4, "f32"),
+    product("m16n8k16", "f16.f16.f16.f16", 4, 2, 2),
+    product("m16n8k16", "f32.bf16.bf16.f32", 4, 2, 4, "f32"),
+    product("m16n8k8", "f32.tf32.tf32.f32", 4, 2, 4, "f32"),
+    product("m16n8k4", "f32.tf32.tf32.f32", 2, 1, 4, "f32"),
+    product("m16n8k32", "s32.s8.s8.s32", 4, 2, 4),
+    product("m16n8k16", "s32.u8.u8.s32", 2, 1, 4),
     product("m8n8k4", "f64.f64.f64.f64", 1, 1, 2, "f64", "f64"),
     product("m16n8k32", "f32.f16.f16.f32", 4, 4, 4, "f32", sparse=True),
     product("m16n8k64", "s32.s8.s8.s32", 4, 4, 4, sparse=True),
@@ -290,25 +316,42 @@ ANYWHERE = [
     moved("b32", "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {a0, a1}, [s];", 2),
     moved("b32", "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {a0, a1, a2, a3}, [s];", 4),
     moved("b32", "ld.global.v2.b32 {a0, a1}, [p]; atom.global.cas.b32 a2, [q], a0, a1;", 3),
-    moved("b64", "ld.global.v2.b64 {a0, a1}, [p]; atom.global.cas.b64 a2, [q], a0, a1; atom.shared.cas.b64 a3, [s], "
-          "a0, a2; atom.global.add.u64 a4, [q], a0; red.global.max.s64 [q], a1;", 5),
-    moved("f64", "ld.global.v2.f64 {a0, a1}, [p]; fma.rn.f64 a2, a0, a1, a0; sqrt.rn.f64 a3, a2; rcp.rn.f64 a4, a3; "
-          "cvt.rni.f64.f64 a5, a4; cvt.rn.f32.f64 f, a5; cvt.f64.f32 a6, f; cvt.rzi.s64.f64 l, a6; "
-          "cvt.rn.f64.s64 a7, l;", 8),
-    moved("b32", "ld.global.v4.b32 {a0, a1, a2, a3}, [p]; shfl.sync.idx.b32 a4, a0, a1, a2, a3; "
-          "redux.sync.add.s32 a5, a4, -1; match.any.sync.b64 a6, l, a5; activemask.b32 a7;", 8),
+    moved(
+        "b64",
+        "ld.global.v2.b64 {a0, a1}, [p]; atom.global.cas.b64 a2, [q], a0, a1; atom.shared.cas.b64 a3, [s], "
+        "a0, a2; atom.global.add.u64 a4, [q], a0; red.global.max.s64 [q], a1;",
+        5,
+    ),
+    moved(
+        "f64",
+        "ld.global.v2.f64 {a0, a1}, [p]; fma.rn.f64 a2, a0, a1, a0; sqrt.rn.f64 a3, a2; rcp.rn.f64 a4, a3; "
+        "cvt.rni.f64.f64 a5, a4; cvt.rn.f32.f64 f, a5; cvt.f64.f32 a6, f; cvt.rzi.s64.f64 l, a6; "
+        "cvt.rn.f64.s64 a7, l;",
+        8,
+    ),
+    moved(
+        "b32",
+        "ld.global.v4.b32 {a0, a1, a2, a3}, [p]; shfl.sync.idx.b32 a4, a0, a1, a2, a3; "
+        "redux.sync.add.s32 a5, a4, -1; match.any.sync.b64 a6, l, a5; activemask.b32 a7;",
+        8,
+    ),
     "mov.u64 l, %clock64; st.global.b64 [q], l; mad.wide.u32 l, n, n, l; mul.hi.s64 l, l, q; rem.s64 l, l, q;"
     "st.global.b64 [q], l; cp.async.cg.shared.global [s], [p], 16; cp.async.wait_all;",
-]  # fmt: skip
+]
 SINCE_90 = [
     product("m16n8k16", "f64.f64.f64.f64", 8, 4, 4, "f64", "f64"),
     product("m16n8k4", "f64.f64.f64.f64", 2, 1, 4, "f64", "f64"),
     moved("b128", "ld.global.b128 a0, [p]; ld.global.b128 a1, [p+16]; atom.global.cas.b128 a2, [q], a0, a1;", 3),
-    moved("b32", "ld.global.v4.b32 {a0, a1, a2, a3}, [p]; stmatrix.sync.aligned.m8n8.x1.shared.b16 [s+64], {a3};"
-          "stmatrix.sync.aligned.m8n8.x4.shared.b16 [s], {a0, a1, a2, a3};", 0, back=" "),
+    moved(
+        "b32",
+        "ld.global.v4.b32 {a0, a1, a2, a3}, [p]; stmatrix.sync.aligned.m8n8.x1.shared.b16 [s+64], {a3};"
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [s], {a0, a1, a2, a3};",
+        0,
+        back=" ",
+    ),
     "mbarrier.init.shared.b64 [s], 32; mbarrier.arrive.shared.b64 l, [s]; st.global.b64 [q], l;"
     "mbarrier.try_wait.shared::cta.b64 z, [s], l, n; @z st.global.b64 [p], l;",
-]  # fmt: skip
+]
 ONLY_90A = [
     group_product(8, 16, "f32.bf16.bf16", 4, ", 1, 1, 1, 0, 0"),
     group_product(128, 16, "f32.f16.f16", 64, ", 1, 1, 1, 0", of_registers=True),
@@ -318,14 +361,26 @@ ONLY_90A = [
     group_product(64, 32, "f32.e4m3.e5m2", 32, ", 1, 1, 1"),
 ]
 ONLY_100A = [
-    tensor_memory("32x32b", 8, 8), tensor_memory("16x64b", 4, 4), tensor_memory("16x128b", 2, 4),
-    tensor_memory("16x256b", 2, 8), tensor_memory("32x32b", 64, 64),
-    moved("b32", "ld.global.v8.b32 {a0, a1, a2, a3, a4, a5, a6, a7}, [p]; "
-          "st.global.v8.b32 [q], {a7, a1, a2, a3, a4, a5, a6, a0};", 0, back=" "),
-    moved("b32", "ld.global.v8.b32 {a0, _, a2, a3, a4, a5, _, _}, [p+32];", 1, back="st.global.v2.b32 [q], {a0, a2}; "
-          "st.global.v2.b32 [q+8], {a3, a4}; st.global.b32 [q+16], a5;"),
+    tensor_memory("32x32b", 8, 8),
+    tensor_memory("16x64b", 4, 4),
+    tensor_memory("16x128b", 2, 4),
+    tensor_memory("16x256b", 2, 8),
+    tensor_memory("32x32b", 64, 64),
+    moved(
+        "b32",
+        "ld.global.v8.b32 {a0, a1, a2, a3, a4, a5, a6, a7}, [p]; "
+        "st.global.v8.b32 [q], {a7, a1, a2, a3, a4, a5, a6, a0};",
+        0,
+        back=" ",
+    ),
+    moved(
+        "b32",
+        "ld.global.v8.b32 {a0, _, a2, a3, a4, a5, _, _}, [p+32];",
+        1,
+        back="st.global.v2.b32 [q], {a0, a2}; st.global.v2.b32 [q+8], {a3, a4}; st.global.b32 [q+16], a5;",
+    ),
     moved("b64", "ld.global.v2.b64 {a0, a1}, [p]; fma.rn.f32x2 a2, a0, a1, a0; mul.f32x2 a3, a2, a1;", 4),
-]  # fmt: skip
+]
 
 
 @needs_nvdisasm

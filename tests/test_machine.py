@@ -280,10 +280,15 @@ def test_measured_goes_before_published(monkeypatch, tmp_path):
 
 
 figures = st.builds(
-    model.Figure, st.floats(1e-9, 1e18), st.sampled_from(["B/s", "cycles"]), st.none() | st.floats(0, 1), st.none(),
-    st.none() | st.floats(1, 3000), st.none() | st.floats(1, 1e9) | st.tuples(st.floats(1, 2), st.floats(2, 3)),
+    model.Figure,
+    st.floats(1e-9, 1e18),
+    st.sampled_from(["B/s", "cycles"]),
+    st.none() | st.floats(0, 1),
+    st.none(),
+    st.none() | st.floats(1, 3000),
+    st.none() | st.floats(1, 1e9) | st.tuples(st.floats(1, 2), st.floats(2, 3)),
     st.text(),
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.text(min_size=1), figures))

@@ -138,9 +138,12 @@ for at, what in ((0x20, "program headers"), (0x28, "section headers")):
     for byte in range(2, 8):
         CASES[f"{what} far away: byte {byte}"] = lambda g, at=at + byte: flip(g.cubin, at)
 for at, what in (
-    (0x36, "size of a program header"), (0x38, "number of program headers"), (0x3A, "size of a section header"),
-    (0x3C, "number of sections"), (0x3E, "section of names"),
-):  # fmt: skip
+    (0x36, "size of a program header"),
+    (0x38, "number of program headers"),
+    (0x3A, "size of a section header"),
+    (0x3C, "number of sections"),
+    (0x3E, "section of names"),
+):
     CASES[f"wrong {what}, high byte"] = lambda g, at=at: flip(g.cubin, at + 1)
 CASES["wrong size of a section header, low byte"] = lambda g: flip(g.cubin, 0x3A)
 CASES["no section headers"] = lambda g: put(g.cubin, 0x28, "<Q", 0)
@@ -152,9 +155,12 @@ for machine in (0, 3, 40, 62, 183, 243, 0xFFFF):
     CASES[f"an ELF file for machine {machine}"] = lambda g, machine=machine: put(g.cubin, 18, "<H", machine)
 for i in range(12):
     for at, form, value, what in (
-        (0, "<I", 0x7FFFFFFF, "name"), (24, "<Q", 1 << 40, "place"), (32, "<Q", 1 << 40, "size"),
-        (32, "<Q", (1 << 64) - 1, "endless size"), (24, "<Q", (1 << 64) - 8, "place before the file"),
-    ):  # fmt: skip
+        (0, "<I", 0x7FFFFFFF, "name"),
+        (24, "<Q", 1 << 40, "place"),
+        (32, "<Q", 1 << 40, "size"),
+        (32, "<Q", (1 << 64) - 1, "endless size"),
+        (24, "<Q", (1 << 64) - 8, "place before the file"),
+    ):
         CASES[f"section {i + 1} of a bad {what}"] = lambda g, i=i, at=at, form=form, value=value: put(
             g.cubin, headers(g.cubin)[with_bytes(g.cubin)[i]] + at, form, value
         )
@@ -236,7 +242,7 @@ TEXTS = {
     "PTX that calls nobody": PTX.replace(b"bar.sync 0", b"call nobody"),
     ".version alone": b".version",
     ".version and noise": b".version 8.0\n.target sm_90\n" + random.Random(2).randbytes(3000),
-}  # fmt: skip
+}
 CASES |= {what: lambda g, text=text: text for what, text in TEXTS.items()}
 for i in range(20):
     CASES[f"noise {i}"] = lambda g, i=i: random.Random(i).randbytes(1 + 97 * i * i)

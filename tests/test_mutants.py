@@ -217,8 +217,15 @@ def test_the_tables_are_what_the_records_give_and_every_survivor_is_explained():
 def document(*fates: tuple[str, str]) -> dict:
     def one(name: str, outcome: str) -> dict:
         kernel, _, place = name.partition("@")
-        evidence = {"kernel": kernel, "backend": kernel.partition("/")[2], "operator": place.split(":")[2],
-                    "outcome": outcome, "before": "a | b", "after": "b", "detector": "values"}  # fmt: skip
+        evidence = {
+            "kernel": kernel,
+            "backend": kernel.partition("/")[2],
+            "operator": place.split(":")[2],
+            "outcome": outcome,
+            "before": "a | b",
+            "after": "b",
+            "detector": "values",
+        }
         made = {"gpu": None, "cpu": "a processor", "time": "2026-01-01T00:00:00Z", "commit": "abc"}
         return {"kernel": name, "evidence": evidence, "provenance": made, "source": {"hash": "0"}}
 

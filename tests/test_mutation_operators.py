@@ -56,11 +56,10 @@ def texts(folder: Path, body: str, operator: str, language: str = "triton", devi
         ("other", "triton", 'm = tl.load(a, mask=b, other=-float("inf"))', ["m = tl.load(a, mask=b, other=0.0)"]),
         ("barrier", "numba", "cuda.syncthreads()", ["pass"]),
         (
-            "accumulator", "triton", "for i in n:\n        a += b * 2",
-            [
-                f"for i in n:\n        a = (a + (b * 2)).to(tl.{t}).to(tl.float32)"
-                for t in ("float16", "bfloat16")
-            ],
+            "accumulator",
+            "triton",
+            "for i in n:\n        a += b * 2",
+            [f"for i in n:\n        a = (a + (b * 2)).to(tl.{t}).to(tl.float32)" for t in ("float16", "bfloat16")],
         ),
         ("accumulator", "numba", "a += b", []),
         ("narrow", "triton", "m = a.to(tl.float32)", ["m = a.to(tl.bfloat16).to(tl.float32)"]),
@@ -81,7 +80,7 @@ def texts(folder: Path, body: str, operator: str, language: str = "triton", devi
         ("axis", "triton", "m = a[:, None] * stride", ["m = a[None, :] * stride", "m = a[:, None] * cols"]),
         ("axis", "njit", "a, b = n.shape", ["b, a = n.shape"]),
     ],
-)  # fmt: skip
+)
 def test_an_operator_makes_the_changes_it_names(tmp_path, operator, language, body, expected):
     assert sorted(texts(tmp_path, body, operator, language)) == sorted(expected)
 
@@ -112,7 +111,7 @@ EXPRESSIONS = st.recursive(
         st.tuples(inner, inner).map("({0[0]} if {0[1]} < n else é)".format),
     ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -153,14 +152,17 @@ def test_declarations_stay_as_they_are(name):
 
 def test_a_source_that_python_folds_to_the_same_is_no_mutant(write):
     """`2 * 2` and `2 + 2` are one constant; `1` and `1.0` are two."""
-    file = write("mine.py", """\
+    file = write(
+        "mine.py",
+        """\
         from numba import njit
         from assay import kernel
 
         @kernel("silu")
         def silu(x, *, out):
             out.copy_(x * (2 - 0) * 1)
-        """)  # fmt: skip
+        """,
+    )
     found = mutants(*select([file])[0])
     assert "+" not in {m.after for m in found if m.before == "-"} and {"swap", "constant"} <= {
         m.operator for m in found
@@ -208,14 +210,20 @@ def test_cuda_is_changed_in_its_code_and_only_where_the_kernel_reaches(tmp_path)
     found = list(cuda_changes(source, {"k"}))
     changed = {(c.operator, CUDA.encode()[c.start : c.end].decode(), c.text) for c in found}
     for expected in [
-        ("boundary", "<", "<="), ("guard", "i < n && n > 2", "i < n"), ("guard", "i < n && n > 2", "true"),
-        ("barrier", "__syncthreads()", ""), ("cast", "(long long)", ""), ("extreme", "fmaxf", "fminf"),
-        ("float", "2.0f", "2.02f"), ("axis", "x", "y"),
-        ("epsilon", "sqrtf(sum - n + eps)", "(sqrtf(sum - n) + eps)"), ("swap", "sum - n", "n - sum"),
+        ("boundary", "<", "<="),
+        ("guard", "i < n && n > 2", "i < n"),
+        ("guard", "i < n && n > 2", "true"),
+        ("barrier", "__syncthreads()", ""),
+        ("cast", "(long long)", ""),
+        ("extreme", "fmaxf", "fminf"),
+        ("float", "2.0f", "2.02f"),
+        ("axis", "x", "y"),
+        ("epsilon", "sqrtf(sum - n + eps)", "(sqrtf(sum - n) + eps)"),
+        ("swap", "sum - n", "n - sum"),
         ("narrow", "widen(x[i])", "__half2float(__float2half(widen(x[i])))"),
         ("accumulator", "sum += widen(x[i])", "sum = __half2float(__float2half(sum + (widen(x[i]))))"),
         ("term", "blockIdx.x * (long long)blockDim.x + threadIdx.x", "threadIdx.x"),
-    ]:  # fmt: skip
+    ]:
         assert expected in changed, expected
     lines = {CUDA.encode()[: c.start].count(b"\n") + 1 for c in found}
     assert 4 in lines and not lines & {1, 2, 5, 11, 16}

@@ -314,9 +314,18 @@ def test_the_linear_layer_is_right_at_every_scale(language):
     assert same(out[:1], floats(bits, "fp32"))
 
 
-SHAPES = ("m=1,n=64,k=256", "m=3,n=300,k=4096,block=64", "m=1,n=33,k=272", "m=9,n=64,k=512", "m=16,n=100,k=1040",
-          "m=31,n=33,k=20000", "m=32,n=64,k=128,block=128", "m=33,n=130,k=272", "m=200,n=384,k=384",
-          "m=5,n=7,k=33,block=24")  # fmt: skip
+SHAPES = (
+    "m=1,n=64,k=256",
+    "m=3,n=300,k=4096,block=64",
+    "m=1,n=33,k=272",
+    "m=9,n=64,k=512",
+    "m=16,n=100,k=1040",
+    "m=31,n=33,k=20000",
+    "m=32,n=64,k=128,block=128",
+    "m=33,n=130,k=272",
+    "m=200,n=384,k=384",
+    "m=5,n=7,k=33,block=24",
+)
 """Every design of the CUDA kernel: rows streamed and divided among blocks, tiles, and the one for odd shapes."""
 
 

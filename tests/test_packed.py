@@ -56,10 +56,22 @@ def everything(model):
     """Whatever undo must give back: classes, tensors by identity, bits, strides, flags and gradients, and hooks."""
     modules = [(name, m, type(m), m.training) for name, m in model.named_modules(remove_duplicate=False)]
     tensors = [
-        (name, id(t), t.detach().clone(), t.stride(), t.dtype, t.device, t.requires_grad, type(t), id(t.grad),
-         None if t.grad is None else t.grad.clone())
-        for m in model.modules() for name, t in (*m._parameters.items(), *m._buffers.items()) if t is not None
-    ]  # fmt: skip
+        (
+            name,
+            id(t),
+            t.detach().clone(),
+            t.stride(),
+            t.dtype,
+            t.device,
+            t.requires_grad,
+            type(t),
+            id(t.grad),
+            None if t.grad is None else t.grad.clone(),
+        )
+        for m in model.modules()
+        for name, t in (*m._parameters.items(), *m._buffers.items())
+        if t is not None
+    ]
     hooks = [{k: (id(v), list(v)) for k, v in vars(m).items() if k.endswith("hooks")} for m in model.modules()]
     return modules, tensors, hooks
 
@@ -91,8 +103,12 @@ def test_the_theory_is_that_of_the_specification():
     """An element's bits and a 32nd of the scale's eight; packed tensors of whole blocks take just that."""
     assert MxInt8().bits == 8.25
     assert {f.name: f.bits for f in MX_FLOATS} == {
-        "mxfp8_e4m3": 8.25, "mxfp8_e5m2": 8.25, "mxfp6_e2m3": 6.25, "mxfp6_e3m2": 6.25, "mxfp4_e2m1": 4.25,
-    }  # fmt: skip
+        "mxfp8_e4m3": 8.25,
+        "mxfp8_e5m2": 8.25,
+        "mxfp6_e2m3": 6.25,
+        "mxfp6_e3m2": 6.25,
+        "mxfp4_e2m1": 4.25,
+    }
     weight = torch.randn(6, 96)
     for kind in (MxInt8(), *MX_FLOATS):
         made = kind.pack(weight)

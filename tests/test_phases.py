@@ -109,11 +109,16 @@ def test_a_main_behind_a_macro_is_seen_and_the_program_is_linked(write, tmp_path
         ("\n\n__global__ void k() { nope(); }", "cudafe++", 3, "identifier"),
         ('\n\n\n__global__ void k() {\n    asm("bad.op r1;");\n}', "ptxas", 5, "bad"),
         ("#ifdef __CUDA_ARCH__\n#error only there\n#endif\n", "preprocess", 2, "only there"),
-        ("__global__ void k(float* x) { __shared__ float a[99999]; a[threadIdx.x] = *x; __syncthreads(); *x = a[3]; }",
-         "ptxas", None, "too much shared data"),
+        (
+            "__global__ void k(float* x) {"
+            " __shared__ float a[99999]; a[threadIdx.x] = *x; __syncthreads(); *x = a[3]; }",
+            "ptxas",
+            None,
+            "too much shared data",
+        ),
         ("void f();\nint main() { f(); }", "link", None, "undefined reference"),
     ],
-)  # fmt: skip
+)
 def test_a_step_that_fails_stops_it_with_the_tools_words_file_and_line(write, tmp_path, source, step, line, words):
     file = write("bad.cu", source)
     (build,) = phases(file, [SM_90], tmp_path / "out").builds

@@ -67,8 +67,22 @@ def test_a_killed_command_leaves_no_process_and_no_folder_behind(tmp_path, doing
     started, scratch = tmp_path / "started", tmp_path / "scratch"
     scratch.mkdir()
     file = written(tmp_path, "busy", BUSY.format(started=str(started), doing=doing))
-    command = [sys.executable, "-c", CHECK.format(cores=cores), "check", str(file), "gelu/torch", "silu/torch",
-               "axpy/torch", "--dtype", "fp32", "--workloads", "2", "--jobs", "4"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        CHECK.format(cores=cores),
+        "check",
+        str(file),
+        "gelu/torch",
+        "silu/torch",
+        "axpy/torch",
+        "--dtype",
+        "fp32",
+        "--workloads",
+        "2",
+        "--jobs",
+        "4",
+    ]
     environment = os.environ | {"TMPDIR": str(scratch), "ASSAY_STORE": "none"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     until(lambda: started.exists() and len(started.read_text().split()) == 2, "the kernel never ran")
@@ -111,7 +125,7 @@ LOSSES = {
     "kills_the_root": ("pass", "", "with contextlib.suppress(psutil.Error): psutil.Process().parents()[1].kill()"),
     "kills_its_group": ("fail", "SIGKILL", "os.killpg(0, 9)"),
     "stops_its_zygote": ("pass", "", "os.kill(os.getppid(), signal.SIGSTOP)"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("name", "jobs"), [("kills_its_zygote", 1), *((name, 3) for name in LOSSES)])
@@ -240,8 +254,11 @@ def test_a_folder_of_a_killed_process_is_removed_by_the_next(tmp_path, monkeypat
     young = Path(scratch.tempfile.mkdtemp(prefix="assay-worker-"))
     for folder in (mine.path, left):
         os.utime(folder, (0, 0))
-    subprocess.run([sys.executable, "-c", "from assay.worker import scratch; scratch.sweep()"],
-                   env=os.environ | {"TMPDIR": str(tmp_path)}, check=True)  # fmt: skip
+    subprocess.run(
+        [sys.executable, "-c", "from assay.worker import scratch; scratch.sweep()"],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        check=True,
+    )
     assert (mine.path.exists(), left.exists(), young.exists()) == (True, False, True)
     mine.close()
     assert not mine.path.exists()

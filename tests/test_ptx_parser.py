@@ -54,10 +54,12 @@ def test_a_module(hand):
     assert (pointers.linkage, pointers.space, pointers.initialiser) == ("visible", "const", "{a, generic(b)+4}")
     assert (dynamic.linkage, dynamic.shape, dynamic.size) == ("extern", (0,), 0)
     assert [(f.name, f.kind, f.linkage, f.defined) for f in hand.functions] == [
-        ("vprintf", "func", "extern", False), ("stop", "func", "", True), ("double_it", "func", "", True),
+        ("vprintf", "func", "extern", False),
+        ("stop", "func", "", True),
+        ("double_it", "func", "", True),
         ("triple_it", "func", "", True),
         ("k", "entry", "weak", True),
-    ]  # fmt: skip
+    ]
     assert hand.entries == (hand.function("k"),)
 
 
@@ -129,9 +131,23 @@ def test_numbers(kernel):
 
 @pytest.mark.parametrize(
     ("written", "value"),
-    [("017", 15), ("0b101", 5), ("0xFFU", 255), ("7U", 7), ("~5", -6), ("-(3 - 5)", 2), ("7 / -2", -3), ("-7 % 3", -1),
-     ("1 | 2 ^ 3 & 6", 1), ("1 << 63", 2**63), ("!0", 1), ("2 * (3 + 4) << 1", 28), (".5", 0.5), ("1.", 1.0)],
-)  # fmt: skip
+    [
+        ("017", 15),
+        ("0b101", 5),
+        ("0xFFU", 255),
+        ("7U", 7),
+        ("~5", -6),
+        ("-(3 - 5)", 2),
+        ("7 / -2", -3),
+        ("-7 % 3", -1),
+        ("1 | 2 ^ 3 & 6", 1),
+        ("1 << 63", 2**63),
+        ("!0", 1),
+        ("2 * (3 + 4) << 1", 28),
+        (".5", 0.5),
+        ("1.", 1.0),
+    ],
+)
 def test_constants(written, value):
     assert ptx.read_instruction(f"mov.u64 %rd1, {written}").operands[1].value == value
 
@@ -227,10 +243,14 @@ simple = st.one_of(registers, immediates, symbols, specials, sinks)
 plain_registers = registers.map(lambda r: ptx.Register(r.name))
 vectors = st.builds(ptx.Vector, st.lists(simple, max_size=8).map(tuple))
 addresses = st.one_of(
-    st.builds(ptx.Address, st.one_of(registers, symbols.map(lambda s: ptx.Symbol(s.name, s.block))), integers,
-              st.lists(st.one_of(simple, vectors), max_size=2).map(tuple)),
+    st.builds(
+        ptx.Address,
+        st.one_of(registers, symbols.map(lambda s: ptx.Symbol(s.name, s.block))),
+        integers,
+        st.lists(st.one_of(simple, vectors), max_size=2).map(tuple),
+    ),
     st.builds(ptx.Address, st.none(), integers),
-)  # fmt: skip
+)
 pairs = st.builds(ptx.Pair, st.one_of(plain_registers, sinks), st.one_of(plain_registers, sinks))
 instructions = st.builds(
     ptx.Instruction,

@@ -150,8 +150,9 @@ $L{i}:
 	{{.reg .b32 n; neg.s32 n, %r{i}; mov.u32 %r{i}, n;}}
 	st.global.u32 	[%rd{i}], %r{i};
 """
-    declared = "".join(f".reg .{t} %{n}<{times}>;\n" for t, n in
-                       (("b32", "r"), ("b64", "rd"), ("f32", "f"), ("b16", "rs")))  # fmt: skip
+    declared = "".join(
+        f".reg .{t} %{n}<{times}>;\n" for t, n in (("b32", "r"), ("b64", "rd"), ("f32", "f"), ("b16", "rs"))
+    )
     return body(declared + "".join(code.format(i=i) for i in range(4, times)))
 
 

@@ -73,8 +73,10 @@ def test_what_is_found_is_what_the_reader_reads(name):
         spot = table[i.line - 1]
         if i.location:
             assert (spot.file, spot.line, spot.column) == (
-                module.files.get(i.location.file, ""), i.location.line, i.location.column
-            )  # fmt: skip
+                module.files.get(i.location.file, ""),
+                i.location.line,
+                i.location.column,
+            )
 
 
 def test_local_variables_are_told_by_their_token():

@@ -74,9 +74,12 @@ def test_resnet18_has_the_names_and_sizes_that_its_published_weights_have():
     assert len(state) == 122
     assert sum(p.numel() for p in entry("resnet18").build().parameters()) == 11_689_512
     shapes = {
-        "conv1.weight": (64, 3, 7, 7), "layer2.0.downsample.0.weight": (128, 64, 1, 1),
-        "layer2.0.downsample.1.running_var": (128,), "layer4.1.bn2.num_batches_tracked": (), "fc.weight": (1000, 512),
-    }  # fmt: skip
+        "conv1.weight": (64, 3, 7, 7),
+        "layer2.0.downsample.0.weight": (128, 64, 1, 1),
+        "layer2.0.downsample.1.running_var": (128,),
+        "layer4.1.bn2.num_batches_tracked": (),
+        "fc.weight": (1000, 512),
+    }
     assert {n: tuple(state[n].shape) for n in shapes} == shapes
     assert "layer1.0.downsample.0.weight" not in state
 

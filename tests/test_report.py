@@ -28,10 +28,18 @@ OF_KERNELS = [f for f in FIGURES if f.name not in ("models", "training", "compil
 """The others are drawn from records of models, in their own tests."""
 GPU = "Synthetic GPU"
 MADE = {
-    "assay": "0.0", "commit": "0000000+", "python": "3.12.3", "system": "Linux x86_64", "cpu": "Synthetic CPU",
-    "cores": 16, "gpu": GPU, "driver": "000.00", "packages": {"torch": "0.0", "triton": "0.0"},
-    "time": "2000-01-01T00:00:00Z", "seed": 0,
-}  # fmt: skip
+    "assay": "0.0",
+    "commit": "0000000+",
+    "python": "3.12.3",
+    "system": "Linux x86_64",
+    "cpu": "Synthetic CPU",
+    "cores": 16,
+    "gpu": GPU,
+    "driver": "000.00",
+    "packages": {"torch": "0.0", "triton": "0.0"},
+    "time": "2000-01-01T00:00:00Z",
+    "seed": 0,
+}
 OPS = {"gelu": (1, 12), "layernorm": (2, 8), "softmax": (2, 6), "silu": (1, 6), "conv2d": (2, 220)}
 """Op: its axes, its operations per element."""
 WAYS = {"torch": 1.0, "inductor": 0.72, "triton": 0.61, "cuda": 0.58, "cuda:naive": 1.4, "cupy": 0.66, "numba": 0.93}
@@ -51,47 +59,79 @@ def synthetic_benches(seed=0, ops=OPS, ways=WAYS, sizes=(10, 12, 14, 16), dtypes
                 baseline = None
                 for way, share in ways.items():
                     true = LAUNCH + copy * 1.85 * share * dice.uniform(0.95, 1.08)
-                    samples = [[true * off * dice.lognormvariate(0, 0.004) for _ in range(8)]
-                               for off in (dice.gauss(1, 0.003) for _ in range(rounds))]  # fmt: skip
+                    samples = [
+                        [true * off * dice.lognormvariate(0, 0.004) for _ in range(8)]
+                        for off in (dice.gauss(1, 0.003) for _ in range(rounds))
+                    ]
                     flat = sorted(s for one in samples for s in one)
                     median, low, high = (flat[int(len(flat) * q)] for q in (0.5, 0.3, 0.7))
                     baseline = baseline or median
                     faster = baseline / median
                     yield Record(
-                        "bench", f"{op}/{way}", f"{shape},dtype={dtype}", Status.PASS,
-                        f"{median * 1e6:.1f} µs", "20000101-000000-synthe",
+                        "bench",
+                        f"{op}/{way}",
+                        f"{shape},dtype={dtype}",
+                        Status.PASS,
+                        f"{median * 1e6:.1f} µs",
+                        "20000101-000000-synthe",
                         evidence={
-                            "device": "cuda", "method": "events on a held stream", "rounds": rounds, "converged": True,
+                            "device": "cuda",
+                            "method": "events on a held stream",
+                            "rounds": rounds,
+                            "converged": True,
                             "hot": {"median": median * 0.8, "samples": [[s * 0.8 for s in one] for one in samples]},
                             "call": {"median": median + 9e-6, "samples": [[s + 9e-6 for s in one] for one in samples]},
                             "baseline": f"{op}/torch",
                             "speedup": {"median": faster, "interval": [faster * 0.99, faster * 1.01]},
-                            "bytes": moved, "operations": n * work, "gbps": moved / median / 1e9,
+                            "bytes": moved,
+                            "operations": n * work,
+                            "gbps": moved / median / 1e9,
                             "copy": {"median": copy, "interval": [copy * 0.99, copy * 1.01]},
                             "share_of_copy": copy / median,
-                            "roofline": {"bound": "memory", "seconds": moved / STREAM, "share": moved / STREAM / median,
-                                         "model": f"{GPU}, measured", "measured": True},
+                            "roofline": {
+                                "bound": "memory",
+                                "seconds": moved / STREAM,
+                                "share": moved / STREAM / median,
+                                "model": f"{GPU}, measured",
+                                "measured": True,
+                            },
                             "launches": 1,
                         },
                         replay=f"assay bench {op}/{way} --workload {shape},dtype={dtype}",
                         source={"file": f"assay/library/{op}/{way}.py", "line": 7, "hash": "0" * 16},
-                        provenance=MADE, seconds=1.5, median=median, interval=(low, high), samples=samples,
-                    )  # fmt: skip
+                        provenance=MADE,
+                        seconds=1.5,
+                        median=median,
+                        interval=(low, high),
+                        samples=samples,
+                    )
 
 
 def synthetic_machine():
     def figure(value, unit, published=None, where="", clock=1980.0):
-        return {"value": value, "unit": unit, "low": value * 0.99, "high": value * 1.01, "clock_mhz": clock,
-                "published": published, "where": where}  # fmt: skip
+        return {
+            "value": value,
+            "unit": unit,
+            "low": value * 0.99,
+            "high": value * 1.01,
+            "clock_mhz": clock,
+            "published": published,
+            "where": where,
+        }
 
     figures = {
-        "dram.copy": figure(4.2e12, "B/s", 4.8e12, "made up"), "dram.read": figure(4.10e12, "B/s", 4.8e12, "made up"),
-        "l2.read": figure(9.1e12, "B/s"), "shared.read": figure(3.1e13, "B/s"),
-        "latency.l2": figure(251.0, "cycles", [219, 281], "made up"), "latency.dram": figure(640.0, "cycles"),
+        "dram.copy": figure(4.2e12, "B/s", 4.8e12, "made up"),
+        "dram.read": figure(4.10e12, "B/s", 4.8e12, "made up"),
+        "l2.read": figure(9.1e12, "B/s"),
+        "shared.read": figure(3.1e13, "B/s"),
+        "latency.l2": figure(251.0, "cycles", [219, 281], "made up"),
+        "latency.dram": figure(640.0, "cycles"),
         "vector.fp32": figure(6.0e13, "op/s", 6.7e13, "made up"),
-        "tensor.mma.bf16": figure(6.6e14, "op/s"), "tensor.wgmma.bf16": figure(8.0e14, "op/s", 9.89e14, "made up"),
-        "launch.stream": figure(2.4e-6, "s", clock=None), "clock.mma": figure(1.755e9, "Hz", 1.98e9, "made up"),
-    }  # fmt: skip
+        "tensor.mma.bf16": figure(6.6e14, "op/s"),
+        "tensor.wgmma.bf16": figure(8.0e14, "op/s", 9.89e14, "made up"),
+        "launch.stream": figure(2.4e-6, "s", clock=None),
+        "clock.mma": figure(1.755e9, "Hz", 1.98e9, "made up"),
+    }
     model = {"device": GPU, "source": "measured", "run": "synthetic", "time": MADE["time"], "figures": figures}
     return Record("machine", "machine", "", Status.PASS, "synthetic", "synthetic", {"model": model}, provenance=MADE)
 
@@ -126,10 +166,17 @@ def test_a_scaled_number_says_its_value_with_as_many_digits_as_asked(value, digi
 
 @pytest.mark.parametrize(
     ("value", "unit", "says"),
-    [(1.234e-5, "s", "12.34 µs"), (999.96e-9, "s", "1.000 µs"), (4.2e12, "B/s", "4.200 TB/s"),
-     (251.0, "cycles", "251.0 cycles"), (0, "s", "0 s"), (None, "s", "–"), (float("nan"), "s", "–"),
-     (-2.5e-3, "s", "-2.500 ms")],
-)  # fmt: skip
+    [
+        (1.234e-5, "s", "12.34 µs"),
+        (999.96e-9, "s", "1.000 µs"),
+        (4.2e12, "B/s", "4.200 TB/s"),
+        (251.0, "cycles", "251.0 cycles"),
+        (0, "s", "0 s"),
+        (None, "s", "–"),
+        (float("nan"), "s", "–"),
+        (-2.5e-3, "s", "-2.500 ms"),
+    ],
+)
 def test_units(value, unit, says):
     assert units.si(value, unit).replace("\u00a0", " ") == says
 
@@ -246,8 +293,12 @@ def test_the_newest_record_of_the_same_thing_is_shown_and_the_page_says_how_many
 
 def test_a_time_that_did_not_settle_says_so(tmp_path):
     record = next(synthetic_benches())
-    trouble = {"converged": False, "clocks": {"throttle": ["power cap"]}, "launches": 3,
-               "second_clock": {"agrees": False, "why": "launch-bound"}}  # fmt: skip
+    trouble = {
+        "converged": False,
+        "clocks": {"throttle": ["power cap"]},
+        "launches": 3,
+        "second_clock": {"agrees": False, "why": "launch-bound"},
+    }
     (row,) = rows.benches([replace(record, evidence=record.evidence | trouble)])
     assert all(w in row["Notes"] for w in ("not converged", "power cap", "launch-bound", "3 kernels"))
     assert rows.benches([record])[0]["Notes"] == units.NOTHING
@@ -297,12 +348,14 @@ def test_any_set_of_records_gives_a_whole_page(records):
 
 @pytest.mark.parametrize(
     ("keep", "drawn"),
-    [(lambda r: r.verb == "check", {"verdicts"}),
-     (lambda r: r.verb == "bench", {"runtime", "roofline", "copy", "scaling", "heatmap", "samples"}),
-     (lambda r: r.status == "fail", {"verdicts"}),
-     (lambda r: r.verb in ("selftest", "machine"), set())],
+    [
+        (lambda r: r.verb == "check", {"verdicts"}),
+        (lambda r: r.verb == "bench", {"runtime", "roofline", "copy", "scaling", "heatmap", "samples"}),
+        (lambda r: r.status == "fail", {"verdicts"}),
+        (lambda r: r.verb in ("selftest", "machine"), set()),
+    ],
     ids=["only check", "only bench", "only failures", "neither"],
-)  # fmt: skip
+)
 def test_a_chart_is_drawn_where_there_is_something_to_draw(keep, drawn):
     few = synthetic_benches(ops={"layernorm": OPS["layernorm"]}, sizes=(10, 12, 14), rounds=2)
     records = [r for r in [*everything()[:60], *few, *SOME] if keep(r)]
@@ -349,8 +402,18 @@ def test_pictures_are_real_pictures_of_every_chart(tmp_path):
     records = [*read(H200 / "check.json")[:40], *synthetic_benches(ops=ops, sizes=(10, 12, 14)), synthetic_machine()]
     report(records, tmp_path / "page.html", pictures=tmp_path / "pictures")
     names = {p.name for p in (tmp_path / "pictures").iterdir()}
-    each = ["verdicts", "runtime-gelu", "runtime-layernorm", "roofline", "copy", "scaling-gelu", "scaling-layernorm",
-            "heatmap-layernorm", "samples-gelu", "samples-layernorm"]  # fmt: skip
+    each = [
+        "verdicts",
+        "runtime-gelu",
+        "runtime-layernorm",
+        "roofline",
+        "copy",
+        "scaling-gelu",
+        "scaling-layernorm",
+        "heatmap-layernorm",
+        "samples-gelu",
+        "samples-layernorm",
+    ]
     assert names == {f"{n}.{kind}" for n in each for kind in ("svg", "png")}
     for path in (tmp_path / "pictures").iterdir():
         if path.suffix == ".svg":

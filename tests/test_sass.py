@@ -128,8 +128,11 @@ def test_threads_meet_where_the_last_bssy_of_their_barrier_said():
     labels = {3: ".L_1:\n", 4: ".L_0:\n", 6: ".L_2:\n"}
     function = _function(lines, labels)
     assert {i.address // 16: function.goes_to(i) for i in function.instructions if i.opcode == "BSYNC"} == {
-        2: (48,), 3: (64,), 5: (96,), 6: ()
-    }  # fmt: skip
+        2: (48,),
+        3: (64,),
+        5: (96,),
+        6: (),
+    }
 
 
 def test_several_labels_may_stand_before_one_instruction_and_one_behind_the_last_marks_the_end():

@@ -24,9 +24,17 @@ from assay.workload import parse as workload
 ENTRIES = entries()
 HERE = [e.name for e in ENTRIES if e.needs in ("", "no gpu") and e.verb == "check"]
 QUICK = [
-    "cached_output", "crashes", "does_nothing", "exits_quietly", "fake_verdict", "forks", "mutated_input",
-    "remembers_address", "returned_tensor", "scratch_not_zeroed",
-]  # fmt: skip
+    "cached_output",
+    "crashes",
+    "does_nothing",
+    "exits_quietly",
+    "fake_verdict",
+    "forks",
+    "mutated_input",
+    "remembers_address",
+    "returned_tensor",
+    "scratch_not_zeroed",
+]
 
 
 def told(records: list[Record]) -> dict[str, str]:
@@ -222,8 +230,11 @@ def test_memory_errors_are_read() -> None:
     found = parse(MEMCHECK)
     (p,) = found.problems
     assert (p.tool, p.kind, p.kernel, p.where) == (
-        "memcheck", "Invalid __global__ read", "silu<(bool)0>", "overread_unnoticed.cu:7",
-    )  # fmt: skip
+        "memcheck",
+        "Invalid __global__ read",
+        "silu<(bool)0>",
+        "overread_unnoticed.cu:7",
+    )
     assert (p.access, p.bytes, p.beyond, p.count) == ("read", 4, 1093, 2)
     assert p.address == "0x7f2c4a000ffc" and found.total == 3
     assert "1093 bytes from the nearest allocation" in str(p)
@@ -232,8 +243,10 @@ def test_memory_errors_are_read() -> None:
 def test_the_older_form_is_read() -> None:
     (p,) = parse(OLDER).problems
     assert (p.kind, p.kernel, p.where) == (
-        "Invalid __shared__ write", "add_bias<(bool)1, __half>", "kernels/attention.cu:162",
-    )  # fmt: skip
+        "Invalid __shared__ write",
+        "add_bias<(bool)1, __half>",
+        "kernels/attention.cu:162",
+    )
     assert p.bytes == 16
 
 
@@ -252,8 +265,10 @@ def test_other_tools_are_read() -> None:
     assert (p.tool, p.kernel, p.bytes, p.where) == ("initcheck", "add", 4, "")
     (p,) = parse(SYNCCHECK).problems
     assert (p.tool, p.kernel, p.kind) == (
-        "synccheck", "divergent", "Barrier error detected. Divergent thread(s) in block.",
-    )  # fmt: skip
+        "synccheck",
+        "divergent",
+        "Barrier error detected. Divergent thread(s) in block.",
+    )
 
 
 def test_no_verdict_without_an_end() -> None:

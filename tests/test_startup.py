@@ -29,9 +29,14 @@ def check(folder, before="", environment=(), where=None, stdin=None):
     wanted = {k: v for k, v in (os.environ | {"ASSAY_STORE": "none"} | dict(environment)).items() if v is not None}
     told = ["check", str(file), "--dtype", "fp32", "--workloads", "2", "--out", str(out)]
     done = subprocess.run(
-        ["bash", "-c", f'{before}\n"$@"', "-", *COMMAND, *told], env=wanted, cwd=where or folder, text=True,
-        capture_output=True, timeout=600, stdin=stdin,
-    )  # fmt: skip
+        ["bash", "-c", f'{before}\n"$@"', "-", *COMMAND, *told],
+        env=wanted,
+        cwd=where or folder,
+        text=True,
+        capture_output=True,
+        timeout=600,
+        stdin=stdin,
+    )
     said = done.stdout + done.stderr
     assert "Traceback" not in said, said
     return (json.loads(out.read_text())["records"] if out.exists() else []), said
@@ -78,9 +83,13 @@ def mounts(what, inside):
     return f'exec unshare --map-root-user --mount bash -c \'{inside.format(what=what)} && exec "$@"\' - "$@"'
 
 
-MAY_MOUNT = shutil.which("unshare") and subprocess.run(
-    ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True
-).returncode == 0  # fmt: skip
+MAY_MOUNT = (
+    shutil.which("unshare")
+    and subprocess.run(
+        ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True
+    ).returncode
+    == 0
+)
 needs_mount = pytest.mark.skipif(not MAY_MOUNT, reason="this user may not mount anything")
 
 

@@ -62,11 +62,22 @@ def server():
     (folder / "password").chmod(0o644)
     made = subprocess.run(
         [
-            programs / "initdb", "-D", folder / "data", "-U", "assay", "--auth=scram-sha-256",
-            f"--pwfile={folder / 'password'}", "--encoding=UTF8", "--locale=C", "--no-sync",
+            programs / "initdb",
+            "-D",
+            folder / "data",
+            "-U",
+            "assay",
+            "--auth=scram-sha-256",
+            f"--pwfile={folder / 'password'}",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
         ],
-        capture_output=True, text=True, cwd=folder, **as_whom,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        **as_whom,
+    )
     assert made.returncode == 0, made.stderr
     log = (folder / "log").open("w")
     for _ in range(3):  # another process may take the port between our look and the server's
@@ -130,13 +141,17 @@ BENCH = record(
     samples=[[12.1e-6, 12.3e-6], [12.4e-6]],
     seconds=3.5,
     evidence={
-        "device": "cuda", "baseline": "gelu/torch", "speedup": {"median": 1.8, "interval": [1.79, 1.81]},
-        "bytes": 1 << 40, "gbps": 4100.5,
+        "device": "cuda",
+        "baseline": "gelu/torch",
+        "speedup": {"median": 1.8, "interval": [1.79, 1.81]},
+        "bytes": 1 << 40,
+        "gbps": 4100.5,
         "hot": {"median": 8e-6, "interval": [7e-6, 9e-6], "samples": [[8e-6], [7e-6, 9e-6]]},
-        "roofline": {"bound": "memory", "seconds": 1.1e-5, "share": 0.9, "model": "h200"}, "launches": 1,
+        "roofline": {"bound": "memory", "seconds": 1.1e-5, "share": 0.9, "model": "h200"},
+        "launches": 1,
         "clocks": {"sm_mhz": 1980.0, "throttle": [], "celsius": 41, "watts": 310},
     },
-)  # fmt: skip
+)
 
 
 def same(one, other):
@@ -322,9 +337,12 @@ for place in places:
 
 def writer(name, *places):
     return subprocess.Popen(
-        [sys.executable, "-c", WRITER, name, *places], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", WRITER, name, *places],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+    )
 
 
 def go(process):
@@ -616,9 +634,11 @@ def test_a_verb_killed_in_mid_run_leaves_a_readable_store(tmp_path):
     first and kept afterwards."""
     command = [sys.executable, "-m", "assay", "check", "gelu/torch", "silu/torch", "axpy/torch", "sum/torch"]
     process = subprocess.Popen(
-        [*command, "--dtype", "fp32", "--workloads", "4", "-j", "1"], stdout=subprocess.PIPE, text=True,
+        [*command, "--dtype", "fp32", "--workloads", "4", "-j", "1"],
+        stdout=subprocess.PIPE,
+        text=True,
         env=os.environ | {"ASSAY_DATA": str(tmp_path), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"},
-    )  # fmt: skip
+    )
     assert process.stdout is not None
     first, _ = process.stdout.readline(), process.stdout.readline()
     process.kill()

@@ -183,14 +183,17 @@ def test_another_path_to_a_shared_module_names_it_too():
 
 
 def test_a_kernel_in_a_users_file_is_swapped_in(write):
-    file = write("mine.py", """
+    file = write(
+        "mine.py",
+        """
         import torch
         from assay import kernel
 
         @kernel("gelu")
         def mine(x, *, out):
             out.copy_(x + 1)
-    """)  # fmt: skip
+    """,
+    )
     model, x = nn.Sequential(nn.GELU()), torch.randn(4)
     with assay.swap(model, {"gelu": str(file)}) as report:
         assert torch.equal(model(x), x + 1)
@@ -541,11 +544,13 @@ def test_a_class_known_by_name_is_tried_out_first():
 
     norm = like("SomeRMSNorm", lambda x: x)
     norm.weight, norm.variance_epsilon = nn.Parameter(torch.ones(8)), 1e-6
-    model = nn.ModuleList([
-        like("NewGELUActivation", lambda x: F.gelu(x, approximate="tanh")),
-        like("NewGELUActivation", lambda x: F.gelu(x)),
-        norm,
-    ])  # fmt: skip
+    model = nn.ModuleList(
+        [
+            like("NewGELUActivation", lambda x: F.gelu(x, approximate="tanh")),
+            like("NewGELUActivation", lambda x: F.gelu(x)),
+            norm,
+        ]
+    )
     with assay.swap(model, {"gelu_tanh": "gelu_tanh/torch", "rmsnorm": "rmsnorm/torch"}) as report:
         states = [s.state for s in report.sites]
     assert states == [State.REPLACED, State.LEFT, State.LEFT]
@@ -555,7 +560,9 @@ def test_a_module_can_be_replaced_as_a_whole(write):
     """The extension point: what packs weights builds another module, takes the tensors away, and gives them back."""
     from assay.models.swap import replacement
 
-    file = write("packed.py", """
+    file = write(
+        "packed.py",
+        """
         from assay import Axis, Tensor, kernel, op
 
         @op(axes={"n": Axis()}, inputs={"x": Tensor("n")}, outputs={"out": Tensor("n")})
@@ -565,7 +572,8 @@ def test_a_module_can_be_replaced_as_a_whole(write):
         @kernel("packed_linear", backend="torch")
         def packed(x, *, out):
             out.copy_(x)
-    """)  # fmt: skip
+    """,
+    )
 
     class Packed(nn.Module):
         def __init__(self, weight):
@@ -827,9 +835,17 @@ LANGUAGES = ("triton", "cuda", "cupy", "numba")
 
 def on_gpu(dtype=torch.float32):
     model = nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1), nn.SiLU(), nn.Flatten(2), nn.LayerNorm(64), nn.GELU(), nn.Linear(64, 64),
-        nn.GELU("tanh"), nn.LayerNorm(64), nn.RMSNorm(64, eps=1e-6), nn.Softmax(-1),
-    )  # fmt: skip
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.SiLU(),
+        nn.Flatten(2),
+        nn.LayerNorm(64),
+        nn.GELU(),
+        nn.Linear(64, 64),
+        nn.GELU("tanh"),
+        nn.LayerNorm(64),
+        nn.RMSNorm(64, eps=1e-6),
+        nn.Softmax(-1),
+    )
     return model.to("cuda", dtype), torch.randn(4, 3, 8, 8, device="cuda", dtype=dtype)
 
 

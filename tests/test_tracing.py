@@ -99,7 +99,9 @@ def test_a_tritons_launch_carries_the_shared_memory_it_asks_for(built):
 
 
 def test_spills_are_what_ptxas_says(built, write, tmp_path):
-    file = write("cramped.py", '''
+    file = write(
+        "cramped.py",
+        """
         import triton
         import triton.language as tl
         from assay import kernel
@@ -113,7 +115,8 @@ def test_spills_are_what_ptxas_says(built, write, tmp_path):
         @kernel("gelu")
         def cramped(x, *, out):
             _cramped[(1,)](x, out, x.numel(), num_warps=1, maxnreg=32)
-    ''')  # fmt: skip
+    """,
+    )
     (launch,) = built(file, "n=2048,dtype=fp32")
     assert launch.artifact.registers <= 32 and "maxnreg=32" in launch.artifact.name
     source = tmp_path / "kernel.ptx"
@@ -319,7 +322,9 @@ def test_where_the_driver_would_link_for_numba_ptxas_does_and_the_artifact_says_
 
 
 def test_an_autotuned_kernel_is_built_in_its_first_configuration_and_says_so(built, write):
-    file = write("tuned.py", '''
+    file = write(
+        "tuned.py",
+        """
         import triton
         import triton.language as tl
         from assay import kernel
@@ -337,7 +342,8 @@ def test_an_autotuned_kernel_is_built_in_its_first_configuration_and_says_so(bui
         @kernel("gelu")
         def relu(x, *, out):
             _relu[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
-    ''')  # fmt: skip
+    """,
+    )
     (launch,) = built(file, "n=5120,dtype=fp32")
     assert launch.grid == (10,) and launch.block == (64,)
     assert "EVEN=True, BLOCK=512, num_warps=2" in launch.artifact.name
@@ -345,7 +351,7 @@ def test_an_autotuned_kernel_is_built_in_its_first_configuration_and_says_so(bui
 
 
 REFUSED = {
-    "triton": '''
+    "triton": """
         import triton
         import triton.language as tl
         from assay import kernel
@@ -361,8 +367,8 @@ REFUSED = {
         @kernel("gelu")
         def gelu(x, *, out):
             _gelu[(1,)](x, out)
-    ''',
-    "numba": '''
+    """,
+    "numba": """
         from numba import cuda
         from assay import kernel
         from assay.backends.numba import launch
@@ -374,14 +380,14 @@ REFUSED = {
         @kernel("gelu")
         def gelu(x, *, out):
             launch(_gelu, 1, 1, x, out)
-    ''',
-    "cuda": '''
+    """,
+    "cuda": """
         // assay: gelu<T><<<1, 1>>>(x, out)
         template <typename T> __global__ void gelu(const T* x, T* y) {
           y[0] = missing(x[0]);
         }
-    ''',
-}  # fmt: skip
+    """,
+}
 
 
 @pytest.mark.parametrize("language", REFUSED)

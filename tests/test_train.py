@@ -86,8 +86,12 @@ def test_mnist_is_the_published_one_to_the_last_bit(mnist):
     assert train_split.labels.bincount().tolist() == counts
     assert test_split.labels.bincount().tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     # MD5 sums of the uncompressed official files, as they are published.
-    published = ("6bbc9ace898e44ae57da46a324031adb", "a25bea736e30d166cdddb491f175f624",
-                 "2646ac647ad5339dbf082846283269ea", "27ae3e4e09519cfbb04c329615203637")  # fmt: skip
+    published = (
+        "6bbc9ace898e44ae57da46a324031adb",
+        "a25bea736e30d166cdddb491f175f624",
+        "2646ac647ad5339dbf082846283269ea",
+        "27ae3e4e09519cfbb04c329615203637",
+    )
     rebuilt = []
     for split in (train_split, test_split):
         images, labels = split.images.numpy().tobytes(), bytes(split.labels.tolist())
@@ -226,8 +230,10 @@ def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(quick, write, tmp_path):
     assert not whole.evidence["resumed"]
     for name in ("test", "best_epoch", "curve"):
         assert killed["evidence"][name] == whole.evidence[name], name
-    timeless = [[{k: v for k, v in e.items() if k != "seconds"} for e in r] for r in
-                (killed["evidence"]["epochs"], whole.evidence["epochs"])]  # fmt: skip
+    timeless = [
+        [{k: v for k, v in e.items() if k != "seconds"} for e in r]
+        for r in (killed["evidence"]["epochs"], whole.evidence["epochs"])
+    ]
     assert timeless[0] == timeless[1]
     assert killed["evidence"]["weights"]["sha256"] == whole.evidence["weights"]["sha256"]
     assert ended.read_bytes() == (tmp_path / "w.safetensors").read_bytes()
@@ -379,9 +385,12 @@ def test_ctrl_c_ends_with_what_to_do_next(mnist, tmp_path):
     command += ["--every", "0"]
     command += ["--checkpoint", str(tmp_path / "c.safetensors"), "--weights", str(tmp_path / "w.safetensors")]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+    )
     until = time.monotonic() + 120
     while not (tmp_path / "c.safetensors").exists() and time.monotonic() < until:
         time.sleep(0.05)

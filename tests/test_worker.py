@@ -129,7 +129,9 @@ def test_a_pool_ends_its_own_workers_and_no_others():
 def test_a_worker_sees_the_folder_and_the_variables_of_now(monkeypatch, tmp_path, write):
     """Though the process that forks it may have been started elsewhere."""
     before = root().process.pid
-    file = write("looks.py", """
+    file = write(
+        "looks.py",
+        """
         import os
         from pathlib import Path
         import torch
@@ -139,7 +141,8 @@ def test_a_worker_sees_the_folder_and_the_variables_of_now(monkeypatch, tmp_path
         def looks(x, *, out):
             assert (Path.cwd(), os.environ.get("ASSAY_SOMETHING")) == (Path(__file__).parent, "new")
             torch.ops.aten.gelu.out(x, out=out)
-        """)  # fmt: skip
+        """,
+    )
     (record,) = assay.check(file, dtypes="fp32", workloads=2)
     assert record.status == "fail"
     monkeypatch.setenv("ASSAY_SOMETHING", "new")

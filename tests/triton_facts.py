@@ -231,8 +231,12 @@ def dots():
             keep(
                 name,
                 lambda *t, p=precision, h=half, k=k: _dot[(1,)](*t, 32, k, p, h),
-                x, y, start, out=out, size=(32, 32),
-            )  # fmt: skip
+                x,
+                y,
+                start,
+                out=out,
+                size=(32, 32),
+            )
 
 
 def elementwise():

@@ -69,13 +69,23 @@ def main() -> None:
             continue
         off = record.median - seconds
         evidence = record.evidence
-        rows.append({
-            "kernel": record.kernel, "workload": record.workload, "bytes": evidence["bytes"],
-            "bench": record.median, "interval": record.interval, "ncu": seconds, "off": off,
-            "agrees": abs(off) <= max(0.03 * seconds, 1e-6), "second_clock": evidence.get("second_clock", {}),
-            "write_back": evidence["write_back"], "start": evidence.get("start"), "method": evidence["method"],
-            "provenance": record.provenance,
-        })  # fmt: skip
+        rows.append(
+            {
+                "kernel": record.kernel,
+                "workload": record.workload,
+                "bytes": evidence["bytes"],
+                "bench": record.median,
+                "interval": record.interval,
+                "ncu": seconds,
+                "off": off,
+                "agrees": abs(off) <= max(0.03 * seconds, 1e-6),
+                "second_clock": evidence.get("second_clock", {}),
+                "write_back": evidence["write_back"],
+                "start": evidence.get("start"),
+                "method": evidence["method"],
+                "provenance": record.provenance,
+            }
+        )
         rows[-1]["why"] = explanation(rows[-1], empty)
     write(folder, empty, rows)
     long = [(r.kernel, _asked(r)) for r in records if r.median and r.median > LONG]
@@ -140,10 +150,20 @@ def ncu() -> tuple[float, dict[tuple[str, str], float]]:
     """Seconds on the device of an empty kernel, and of each cell's call; caches flushed before every kernel, clocks as
     they are."""
     command = [
-        str(host.tool("ncu")), "--csv", "--profile-from-start", "off", "--cache-control", "all",
-        "--clock-control", "none", "--metrics", "gpu__time_duration.sum",
-        sys.executable, __file__, "--target",
-    ]  # fmt: skip
+        str(host.tool("ncu")),
+        "--csv",
+        "--profile-from-start",
+        "off",
+        "--cache-control",
+        "all",
+        "--clock-control",
+        "none",
+        "--metrics",
+        "gpu__time_duration.sum",
+        sys.executable,
+        __file__,
+        "--target",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=540)
     lines = done.stdout.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)

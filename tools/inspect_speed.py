@@ -44,13 +44,24 @@ def ptx(statements: int) -> tuple[bytes, bytes]:
         if i % 100 == 99:
             lines.append(f"    setp.eq.f32 p, v, 0f{0x40000000 + i:08x};\n    @p bra done;")
         lines.append(f"    .loc 1 {i + 1} 1\n    fma.rn.f32 v, v, s, v;")
-    text = "\n".join([
-        ".version 9.0", f".target {DEFAULT}", ".address_size 64", '.file 1 "long.cu"',
-        ".visible .entry long_one(.param .u64 x, .param .u64 y) {",
-        "    .reg .f32 v, s;\n    .reg .pred p;\n    .reg .b64 a, b;",
-        "    ld.param.u64 a, [x];\n    ld.param.u64 b, [y];\n    ld.global.f32 v, [a];\n    ld.global.f32 s, [a+4];",
-        *lines, "done:", "    st.global.f32 [b], v;", "    ret;", "}", "",
-    ]).encode()  # fmt: skip
+    text = "\n".join(
+        [
+            ".version 9.0",
+            f".target {DEFAULT}",
+            ".address_size 64",
+            '.file 1 "long.cu"',
+            ".visible .entry long_one(.param .u64 x, .param .u64 y) {",
+            "    .reg .f32 v, s;\n    .reg .pred p;\n    .reg .b64 a, b;",
+            "    ld.param.u64 a, [x];\n    ld.param.u64 b, [y];",
+            "    ld.global.f32 v, [a];\n    ld.global.f32 s, [a+4];",
+            *lines,
+            "done:",
+            "    st.global.f32 [b], v;",
+            "    ret;",
+            "}",
+            "",
+        ]
+    ).encode()
     return text, assemble(text, DEFAULT, "long.ptx")
 
 

@@ -150,10 +150,12 @@ def _signed(seconds: float) -> str:
 def _layers(records: Sequence[Record]) -> list[str]:
     told = {r.evidence["variant"]: r.evidence["layers"] for r in records if r.evidence.get("layers")}
     rows = [
-        [row["layer"] + (f" ×{row['modules']}" if row["modules"] > 1 else ""),
-         *(si(row["seconds"][name], "s", 3) if row["seconds"].get(name) else "" for name in told)]
+        [
+            row["layer"] + (f" ×{row['modules']}" if row["modules"] > 1 else ""),
+            *(si(row["seconds"][name], "s", 3) if row["seconds"].get(name) else "" for name in told),
+        ]
         for row in by_layer(told)
-    ]  # fmt: skip
+    ]
     if not any(any(row[1:]) for row in rows):
         return []
     text = "Each layer's own time in one eager pass, as the profiler saw it; the longest first.\n"
@@ -171,12 +173,16 @@ def _sites(records: Sequence[Record]) -> list[str]:
             ]
             rows.append(
                 [
-                    record.evidence["variant"], row["site"], row["kernel"], "; ".join(row["workloads"]),
-                    str(row["calls"]), *([_change(k) for k in kinds] or ["", ""]),
+                    record.evidence["variant"],
+                    row["site"],
+                    row["kernel"],
+                    "; ".join(row["workloads"]),
+                    str(row["calls"]),
+                    *([_change(k) for k in kinds] or ["", ""]),
                     _change(inside) if inside and inside["kernel"] else "",
                     share(row["share"]) if row.get("share") is not None else "",
                 ]
-            )  # fmt: skip
+            )
     return ["Each site: torch's time → the kernel's, in one pass.\n", *table(heads, rows)] if rows else []
 
 
@@ -215,8 +221,11 @@ def _batches(records: Sequence[Record]) -> list[str]:
         for batch in batches:
             record = mine.get(batch)
             faster = record.evidence.get("speedup") if record else None
-            cells.append(f"{si(record.median, 's', 3)}" + (f" {times(faster['median'])}" if faster else "")
-                         if record else NOTHING)  # fmt: skip
+            cells.append(
+                f"{si(record.median, 's', 3)}" + (f" {times(faster['median'])}" if faster else "")
+                if record
+                else NOTHING
+            )
         rows.append([variant, arm, *cells])
     return table("variant|arm|" + "|".join(f":{b}" for b in batches), rows)
 

@@ -18,13 +18,21 @@ def compiled(records: Sequence[Record]) -> list[str]:
         calls = e["break_even"]["calls"]
         rows.append(
             [
-                record.kernel, "+".join(map(str, e["batches"])), e["dtype"], e["mode"], e["state"],
-                si(e["compile_seconds"], "s", 3), si(e["steady"]["eager"]["median"], "s"), si(record.median, "s"),
-                spread(record), times(e["speedup"]["median"]),
-                f"{calls:,} calls" if calls else e["break_even"]["verdict"], str(e["counts"]["graphs"]),
+                record.kernel,
+                "+".join(map(str, e["batches"])),
+                e["dtype"],
+                e["mode"],
+                e["state"],
+                si(e["compile_seconds"], "s", 3),
+                si(e["steady"]["eager"]["median"], "s"),
+                si(record.median, "s"),
+                spread(record),
+                times(e["speedup"]["median"]),
+                f"{calls:,} calls" if calls else e["break_even"]["verdict"],
+                str(e["counts"]["graphs"]),
                 str(e["counts"]["breaks"]),
             ]
-        )  # fmt: skip
+        )
     heads = "model|:batch|dtype|mode|state|:compile|:eager|:compiled|:95 %|:gain|:pays after|:graphs|:breaks"
     return table(heads, rows)
 
@@ -36,12 +44,18 @@ def attended(records: Sequence[Record]) -> list[str]:
         faster = times(e["speedup"]["median"]) if "speedup" in e else ""
         rows.append(
             [
-                sizes["dtype"], "causal" if sizes["causal"] == "1" else "", sizes["seq"],
+                sizes["dtype"],
+                "causal" if sizes["causal"] == "1" else "",
+                sizes["seq"],
                 e["arm"] + ("¹" if e.get("recognised") else ""),
-                si(record.median, "s"), spread(record), faster, si(e.get("peak_bytes"), "B", 3),
-                si(e["tflops"] * 1e12, "FLOP/s", 3), share(e["errors"]["share"]),
+                si(record.median, "s"),
+                spread(record),
+                faster,
+                si(e.get("peak_bytes"), "B", 3),
+                si(e["tflops"] * 1e12, "FLOP/s", 3),
+                share(e["errors"]["share"]),
             ]
-        )  # fmt: skip
+        )
     note = "¹ the compiler recognised the formula and put PyTorch's fused operator in its place.\n"
     seen = any(r.evidence.get("recognised") for r in records)
     return [*table("dtype|mask|:seq|arm|:time|:95 %|:gain|:memory|:rate|:error", rows), *([note] if seen else [])]
@@ -63,14 +77,21 @@ def trained(records: Sequence[Record]) -> list[str]:
         took = si(e["seconds_per_epoch"], "s", 3) if "seconds_per_epoch" in e else ""
         rows.append(
             [
-                record.kernel, re.sub(r"\|", "", swap) + (", again" if again else ""), str(e["config"]["seed"]),
-                e["data"]["name"], str(len(e["epochs"])), share(e["test"]["value"], 2),
-                "" if envelope is None
-                else f"{_outside(e['curve'], _band(plain, record))}*" if spans
+                record.kernel,
+                re.sub(r"\|", "", swap) + (", again" if again else ""),
+                str(e["config"]["seed"]),
+                e["data"]["name"],
+                str(len(e["epochs"])),
+                share(e["test"]["value"], 2),
+                ""
+                if envelope is None
+                else f"{_outside(e['curve'], _band(plain, record))}*"
+                if spans
                 else _outside(e["curve"], envelope),
-                took, si(e["peak_memory"]["bytes"], "B", 3),
+                took,
+                si(e["peak_memory"]["bytes"], "B", 3),
             ]
-        )  # fmt: skip
+        )
     heads = "model|kernels|:seed|data|:epochs|:test accuracy|:leaves the band by|:one epoch|:memory"
     if envelope is None:
         return table(heads, rows)

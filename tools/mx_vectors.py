@@ -124,10 +124,17 @@ def quantized(name: str, why: str, patterns: Sequence[Sequence[int]], number: st
     elements, scales = quantize([[form.decode(p) for p in row] for row in patterns], block)
     back = [[FORMATS["fp32"].encode(v) for v in row] for row in dequantize(elements, scales, block)]
     return {
-        "name": name, "why": why, "dtype": number, "block": block, "rows": len(patterns), "cols": len(patterns[0]),
-        "x": words(patterns, form.bits), "elements": words(elements, 8), "scales": words(scales, 8),
+        "name": name,
+        "why": why,
+        "dtype": number,
+        "block": block,
+        "rows": len(patterns),
+        "cols": len(patterns[0]),
+        "x": words(patterns, form.bits),
+        "elements": words(elements, 8),
+        "scales": words(scales, 8),
         "back": words(back, 32),
-    }  # fmt: skip
+    }
 
 
 def fp32(*values: float | Fraction) -> list[int]:
@@ -190,24 +197,34 @@ def drawn() -> Iterator[dict]:
         for _ in range(3):
             base = rng.randrange(form.top - 12)
             fields = [rng.getrandbits(form.exponent) if index % 2 else base + rng.randrange(12) for _ in range(cols)]
-            rows.append([rng.getrandbits(1) << (form.bits - 1) | f << form.fraction | rng.getrandbits(form.fraction)
-                         for f in fields])  # fmt: skip
+            rows.append(
+                [
+                    rng.getrandbits(1) << (form.bits - 1) | f << form.fraction | rng.getrandbits(form.fraction)
+                    for f in fields
+                ]
+            )
         yield quantized(f"drawn {index}", kind, rows, number, block)
 
 
 def unpacked() -> Iterator[dict]:
     """What dequantisation gives, in every output format."""
     codes = [-128, -127, -64, -3, -1, 0, 1, 2, 5, 64, 96, 127]
-    cases = [("every scale", codes * 256, list(range(256)), len(codes)),
-             ("every code", list(range(-128, 128)), [127], 256),
-             ("every code, fp16 subnormals", list(range(-128, 128)), [127 - 15], 256)]  # fmt: skip
+    cases = [
+        ("every scale", codes * 256, list(range(256)), len(codes)),
+        ("every code", list(range(-128, 128)), [127], 256),
+        ("every code, fp16 subnormals", list(range(-128, 128)), [127 - 15], 256),
+    ]
     for name, elements, scales, block in cases:
         values = dequantize([elements], [scales], block)
         yield {
-            "name": name, "block": block, "rows": 1, "cols": len(elements),
-            "elements": words([elements], 8), "scales": words([scales], 8),
+            "name": name,
+            "block": block,
+            "rows": 1,
+            "cols": len(elements),
+            "elements": words([elements], 8),
+            "scales": words([scales], 8),
             **{n: words([[f.encode(v) for v in row] for row in values], f.bits) for n, f in FORMATS.items()},
-        }  # fmt: skip
+        }
 
 
 def document() -> dict[str, Any]:

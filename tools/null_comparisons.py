@@ -63,10 +63,14 @@ def judged(sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """Every run of a session against every run of every later one."""
     runs = [{k: [[Record(**r) for r in one] for one in s[k]] for k in ("plain", "planted")} for s in sessions]
     found = {
-        kind: [r for before, after in combinations(runs, 2) for a, b in product(before["plain"], after[kind])
-               for r in compare(a, b)]
+        kind: [
+            r
+            for before, after in combinations(runs, 2)
+            for a, b in product(before["plain"], after[kind])
+            for r in compare(a, b)
+        ]
         for kind in ("plain", "planted")
-    }  # fmt: skip
+    }
     every = [r for s in runs for kind in s.values() for one in kind for r in one]
     return {
         "null": dict(Counter(r.evidence["verdict"] for r in found["plain"])),

@@ -66,13 +66,31 @@ def made_up(size: int) -> Code:
             far = dice.random() < 0.33
             rows.append(
                 Row(
-                    16 * at, opcode, f"{opcode} R{at % 200}, desc[UR4][R{at % 77}.64+0x{at % 999:x}]", "", (),
-                    f"{at:032x}", dice.randint(1, 15), bool(at % 5), at % 6 if at % 7 == 0 else None, None,
-                    (at % 6,) if at % 11 == 0 else (), (), n, n % 3, PIPES[opcode], "", None, dice.randint(20, 200),
-                    inlined if far else kernel, 1 + at * FILES[inlined if far else kernel] // size,
-                    ((kernel, 1 + at * 90 // size * 10),) if far else (), 20 + at // 2, None,
+                    16 * at,
+                    opcode,
+                    f"{opcode} R{at % 200}, desc[UR4][R{at % 77}.64+0x{at % 999:x}]",
+                    "",
+                    (),
+                    f"{at:032x}",
+                    dice.randint(1, 15),
+                    bool(at % 5),
+                    at % 6 if at % 7 == 0 else None,
+                    None,
+                    (at % 6,) if at % 11 == 0 else (),
+                    (),
+                    n,
+                    n % 3,
+                    PIPES[opcode],
+                    "",
+                    None,
+                    dice.randint(20, 200),
+                    inlined if far else kernel,
+                    1 + at * FILES[inlined if far else kernel] // size,
+                    ((kernel, 1 + at * 90 // size * 10),) if far else (),
+                    20 + at // 2,
+                    None,
                 ).to_dict()
-            )  # fmt: skip
+            )
         start = end
     sources = {
         f: "\n".join(f"    float x{i} = y[{i}] * 2.0f;  // line {i + 1}" for i in range(n)) for f, n in FILES.items()

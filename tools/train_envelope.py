@@ -65,9 +65,15 @@ def judged(record: Record, plain: list[Record], again: Record) -> Record:
     lost = max(accuracies) - record.evidence["test"]["value"]
     inside, close = outside <= apart, min(accuracies) - CLOSE <= record.evidence["test"]["value"]
     envelope = {
-        "seeds": len(plain), "low": low, "high": high, "outside": outside, "same_seed_apart": apart,
-        "accuracies": accuracies, "below_best": lost, "close": CLOSE,
-    }  # fmt: skip
+        "seeds": len(plain),
+        "low": low,
+        "high": high,
+        "outside": outside,
+        "same_seed_apart": apart,
+        "accuracies": accuracies,
+        "below_best": lost,
+        "close": CLOSE,
+    }
     beyond = sum(not lo <= at <= hi for lo, at, hi in points)
     reason = (
         f"{record.reason.partition(';')[0]}; it leaves the envelope of {len(plain)} PyTorch seeds at {beyond} of "

@@ -21,9 +21,28 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "INF", "NAN", "AssayError", "Attribute", "Axis", "Op", "Random", "Record", "Status", "Tensor",
-    "bench", "check", "compare", "inspect", "kernel", "machine", "op", "report", "selftest", "swap", "verify",
-]  # fmt: skip
+    "INF",
+    "NAN",
+    "AssayError",
+    "Attribute",
+    "Axis",
+    "Op",
+    "Random",
+    "Record",
+    "Status",
+    "Tensor",
+    "bench",
+    "check",
+    "compare",
+    "inspect",
+    "kernel",
+    "machine",
+    "op",
+    "report",
+    "selftest",
+    "swap",
+    "verify",
+]
 
 _VERBS = {
     "bench": "assay.bench",

@@ -36,8 +36,16 @@ class Artifact:
     def summary(self) -> dict[str, Any]:
         """What a record keeps of it."""
         return {
-            "name": self.name, "symbol": self.symbol, "target": str(self.target), "compiler": self.compiler,
-            "ptx_bytes": len(self.ptx), "cubin_bytes": len(self.cubin), "text_hash": self.text_hash,
-            "source_hash": self.source_hash, "registers": self.registers, "shared": self.shared, "spills": self.spills,
+            "name": self.name,
+            "symbol": self.symbol,
+            "target": str(self.target),
+            "compiler": self.compiler,
+            "ptx_bytes": len(self.ptx),
+            "cubin_bytes": len(self.cubin),
+            "text_hash": self.text_hash,
+            "source_hash": self.source_hash,
+            "registers": self.registers,
+            "shared": self.shared,
+            "spills": self.spills,
             "doubt": self.doubt,
-        }  # fmt: skip
+        }

@@ -108,8 +108,13 @@ def _tools() -> Iterator[Finding]:
             "" if found else fix,
         )
     include = host.cuda_include()
-    yield Finding("tools", "headers", include is not None, str(include) if include else "cuda_fp16.h is nowhere",
-                  "" if include else "pip install nvidia-cuda-runtime==13.0.96")  # fmt: skip
+    yield Finding(
+        "tools",
+        "headers",
+        include is not None,
+        str(include) if include else "cuda_fp16.h is nowhere",
+        "" if include else "pip install nvidia-cuda-runtime==13.0.96",
+    )
 
 
 def _version(tool: Path) -> str:

@@ -65,8 +65,16 @@ class DType:
 
 
 _ALL = (
-    DType("fp64", "float64", "double", 8, 52, -1022, 1.7976931348623157e308,
-          (0x7FF8DEADBEEF5A5A, 0xFFF8C0FFEE0BADAA, 0x3FF3C0CA428C59FB)),
+    DType(
+        "fp64",
+        "float64",
+        "double",
+        8,
+        52,
+        -1022,
+        1.7976931348623157e308,
+        (0x7FF8DEADBEEF5A5A, 0xFFF8C0FFEE0BADAA, 0x3FF3C0CA428C59FB),
+    ),
     DType("fp32", "float32", "float", 4, 23, -126, 3.4028234663852886e38, (0x7FC5A5A5, 0xFFCABCDE, 0x3F9E0653)),
     DType("bf16", "bfloat16", "__nv_bfloat16", 2, 7, -126, 3.3895313892515355e38, (0x7FE5, 0xFFDB, 0x3F9F)),
     DType("fp16", "float16", "__half", 2, 10, -14, 65504.0, (0x7EA5, 0xFDDB, 0x3CF1)),
@@ -76,12 +84,18 @@ _ALL = (
     DType("uint8", "uint8", "unsigned char", 1, poisons=(0xA5, 0x5B, 0x81), integers=(0, 255)),
     DType("int16", "int16", "short", 2, poisons=(0x5AA5, 0x7EAD, 0x6BAD), integers=(-(2**15), 2**15 - 1)),
     DType("int32", "int32", "int", 4, poisons=(0x5A5AA5A5, 0x7EADBEEF, 0x6BADF00D), integers=(-(2**31), 2**31 - 1)),
-    DType("int64", "int64", "long long", 8, poisons=(0x5A5AA5A55A5AA5A5, 0x7EADBEEF7EADBEEF, 0x6BADF00D6BADF00D),
-          integers=(-(2**63), 2**63 - 1)),
+    DType(
+        "int64",
+        "int64",
+        "long long",
+        8,
+        poisons=(0x5A5AA5A55A5AA5A5, 0x7EADBEEF7EADBEEF, 0x6BADF00D6BADF00D),
+        integers=(-(2**63), 2**63 - 1),
+    ),
     DType("bool", "bool", "bool", 1, poisons=(0xA5, 0x5B, 0x81), integers=(0, 1)),
     # One value a byte. Two in a byte are an ordinary uint8 tensor with half as many columns.
     DType("int4", "int8", "signed char", 1, poisons=(0xA5, 0x5B, 0x81), integers=(-8, 7)),
-)  # fmt: skip
+)
 _ALIASES = {"half": "fp16", "float": "fp32", "double": "fp64", "e4m3": "fp8_e4m3", "e5m2": "fp8_e5m2"}
 _BY_NAME = {d.torch_name: d for d in reversed(_ALL)} | {d.name: d for d in _ALL}
 _BY_NAME |= {alias: _BY_NAME[name] for alias, name in _ALIASES.items()}

@@ -116,9 +116,18 @@ def kernel(
     from this file's folder. It is called with the op's inputs by position and, by name, whichever
     attributes, outputs and scratch tensors its signature asks for."""
     declaration = Declaration(
-        op, backend, variant, tune or {}, scratch or {}, tuple(dtypes), returns, needs, tuple(requires), most or {},
+        op,
+        backend,
+        variant,
+        tune or {},
+        scratch or {},
+        tuple(dtypes),
+        returns,
+        needs,
+        tuple(requires),
+        most or {},
         expects or {},
-    )  # fmt: skip
+    )
 
     def mark(function: F) -> F:
         function.__assay__ = declaration  # type: ignore[attr-defined]

@@ -224,10 +224,16 @@ def op(
 
     def declare(reference: Callable[..., Any]) -> Op:
         return Op(
-            name=name or reference.__name__, reference=reference, axes=dict(axes), inputs=dict(inputs),
-            outputs=dict(outputs), attributes=dict(attributes or {}), dtypes=tuple(dtype(d).name for d in dtypes),
+            name=name or reference.__name__,
+            reference=reference,
+            axes=dict(axes),
+            inputs=dict(inputs),
+            outputs=dict(outputs),
+            attributes=dict(attributes or {}),
+            dtypes=tuple(dtype(d).name for d in dtypes),
             summary=(reference.__doc__ or "").strip().splitlines()[0] if reference.__doc__ else "",
-            source=reference.__code__.co_filename, **rest,
-        )  # fmt: skip
+            source=reference.__code__.co_filename,
+            **rest,
+        )
 
     return declare

@@ -131,10 +131,17 @@ def parse(text: str, op: Op) -> Workload:
     if not values_exist(values):
         raise UsageError(f"values={values}: no such kind of values", fix=f"one of: {', '.join(VALUES)}, near:NUMBER")
     workload = Workload(
-        axes, dtype(given.get("dtype", op.dtypes[0])), attributes, numbers["seed"], values, numbers["offset"],
-        _listed(given.get("strided")), _listed(given.get("without")), bool(numbers["inplace"]),
+        axes,
+        dtype(given.get("dtype", op.dtypes[0])),
+        attributes,
+        numbers["seed"],
+        values,
+        numbers["offset"],
+        _listed(given.get("strided")),
+        _listed(given.get("without")),
+        bool(numbers["inplace"]),
         _listed(given.get("scattered")),
-    )  # fmt: skip
+    )
     op.validate(workload)
     return workload
 

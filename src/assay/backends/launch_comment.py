@@ -22,10 +22,17 @@ from assay.kernel import Kernel
 from assay.op import Op
 
 _OPERATORS: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.floordiv, ast.Mod: operator.mod, ast.USub: operator.neg, ast.Pow: operator.pow,
-    ast.LShift: operator.lshift, ast.RShift: operator.rshift,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.USub: operator.neg,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"cdiv": cdiv, "min": min, "max": max}
 _OF_TENSOR: dict[str, Callable[..., int]] = {
     "stride": lambda tensor, dimension: int(tensor.stride(dimension)),
@@ -46,8 +53,11 @@ class LaunchComment:
 def parse(text: str, where: str) -> LaunchComment:
     shape = re.fullmatch(r"(?P<name>[\w:]+(?:<.*?>)?)\s*<<<(?P<config>.+)>>>\s*\((?P<args>.*)\)\s*;?", text)
     if not shape:
-        raise SourceError(f"this launch comment cannot be read: {text}", where=where,
-                          fix="write it as `// assay: name<T><<<grid, block>>>(x, out, n)`")  # fmt: skip
+        raise SourceError(
+            f"this launch comment cannot be read: {text}",
+            where=where,
+            fix="write it as `// assay: name<T><<<grid, block>>>(x, out, n)`",
+        )
     config, args = (_expressions(shape[part], where) for part in ("config", "args"))
     if not 2 <= len(config) <= 3:
         raise SourceError("a launch needs <<<grid, block>>> or <<<grid, block, shared bytes>>>", where=where)
@@ -60,8 +70,11 @@ def evaluate(node: ast.expr, names: Mapping[str, Any], where: str) -> Any:
         return node.value
     if isinstance(node, ast.Name):
         if node.id not in names:
-            raise SourceError(f"the launch comment names '{node.id}', which the op does not have", where=where,
-                              fix=f"it has: {', '.join(names)}")  # fmt: skip
+            raise SourceError(
+                f"the launch comment names '{node.id}', which the op does not have",
+                where=where,
+                fix=f"it has: {', '.join(names)}",
+            )
         return names[node.id]
     if isinstance(node, ast.Tuple):
         return tuple(evaluate(e, names, where) for e in node.elts)
@@ -74,9 +87,12 @@ def evaluate(node: ast.expr, names: Mapping[str, Any], where: str) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OF_TENSOR and node.args:
         tensor, *dimension = (evaluate(a, names, where) for a in node.args)
         return 0 if tensor is None else _asked(node, tensor, dimension, where)
-    raise SourceError(f"the launch comment may not say `{ast.unparse(node)}`", where=where,
-                      fix="use + - * / % << >>, cdiv(a, b), min, max over axes and attributes, "
-                          "stride(x, 0), size(x, 0), numel(x) of tensors")  # fmt: skip
+    raise SourceError(
+        f"the launch comment may not say `{ast.unparse(node)}`",
+        where=where,
+        fix="use + - * / % << >>, cdiv(a, b), min, max over axes and attributes, "
+        "stride(x, 0), size(x, 0), numel(x) of tensors",
+    )
 
 
 def _asked(node: ast.Call, tensor: Any, dimension: list[Any], where: str) -> int:

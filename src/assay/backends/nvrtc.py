@@ -71,9 +71,18 @@ def describe(
     # All of the stack is spills, unless the kernel keeps variables of its own there.
     spills = function.stack if not function.stack or ".local" not in tokens(ptx.decode(errors="replace")) else None
     return Artifact(
-        name, symbol, target, made_by, ptx, cubin, function.text_hash, source_hash, function.registers, function.shared,
+        name,
+        symbol,
+        target,
+        made_by,
+        ptx,
+        cubin,
+        function.text_hash,
+        source_hash,
+        function.registers,
+        function.shared,
         spills,
-    )  # fmt: skip
+    )
 
 
 def write(path: Path, data: bytes) -> None:

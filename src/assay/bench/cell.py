@@ -106,17 +106,24 @@ class Cell:
         assert entrant.kernel is not None
         source = provenance.source_of(entrant.kernel.file, entrant.kernel.line)
         common: dict[str, Any] = {
-            "verb": "bench", "kernel": entrant.kernel.name, "workload": str(self.workload),
-            "run": self.settings.run, "replay": self.settings.replay(entrant), "source": source,
-            "provenance": provenance.provenance(self.settings.seed), "seconds": spent,
-        }  # fmt: skip
+            "verb": "bench",
+            "kernel": entrant.kernel.name,
+            "workload": str(self.workload),
+            "run": self.settings.run,
+            "replay": self.settings.replay(entrant),
+            "source": source,
+            "provenance": provenance.provenance(self.settings.seed),
+            "seconds": spent,
+        }
         tuned = {"parameters": entrant.parameters} if entrant.parameters else {}
         if entrant.failure:
             detector = entrant.failure.detector
             return Record(
-                status=Status.FAIL, reason=f"{detector}: {entrant.failure.what}",
-                evidence={"device": entrant.here.device, "detector": detector} | tuned, **common,
-            )  # fmt: skip
+                status=Status.FAIL,
+                reason=f"{detector}: {entrant.failure.what}",
+                evidence={"device": entrant.here.device, "detector": detector} | tuned,
+                **common,
+            )
         cold, samples = entrant.estimate(), entrant.samples("cold")
         known = limit(self.op, self.workload, self.settings.model(entrant.here.device), entrant.rounds[0]["cache"])
         yardstick = self._measured(COPY, entrant.here.device)
@@ -128,9 +135,15 @@ class Cell:
         if detector:
             evidence["detector"] = detector
         return Record(
-            status=status, reason=reason, evidence=evidence, artifacts=entrant.code(),
-            median=cold.median, interval=cold.interval, samples=samples, **common,
-        )  # fmt: skip
+            status=status,
+            reason=reason,
+            evidence=evidence,
+            artifacts=entrant.code(),
+            median=cold.median,
+            interval=cold.interval,
+            samples=samples,
+            **common,
+        )
 
     def _floor(self, entrant: Entrant, yardstick: Entrant | None) -> Floor | None:
         """What was timed beside it says that it cannot be faster."""
@@ -143,13 +156,20 @@ class Cell:
         first, device = entrant.rounds[0], entrant.here.device
         moved, operations = self.op.bytes(self.workload), self.op.operations(self.workload)
         found: dict[str, Any] = {
-            "device": device, "method": first["method"], "rounds": len(entrant.rounds), "batch": first["batch"],
-            "sets": first["sets"], "cold_enough": first["cold_enough"], "converged": cold.spread <= CLOSE,
+            "device": device,
+            "method": first["method"],
+            "rounds": len(entrant.rounds),
+            "batch": first["batch"],
+            "sets": first["sets"],
+            "cold_enough": first["cold_enough"],
+            "converged": cold.spread <= CLOSE,
             **{k: entrant.estimate(k).to_dict() | {"samples": entrant.samples(k)} for k in ("hot", "call")},
-            "bytes": moved, "operations": operations,
-            "gbps": moved / cold.median / 1e9, "tflops": operations / cold.median / 1e12,
+            "bytes": moved,
+            "operations": operations,
+            "gbps": moved / cold.median / 1e9,
+            "tflops": operations / cold.median / 1e12,
             "compile_seconds": self._compiled(entrant),
-        }  # fmt: skip
+        }
         if device == "cpu":
             found["threads"] = self.settings.effort.threads
         if base := self._measured(self.baseline, device):

@@ -70,8 +70,9 @@ class Entrant:
             return
         judged = self.kernel is not None
         told = self._message(number, effort) | {
-            "fetch": self.truth.wants(number) if judged else [], "keep": judged and self.truth.looks_again(number),
-        }  # fmt: skip
+            "fetch": self.truth.wants(number) if judged else [],
+            "keep": judged and self.truth.looks_again(number),
+        }
         began = time.perf_counter()
         answer = self._ask("timed", told, limit)
         if why := answer.get("uncapturable"):
@@ -166,8 +167,10 @@ class Entrant:
         """What the device itself says ran, for as many calls as a batch had."""
         worker = self._workers["watched"]
         told = self._message(0, effort) | {
-            "activity": max(8, min(64, self.rounds[0]["batch"])), "fetch": [], "keep": False,
-        }  # fmt: skip
+            "activity": max(8, min(64, self.rounds[0]["batch"])),
+            "fetch": [],
+            "keep": False,
+        }
         try:
             answer = {} if self.activity["ready"] else worker.hear(limit)
             self.activity = answer if "error" in answer else worker.ask(told, limit)
@@ -197,10 +200,16 @@ class Entrant:
 
     def _message(self, number: int, effort: Effort) -> dict[str, Any]:
         return self._told | {
-            "do": "timed", "device": self.here.device, "workload": str(self.truth.workload), "round": number,
-            "samples": effort.samples, "seconds": effort.seconds, "threads": effort.threads,
-            "most_bytes": effort.most_bytes, "capture": self.identity not in self.processes.uncapturable,
-        }  # fmt: skip
+            "do": "timed",
+            "device": self.here.device,
+            "workload": str(self.truth.workload),
+            "round": number,
+            "samples": effort.samples,
+            "seconds": effort.seconds,
+            "threads": effort.threads,
+            "most_bytes": effort.most_bytes,
+            "capture": self.identity not in self.processes.uncapturable,
+        }
 
     def _ask(self, role: Role, told: dict[str, Any], limit: float) -> dict[str, Any]:
         worker = self._workers[role] if role in self._workers else self._take(role)[0]

@@ -28,9 +28,13 @@ class Limit:
     def roofline(self, seconds: float) -> dict[str, Any]:
         """What a record keeps."""
         return {
-            "bound": self.bound, "seconds": self.seconds, "share": self.seconds / seconds,
-            "floor": self.floor, "model": self.model, "measured": self.measured,
-        }  # fmt: skip
+            "bound": self.bound,
+            "seconds": self.seconds,
+            "share": self.seconds / seconds,
+            "floor": self.floor,
+            "model": self.model,
+            "measured": self.measured,
+        }
 
 
 def limit(op: Op, workload: Workload, model: Model | None, cache: int) -> Limit | None:

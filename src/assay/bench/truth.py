@@ -95,7 +95,6 @@ class Truth:
         sets = max(1, int(told["sets"]))
         seed, index = abs(int(told["seed"])) % (1 << 48), int(told["set"]) % sets
         return {
-            name: changed(value, seed, number, sets, index)
-            if name in self.changeable else value
+            name: changed(value, seed, number, sets, index) if name in self.changeable else value
             for number, (name, value) in enumerate(drawn.items())
-        }  # fmt: skip
+        }

@@ -149,10 +149,17 @@ def run(plans: list[Plan], options: Options, tick: Callable[[str], None] = lambd
             return best(this_device(device))
 
         settings = Settings(
-            options.rounds, options.budget, options.seconds, Effort(threads=threads, most_bytes=most),
-            options.seed, options.run, model, lambda e: _replay(e, options),
-            options.second_clock, {},
-        )  # fmt: skip
+            options.rounds,
+            options.budget,
+            options.seconds,
+            Effort(threads=threads, most_bytes=most),
+            options.seed,
+            options.run,
+            model,
+            lambda e: _replay(e, options),
+            options.second_clock,
+            {},
+        )
         for number, planned in enumerate(plans):
             runnable, records = _sorted(planned, options)
             yield from records

@@ -104,9 +104,13 @@ class Trial:
         self.buffers = Buffers(self.layout, 1 if large and not op.random else 3, worker.memory, kernel.returns)
         self.ask = message(kernel, op, workload, self.layout, conditions.here.mode, conditions.parameters)
         self.ask |= {
-            "do": "trial", "device": conditions.here.device, "trial": next(_trials), "arena": self.buffers.total,
-            "places": self.buffers.places, "copies": self.buffers.copies,
-        }  # fmt: skip
+            "do": "trial",
+            "device": conditions.here.device,
+            "trial": next(_trials),
+            "arena": self.buffers.total,
+            "places": self.buffers.places,
+            "copies": self.buffers.copies,
+        }
         self.seconds: list[float] = []
         self.artifacts: list[dict[str, Any]] = []
         self.compared: tuple[int, ...] = ()
@@ -253,8 +257,10 @@ class Trial:
 
     def _note_global(self, answer: dict[str, Any]) -> None:
         for change in answer["settings"]:
-            self.global_[f"{change['when']} changed {change['name']} from {change['before']} to {change['after']} for "
-                         f"the whole process; {change['instead']}"] = None  # fmt: skip
+            self.global_[
+                f"{change['when']} changed {change['name']} from {change['before']} to {change['after']} for "
+                f"the whole process; {change['instead']}"
+            ] = None
         if answer["replaced"]:
             names = ", ".join(answer["replaced"][:3]) + (" and others" if len(answer["replaced"]) > 3 else "")
             self.global_[f"it replaced {names} for the whole process; call a function of your own instead"] = None

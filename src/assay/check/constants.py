@@ -90,8 +90,10 @@ def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
 def _defaults(arguments: ast.arguments) -> list[ast.expr]:
     """Default values of a signature, but for those of the schedule."""
     plain = [*arguments.posonlyargs, *arguments.args]
-    named = [*zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
-             *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]  # fmt: skip
+    named = [
+        *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
     return [default for parameter, default in named if default is not None and parameter.arg not in _SCHEDULE]
 
 

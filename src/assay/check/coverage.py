@@ -78,14 +78,20 @@ class Plan:
         return len({pair for row in tried for pair in _pairs(row.levels)})
 
 
-def plan(op: Op, dtype: DType, effort: Effort, seed: int = 0, constants: Constants | None = None,
-         sizes: Iterable[int] = (), omittable: Iterable[str] = ()) -> Plan:  # fmt: skip
+def plan(
+    op: Op,
+    dtype: DType,
+    effort: Effort,
+    seed: int = 0,
+    constants: Constants | None = None,
+    sizes: Iterable[int] = (),
+    omittable: Iterable[str] = (),
+) -> Plan:
     """The workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others; `omittable` outputs
     may be left out of a call."""
     told = constants or Constants()
     told = Constants((*dict.fromkeys((*sizes, *told.sizes)),), told.values)
-    space = _Space(op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())),
-                   tuple(omittable))  # fmt: skip
+    space = _Space(op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())), tuple(omittable))
     rows = [*space.typical(), *space.equal()]
     rows += space.around(told)
     rows += space.covering(rows)
@@ -289,8 +295,9 @@ class _Space:
             row = self._at(chosen, levels)
             steps = 0
             while row is None or self._cost(row) > most:
-                shorter = sorted((n for n in names if self._smaller(n, levels[n], chosen[n]) is not None),
-                                 key=lambda n: -chosen[n])  # fmt: skip
+                shorter = sorted(
+                    (n for n in names if self._smaller(n, levels[n], chosen[n]) is not None), key=lambda n: -chosen[n]
+                )
                 if not shorter or steps > 60:
                     break
                 steps += 1

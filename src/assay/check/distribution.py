@@ -29,9 +29,14 @@ _ENOUGH = 64
 
 
 def judge(
-    op: Op, workload: Workload, inputs: dict[str, torch.Tensor], first: torch.Tensor, again: torch.Tensor,
-    other: torch.Tensor, number: DType,
-) -> Finding | None:  # fmt: skip
+    op: Op,
+    workload: Workload,
+    inputs: dict[str, torch.Tensor],
+    first: torch.Tensor,
+    again: torch.Tensor,
+    other: torch.Tensor,
+    number: DType,
+) -> Finding | None:
     """`first` and `again` were drawn with the same seed, `other` with another."""
     import torch
 

@@ -199,8 +199,9 @@ def _mode() -> Any:
             var = squares / (n - (1 if correction is None else correction))
             return _kept(var, chosen, keepdim), _kept(mean, chosen, keepdim)
 
-        def _linalg_vector_norm(self, x: torch.Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
-                                dtype: Any = None) -> Any:  # fmt: skip
+        def _linalg_vector_norm(
+            self, x: torch.Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+        ) -> Any:
             if ord != 2:
                 return None
             flat, chosen = _moved(x.float(), dim)
@@ -228,8 +229,18 @@ def _mode() -> Any:
             made = self._mm(a, b)
             return None if made is None or beta != 1 or alpha != 1 else made + bias
 
-        def _convolution(self, x: torch.Tensor, weight: torch.Tensor, bias: Any, stride: Any, padding: Any,
-                         dilation: Any, transposed: bool, outside: Any, groups: int) -> Any:  # fmt: skip
+        def _convolution(
+            self,
+            x: torch.Tensor,
+            weight: torch.Tensor,
+            bias: Any,
+            stride: Any,
+            padding: Any,
+            dilation: Any,
+            transposed: bool,
+            outside: Any,
+            groups: int,
+        ) -> Any:
             if transposed or groups != 1 or x.dim() != 4 or self.how.reduction == "plain":
                 return None
             columns = torch.nn.functional.unfold(x, weight.shape[2:], dilation, padding, stride)

@@ -79,8 +79,16 @@ class Bounds:
 class Exploration:
     """One kernel in one dtype."""
 
-    def __init__(self, kernel: Kernel, op: Op, dtype: DType, pool: Pool, worker: Worker | None,
-                 conditions: Conditions, stopped: Callable[[], bool]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        kernel: Kernel,
+        op: Op,
+        dtype: DType,
+        pool: Pool,
+        worker: Worker | None,
+        conditions: Conditions,
+        stopped: Callable[[], bool],
+    ) -> None:
         self.kernel, self.op, self.dtype, self.pool = kernel, op, dtype, pool
         self.conditions, self.stopped = conditions, stopped
         self.worker = worker

@@ -306,9 +306,10 @@ def _controls(rounded: torch.Tensor, finite: torch.Tensor, unit: torch.Tensor) -
         return {}
     shuffled = rounded.flatten().roll(1).view_as(rounded)
     fakes = {
-        "zeros": torch.zeros_like(rounded), "constant": torch.full_like(rounded, float(values.median())),
+        "zeros": torch.zeros_like(rounded),
+        "constant": torch.full_like(rounded, float(values.median())),
         "shuffled": torch.where(shuffled.isfinite(), shuffled, torch.zeros_like(rounded)),
-    }  # fmt: skip
+    }
     return {name: fake for name, fake in fakes.items() if bool((((fake - rounded).abs() > 4 * unit) & finite).any())}
 
 

@@ -101,5 +101,7 @@ class PlainTorch:
             raise RuntimeError(f"the reference of {op.name} failed in PyTorch on the GPU: {answer['error']['message']}")
         import torch
 
-        return [{s["name"]: tensor(memory, s["at"][i], getattr(torch, s["dtype"]), s["shape"]).clone() for s in outputs}
-                for i in range(len(drawn))]  # fmt: skip
+        return [
+            {s["name"]: tensor(memory, s["at"][i], getattr(torch, s["dtype"]), s["shape"]).clone() for s in outputs}
+            for i in range(len(drawn))
+        ]

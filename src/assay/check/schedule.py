@@ -236,10 +236,19 @@ def unfinished(
     """The record of a job that did not come to its own."""
     told = provenance.provenance(settings.bounds.seed)
     return Record(
-        "check", job.kernel.name, str(job.workload) if job.workload else f"dtype={job.dtype}", status, reason,
-        settings.run, evidence, job.replay(job.workload, settings.parameters),
-        provenance.source_of(job.kernel.file, job.kernel.line), [], told, seconds,
-    )  # fmt: skip
+        "check",
+        job.kernel.name,
+        str(job.workload) if job.workload else f"dtype={job.dtype}",
+        status,
+        reason,
+        settings.run,
+        evidence,
+        job.replay(job.workload, settings.parameters),
+        provenance.source_of(job.kernel.file, job.kernel.line),
+        [],
+        told,
+        seconds,
+    )
 
 
 @contextlib.contextmanager

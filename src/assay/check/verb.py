@@ -106,9 +106,15 @@ def run(jobs: list[Job], options: Options) -> Iterator[Record]:
 
     def settings(pool: Pool, stop: threading.Event) -> Settings:
         return Settings(
-            pool, PlainTorch(pool), options.target, bounds, options.parameters, options.run,
-            threads=max(2, (os.cpu_count() or 2) // wide), stop=stop,
-        )  # fmt: skip
+            pool,
+            PlainTorch(pool),
+            options.target,
+            bounds,
+            options.parameters,
+            options.run,
+            threads=max(2, (os.cpu_count() or 2) // wide),
+            stop=stop,
+        )
 
     yield from side_by_side(grouped(jobs, wide), lambda: Pool(limits), settings, options.jobs)
 

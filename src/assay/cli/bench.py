@@ -68,11 +68,19 @@ def bench(
             raise UsageError(f"--axis {text}: not name=sizes", fix="e.g. --axis rows=1024..65536:x2")
         axes[name.strip()] = axis_values(sizes)
     options = Options(
-        op=op, dtypes=checking.split(dtype) or tuple(checking.split(told.get("dtype", ""))), workload=workload,
-        axes=axes, against=checking.split(told.get("against", "") if sweep and against == "torch" else against)
-        or ("torch",), rounds=told.get("rounds", rounds), budget=told.get("budget", budget), seconds=timeout,
-        threads=threads, seed=seed, parameters=checking.parameters(param or []), backends=checking.split(backend),
-    )  # fmt: skip
+        op=op,
+        dtypes=checking.split(dtype) or tuple(checking.split(told.get("dtype", ""))),
+        workload=workload,
+        axes=axes,
+        against=checking.split(told.get("against", "") if sweep and against == "torch" else against) or ("torch",),
+        rounds=told.get("rounds", rounds),
+        budget=told.get("budget", budget),
+        seconds=timeout,
+        threads=threads,
+        seed=seed,
+        parameters=checking.parameters(param or []),
+        backends=checking.split(backend),
+    )
     chosen = selection.chosen(kernels, options, whole_library=everything)
     records, interrupted = perform(plan(chosen, options), options, json, out)
     about: dict[str, Any] = {"verb": "bench", "run": options.run, "interrupted": interrupted}

@@ -34,7 +34,9 @@ Backends = Annotated[str, typer.Option("--backend", help="Only these languages: 
 TargetName = Annotated[
     str, typer.Option("--target", help="What to build for where nothing can run: sm_80, sm_90, sm_90a, …")
 ]
-Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds of its own time that a kernel may take for one call.")]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0.1, help="Seconds of its own time that a kernel may take for one call.")
+]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Kernels side by side.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of the fuzzing.")]
 Param = Annotated[list[str] | None, typer.Option("--param", help="A tunable: BLOCK=2048. May be repeated.")]

@@ -92,9 +92,14 @@ def show(records: list[Record]) -> None:
             continue
         why = r.reason.partition(": ")[2]
         table.add_row(
-            r.named(apart), r.workload, duration(e["old"]["median"]), duration(e["new"]["median"]), f"{e['ratio']:.4f}",
-            f"[{_COLOURS[e['verdict']]}]{e['verdict']}[/]", why,
-        )  # fmt: skip
+            r.named(apart),
+            r.workload,
+            duration(e["old"]["median"]),
+            duration(e["new"]["median"]),
+            f"{e['ratio']:.4f}",
+            f"[{_COLOURS[e['verdict']]}]{e['verdict']}[/]",
+            why,
+        )
     terminal = screen.console()
     terminal.print(table)
     for side in ("old", "new"):

@@ -34,10 +34,14 @@ def _of(table: Table, columns: list[Column], titled: bool) -> Table:
     from rich.table import Table
 
     made = Table(
-        title=table.title if titled else None, title_justify=table.title_justify, title_style=table.title_style,
-        box=table.box, pad_edge=table.pad_edge, collapse_padding=table.collapse_padding,
+        title=table.title if titled else None,
+        title_justify=table.title_justify,
+        title_style=table.title_style,
+        box=table.box,
+        pad_edge=table.pad_edge,
+        collapse_padding=table.collapse_padding,
         header_style=table.header_style,
-    )  # fmt: skip
+    )
     for c in columns:
         made.add_column(c.header, justify=c.justify, no_wrap=c.no_wrap, overflow=c.overflow, min_width=c.min_width)
     for cells, row in zip(zip(*(c.cells for c in columns), strict=True), table.rows, strict=True):

@@ -179,10 +179,16 @@ def _side_by_side(records: list[Record]) -> None:
         wide = [", ".join(f"{n}×{w}" for w, n in s["widths"].get(f"global {k}", {}).items()) for k in ("load", "store")]
         dtype = r.workload.rpartition("dtype=")[2].partition(",")[0]
         table.add_row(
-            r.named(apart), dtype, r.evidence["target"], str(s["instructions"]), str(s["registers"]),
-            f"{share:.0%}" if share is not None else "", *wide, str(s["multiply_add"]["fused"]),
+            r.named(apart),
+            dtype,
+            r.evidence["target"],
+            str(s["instructions"]),
+            str(s["registers"]),
+            f"{share:.0%}" if share is not None else "",
+            *wide,
+            str(s["multiply_add"]["fused"]),
             str(s["mix"].get("xu", 0)),
-        )  # fmt: skip
+        )
     screen.console().print(table)
     left = [r for r in records if not r.instructions]
     for r in (r for r in left if str(r.status) != "skipped"):

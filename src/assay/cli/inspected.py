@@ -48,11 +48,13 @@ def facts(s: dict[str, Any], launch: dict[str, Any] | None) -> list[tuple[str, s
     shared = s["shared"]
     lines = [("code", f"{s['instructions']} instructions: " + ", ".join(f"{n} {p}" for p, n in s["mix"].items()))]
     spilled = s["spills"]
-    lines.append((
-        "resources",
-        f"{s['registers']} registers, {shared['static']} + {shared['dynamic']} bytes of shared memory, "
-        + (f"{spilled['stores']} bytes spilled" if spilled["stores"] or spilled["loads"] else "no spills"),
-    ))  # fmt: skip
+    lines.append(
+        (
+            "resources",
+            f"{s['registers']} registers, {shared['static']} + {shared['dynamic']} bytes of shared memory, "
+            + (f"{spilled['stores']} bytes spilled" if spilled["stores"] or spilled["loads"] else "no spills"),
+        )
+    )
     if launch:
         lines.append(("launch", f"grid {tuple(launch['grid'])}, block {tuple(launch['block'])}"))
     o = s["occupancy"]
@@ -91,8 +93,9 @@ def _instructions(record: Record) -> Any:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("address", "stall", "wait", "set", "pipe", "live", "instruction", "line", "ptx"):
-        table.add_column(column, justify="right" if column in ("address", "stall", "live", "line", "ptx") else "left",
-                         no_wrap=True)  # fmt: skip
+        table.add_column(
+            column, justify="right" if column in ("address", "stall", "live", "line", "ptx") else "left", no_wrap=True
+        )
     last = None
     for row in record.instructions or ():
         if row["block"] != last and last is not None:
@@ -101,8 +104,14 @@ def _instructions(record: Record) -> Any:
         sets = [f"w{row['write_barrier']}"] if row["write_barrier"] is not None else []
         sets += [f"r{row['read_barrier']}"] if row["read_barrier"] is not None else []
         table.add_row(
-            f"{row['address']:04x}", str(row["stall"]), "".join(map(str, row["waits"])), " ".join(sets), row["pipe"],
+            f"{row['address']:04x}",
+            str(row["stall"]),
+            "".join(map(str, row["waits"])),
+            " ".join(sets),
+            row["pipe"],
             "" if row["live_registers"] is None else str(row["live_registers"]),
-            escape("  " * row["loop_depth"] + row["text"]), str(row["source_line"] or ""), str(row["ptx_line"] or ""),
-        )  # fmt: skip
+            escape("  " * row["loop_depth"] + row["text"]),
+            str(row["source_line"] or ""),
+            str(row["ptx_line"] or ""),
+        )
     return table

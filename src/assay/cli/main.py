@@ -15,13 +15,27 @@ from assay.cli.screen import error
 from assay.cli.stdout import lenient, lost
 
 app = typer.Typer(
-    name="assay", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    name="assay",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="A workbench for GPU kernels: is it right, how fast is it against the limit, why, and does it matter?",
-)  # fmt: skip
+)
 VERBS = (
-    "doctor", "list", "check", "bench", "inspect", "compare", "history", "machine", "model", "report", "run",
+    "doctor",
+    "list",
+    "check",
+    "bench",
+    "inspect",
+    "compare",
+    "history",
+    "machine",
+    "model",
+    "report",
+    "run",
     "selftest",
-)  # fmt: skip
+)
 
 for _verb in VERBS:
     _module = import_module(f"assay.cli.{_verb if _verb != 'list' else 'listing'}")

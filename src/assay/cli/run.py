@@ -42,9 +42,13 @@ def run(
     from assay.target import target as named
 
     options = Options(
-        op=op, dtypes=checking.split(dtype), workloads=workloads, target=named(target) if target else host_target(),
-        seconds=timeout, jobs=jobs,
-    )  # fmt: skip
+        op=op,
+        dtypes=checking.split(dtype),
+        workloads=workloads,
+        target=named(target) if target else host_target(),
+        seconds=timeout,
+        jobs=jobs,
+    )
     records, interrupted = checking.perform(what or [], options, "check", json)
     if not interrupted and not no_bench:
         timed, interrupted = _timed(records, what or [], options, checking.split(against), rounds, budget, json)
@@ -82,12 +86,17 @@ def _timed(
 
     right = {
         (r.kernel, r.source.get("file", ""), r.workload.rpartition("dtype=")[2])
-        for r in checked if str(r.status) == "pass"
-    }  # fmt: skip
+        for r in checked
+        if str(r.status) == "pass"
+    }
     chosen = Options(
-        op=options.op, dtypes=options.dtypes, against=against or ("torch",), rounds=rounds, budget=budget,
+        op=options.op,
+        dtypes=options.dtypes,
+        against=against or ("torch",),
+        rounds=rounds,
+        budget=budget,
         run=options.run,
-    )  # fmt: skip
+    )
     plans = []
     named = gather(what, options.op).choices if what else everything()
     for planned in plan(named, chosen):

@@ -20,9 +20,17 @@ if TYPE_CHECKING:
     from assay.record import Record
 
 __all__ = [
-    "MARKS", "collect", "console", "drain", "error", "exit_code", "progress", "status_text", "summary",
+    "MARKS",
+    "collect",
+    "console",
+    "drain",
+    "error",
+    "exit_code",
+    "progress",
+    "status_text",
+    "summary",
     "write_document",
-]  # fmt: skip
+]
 MARKS = {
     "pass": ("✓", "green"),
     "fail": ("✗", "bold red"),

@@ -39,8 +39,16 @@ def compare(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
         yield _record(cell, before[cell], after[cell], change, run)
     for cell, side, which in [(c, before, "old") for c in before] + [(c, after, "new") for c in after]:
         if cell not in both:
-            yield Record("compare", side[cell].kernel, cell[1], Status.SKIPPED, f"only the {which} run has it", run,
-                         source=side[cell].source, provenance=side[cell].provenance)  # fmt: skip
+            yield Record(
+                "compare",
+                side[cell].kernel,
+                cell[1],
+                Status.SKIPPED,
+                f"only the {which} run has it",
+                run,
+                source=side[cell].source,
+                provenance=side[cell].provenance,
+            )
 
 
 def _cells(records: Iterable[Record], apart: set[str]) -> dict[Cell, Record]:
@@ -60,20 +68,32 @@ def _side(record: Record) -> Side:
 
 def _record(cell: Cell, old: Record, new: Record, change: Change, run: str) -> Record:
     evidence: dict[str, Any] = {
-        "verdict": str(change.verdict), "ratio": change.ratio, "interval": list(change.interval), "p": change.p,
+        "verdict": str(change.verdict),
+        "ratio": change.ratio,
+        "interval": list(change.interval),
+        "p": change.p,
         "old": {"run": old.run, "median": old.median, "commit": old.provenance.get("commit")},
         "new": {"run": new.run, "median": new.median, "commit": new.provenance.get("commit")},
-        "device": cell[2], "source_changed": old.source.get("hash") != new.source.get("hash"),
-    }  # fmt: skip
+        "device": cell[2],
+        "source_changed": old.source.get("hash") != new.source.get("hash"),
+    }
     reason = f"{change.verdict}: {change.why}"
     tuned = [r.evidence.get("parameters", {}) for r in (old, new)]
     if tuned[0] != tuned[1]:  # whoever tries out tunables compares what they made different
         evidence["parameters"] = {"old": tuned[0], "new": tuned[1]}
         reason += f"; tunables: {_shown(tuned[0])} → {_shown(tuned[1])}"
     return Record(
-        "compare", new.kernel, cell[1], _STATUS[change.verdict], reason, run, evidence, new.replay, new.source,
+        "compare",
+        new.kernel,
+        cell[1],
+        _STATUS[change.verdict],
+        reason,
+        run,
+        evidence,
+        new.replay,
+        new.source,
         provenance=new.provenance,
-    )  # fmt: skip
+    )
 
 
 def _shown(parameters: Mapping[str, Any]) -> str:

@@ -201,13 +201,18 @@ def record(old: Inspection, new: Inspection) -> tuple[Record, list[tuple[str, Ro
     summaries = [one.record.evidence["summary"] for one in (old, new)]
     changes = [(str(p.kind), p.old, p.new) for p in found.pairs if p.kind not in _QUIET]
     evidence = {
-        "counts": found.counts, "equal": found.equal, "summaries": summaries,
+        "counts": found.counts,
+        "equal": found.equal,
+        "summaries": summaries,
         "changes": [
-            {"kind": kind, "old": a and {"address": a.address, "text": a.text, "line": a.source_line},
-             "new": b and {"address": b.address, "text": b.text, "line": b.source_line}}
+            {
+                "kind": kind,
+                "old": a and {"address": a.address, "text": a.text, "line": a.source_line},
+                "new": b and {"address": b.address, "text": b.text, "line": b.source_line},
+            }
             for kind, a, b in changes
         ],
-    }  # fmt: skip
+    }
     reason = told(found, summaries[0], summaries[1], names)
     whole = replace(
         new.record, kernel=" → ".join(names), reason=reason, evidence=evidence, instructions=None, artifacts=[]

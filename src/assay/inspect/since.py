@@ -24,9 +24,11 @@ def changes(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
         compilers = [r.evidence["compiler"] for r in (earlier, record)]
         hashes = [r.evidence["text_hash"] for r in (earlier, record)]
         evidence: dict[str, Any] = {
-            "target": record.evidence["target"], "compilers": compilers, "text_hashes": hashes,
+            "target": record.evidence["target"],
+            "compilers": compilers,
+            "text_hashes": hashes,
             "source_changed": earlier.source.get("hash") != record.source.get("hash"),
-        }  # fmt: skip
+        }
         if hashes[0] == hashes[1]:
             reason = f"the same machine code ({compilers[1]})"
             yield replace(record, status=Status.PASS, reason=reason, evidence=evidence, instructions=None, artifacts=[])

@@ -124,12 +124,17 @@ def _loops(table: Table) -> list[dict[str, Any]]:
             if start.loop_depth < deepest:
                 continue
             same = Counter((r.source_file, r.source_line, r.inlined, r.opcode) for r in inside if r.pipe in _WORK)
-            found.append({
-                "start": start.start, "end": block.end, "depth": start.loop_depth, "instructions": len(inside),
-                "line": next((r.source_line for r in inside if r.source_line), None),
-                "copies": max(same.values(), default=1),
-                "cycles": sum(max(1, r.stall) for r in inside),
-            })  # fmt: skip
+            found.append(
+                {
+                    "start": start.start,
+                    "end": block.end,
+                    "depth": start.loop_depth,
+                    "instructions": len(inside),
+                    "line": next((r.source_line for r in inside if r.source_line), None),
+                    "copies": max(same.values(), default=1),
+                    "cycles": sum(max(1, r.stall) for r in inside),
+                }
+            )
     return found
 
 

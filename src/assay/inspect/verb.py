@@ -108,9 +108,12 @@ def bare(path: Path, options: Options) -> bool:
 
 def _of_file(file: Path, target: Target, options: Options) -> Iterator[Inspection]:
     common: dict[str, Any] = {
-        "verb": "inspect", "workload": "", "run": options.run, "replay": f"assay inspect {file} --target {target}",
+        "verb": "inspect",
+        "workload": "",
+        "run": options.run,
+        "replay": f"assay inspect {file} --target {target}",
         "provenance": provenance.provenance(0),
-    }  # fmt: skip
+    }
     try:
         for artifact in artifacts(file, target):
             about = common | {"kernel": f"{file.name}:{artifact.name}", "source": {"file": str(file)}}
@@ -143,11 +146,15 @@ def _of_kernel(
     kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool, options: Options
 ) -> Iterator[Inspection]:
     common: dict[str, Any] = {
-        "verb": "inspect", "kernel": kernel.name, "workload": str(workload), "run": options.run,
+        "verb": "inspect",
+        "kernel": kernel.name,
+        "workload": str(workload),
+        "run": options.run,
         "replay": f"assay inspect {called(kernel, op, options.parameters)} --workload {workload} --target {target}"
         + (f" --compiler {options.compiler}" if options.compiler else ""),
-        "source": provenance.source_of(kernel.file, kernel.line), "provenance": provenance.provenance(0),
-    }  # fmt: skip
+        "source": provenance.source_of(kernel.file, kernel.line),
+        "provenance": provenance.provenance(0),
+    }
     known(kernel)
     if kernel.address.backend not in LANGUAGES:
         why = f"{kernel.address.backend} kernels are no GPU machine code of their own"
@@ -206,17 +213,26 @@ def of_artifact(
     if told["remarks"] is None:
         missing.append("remarks: no ptxas here makes this very code of its PTX")
     evidence = {
-        "target": str(artifact.target), "symbol": artifact.symbol, "name": artifact.name,
-        "compiler": artifact.compiler, "text_hash": artifact.text_hash, **more, "summary": told,
+        "target": str(artifact.target),
+        "symbol": artifact.symbol,
+        "name": artifact.name,
+        "compiler": artifact.compiler,
+        "text_hash": artifact.text_hash,
+        **more,
+        "summary": told,
         "blocks": [
             {"number": b.number, "start": b.start, "end": b.end, "follows": list(b.follows), "loop_depth": b.loop_depth}
             for b in found.blocks
         ],
         "unavailable": missing,
-    }  # fmt: skip
+    }
     reason = f"{told['instructions']} instructions, {told['registers']} registers"
     record = Record(
-        status=Status.COMPILED, reason=reason, evidence=evidence, artifacts=[artifact.summary()],
-        instructions=[r.to_dict() for r in found.rows], **common,
-    )  # fmt: skip
+        status=Status.COMPILED,
+        reason=reason,
+        evidence=evidence,
+        artifacts=[artifact.summary()],
+        instructions=[r.to_dict() for r in found.rows],
+        **common,
+    )
     return Inspection(record, found, artifact.cubin, ptx, ir, kind)

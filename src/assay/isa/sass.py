@@ -289,10 +289,19 @@ class _Reader:
         self._waiting.clear()
         self.instructions.append(
             Instruction(
-                address, body["predicate"] or "", opcode, tuple(modifiers), operands, text, tuple(targets),
-                self._source, tuple(self._inlined), self._ptx, encoding,
+                address,
+                body["predicate"] or "",
+                opcode,
+                tuple(modifiers),
+                operands,
+                text,
+                tuple(targets),
+                self._source,
+                tuple(self._inlined),
+                self._ptx,
+                encoding,
             )
-        )  # fmt: skip
+        )
         self._chain = False
 
     def _high_word(self, word: int) -> None:

@@ -74,8 +74,10 @@ def _verify_tensors(op: Op, kind: str, tensors: Mapping[str, Any], refuse: Calla
             continue
         for size in tensor.shape:
             if isinstance(size, str) and size not in op.axes and size not in op.derived:
-                refuse(f"{kind} '{name}' has the axis '{size}', which is not declared",
-                       f"declare it in axes, or use one of: {', '.join([*op.axes, *op.derived])}")  # fmt: skip
+                refuse(
+                    f"{kind} '{name}' has the axis '{size}', which is not declared",
+                    f"declare it in axes, or use one of: {', '.join([*op.axes, *op.derived])}",
+                )
             elif not isinstance(size, str) and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
                 refuse(f"{kind} '{name}' has the size {size!r}", "a size is an axis's name or a whole number")
         if tensor.dtype is not None:

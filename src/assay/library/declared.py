@@ -128,12 +128,18 @@ def verify_against(kernel: Kernel, op: Op) -> None:
     where = f"{kernel.file}:{kernel.line}"
     for name in kernel.most:
         if name not in op.axes:
-            raise SourceError(f"most names '{name}', which is no axis of {op.name}", where=where,
-                              fix=f"its axes: {', '.join(op.axes)}")  # fmt: skip
+            raise SourceError(
+                f"most names '{name}', which is no axis of {op.name}",
+                where=where,
+                fix=f"its axes: {', '.join(op.axes)}",
+            )
     for name in kernel.requires:
         if name not in op.inputs:
-            raise SourceError(f"requires names '{name}', which is no input of {op.name}", where=where,
-                              fix=f"its inputs: {', '.join(op.inputs)}")  # fmt: skip
+            raise SourceError(
+                f"requires names '{name}', which is no input of {op.name}",
+                where=where,
+                fix=f"its inputs: {', '.join(op.inputs)}",
+            )
     for name, (_, *sizes) in kernel.scratch.items():
         for size in sizes:
             if isinstance(size, bool) or not (isinstance(size, int) or size in op.axes or size in op.derived):

@@ -153,18 +153,27 @@ def _kernel(
     arguments = node.args
     if arguments.vararg or arguments.kwarg:
         star = f"*{arguments.vararg.arg}" if arguments.vararg else f"**{arguments.kwarg.arg}" if arguments.kwarg else ""
-        raise SourceError(f"{node.name} takes {star}: which arguments it asks for is read from its signature",
-                          where=f"{file}:{node.lineno}", fix="name every parameter")  # fmt: skip
+        raise SourceError(
+            f"{node.name} takes {star}: which arguments it asks for is read from its signature",
+            where=f"{file}:{node.lineno}",
+            fix="name every parameter",
+        )
     return Kernel(
-        address, file.resolve(), node.name, node.lineno,
-        tune=said.get("tune", {}), scratch=said.get("scratch", {}),
+        address,
+        file.resolve(),
+        node.name,
+        node.lineno,
+        tune=said.get("tune", {}),
+        scratch=said.get("scratch", {}),
         dtypes=tuple(dtype(d).name for d in said.get("dtypes", ())),
         parameters=tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)),
         returns=said.get("returns", False),
-        needs=said.get("needs", ""), requires=tuple(said.get("requires", ())), most=said.get("most", {}),
+        needs=said.get("needs", ""),
+        requires=tuple(said.get("requires", ())),
+        most=said.get("most", {}),
         expects=said.get("expects", {}),
         op_file=(file.parent / said["op"].rpartition(":")[0]).resolve() if ":" in said["op"] else None,
-    )  # fmt: skip
+    )
 
 
 def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iterator[Decorated]:
@@ -187,15 +196,21 @@ def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iter
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and marks(node.func):
             given = node.args[0] if node.args else node
             what = "a lambda" if isinstance(given, ast.Lambda) else f"`{ast.unparse(given)[:40]}`"
-            refuse(f"@{word} is applied to {what}, not to a function's definition", node.lineno,
-                   f"write `def` with @{word}(…) above it")  # fmt: skip
+            refuse(
+                f"@{word} is applied to {what}, not to a function's definition",
+                node.lineno,
+                f"write `def` with @{word}(…) above it",
+            )
         if not isinstance(node, Function):
             continue
         decorator = next((d for d in node.decorator_list if marks(d)), None)
         if decorator is None:
             if word not in bound and any(isinstance(d, ast.Call) and _is(d.func, word) for d in node.decorator_list):
-                refuse(f"@{word} stands above {node.name}, but the file does not import it", node.lineno,
-                       f"from assay import {word}")  # fmt: skip
+                refuse(
+                    f"@{word} stands above {node.name}, but the file does not import it",
+                    node.lineno,
+                    f"from assay import {word}",
+                )
             continue
         if not isinstance(decorator, ast.Call):
             example = '@kernel("gelu")' if word == "kernel" else "@op(axes=…, inputs=…, outputs=…)"
@@ -205,8 +220,11 @@ def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iter
         elif isinstance(node, ast.AsyncFunctionDef):
             refuse(f"{node.name} is an async function: calling it would run nothing", node.lineno, "write `def`")
         elif node not in top:
-            refuse(f"{node.name} is not at the top level of its file", node.lineno,
-                   "a worker must be able to import it: move it there")  # fmt: skip
+            refuse(
+                f"{node.name} is not at the top level of its file",
+                node.lineno,
+                "a worker must be able to import it: move it there",
+            )
         else:
             yield node, decorator
 

@@ -41,5 +41,6 @@ def _refuse_other_type(kernel: Kernel, name: str, value: Any) -> None:
         isinstance(value, type(c)) or (isinstance(c, float) and isinstance(value, int)) for c in choices
     ):
         shown = ", ".join(map(repr, choices))
-        raise UsageError(f"--param {name}={value}: {kernel} takes {type(choices[0]).__name__} there",
-                         fix=f"its own choices: {shown}")  # fmt: skip
+        raise UsageError(
+            f"--param {name}={value}: {kernel} takes {type(choices[0]).__name__} there", fix=f"its own choices: {shown}"
+        )

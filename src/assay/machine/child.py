@@ -36,9 +36,14 @@ def run(lab: Lab, probe: Any) -> dict[str, Any]:
     try:
         measured = probe.measure(lab, probe)
         answer = {
-            "ok": True, "value": measured.value, "samples": measured.samples, "clocks_mhz": measured.clocks_mhz,
-            "workload": measured.workload, "table": measured.table, "more": measured.more,
-        }  # fmt: skip
+            "ok": True,
+            "value": measured.value,
+            "samples": measured.samples,
+            "clocks_mhz": measured.clocks_mhz,
+            "workload": measured.workload,
+            "table": measured.table,
+            "more": measured.more,
+        }
     except ProofFailed as problem:
         answer["why"] = f"the proof failed: {problem.what}"
         lab.findings[problem.instance] = problem.finding

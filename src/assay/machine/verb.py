@@ -103,9 +103,14 @@ def _measured(probe: Probe, outcome: dict[str, Any], stated: Model | None, optio
     clocks = sorted(outcome["clocks_mhz"])
     known = stated.figures.get(probe.key) if stated else None
     figure = Figure(
-        outcome["value"], probe.unit, min(outcome["samples"]), max(outcome["samples"]),
-        clocks[len(clocks) // 2] if clocks else None, known.published if known else None, known.where if known else "",
-    )  # fmt: skip
+        outcome["value"],
+        probe.unit,
+        min(outcome["samples"]),
+        max(outcome["samples"]),
+        clocks[len(clocks) // 2] if clocks else None,
+        known.published if known else None,
+        known.where if known else "",
+    )
     evidence = {"figures": {probe.key: _plain(figure)}, "proof": proof, "samples": outcome["samples"]}
     evidence |= {"table": outcome["table"]} if outcome["table"] else {}
     evidence |= outcome["more"]
@@ -128,8 +133,10 @@ def _cpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
             continue
         evidence = {
             "figures": {probe.key: _plain(Figure(found.value, probe.unit, min(found.samples), max(found.samples)))},
-            "samples": found.samples, **({"table": found.table} if found.table else {}), **found.more,
-        }  # fmt: skip
+            "samples": found.samples,
+            **({"table": found.table} if found.table else {}),
+            **found.more,
+        }
         reason = f"measured over {len(found.samples)} samples"
         seconds = time.perf_counter() - begin
         yield _record(probe, options, Status.PASS, reason, evidence, found.workload, seconds=seconds)
@@ -165,14 +172,27 @@ def _lacks(probe: Probe, goal: Target) -> str:
 
 
 def _record(
-    probe: Any, options: Options, status: Status, reason: str, evidence: dict[str, Any] | None = None,
-    workload: str = "", **more: Any,
-) -> Record:  # fmt: skip
+    probe: Any,
+    options: Options,
+    status: Status,
+    reason: str,
+    evidence: dict[str, Any] | None = None,
+    workload: str = "",
+    **more: Any,
+) -> Record:
     return Record(
-        verb="machine", kernel=f"machine/{probe.key}", workload=workload, status=status, reason=reason, run=options.run,
-        evidence=evidence or {}, replay=f"assay machine --only {probe.key}", provenance=provenance.provenance(0),
-        source=_source(probe), **more,
-    )  # fmt: skip
+        verb="machine",
+        kernel=f"machine/{probe.key}",
+        workload=workload,
+        status=status,
+        reason=reason,
+        run=options.run,
+        evidence=evidence or {},
+        replay=f"assay machine --only {probe.key}",
+        provenance=provenance.provenance(0),
+        source=_source(probe),
+        **more,
+    )
 
 
 def _source(probe: Any) -> dict[str, Any]:
@@ -186,9 +206,17 @@ def _model(records: list[Record], facts: dict[str, float], kind: str, options: O
     failed = [r.kernel.removeprefix("machine/") for r in records if r.status is Status.FAIL]
     reason = f"{len(figures)} figures" + (f"; without {', '.join(failed)}, which failed" if failed else "")
     return Record(
-        verb="machine", kernel="machine", workload="", status=Status.FAIL if failed else Status.PASS, reason=reason,
-        run=options.run, evidence={"model": model.to_dict()}, replay="assay machine", provenance=made, seconds=seconds,
-    )  # fmt: skip
+        verb="machine",
+        kernel="machine",
+        workload="",
+        status=Status.FAIL if failed else Status.PASS,
+        reason=reason,
+        run=options.run,
+        evidence={"model": model.to_dict()},
+        replay="assay machine",
+        provenance=made,
+        seconds=seconds,
+    )
 
 
 def _keep(records: list[Record], last: Record, options: Options) -> None:

@@ -64,10 +64,14 @@ class Fresh:
         path = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
         # -P: a file called torch.py in the user's folder must not stand in for torch.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", name, str(theirs.fileno())], pass_fds=[theirs.fileno()],
-            env=os.environ | _QUIET | {"PYTHONPATH": path} | environment, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=self._printed, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [sys.executable, "-P", "-m", name, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=os.environ | _QUIET | {"PYTHONPATH": path} | environment,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=self._printed,
+            stderr=subprocess.STDOUT,
+        )
         theirs.close()
 
     def ask(self, question: dict[str, Any], seconds: float, tick: Tick = lambda text: None) -> dict[str, Any]:

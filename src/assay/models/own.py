@@ -74,9 +74,10 @@ def _made(name: Name, function: Callable[[], Any]) -> tuple[torch.nn.Module, Cal
     model, make = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(model, torch.nn.Module):
         raise SourceError(
-            f"{name.function} returned {_kind(model)}, not a torch.nn.Module", where=name.module,
+            f"{name.function} returned {_kind(model)}, not a torch.nn.Module",
+            where=name.module,
             fix="return the module, or (module, function from a batch size to its inputs)",
-        )  # fmt: skip
+        )
     return model, make
 
 

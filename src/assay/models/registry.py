@@ -154,20 +154,29 @@ ENTRIES: Mapping[str, Entry] = {
     e.name: e
     for e in (
         Entry(
-            "mnist-cnn", "two convolutions, two linears, an activation of choice", "assay.models.zoo.mnist_cnn",
-            {"activation": ("gelu", "relu", "silu")}, "mnist",
+            "mnist-cnn",
+            "two convolutions, two linears, an activation of choice",
+            "assay.models.zoo.mnist_cnn",
+            {"activation": ("gelu", "relu", "silu")},
+            "mnist",
         ),
         Entry(
-            "mnist-cnn-ln", "mnist-cnn with LayerNorm and GELU for its activation", "assay.models.zoo.mnist_cnn_ln",
+            "mnist-cnn-ln",
+            "mnist-cnn with LayerNorm and GELU for its activation",
+            "assay.models.zoo.mnist_cnn_ln",
             data="mnist",
         ),
         Entry("resnet18", "ResNet-18, with torchvision's names of weights", "assay.models.zoo.resnet18"),
         Entry(
-            "minilm", "all-MiniLM-L6-v2, a 6-layer encoder of sentences", "assay.models.zoo.minilm",
-            {"attention": ("sdpa", "eager")}, "sentences", MINILM,
+            "minilm",
+            "all-MiniLM-L6-v2, a 6-layer encoder of sentences",
+            "assay.models.zoo.minilm",
+            {"attention": ("sdpa", "eager")},
+            "sentences",
+            MINILM,
         ),
     )
-}  # fmt: skip
+}
 
 
 def entry(name: str) -> Entry:

@@ -33,9 +33,19 @@ def code(one: Inspection, records: Iterable[Record] = ()) -> Code:
     if "launch" in evidence:
         summary = {"launch": evidence["launch"], **summary}
     return Code(
-        one.record.kernel, evidence["target"], evidence["symbol"], evidence["compiler"], rows, _sources(rows), one.ptx,
-        one.ir, one.ir_kind, evidence["blocks"], summary, heading=_measured(evidence["text_hash"], records),
-    )  # fmt: skip
+        one.record.kernel,
+        evidence["target"],
+        evidence["symbol"],
+        evidence["compiler"],
+        rows,
+        _sources(rows),
+        one.ptx,
+        one.ir,
+        one.ir_kind,
+        evidence["blocks"],
+        summary,
+        heading=_measured(evidence["text_hash"], records),
+    )
 
 
 def _sources(rows: list[dict[str, Any]]) -> dict[str, str]:

@@ -13,13 +13,27 @@ from assay.report.rows import number
 
 UNITS = {"B/s": "B/s", "op/s": "op/s", "s": "s", "Hz": "Hz", "cycles": "cycles", "ns": "ns"}
 GROUPS = {
-    "dram": "Memory", "l2": "Caches", "l1": "Caches", "shared": "Caches", "latency": "Latency", "vector": "Arithmetic",
-    "mufu": "Arithmetic", "tensor": "Tensor cores", "atomic": "Atomics", "launch": "Launch", "clock": "Clock",
-}  # fmt: skip
+    "dram": "Memory",
+    "l2": "Caches",
+    "l1": "Caches",
+    "shared": "Caches",
+    "latency": "Latency",
+    "vector": "Arithmetic",
+    "mufu": "Arithmetic",
+    "tensor": "Tensor cores",
+    "atomic": "Atomics",
+    "launch": "Launch",
+    "clock": "Clock",
+}
 WORDS = {
-    "dram": "DRAM", "l1": "L1", "l2": "L2", "l3": "L3", "shared": "shared memory", "graph_node": "graph node",
+    "dram": "DRAM",
+    "l1": "L1",
+    "l2": "L2",
+    "l3": "L3",
+    "shared": "shared memory",
+    "graph_node": "graph node",
     "mufu": "special functions",
-}  # fmt: skip
+}
 
 
 def models(records: Iterable[Record]) -> list[dict[str, Any]]:

@@ -64,8 +64,16 @@ def selftests(records: Sequence[Record]) -> list[dict[str, Any]]:
     ]
 
 
-MADE_WITH = {"gpu": "GPU", "driver": "Driver", "cpu": "CPU", "cores": "Cores", "system": "System", "python": "Python",
-             "packages": "Packages", "assay": "Assay"}  # fmt: skip
+MADE_WITH = {
+    "gpu": "GPU",
+    "driver": "Driver",
+    "cpu": "CPU",
+    "cores": "Cores",
+    "system": "System",
+    "python": "Python",
+    "packages": "Packages",
+    "assay": "Assay",
+}
 
 
 def machines(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -84,10 +92,16 @@ def machines(records: Sequence[Record]) -> list[dict[str, Any]]:
     for block in blocks.values():
         block["commits"] = list(block["commits"])
         block["runs"] = [
-            {"run": run, "verb": verb, "records": r["records"], "seeds": ", ".join(sorted(map(str, r["seeds"]))),
-             "first": min(r["times"], default=""), "last": max(r["times"], default="")}
+            {
+                "run": run,
+                "verb": verb,
+                "records": r["records"],
+                "seeds": ", ".join(sorted(map(str, r["seeds"]))),
+                "first": min(r["times"], default=""),
+                "last": max(r["times"], default=""),
+            }
             for (run, verb), r in sorted(block["runs"].items())
-        ]  # fmt: skip
+        ]
     return list(blocks.values())
 
 

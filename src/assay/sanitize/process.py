@@ -64,9 +64,13 @@ def command(tool: str, target: list[str], log: str) -> list[str]:
     if tool not in TOOLS:
         raise UsageError(f"compute-sanitizer has no tool called '{tool}'", fix=f"one of: {', '.join(TOOLS)}")
     options = {
-        "tool": tool, "target-processes": "application-only", "log-file": log, "show-backtrace": "no",
-        "launch-timeout": "60", "error-exitcode": str(_FOUND),
-    }  # fmt: skip
+        "tool": tool,
+        "target-processes": "application-only",
+        "log-file": log,
+        "show-backtrace": "no",
+        "launch-timeout": "60",
+        "error-exitcode": str(_FOUND),
+    }
     if tool == "memcheck":
         options |= {"padding": "4096", "report-api-errors": "no"}
     given = [word for name, value in options.items() for word in (f"--{name}", value)]
@@ -76,11 +80,19 @@ def command(tool: str, target: list[str], log: str) -> list[str]:
 def target_command(kernel: Kernel, op: Op, workload: Workload, parameters: dict[str, Any] | None = None) -> list[str]:
     """The process that is watched: it runs the kernel once, on plain tensors."""
     told = {
-        "address": kernel.name, "file": str(kernel.file or ""), "function": kernel.function, "line": kernel.line,
-        "parameters": kernel.parameters, "returns": kernel.returns, "launches": kernel.launches,
+        "address": kernel.name,
+        "file": str(kernel.file or ""),
+        "function": kernel.function,
+        "line": kernel.line,
+        "parameters": kernel.parameters,
+        "returns": kernel.returns,
+        "launches": kernel.launches,
         "scratch": {n: list(s) for n, s in kernel.scratch.items()},
-        "op": op.name, "op_file": op.source, "workload": str(workload), "settings": parameters or {},
-    }  # fmt: skip
+        "op": op.name,
+        "op_file": op.source,
+        "workload": str(workload),
+        "settings": parameters or {},
+    }
     return [sys.executable, "-P", "-m", "assay.sanitize.target", json.dumps(told)]
 
 
@@ -131,9 +143,15 @@ def read(tool: str, code: int | None, log: str, printed: str, seconds: float) ->
 def _watch(line: list[str], seconds: float) -> tuple[int | None, str]:
     """Exit code (None: out of time) and the end of what was printed."""
     process = subprocess.Popen(
-        line, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, errors="replace", start_new_session=True,
-    )  # fmt: skip
+        line,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
     try:
         printed, _ = process.communicate(timeout=seconds)
         return process.returncode, printed[-4000:]

@@ -26,10 +26,15 @@ def main(told: dict[str, Any]) -> dict[str, Any]:
     op = (library.ops() if library.ROOT in file.parents else ops_in(file))[told["op"]]
     workload = parse(told["workload"], op)
     kernel = Kernel(
-        address(told["address"]), Path(told["file"]) if told["file"] else None, told["function"], told["line"],
-        scratch=told["scratch"], parameters=tuple(told["parameters"]), returns=told["returns"],
+        address(told["address"]),
+        Path(told["file"]) if told["file"] else None,
+        told["function"],
+        told["line"],
+        scratch=told["scratch"],
+        parameters=tuple(told["parameters"]),
+        returns=told["returns"],
         launches=tuple((int(line), text) for line, text in told["launches"]),
-    )  # fmt: skip
+    )
     language = backend(kernel.address.backend)
     here = language.availability()
 

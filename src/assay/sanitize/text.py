@@ -111,10 +111,17 @@ def _problem(block: list[str]) -> Problem | None:
     beyond = re.search(r"is ([\d,]+) bytes (?:after|before) the nearest", rest)
     hazards = [_number(n) for n in re.findall(r"\[([\d,]+) hazards?\]", rest)]
     return Problem(
-        tool, kind, kernel, where, said.get("access", "").lower(), _number(said.get("bytes", "0")),
-        said.get("address") or (address[1] if address else ""), _number(beyond[1]) if beyond else 0,
-        sum(hazards) or 1, "\n".join(block),
-    )  # fmt: skip
+        tool,
+        kind,
+        kernel,
+        where,
+        said.get("access", "").lower(),
+        _number(said.get("bytes", "0")),
+        said.get("address") or (address[1] if address else ""),
+        _number(beyond[1]) if beyond else 0,
+        sum(hazards) or 1,
+        "\n".join(block),
+    )
 
 
 def _place(text: str) -> tuple[str, str]:

@@ -137,8 +137,9 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
         flips = [_flip(random.Random(run), plans[run % 3]) for run in range(10 * runs)]
         seen = [_found(case, outputs, prior) for case, outputs in flips if outputs is not None]
         floors: dict[str, float | None] = dict.fromkeys(SHARES, 0.0)
-        return Calibration(op.name, number.name, honest, judged, tuple(alarms), closest, 0.0, floors,
-                           sum(seen) / max(1, len(seen)))  # fmt: skip
+        return Calibration(
+            op.name, number.name, honest, judged, tuple(alarms), closest, 0.0, floors, sum(seen) / max(1, len(seen))
+        )
     floors = {}
     for share in SHARES:
 

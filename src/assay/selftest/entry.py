@@ -16,20 +16,53 @@ from assay.op import Op
 
 CORPUS = Path(__file__).parent / "corpus"
 DETECTORS = (
-    "values", "nonfinite", "unwritten", "guard", "overread", "input", "stale", "unstable", "stream", "late", "global",
-    "seed", "distribution",
-    "returned", "exception", "launch", "exit", "crash", "timeout", "memory", "flood", "fork", "channel",
+    "values",
+    "nonfinite",
+    "unwritten",
+    "guard",
+    "overread",
+    "input",
+    "stale",
+    "unstable",
+    "stream",
+    "late",
+    "global",
+    "seed",
+    "distribution",
+    "returned",
+    "exception",
+    "launch",
+    "exit",
+    "crash",
+    "timeout",
+    "memory",
+    "flood",
+    "fork",
+    "channel",
     "sanitizer",
-    "floor", "clock", "tampered", "settings", "unfinished", "alias", "cache", "unsteady",
-)  # fmt: skip
+    "floor",
+    "clock",
+    "tampered",
+    "settings",
+    "unfinished",
+    "alias",
+    "cache",
+    "unsteady",
+)
 VERBS = ("check", "bench")
 NEEDS = ("", "gpu", "no gpu", "sanitizer")
 RESERVED = ("mutants",)
 """First words of `assay selftest` that mean something else; no entry may be called so."""
 _CONSTANTS = {
-    "DETECTOR": "", "NEEDS": "", "WORKLOAD": "", "DTYPE": "fp32", "SECONDS": 60.0, "MEMORY": 0.0,
-    "TOOL": "memcheck", "VERB": "check",
-}  # fmt: skip
+    "DETECTOR": "",
+    "NEEDS": "",
+    "WORKLOAD": "",
+    "DTYPE": "fp32",
+    "SECONDS": 60.0,
+    "MEMORY": 0.0,
+    "TOOL": "memcheck",
+    "VERB": "check",
+}
 
 
 @dataclass(frozen=True)
@@ -96,9 +129,18 @@ def read(file: Path) -> Entry:
     if told["VERB"] not in VERBS or (told["VERB"] == "bench" and not told["WORKLOAD"]):
         raise _incomplete(file, 'VERB = "check", or "bench" and a WORKLOAD')
     return Entry(
-        file.stem, file, summary, told["DETECTOR"], told["NEEDS"], told["WORKLOAD"], told["DTYPE"],
-        float(told["SECONDS"]), float(told["MEMORY"]), told["TOOL"], told["VERB"],
-    )  # fmt: skip
+        file.stem,
+        file,
+        summary,
+        told["DETECTOR"],
+        told["NEEDS"],
+        told["WORKLOAD"],
+        told["DTYPE"],
+        float(told["SECONDS"]),
+        float(told["MEMORY"]),
+        told["TOOL"],
+        told["VERB"],
+    )
 
 
 def _incomplete(file: Path, lacks: str) -> SourceError:

@@ -146,16 +146,30 @@ class _Pair:
     def record(self, status: Status, reason: str, seconds: float = 0.0) -> Record:
         entry, wrong, mended = self.entry, self.checked.get("wrong"), self.checked.get("mended")
         evidence = {
-            "detector": entry.detector, "caught_by": self.caught, "finding": self.finding, "twin": self.twin,
+            "detector": entry.detector,
+            "caught_by": self.caught,
+            "finding": self.finding,
+            "twin": self.twin,
             "entry": entry.summary,
-        }  # fmt: skip
+        }
         if wrong and mended:
             evidence |= {
-                "kernel": wrong.kernel, "found_at": wrong.evidence.get("found_at", wrong.workload),
-                self.entry.verb: str(wrong.status), "twin_reason": mended.reason,
-            }  # fmt: skip
+                "kernel": wrong.kernel,
+                "found_at": wrong.evidence.get("found_at", wrong.workload),
+                self.entry.verb: str(wrong.status),
+                "twin_reason": mended.reason,
+            }
         return Record(
-            "selftest", entry.name, wrong.workload if wrong else entry.workload or f"dtype={entry.dtype}",
-            status, reason, self.run, evidence, f"assay selftest {entry.name}", provenance.source_of(entry.file), [],
-            provenance.provenance(self.seed), seconds,
-        )  # fmt: skip
+            "selftest",
+            entry.name,
+            wrong.workload if wrong else entry.workload or f"dtype={entry.dtype}",
+            status,
+            reason,
+            self.run,
+            evidence,
+            f"assay selftest {entry.name}",
+            provenance.source_of(entry.file),
+            [],
+            provenance.provenance(self.seed),
+            seconds,
+        )

@@ -12,7 +12,8 @@ metadata = MetaData()
 about = Table("assay_store", metadata, Column("version", Integer, primary_key=True))
 
 records = Table(
-    "records", metadata,
+    "records",
+    metadata,
     Column("id", Integer, primary_key=True),  # the order in which they came
     Column("key", String(32), nullable=False, unique=True),
     Column("run", Text, nullable=False, index=True),
@@ -28,4 +29,4 @@ records = Table(
     Column("time", Text, nullable=False, index=True),  # UTC, ISO: sorts as text
     Column("median", Float, index=True),
     Column("record", Text, nullable=False),  # the whole of it, JSON
-)  # fmt: skip
+)

@@ -178,8 +178,21 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
     config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
     for each in (
-        Failure, Refusal, Setting, Summary, Trial, Launched, Build, WithParts, Compiled, Round, Uncapturable, Found,
-        Wrong, Activity, Nothing,
-    ):  # fmt: skip
+        Failure,
+        Refusal,
+        Setting,
+        Summary,
+        Trial,
+        Launched,
+        Build,
+        WithParts,
+        Compiled,
+        Round,
+        Uncapturable,
+        Found,
+        Wrong,
+        Activity,
+        Nothing,
+    ):
         with_config(config)(each)
     return TypeAdapter(Refusal if kind == "error" else _KINDS[kind])

@@ -160,9 +160,14 @@ class Worker:
         whole = self._hold.whole()
         self.close()
         return WorkerLost(
-            how, detail, self.output, phase=self._hold.phase, own_seconds=whole.own, wall_seconds=whole.wall,
+            how,
+            detail,
+            self.output,
+            phase=self._hold.phase,
+            own_seconds=whole.own,
+            wall_seconds=whole.wall,
             starved=starved,
-        )  # fmt: skip
+        )
 
     def _died(self) -> WorkerLost:
         status = self._zygote.status(self.pid)

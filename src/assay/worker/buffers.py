@@ -61,9 +61,11 @@ class Slab:
     def every(self, start: int, step: int, stop: int) -> Any:
         """The tensors start, start + step, … before stop as one with another dimension in front."""
         return bound.as_strided(
-            self.flat, (len(range(start, stop, step)), *self.shape), (step * self.step, *self.strides),
+            self.flat,
+            (len(range(start, stop, step)), *self.shape),
+            (step * self.step, *self.strides),
             self.first + start * self.step,
-        )  # fmt: skip
+        )
 
     def poison(self, pattern: int, start: int, stop: int) -> None:
         """Fill the tensors from start to before stop with a bit pattern."""

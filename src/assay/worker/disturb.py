@@ -75,8 +75,10 @@ def load(kind: str) -> None:
 
 @cache
 def _memory() -> tuple[Any, Any]:
-    return (torch.empty(_BYTES, dtype=torch.uint8, device="cuda"),
-            torch.empty(_BYTES, dtype=torch.uint8, device="cuda"))  # fmt: skip
+    return (
+        torch.empty(_BYTES, dtype=torch.uint8, device="cuda"),
+        torch.empty(_BYTES, dtype=torch.uint8, device="cuda"),
+    )
 
 
 @cache

@@ -113,8 +113,10 @@ def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     answer["settings"] = changes + answer.get("settings", [])
     immediates = [n for a in started for n in compared(a.ptx.decode(errors="replace"))]
     return answer | {
-        "replaced": _patches.found(), "artifacts": summaries(started), "compared": list(dict.fromkeys(immediates)),
-    }  # fmt: skip
+        "replaced": _patches.found(),
+        "artifacts": summaries(started),
+        "compared": list(dict.fromkeys(immediates)),
+    }
 
 
 def _place(message: dict[str, Any], arena: channel.Arena) -> Any:
@@ -177,9 +179,12 @@ def _one_run(kernel: Kernel, op: Op, function: Any, message: dict[str, Any], pla
 
 
 _OTHER_STREAM = {
-    "name": "torch.cuda.set_stream", "before": "the caller's", "after": "another", "when": "the call",
+    "name": "torch.cuda.set_stream",
+    "before": "the caller's",
+    "after": "another",
+    "when": "the call",
     "instead": "use `with torch.cuda.stream(...)` and let the caller's stream wait for it",
-}  # fmt: skip
+}
 Keep = Callable[[Any, int], None]
 Called = tuple[Any, float, list[dict[str, str]]]
 """What was returned, how long it took, and settings of the device that were left changed."""

@@ -27,8 +27,13 @@ def describe(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     here = str(Path(__file__).parents[1])
     kernels = tuple(str(Path(here) / room) for room in ("library", "selftest/corpus"))
-    theirs = [f for f in frames if "site-packages" not in f.filename and not f.filename.startswith("<")
-              and (not f.filename.startswith(here) or f.filename.startswith(kernels))]  # fmt: skip
+    theirs = [
+        f
+        for f in frames
+        if "site-packages" not in f.filename
+        and not f.filename.startswith("<")
+        and (not f.filename.startswith(here) or f.filename.startswith(kernels))
+    ]
     where = f"{provenance.shown(Path(theirs[-1].filename))}:{theirs[-1].lineno}" if theirs else ""
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename}:{error.lineno}"

@@ -187,9 +187,16 @@ class _Round:
     """The samples of one round, and what is seen of the outputs on the way."""
 
     def __init__(
-        self, message: dict[str, Any], buffers: Buffers, call: Call, watch: Watch, memory: memoryview, guess: float,
-        batch: int, lead: int,
-    ) -> None:  # fmt: skip
+        self,
+        message: dict[str, Any],
+        buffers: Buffers,
+        call: Call,
+        watch: Watch,
+        memory: memoryview,
+        guess: float,
+        batch: int,
+        lead: int,
+    ) -> None:
         self.message, self.buffers, self.call, self.watch = message, buffers, call, watch
         self.guess, self.batch, self.lead = guess, batch, lead
         self.samples = max(1, min(message["samples"], int(message["seconds"] / max(guess * batch, 1e-9))))

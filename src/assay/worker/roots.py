@@ -55,9 +55,15 @@ class Root(Forking):
         command = [sys.executable, "-P", "-m", "assay.worker.zygote", str(theirs.fileno()), "torch"]
         with theirs:
             self.process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True, cwd=os.sep,
-            )  # fmt: skip
+                command,
+                pass_fds=[theirs.fileno()],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+                cwd=os.sep,
+            )
         super().__init__(self.process.pid, "the process that imports torch", ours, errors)
 
     @property
@@ -142,8 +148,10 @@ class Zygote(Forking):
             caches = str(self._scratch.path)
             request = {
                 "environment": dict(environment) | {"TORCHINDUCTOR_CACHE_DIR": caches},
-                "folder": folder, "preload": preload, "scratch": caches,
-            }  # fmt: skip
+                "folder": folder,
+                "preload": preload,
+                "scratch": caches,
+            }
             with contextlib.suppress(OSError):  # one that is gone already is noticed when it is asked to fork
                 channel.send(ours, request)
         except BaseException:

@@ -33,13 +33,28 @@ _CLOCKS: tuple[tuple[Any, str, tuple[str, ...]], ...] = (
     (torch, "torch", ("equal", "empty")),
 )
 _OURS = (
-    "aftermath", "bits", "bound", "buffers", "change", "channel", "l2", "load", "measure", "seal", "serve",
-    "sm_clock", "stopwatch",
-)  # fmt: skip
+    "aftermath",
+    "bits",
+    "bound",
+    "buffers",
+    "change",
+    "channel",
+    "l2",
+    "load",
+    "measure",
+    "seal",
+    "serve",
+    "sm_clock",
+    "stopwatch",
+)
 """Modules of this folder: whoever replaces a function of theirs wants another verdict."""
 _CALLABLE = (
-    types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, type, type(cache(lambda: None)),
-)  # fmt: skip
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    type,
+    type(cache(lambda: None)),
+)
 
 
 def _names() -> Iterator[tuple[Any, str, Any]]:

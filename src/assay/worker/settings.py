@@ -102,23 +102,38 @@ _fesetround = ctypes.CDLL(None).fesetround
 
 def _known() -> list[Setting]:
     found = [
-        Setting("torch.backends.cuda.matmul.allow_tf32", _C._get_cublas_allow_tf32, _C._set_cublas_allow_tf32,
-                _PRECISION),
+        Setting(
+            "torch.backends.cuda.matmul.allow_tf32", _C._get_cublas_allow_tf32, _C._set_cublas_allow_tf32, _PRECISION
+        ),
         Setting("torch.backends.cudnn.allow_tf32", _C._get_cudnn_allow_tf32, _C._set_cudnn_allow_tf32, _PRECISION),
-        Setting("torch.set_float32_matmul_precision", _C._get_float32_matmul_precision,
-                _C._set_float32_matmul_precision, _PRECISION),
+        Setting(
+            "torch.set_float32_matmul_precision",
+            _C._get_float32_matmul_precision,
+            _C._set_float32_matmul_precision,
+            _PRECISION,
+        ),
         _pair("fp16_reduced_precision_reduction"),
         _pair("bf16_reduced_precision_reduction"),
-        Setting("torch.use_deterministic_algorithms", torch.are_deterministic_algorithms_enabled,
-                torch.use_deterministic_algorithms, "leave it to the caller"),
-        Setting("torch.set_default_dtype", torch.get_default_dtype, _C._set_default_dtype,
-                "pass dtype= to what you create"),
+        Setting(
+            "torch.use_deterministic_algorithms",
+            torch.are_deterministic_algorithms_enabled,
+            torch.use_deterministic_algorithms,
+            "leave it to the caller",
+        ),
+        Setting(
+            "torch.set_default_dtype", torch.get_default_dtype, _C._set_default_dtype, "pass dtype= to what you create"
+        ),
         Setting("torch.set_grad_enabled", torch.is_grad_enabled, _C._set_grad_enabled, _WITH),
         Setting("torch.inference_mode", torch.is_inference_mode_enabled, _infer, _WITH),
-        Setting("torch.set_flush_denormal", _flushes, torch.set_flush_denormal,
-                "flush in the kernel's own arithmetic, or put it back before returning"),
-        Setting("the rounding mode of the processor", _rounding, lambda _: _fesetround(0),
-                "put it back before returning"),
+        Setting(
+            "torch.set_flush_denormal",
+            _flushes,
+            torch.set_flush_denormal,
+            "flush in the kernel's own arithmetic, or put it back before returning",
+        ),
+        Setting(
+            "the rounding mode of the processor", _rounding, lambda _: _fesetround(0), "put it back before returning"
+        ),
         Setting("torch.manual_seed", torch.initial_seed, torch.manual_seed, "draw from a torch.Generator of your own"),
         # Below: put back, but no finding.
         Setting("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads),
@@ -129,15 +144,27 @@ def _known() -> list[Setting]:
         Setting("sys.settrace", sys.gettrace, sys.settrace),
         Setting("sys.setprofile", sys.getprofile, sys.setprofile),
         Setting("sys.setrecursionlimit", sys.getrecursionlimit, sys.setrecursionlimit),
-    ]  # fmt: skip
+    ]
     found += [_autocast(device) for device in ("cpu", "cuda")]
     if hasattr(_C, "_get_cublas_allow_fp16_accumulation"):
-        found.append(Setting("torch.backends.cuda.matmul.allow_fp16_accumulation",
-                             _C._get_cublas_allow_fp16_accumulation, _C._set_cublas_allow_fp16_accumulation,
-                             _PRECISION))  # fmt: skip
+        found.append(
+            Setting(
+                "torch.backends.cuda.matmul.allow_fp16_accumulation",
+                _C._get_cublas_allow_fp16_accumulation,
+                _C._set_cublas_allow_fp16_accumulation,
+                _PRECISION,
+            )
+        )
     if hasattr(_C, "_get_fp32_precision_getter"):
-        places = [("generic", "all"), ("cuda", "all"), ("cuda", "matmul"), ("cuda", "conv"),
-                  ("mkldnn", "all"), ("mkldnn", "matmul"), ("mkldnn", "conv")]  # fmt: skip
+        places = [
+            ("generic", "all"),
+            ("cuda", "all"),
+            ("cuda", "matmul"),
+            ("cuda", "conv"),
+            ("mkldnn", "all"),
+            ("mkldnn", "matmul"),
+            ("mkldnn", "conv"),
+        ]
         found += [_precision(*p) for p in reversed(places)]
     found += [_handler(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
     return [*found, *_modes(), *_numpy(), *_numba()]

@@ -22,21 +22,54 @@ from assay.backends import approximations as fast
 _fastmath = False
 
 _FUNCTIONS = {
-    **{f: getattr(np, f) for f in (
-        "exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "floor",
-        "ceil", "hypot",
-    )},
+    **{
+        f: getattr(np, f)
+        for f in (
+            "exp",
+            "expm1",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "sqrt",
+            "sin",
+            "cos",
+            "tan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "floor",
+            "ceil",
+            "hypot",
+        )
+    },
     **{f"a{f}": getattr(np, f"arc{f}") for f in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    "atan2": np.arctan2, "pow": np.power, "fmod": np.fmod, "exp2": np.exp2, "cbrt": np.cbrt, "fabs": np.abs,
-    "erf": None, "erfc": None, "gamma": None, "lgamma": None, "copysign": np.copysign, "trunc": np.trunc,
-}  # fmt: skip
+    "atan2": np.arctan2,
+    "pow": np.power,
+    "fmod": np.fmod,
+    "exp2": np.exp2,
+    "cbrt": np.cbrt,
+    "fabs": np.abs,
+    "erf": None,
+    "erfc": None,
+    "gamma": None,
+    "lgamma": None,
+    "copysign": np.copysign,
+    "trunc": np.trunc,
+}
 """By name: what decides where Python's own raises. None: nothing better than NaN is known."""
 
 _FAST = {
-    "exp": fast.fast_exp, "sin": fast.fast_sin, "cos": fast.fast_cos, "log": fast.fast_log, "log2": fast.fast_log2,
-    "log10": fast.fast_log10, "pow": fast.fast_pow, "sqrt": fast.sqrt_approx,
+    "exp": fast.fast_exp,
+    "sin": fast.fast_sin,
+    "cos": fast.fast_cos,
+    "log": fast.fast_log,
+    "log2": fast.fast_log2,
+    "log10": fast.fast_log10,
+    "pow": fast.fast_pow,
+    "sqrt": fast.sqrt_approx,
     "tan": lambda x: fast.divide_approx(fast.fast_sin(x), fast.fast_cos(x)),
-}  # fmt: skip
+}
 
 
 def mend() -> None:

@@ -9,9 +9,19 @@ from __future__ import annotations
 import importlib
 
 PARTS = (
-    "overhead", "casts", "arithmetic", "functions", "dot", "undefined", "atomics", "reductions", "arguments",
-    "control_flow", "libdevice", "launch",
-)  # fmt: skip
+    "overhead",
+    "casts",
+    "arithmetic",
+    "functions",
+    "dot",
+    "undefined",
+    "atomics",
+    "reductions",
+    "arguments",
+    "control_flow",
+    "libdevice",
+    "launch",
+)
 
 _mended = False
 

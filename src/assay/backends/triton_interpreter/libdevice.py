@@ -89,10 +89,34 @@ _FAST: dict[str, Callable[..., Any]] = {
 }
 
 _NUMPY = (
-    "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt",
-    "cbrt", "floor", "ceil", "trunc", "rint", "hypot", "copysign", "nextafter", "abs", "fabs", "fmod", "ldexp",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "cbrt",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "hypot",
+    "copysign",
+    "nextafter",
+    "abs",
+    "fabs",
+    "fmod",
+    "ldexp",
     "signbit",
-)  # fmt: skip
+)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in _NUMPY},
     **{name: _torch(name) for name in ("erf", "erfc", "erfinv", "lgamma", "erfcx")},
@@ -133,29 +157,54 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "scalbn": lambda x, n: np.ldexp(x, n),
     "logb": lambda x: np.frexp(x)[1] - 1.0,
     "ilogb": lambda x: np.frexp(x)[1] - 1,
-    "isnan": np.isnan, "isnand": np.isnan, "isinf": np.isinf, "isinfd": np.isinf,
-    "finite": np.isfinite, "isfinited": np.isfinite, "signbitd": np.signbit,
+    "isnan": np.isnan,
+    "isnand": np.isnan,
+    "isinf": np.isinf,
+    "isinfd": np.isinf,
+    "finite": np.isfinite,
+    "isfinited": np.isfinite,
+    "signbitd": np.signbit,
     "llabs": np.abs,
     "float_as_int": lambda x: x.astype(np.float32).view(np.int32),
     "float_as_uint": lambda x: x.astype(np.float32).view(np.uint32),
-    "int_as_float": lambda x: x.view(np.float32), "uint_as_float": lambda x: x.view(np.float32),
-    "longlong_as_double": lambda x: x.view(np.float64), "double_as_longlong": lambda x: x.view(np.int64),
-    "popc": np.bitwise_count, "popcll": np.bitwise_count,
-    "clz": lambda x: _leading_zeros(x, 32), "clzll": lambda x: _leading_zeros(x, 64),
-    "ffs": lambda x: _first_set(x), "ffsll": lambda x: _first_set(x),
+    "int_as_float": lambda x: x.view(np.float32),
+    "uint_as_float": lambda x: x.view(np.float32),
+    "longlong_as_double": lambda x: x.view(np.float64),
+    "double_as_longlong": lambda x: x.view(np.int64),
+    "popc": np.bitwise_count,
+    "popcll": np.bitwise_count,
+    "clz": lambda x: _leading_zeros(x, 32),
+    "clzll": lambda x: _leading_zeros(x, 64),
+    "ffs": lambda x: _first_set(x),
+    "ffsll": lambda x: _first_set(x),
     "mulhi": lambda x, y: (x.astype(np.int64) * y.astype(np.int64)) >> 32,
     "umulhi": lambda x, y: (x.astype(np.uint64) * y.astype(np.uint64)) >> np.uint64(32),
-    "fadd_rn": np.add, "fsub_rn": np.subtract, "fmul_rn": np.multiply, "fdiv_rn": np.divide,
-    "dadd_rn": np.add, "dsub_rn": np.subtract, "dmul_rn": np.multiply, "ddiv_rn": np.divide,
-    "fsqrt_rn": np.sqrt, "dsqrt_rn": np.sqrt, "frcp_rn": lambda x: 1 / x, "drcp_rn": lambda x: 1 / x,
+    "fadd_rn": np.add,
+    "fsub_rn": np.subtract,
+    "fmul_rn": np.multiply,
+    "fdiv_rn": np.divide,
+    "dadd_rn": np.add,
+    "dsub_rn": np.subtract,
+    "dmul_rn": np.multiply,
+    "ddiv_rn": np.divide,
+    "fsqrt_rn": np.sqrt,
+    "dsqrt_rn": np.sqrt,
+    "frcp_rn": lambda x: 1 / x,
+    "drcp_rn": lambda x: 1 / x,
     "frsqrt_rn": lambda x: 1 / np.sqrt(x),
-    **{f"{source}2{target}_{mode}": function
-       for source in ("float", "double") for target in ("int", "uint", "ll", "ull")
-       for mode, function in (("rn", np.rint), ("rz", np.trunc), ("rd", np.floor), ("ru", np.ceil))},
-    **{f"{source}2{target}_rn": lambda x: x
-       for source in ("int", "uint", "ll", "ull") for target in ("float", "double")},
+    **{
+        f"{source}2{target}_{mode}": function
+        for source in ("float", "double")
+        for target in ("int", "uint", "ll", "ull")
+        for mode, function in (("rn", np.rint), ("rz", np.trunc), ("rd", np.floor), ("ru", np.ceil))
+    },
+    **{
+        f"{source}2{target}_rn": lambda x: x
+        for source in ("int", "uint", "ll", "ull")
+        for target in ("float", "double")
+    },
     "double2float_rn": lambda x: x,
-}  # fmt: skip
+}
 
 
 def _leading_zeros(x: Any, width: int) -> Any:

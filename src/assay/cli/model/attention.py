@@ -63,15 +63,29 @@ def attention(
     if causal not in _CAUSAL:
         raise UsageError(f"--causal {causal}: neither yes, no nor both", fix="--causal both")
     options = Options(
-        lengths=tuple(axis_values(seq)) if seq else (), batch=batch, heads=heads, dim=dim, causal=_CAUSAL[causal],
-        dtypes=checking.split(dtype), device=device, arms=checking.split(arm) or tuple(ARMS), rounds=rounds,
-        budget=budget, threads=threads, timeout=timeout, seed=seed,
-    )  # fmt: skip
+        lengths=tuple(axis_values(seq)) if seq else (),
+        batch=batch,
+        heads=heads,
+        dim=dim,
+        causal=_CAUSAL[causal],
+        dtypes=checking.split(dtype),
+        device=device,
+        arms=checking.split(arm) or tuple(ARMS),
+        rounds=rounds,
+        budget=budget,
+        threads=threads,
+        timeout=timeout,
+        seed=seed,
+    )
     cells = plan(options)
     finish(
-        "attention", lambda tick: run(cells, options, tick), len(cells) * len(options.arms), ending,
-        run=options.run, show=show,
-    )  # fmt: skip
+        "attention",
+        lambda tick: run(cells, options, tick),
+        len(cells) * len(options.arms),
+        ending,
+        run=options.run,
+        show=show,
+    )
 
 
 def show(records: list[Record], terminal: Any) -> None:

@@ -69,15 +69,25 @@ def compile_(
     ending = Ending(json, out, (html, png), strict)
     ending.check()
     options = Options(
-        batches=tuple(axis_values(batch)), dtype=dtype, device=device, states=checking.split(state) or tuple(STATES),
-        modes=checking.split(mode), dynamic=dynamic, backend=backend, timeout=timeout,
+        batches=tuple(axis_values(batch)),
+        dtype=dtype,
+        device=device,
+        states=checking.split(state) or tuple(STATES),
+        modes=checking.split(mode),
+        dynamic=dynamic,
+        backend=backend,
+        timeout=timeout,
         effort=Effort(rounds, budget, calls, threads, seed, recompile_limit),
-    )  # fmt: skip
+    )
     plans = plan(model, options)
     finish(
-        "compile", lambda tick: run(plans, options, tick), sum(len(p.cases) for p in plans), ending,
-        run=options.run, show=show,
-    )  # fmt: skip
+        "compile",
+        lambda tick: run(plans, options, tick),
+        sum(len(p.cases) for p in plans),
+        ending,
+        run=options.run,
+        show=show,
+    )
 
 
 def show(records: list[Record], terminal: Any) -> None:
@@ -165,9 +175,12 @@ def _sweep(title: str, record: Record) -> Table:
     for step in record.evidence["steps"]:
         first, *rest = step["first_seconds"]
         table.add_row(
-            str(step["batch"]), duration(first), duration(sorted(rest)[len(rest) // 2]), str(step["compilations"]),
+            str(step["batch"]),
+            duration(first),
+            duration(sorted(rest)[len(rest) // 2]),
+            str(step["compilations"]),
             _times(step["outputs"]["ratio"]),
-        )  # fmt: skip
+        )
     return table
 
 

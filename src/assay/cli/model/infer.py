@@ -75,17 +75,33 @@ def infer(
     sizes = tuple(axis_values(batch)) if batch else BATCHES
     chosen = {"activation": activation, "attention": attention}
     options = Options(
-        batches=sizes, dtype=dtype, device=device, arms=checking.split(arm) or tuple(ARMS),
-        variants=checking.split(variant), swap=shared.rules(swap or ()), options={k: v for k, v in chosen.items() if v},
-        weights=weights, score=score, alone=_alone(alone, sizes), backend=backend, timeout=timeout,
-        effort=Effort(rounds=rounds, budget=budget, threads=threads, seed=seed), trained=_trained(model),
-    )  # fmt: skip
+        batches=sizes,
+        dtype=dtype,
+        device=device,
+        arms=checking.split(arm) or tuple(ARMS),
+        variants=checking.split(variant),
+        swap=shared.rules(swap or ()),
+        options={k: v for k, v in chosen.items() if v},
+        weights=weights,
+        score=score,
+        alone=_alone(alone, sizes),
+        backend=backend,
+        timeout=timeout,
+        effort=Effort(rounds=rounds, budget=budget, threads=threads, seed=seed),
+        trained=_trained(model),
+    )
     with screen.progress(1, f"infer {model}", json) as tick:
         planned = plan(model, options, lambda text: tick(text, 0))
     finish(
-        "infer", lambda tick: run(planned, tick), planned.measurements, ending,
-        run=options.run, show=show, title=f"infer {model}", figure="models",
-    )  # fmt: skip
+        "infer",
+        lambda tick: run(planned, tick),
+        planned.measurements,
+        ending,
+        run=options.run,
+        show=show,
+        title=f"infer {model}",
+        figure="models",
+    )
 
 
 def _alone(text: str, sizes: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -70,8 +70,9 @@ def _where(record: Record) -> str:
 def _new(title: str, columns: Iterable[tuple[str, str]]) -> Table:
     from rich.table import Table
 
-    table = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False,
-                  collapse_padding=True)  # fmt: skip
+    table = Table(
+        title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False, collapse_padding=True
+    )
     for name, side in columns:
         table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
     return table
@@ -87,9 +88,20 @@ def _variants(title: str, records: Sequence[Record]) -> Table:
         "accuracy": any(e.get("score") for e in told),
         "epoch": any("seconds_per_epoch" in e["training"] for e in told),
     }
-    heads = [("variant", "left"), ("arm", "left"), ("latency", "right"), ("±", "right"), ("per s", "right"),
-             ("gain", "right"), ("saves", "right"), ("alone,\ncold", "right"), ("alone,\nhot", "right"),
-             ("in the\nmodel", "right"), ("memory", "right"), ("error", "right")]  # fmt: skip
+    heads = [
+        ("variant", "left"),
+        ("arm", "left"),
+        ("latency", "right"),
+        ("±", "right"),
+        ("per s", "right"),
+        ("gain", "right"),
+        ("saves", "right"),
+        ("alone,\ncold", "right"),
+        ("alone,\nhot", "right"),
+        ("in the\nmodel", "right"),
+        ("memory", "right"),
+        ("error", "right"),
+    ]
     table = _new(title, [*heads, *((name, "right") for name, there in some.items() if there)])
     before = ""
     for record in records:
@@ -258,18 +270,28 @@ def _sites(record: Record) -> Table:
     e = record.evidence
     kernels = ", ".join(dict.fromkeys(row["kernel"] for row in e["sites"]))
     title = f"{e['variant']}, batch {e['batch']}: {kernels}"
-    table = _new(title, [("site", "left"), ("calls", "right"), ("alone, cold", "right"), ("alone, hot", "right"),
-                         ("in the model", "right"), ("share", "right")])  # fmt: skip
+    table = _new(
+        title,
+        [
+            ("site", "left"),
+            ("calls", "right"),
+            ("alone, cold", "right"),
+            ("alone, hot", "right"),
+            ("in the model", "right"),
+            ("share", "right"),
+        ],
+    )
     table.columns.append(Column("workload", overflow="fold", min_width=16, _index=len(table.columns)))
     for row in alike(e["sites"]):
         alone, inside = row["alone"], row.get("in_model")
         table.add_row(
-            row["site"], str(row["calls"]),
+            row["site"],
+            str(row["calls"]),
             *(change(alone["torch"][k], alone["kernel"][k]) if "torch" in alone else "" for k in ("cold", "hot")),
             change(inside["torch"], inside["kernel"]) if inside else "",
             f"{row['share']:.0%}" if row.get("share") is not None else "",
             "; ".join(_shape(text) for text in row["workloads"]),
-        )  # fmt: skip
+        )
     return table
 
 

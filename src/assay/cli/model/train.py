@@ -67,11 +67,24 @@ def train(
     from assay.models.train import Options, plan, run
 
     options = Options(
-        epochs=epochs, batch=batch, seed=seed, lr=lr, weight_decay=weight_decay, patience=patience,
-        options={"activation": activation} if activation else {}, data=data, images=images, device=device,
-        threads=threads, swap=shared.rules(swap or ()), resume=resume, checkpoint=checkpoint, weights=weights,
-        every=every, target=target,
-    )  # fmt: skip
+        epochs=epochs,
+        batch=batch,
+        seed=seed,
+        lr=lr,
+        weight_decay=weight_decay,
+        patience=patience,
+        options={"activation": activation} if activation else {},
+        data=data,
+        images=images,
+        device=device,
+        threads=threads,
+        swap=shared.rules(swap or ()),
+        resume=resume,
+        checkpoint=checkpoint,
+        weights=weights,
+        every=every,
+        target=target,
+    )
     planned = plan(model, options)
     # Before torch is loaded: threads that wait must not spin, or on a busy machine each step takes twice the CPU time.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -104,9 +117,13 @@ def _show(record: Record) -> None:
     for e in told["epochs"]:
         mark = " ←" if e["epoch"] == told.get("best_epoch") else "  "
         table.add_row(
-            f"{e['epoch']}", f"{e['train_loss']:.4f}", f"{e['train_accuracy']:.2%}", f"{e['validation_loss']:.4f}",
-            f"{e['validation_accuracy']:.2%}{mark}", f"{e['seconds']:.1f} s",
-        )  # fmt: skip
+            f"{e['epoch']}",
+            f"{e['train_loss']:.4f}",
+            f"{e['train_accuracy']:.2%}",
+            f"{e['validation_loss']:.4f}",
+            f"{e['validation_accuracy']:.2%}{mark}",
+            f"{e['seconds']:.1f} s",
+        )
     if table.row_count:
         terminal.print(table)
     if "swap" in told:

@@ -23,9 +23,20 @@ def plan(source: Path, target: Target, folder: Path, extra: Sequence[str]) -> tu
     root = toolkit()  # its wheels have lib, where nvcc looks for lib64
     libraries = [f"-L{root / 'lib'}"] if root and (root / "lib" / "libcudart_static.a").exists() else []
     command = [
-        str(host.tool("nvcc")), "--dryrun", "--keep", "-lineinfo", "-gencode", f"arch=compute_{arch},code=sm_{arch}",
-        *extra, *libraries, "-x", "cu", str(source), "-o", source.stem,
-    ]  # fmt: skip
+        str(host.tool("nvcc")),
+        "--dryrun",
+        "--keep",
+        "-lineinfo",
+        "-gencode",
+        f"arch=compute_{arch},code=sm_{arch}",
+        *extra,
+        *libraries,
+        "-x",
+        "cu",
+        str(source),
+        "-o",
+        source.stem,
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, errors="replace")
     if done.returncode:
         raise BuildError(done.stderr.strip(), where=str(source), fix="mend the options, or the target, that nvcc names")

@@ -66,9 +66,15 @@ def _call(step: Step, folder: Path, env: dict[str, str], stop: threading.Event) 
     """Its status and its words; None when it was ended for its time, with all the processes it started."""
     try:
         process = subprocess.Popen(
-            step.command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, errors="replace", start_new_session=True,
-        )  # fmt: skip
+            step.command,
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            errors="replace",
+            start_new_session=True,
+        )
     except FileNotFoundError:
         fix = (
             INSTALL

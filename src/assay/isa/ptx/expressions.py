@@ -56,13 +56,22 @@ def _quotient(left: int, right: int) -> int:
 
 
 SIGNS: dict[str, Callable[[int], int]] = {
-    "-": operator.neg, "+": operator.pos, "~": operator.invert, "!": lambda value: int(not value)
-}  # fmt: skip
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+    "!": lambda value: int(not value),
+}
 _OPERATORS: dict[str, tuple[int, Callable[[int, int], int]]] = {
-    "|": (1, operator.or_), "^": (2, operator.xor), "&": (3, operator.and_),
-    "<<": (4, lambda a, b: a << b % 64), ">>": (4, lambda a, b: a >> b % 64),
-    "+": (5, operator.add), "-": (5, operator.sub),
-    "*": (6, operator.mul), "/": (6, _quotient), "%": (6, lambda a, b: a - b * _quotient(a, b)),
-}  # fmt: skip
+    "|": (1, operator.or_),
+    "^": (2, operator.xor),
+    "&": (3, operator.and_),
+    "<<": (4, lambda a, b: a << b % 64),
+    ">>": (4, lambda a, b: a >> b % 64),
+    "+": (5, operator.add),
+    "-": (5, operator.sub),
+    "*": (6, operator.mul),
+    "/": (6, _quotient),
+    "%": (6, lambda a, b: a - b * _quotient(a, b)),
+}
 """How tightly each binds, and what it computes."""
 _UNARY = 7

@@ -92,9 +92,7 @@ class Body:
         if opcode in ("bra", "brx", "call"):
             found = _with_targets(opcode, found, block, line)
             self._branches.append(len(self.instructions))
-        self.instructions.append(
-            Instruction(opcode, modifiers, found, predicate, line, self._locations.current, block)
-        )  # fmt: skip
+        self.instructions.append(Instruction(opcode, modifiers, found, predicate, line, self._locations.current, block))
 
     def _label(self, name: str, line: int) -> None:
         """A label, or a table or a prototype with its label."""

@@ -113,9 +113,7 @@ def _variable(c: Cursor, linkage: str, block: int) -> Variable:
     if not type_ or not space:
         raise c.fail("a type" if space else "a space such as .param")
     name = c.name("a variable's name")
-    return Variable(
-        space, type_, name, align, length, _shape(c), "", linkage, pointer, tuple(attributes), block, line
-    )  # fmt: skip
+    return Variable(space, type_, name, align, length, _shape(c), "", linkage, pointer, tuple(attributes), block, line)
 
 
 def _shape(c: Cursor) -> tuple[int, ...]:

@@ -68,9 +68,17 @@ class _Reader:
         while token := stream.peek():
             self._directive(token)
         return Module(
-            (int(version[1]), int(version[2])), target, tuple(options), size, self.files, tuple(self.globals),
-            tuple(self.functions), self.strings, self.aliases, tuple(self.pragmas),
-        )  # fmt: skip
+            (int(version[1]), int(version[2])),
+            target,
+            tuple(options),
+            size,
+            self.files,
+            tuple(self.globals),
+            tuple(self.functions),
+            self.strings,
+            self.aliases,
+            tuple(self.pragmas),
+        )
 
     def _directive(self, token: str) -> None:
         stream = self.stream
@@ -152,6 +160,15 @@ class _Reader:
                 body.scope.declare(Symbol(p.name, 0))
         body.read()
         return Function(
-            *head, (*pragmas, *body.pragmas), line, True, tuple(body.registers), tuple(body.variables),
-            tuple(body.instructions), body.labels, body.targets, body.prototypes, tuple(body.blocks),
-        )  # fmt: skip
+            *head,
+            (*pragmas, *body.pragmas),
+            line,
+            True,
+            tuple(body.registers),
+            tuple(body.variables),
+            tuple(body.instructions),
+            body.labels,
+            body.targets,
+            body.prototypes,
+            tuple(body.blocks),
+        )

@@ -10,20 +10,51 @@ from assay.isa.ptx.operands import MODULE, Immediate, Operand, Register, Sink, S
 from assay.isa.ptx.tokens import NAME
 
 _VECTOR_SPECIALS = (
-    "tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
-)  # fmt: skip
+    "tid",
+    "ntid",
+    "ctaid",
+    "nctaid",
+    "clusterid",
+    "nclusterid",
+    "cluster_ctaid",
+    "cluster_nctaid",
+)
 _SPECIALS = frozenset(
     [
-        "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "is_explicit_cluster", "cluster_ctarank",
-        "cluster_nctarank", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock",
-        "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi", "reserved_smem_offset_begin",
-        "reserved_smem_offset_end", "reserved_smem_offset_cap", "total_smem_size", "aggr_smem_size",
-        "dynamic_smem_size", "current_graph_exec", *_VECTOR_SPECIALS,
+        "laneid",
+        "warpid",
+        "nwarpid",
+        "smid",
+        "nsmid",
+        "gridid",
+        "is_explicit_cluster",
+        "cluster_ctarank",
+        "cluster_nctarank",
+        "lanemask_eq",
+        "lanemask_le",
+        "lanemask_lt",
+        "lanemask_ge",
+        "lanemask_gt",
+        "clock",
+        "clock_hi",
+        "clock64",
+        "globaltimer",
+        "globaltimer_lo",
+        "globaltimer_hi",
+        "reserved_smem_offset_begin",
+        "reserved_smem_offset_end",
+        "reserved_smem_offset_cap",
+        "total_smem_size",
+        "aggr_smem_size",
+        "dynamic_smem_size",
+        "current_graph_exec",
+        *_VECTOR_SPECIALS,
         *(f"{name}.{part}" for name in _VECTOR_SPECIALS for part in "xyzw"),
-        *(f"pm{i}{wide}" for i in range(8) for wide in ("", "_64")), *(f"envreg{i}" for i in range(32)),
+        *(f"pm{i}{wide}" for i in range(8) for wide in ("", "_64")),
+        *(f"envreg{i}" for i in range(32)),
         *(f"reserved_smem_offset_{i}" for i in range(2)),
     ]
-)  # fmt: skip
+)
 
 
 class Scope(dict[str, Operand]):

@@ -40,8 +40,11 @@ def _triad(a, b, c, s):  # type: ignore[no-untyped-def]
 
 
 STREAMS: dict[str, tuple[Callable[..., Any], int]] = {
-    "read": (_read, 1), "write": (_write, 1), "copy": (_copy, 2), "triad": (_triad, 3),
-}  # fmt: skip
+    "read": (_read, 1),
+    "write": (_write, 1),
+    "copy": (_copy, 2),
+    "triad": (_triad, 3),
+}
 """The loop, and how many arrays it moves; the read that a store may cost is not counted, as in STREAM."""
 
 

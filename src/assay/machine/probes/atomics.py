@@ -36,8 +36,15 @@ def _measure(lab: Lab, probe: Probe, space: str, sharing: str) -> Measured:
 _PROOFS = {"global": Proof({"RED*.E.ADD*": UNROLL}, others=10), "shared": Proof({"ATOMS*": UNROLL}, others=10)}
 
 PROBES = tuple(
-    Probe(f"atomic.{space}.{sharing}", "atomics", "op/s", f"{space} memory, {_SAYS[sharing]}", "atomics.cu",
-          {f"{space}_add<{UNROLL}>": _PROOFS[space]}, partial(_measure, space=space, sharing=sharing))
+    Probe(
+        f"atomic.{space}.{sharing}",
+        "atomics",
+        "op/s",
+        f"{space} memory, {_SAYS[sharing]}",
+        "atomics.cu",
+        {f"{space}_add<{UNROLL}>": _PROOFS[space]},
+        partial(_measure, space=space, sharing=sharing),
+    )
     for space in ("global", "shared")
     for sharing in SHARING
-)  # fmt: skip
+)

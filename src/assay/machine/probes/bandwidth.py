@@ -63,9 +63,10 @@ def _dram(lab: Lab, probe: Probe, buffers: int, launch: Launcher) -> Measured:
                 n = bytes_ // 16 // sweep * sweep
                 resident = lab.sms * kernel.resident(DRAM_THREADS, blocks or THREADS_PER_SM // DRAM_THREADS)
                 about = {
-                    "unroll": unroll, "blocks_per_sm": blocks or grid // lab.sms,
+                    "unroll": unroll,
+                    "blocks_per_sm": blocks or grid // lab.sms,
                     "bytes_in_flight": resident * unroll * 16 * max(1, buffers - 1),
-                }  # fmt: skip
+                }
                 yield about, n * 16.0 * buffers, launch(kernel, data, grid, n)
 
     return best_of(lab, cells(), f"bytes={bytes_ * buffers}")
@@ -156,14 +157,35 @@ _LOAD, _STORE = "LDG.E.128*", "STG.E.128*"
 PROBES = (
     _probe("dram.read", "4 GiB read once", "read", {u: Proof({_LOAD: u}) for u in UNROLLS}, _read),
     _probe("dram.write", "4 GiB written once", "write", {u: Proof({_STORE: u}) for u in UNROLLS}, _write),
-    _probe("dram.copy", "4 GiB copied: read and written", "copy",
-           {u: Proof({_LOAD: u, _STORE: u}) for u in UNROLLS}, _copy),
-    _probe("dram.triad", "a = b + s·c over 4 GiB each", "triad",
-           {u: Proof({_LOAD: 2 * u, _STORE: u, "FFMA*": 4 * u}) for u in UNROLLS}, _triad),
-    _probe("l2.read", "a third of L2, read past L1 by every block", "read_l2",
-           {u: Proof({"LDG.E.128.STRONG.GPU*": u}) for u in (1, 2, 4)}, _l2),
-    _probe("l1.read", "32 KiB per block, read again and again", "read_l1",
-           {u: Proof({"LDG.E.128": u}) for u in (1, 2, 4)}, _l1),
-    _probe("shared.read", "32 KiB of shared memory per block, without bank conflicts", "read_shared",
-           {u: Proof({"LDS.128": u}) for u in (2, 4, 8)}, _shared),
-)  # fmt: skip
+    _probe(
+        "dram.copy", "4 GiB copied: read and written", "copy", {u: Proof({_LOAD: u, _STORE: u}) for u in UNROLLS}, _copy
+    ),
+    _probe(
+        "dram.triad",
+        "a = b + s·c over 4 GiB each",
+        "triad",
+        {u: Proof({_LOAD: 2 * u, _STORE: u, "FFMA*": 4 * u}) for u in UNROLLS},
+        _triad,
+    ),
+    _probe(
+        "l2.read",
+        "a third of L2, read past L1 by every block",
+        "read_l2",
+        {u: Proof({"LDG.E.128.STRONG.GPU*": u}) for u in (1, 2, 4)},
+        _l2,
+    ),
+    _probe(
+        "l1.read",
+        "32 KiB per block, read again and again",
+        "read_l1",
+        {u: Proof({"LDG.E.128": u}) for u in (1, 2, 4)},
+        _l1,
+    ),
+    _probe(
+        "shared.read",
+        "32 KiB of shared memory per block, without bank conflicts",
+        "read_shared",
+        {u: Proof({"LDS.128": u}) for u in (2, 4, 8)},
+        _shared,
+    ),
+)

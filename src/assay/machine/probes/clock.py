@@ -47,11 +47,33 @@ def _wgmma(lab: Lab, probe: Probe) -> Measured:
 _SAYS = f"the SM clock after {SECONDS:g} s of {{}} on every multiprocessor"
 
 PROBES = (
-    Probe("clock.vector", "clock", "Hz", _SAYS.format("FFMA"), "vector.cu",
-          {"fma_peak<fp32, 4>": Proof({"FFMA": vector.PER_TURN}, others=8)}, _vector),
-    Probe("clock.mma", "clock", "Hz", _SAYS.format("bf16 mma.sync on random data"), "tensor_mma.cu",
-          {"mma_peak<bf16, 4>": Proof({tensor.MMA["bf16"][0]: tensor.PER_TURN}, others=8)}, _mma),
-    Probe("clock.wgmma", "clock", "Hz", _SAYS.format("bf16 wgmma on random data"), "tensor_wgmma.cu",
-          {"wgmma_peak<bf16, 2>": Proof({tensor.WGMMA["bf16"][0]: tensor.WGMMA_PER_TURN}, others=64)}, _wgmma,
-          only=("sm_90a",), lacks="wgmma is Hopper's alone"),
-)  # fmt: skip
+    Probe(
+        "clock.vector",
+        "clock",
+        "Hz",
+        _SAYS.format("FFMA"),
+        "vector.cu",
+        {"fma_peak<fp32, 4>": Proof({"FFMA": vector.PER_TURN}, others=8)},
+        _vector,
+    ),
+    Probe(
+        "clock.mma",
+        "clock",
+        "Hz",
+        _SAYS.format("bf16 mma.sync on random data"),
+        "tensor_mma.cu",
+        {"mma_peak<bf16, 4>": Proof({tensor.MMA["bf16"][0]: tensor.PER_TURN}, others=8)},
+        _mma,
+    ),
+    Probe(
+        "clock.wgmma",
+        "clock",
+        "Hz",
+        _SAYS.format("bf16 wgmma on random data"),
+        "tensor_wgmma.cu",
+        {"wgmma_peak<bf16, 2>": Proof({tensor.WGMMA["bf16"][0]: tensor.WGMMA_PER_TURN}, others=64)},
+        _wgmma,
+        only=("sm_90a",),
+        lacks="wgmma is Hopper's alone",
+    ),
+)

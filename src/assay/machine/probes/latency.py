@@ -34,9 +34,15 @@ def ring(bytes_: int, stride: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _chase(
-    lab: Lab, probe: Probe, level: int, bytes_: int, stride: int, steps: int, launches: int = LAUNCHES,
+    lab: Lab,
+    probe: Probe,
+    level: int,
+    bytes_: int,
+    stride: int,
+    steps: int,
+    launches: int = LAUNCHES,
     fresh: bool = False,
-) -> Measured:  # fmt: skip
+) -> Measured:
     """The ring is walked once before it counts; or, `fresh`, L2 is flushed and each launch goes on over nodes not yet
     seen."""
     import torch
@@ -114,6 +120,7 @@ PROBES = (
     _probe("shared", "dependent loads from shared memory", {"chase_shared": SHARED_PROOF}, _shared),
     _probe("l1", "a ring of 32 KiB, walked before", {"chase<1>": _proof("LDG.E.64")}, _l1),
     _probe("l2", "a ring in L2, past L1", {"chase<2>": _proof("LDG.E.64.STRONG.GPU")}, _l2),
-    _probe("dram", "a ring of four times the L2, nodes not seen before", {"chase<2>": _proof("LDG.E.64.STRONG.GPU")},
-           _dram),
-)  # fmt: skip
+    _probe(
+        "dram", "a ring of four times the L2, nodes not seen before", {"chase<2>": _proof("LDG.E.64.STRONG.GPU")}, _dram
+    ),
+)

@@ -85,12 +85,21 @@ def _host(lab: Lab, probe: Probe) -> Measured:
 _EMPTY = {"nothing": Proof(empty=True)}
 
 PROBES = (
-    Probe("launch.stream", "launch", "s", "from one empty kernel to the next on a stream", "launching.cu", _EMPTY,
-          _stream, helpers=("hold",)),
-    Probe("launch.graph_node", "launch", "s", "from one empty node of a graph to the next", "launching.cu", _EMPTY,
-          _graph),
+    Probe(
+        "launch.stream",
+        "launch",
+        "s",
+        "from one empty kernel to the next on a stream",
+        "launching.cu",
+        _EMPTY,
+        _stream,
+        helpers=("hold",),
+    ),
+    Probe(
+        "launch.graph_node", "launch", "s", "from one empty node of a graph to the next", "launching.cu", _EMPTY, _graph
+    ),
     Probe("launch.host", "launch", "s", "the host's own time for one launch", "launching.cu", _EMPTY, _host),
-)  # fmt: skip
+)
 
 HOLDER = PROBES[0]
 """Its source also has the kernel that holds a stream back."""

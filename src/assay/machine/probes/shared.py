@@ -58,8 +58,22 @@ def _strides(lab: Lab, probe: Probe) -> Measured:
 
 
 PROBES = (
-    Probe("shared.conflict", "patterns", "cycles", "bank conflicts: strides of 1 to 32 words between lanes",
-          "latency.cu", {"chase_shared": SHARED_PROOF}, _banks),
-    Probe("dram.strided", "patterns", "B/s", "useful bytes of 4-byte loads, 1 to 32 words apart", "latency.cu",
-          {f"strided<{UNROLL}>": Proof({"LDG.E.CONSTANT": UNROLL})}, _strides),
-)  # fmt: skip
+    Probe(
+        "shared.conflict",
+        "patterns",
+        "cycles",
+        "bank conflicts: strides of 1 to 32 words between lanes",
+        "latency.cu",
+        {"chase_shared": SHARED_PROOF},
+        _banks,
+    ),
+    Probe(
+        "dram.strided",
+        "patterns",
+        "B/s",
+        "useful bytes of 4-byte loads, 1 to 32 words apart",
+        "latency.cu",
+        {f"strided<{UNROLL}>": Proof({"LDG.E.CONSTANT": UNROLL})},
+        _strides,
+    ),
+)

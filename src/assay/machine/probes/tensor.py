@@ -21,15 +21,20 @@ WARPS = (4, 8, 16)
 PER_TURN, WGMMA_PER_TURN = 32, 8
 
 MMA = {
-    "fp16": ("HMMA.16816.F32", 16), "bf16": ("HMMA.16816.F32.BF16", 16), "tf32": ("HMMA.1688.F32.TF32", 8),
-    "fp8": ("QMMA.16832.F32.E4M3.E4M3", 32), "int8": ("IMMA.16832.S8.S8", 32),
-}  # fmt: skip
+    "fp16": ("HMMA.16816.F32", 16),
+    "bf16": ("HMMA.16816.F32.BF16", 16),
+    "tf32": ("HMMA.1688.F32.TF32", 8),
+    "fp8": ("QMMA.16832.F32.E4M3.E4M3", 32),
+    "int8": ("IMMA.16832.S8.S8", 32),
+}
 """The instruction, and its depth along K; each is 16 × 8."""
 WGMMA = {
-    "fp16": ("HGMMA.64x256x16.F32", 16), "bf16": ("HGMMA.64x256x16.F32.BF16", 16),
-    "tf32": ("HGMMA.64x256x8.F32.TF32", 8), "fp8": ("QGMMA.64x256x32.F32.E4M3.E4M3", 32),
+    "fp16": ("HGMMA.64x256x16.F32", 16),
+    "bf16": ("HGMMA.64x256x16.F32.BF16", 16),
+    "tf32": ("HGMMA.64x256x8.F32.TF32", 8),
+    "fp8": ("QGMMA.64x256x32.F32.E4M3.E4M3", 32),
     "int8": ("IGMMA.64x256x32.S8.S8", 32),
-}  # fmt: skip
+}
 """Each is 64 × 256."""
 GROUPS = ((1, 1), (1, 2), (1, 3), (2, 1), (3, 1))
 """Warpgroups per block, blocks per multiprocessor."""
@@ -81,9 +86,13 @@ def _wgmma(lab: Lab, probe: Probe, dtype: str) -> Measured:
             grid = lab.sms * blocks
 
             def go(
-                rounds: int, clocks: Any, kernel: Any = kernel, grid: int = grid, groups: int = groups,
+                rounds: int,
+                clocks: Any,
+                kernel: Any = kernel,
+                grid: int = grid,
+                groups: int = groups,
                 shared: int = shared,
-            ) -> None:  # fmt: skip
+            ) -> None:
                 kernel(grid, groups * 128, x, rounds, key(), lab.sink, clocks, shared=shared)
 
             rounds = lab.rounds(go)
@@ -94,22 +103,38 @@ def _wgmma(lab: Lab, probe: Probe, dtype: str) -> Measured:
     return best_of(lab, cells(), f"sms={lab.sms}")
 
 
-_FP8 = {
+_FP8: dict[str, Any] = {
     "least": (8, 9),
     "only": ("sm_89", "sm_120", "sm_120a", "sm_121", "sm_121a"),
     "lacks": "its compiler turns mma.sync on fp8 into conversions and fp16 HMMA",
 }
 
 PROBES = tuple(
-    Probe(f"tensor.mma.{dtype}", "tensor", "op/s", f"mma.sync, {instruction}", "tensor_mma.cu",
-          {f"mma_peak<{dtype}, {ilp}>": Proof({instruction: PER_TURN}, others=8) for ilp in ILPS},
-          partial(_mma, dtype=dtype), **(_FP8 if dtype == "fp8" else {}))  # type: ignore[arg-type]
+    Probe(
+        f"tensor.mma.{dtype}",
+        "tensor",
+        "op/s",
+        f"mma.sync, {instruction}",
+        "tensor_mma.cu",
+        {f"mma_peak<{dtype}, {ilp}>": Proof({instruction: PER_TURN}, others=8) for ilp in ILPS},
+        partial(_mma, dtype=dtype),
+        **(_FP8 if dtype == "fp8" else {}),
+    )
     for dtype, (instruction, _) in MMA.items()
 ) + tuple(
-    Probe(f"tensor.wgmma.{dtype}", "tensor", "op/s", f"wgmma, both operands in shared memory, {instruction}",
-          "tensor_wgmma.cu",
-          {f"wgmma_peak<{dtype}, {g}>": Proof({instruction: WGMMA_PER_TURN}, others=64)
-           for g in sorted({g for g, _ in GROUPS})},
-          partial(_wgmma, dtype=dtype), only=("sm_90a",), lacks="wgmma is Hopper's alone")
+    Probe(
+        f"tensor.wgmma.{dtype}",
+        "tensor",
+        "op/s",
+        f"wgmma, both operands in shared memory, {instruction}",
+        "tensor_wgmma.cu",
+        {
+            f"wgmma_peak<{dtype}, {g}>": Proof({instruction: WGMMA_PER_TURN}, others=64)
+            for g in sorted({g for g, _ in GROUPS})
+        },
+        partial(_wgmma, dtype=dtype),
+        only=("sm_90a",),
+        lacks="wgmma is Hopper's alone",
+    )
     for dtype, (instruction, _) in WGMMA.items()
-)  # fmt: skip
+)

@@ -20,13 +20,21 @@ WARPS = (4, 8, 16, 32)
 PER_TURN, MUFU_PER_TURN = 512, 64
 
 DTYPES = {
-    "fp64": ("DFMA", 2), "fp32": ("FFMA", 2), "fp16": ("HFMA2*", 4), "bf16": ("HFMA2*BF16*", 4), "int32": ("IMAD", 2),
-}  # fmt: skip
+    "fp64": ("DFMA", 2),
+    "fp32": ("FFMA", 2),
+    "fp16": ("HFMA2*", 4),
+    "bf16": ("HFMA2*BF16*", 4),
+    "int32": ("IMAD", 2),
+}
 """The instruction, and its operations per thread: a fused multiply-add is two, of a pair four."""
 FUNCTIONS = {
-    "ex2": ("ex2", "MUFU.EX2"), "lg2": ("lg2", "MUFU.LG2"), "rsq": ("rsq", "MUFU.RSQ"), "sqrt": ("sqrt_", "MUFU.SQRT"),
-    "tanh": ("tanh_", "MUFU.TANH"), "sin": ("sin_", "MUFU.SIN"),
-}  # fmt: skip
+    "ex2": ("ex2", "MUFU.EX2"),
+    "lg2": ("lg2", "MUFU.LG2"),
+    "rsq": ("rsq", "MUFU.RSQ"),
+    "sqrt": ("sqrt_", "MUFU.SQRT"),
+    "tanh": ("tanh_", "MUFU.TANH"),
+    "sin": ("sin_", "MUFU.SIN"),
+}
 
 
 def sweep(lab: Lab, probe: Probe, template: str, operations: float, arguments: tuple[Any, ...]) -> Measured:
@@ -62,13 +70,25 @@ def _mufu_proof(name: str) -> Proof:
 
 
 PROBES = tuple(
-    Probe(f"vector.{dtype}", "vector", "op/s", f"independent chains of {instruction.rstrip('*')}", "vector.cu",
-          {f"fma_peak<{dtype}, {ilp}>": Proof({instruction: PER_TURN}, others=8) for ilp in ILPS},
-          partial(_fma, dtype=dtype))
+    Probe(
+        f"vector.{dtype}",
+        "vector",
+        "op/s",
+        f"independent chains of {instruction.rstrip('*')}",
+        "vector.cu",
+        {f"fma_peak<{dtype}, {ilp}>": Proof({instruction: PER_TURN}, others=8) for ilp in ILPS},
+        partial(_fma, dtype=dtype),
+    )
     for dtype, (instruction, _) in DTYPES.items()
 ) + tuple(
-    Probe(f"mufu.{name}", "mufu", "op/s", f"{instruction} on its own result", "vector.cu",
-          {f"mufu_peak<{struct}, {ilp}>": _mufu_proof(instruction) for ilp in ILPS},
-          partial(_mufu, function=name))
+    Probe(
+        f"mufu.{name}",
+        "mufu",
+        "op/s",
+        f"{instruction} on its own result",
+        "vector.cu",
+        {f"mufu_peak<{struct}, {ilp}>": _mufu_proof(instruction) for ilp in ILPS},
+        partial(_mufu, function=name),
+    )
     for name, (struct, instruction) in FUNCTIONS.items()
-)  # fmt: skip
+)

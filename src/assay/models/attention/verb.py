@@ -151,9 +151,14 @@ class _Study:
     def _ask(self, what: str, cell: Cell, names: list[str]) -> dict[str, Any] | str:
         options = self.options
         question = {
-            "do": what, "cell": cell.to_dict(), "arms": names, "rounds": options.rounds, "budget": options.budget,
-            "threads": options.threads, "seed": options.seed,
-        }  # fmt: skip
+            "do": what,
+            "cell": cell.to_dict(),
+            "arms": names,
+            "rounds": options.rounds,
+            "budget": options.budget,
+            "threads": options.threads,
+            "seed": options.seed,
+        }
         process = self._alive.get(what) or Fresh(_CHILD, self._environment[what])
         self._alive[what] = process
         try:
@@ -201,17 +206,33 @@ def _verdict(evidence: dict[str, Any]) -> tuple[Status, str]:
 
 
 def _record(
-    name: str, cell: Cell, options: Options, status: Status, reason: str, evidence: dict[str, Any],
-    seconds: float = 0.0, steady: Estimate | None = None, samples: list[list[float]] | None = None,
-) -> Record:  # fmt: skip
+    name: str,
+    cell: Cell,
+    options: Options,
+    status: Status,
+    reason: str,
+    evidence: dict[str, Any],
+    seconds: float = 0.0,
+    steady: Estimate | None = None,
+    samples: list[list[float]] | None = None,
+) -> Record:
     replay = (
         f"assay model attention --seq {cell.seq} --heads {cell.heads} --dim {cell.dim} --batch {cell.batch} "
         f"--causal {'yes' if cell.causal else 'no'} --dtype {cell.dtype} --device {cell.device} "
         f"--arm {','.join(dict.fromkeys((NAIVE, name)))}"
     )
     return Record(
-        "model", ARMS[name], str(cell), status, reason, options.run,
-        {"study": "attention", "arm": name, "device": cell.device, **evidence}, replay,
-        provenance=provenance.provenance(options.seed), seconds=seconds,
-        median=steady.median if steady else None, interval=steady.interval if steady else None, samples=samples,
-    )  # fmt: skip
+        "model",
+        ARMS[name],
+        str(cell),
+        status,
+        reason,
+        options.run,
+        {"study": "attention", "arm": name, "device": cell.device, **evidence},
+        replay,
+        provenance=provenance.provenance(options.seed),
+        seconds=seconds,
+        median=steady.median if steady else None,
+        interval=steady.interval if steady else None,
+        samples=samples,
+    )

@@ -160,9 +160,10 @@ def _ask(case: Case, options: Options, effort: Effort, caches: Path, tick: Tick)
     with Fresh(_CHILD, environment(caches)) as process:
         try:
             return process.ask(
-                {"case": case.to_dict(), "effort": effort.to_dict()}, options.timeout,
+                {"case": case.to_dict(), "effort": effort.to_dict()},
+                options.timeout,
                 lambda text: tick(f"{case.model} {case.sizes} {case.state}: {text}"),
-            )  # fmt: skip
+            )
         except Refused as problem:
             if mistake := problem.wrong_use:
                 raise mistake from None
@@ -236,12 +237,28 @@ def _replay(case: Case, options: Options) -> str:
 
 
 def _record(
-    case: Case, options: Options, status: Status, reason: str, evidence: dict[str, Any], seconds: float = 0.0,
-    steady: Estimate | None = None, samples: list[list[float]] | None = None,
-) -> Record:  # fmt: skip
+    case: Case,
+    options: Options,
+    status: Status,
+    reason: str,
+    evidence: dict[str, Any],
+    seconds: float = 0.0,
+    steady: Estimate | None = None,
+    samples: list[list[float]] | None = None,
+) -> Record:
     return Record(
-        "model", case.model, str(case), status, reason, options.run, evidence or _about(case), _replay(case, options),
+        "model",
+        case.model,
+        str(case),
+        status,
+        reason,
+        options.run,
+        evidence or _about(case),
+        _replay(case, options),
         source=provenance.source_of(entry(case.model).file),
-        provenance=provenance.provenance(options.effort.seed), seconds=seconds,
-        median=steady.median if steady else None, interval=steady.interval if steady else None, samples=samples,
-    )  # fmt: skip
+        provenance=provenance.provenance(options.effort.seed),
+        seconds=seconds,
+        median=steady.median if steady else None,
+        interval=steady.interval if steady else None,
+        samples=samples,
+    )

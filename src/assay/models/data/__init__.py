@@ -6,6 +6,16 @@ from assay.models.data.fetch import ASSETS, fetch
 from assay.models.data.minilm import MINILM
 
 __all__ = [
-    "ASSETS", "DATASETS", "FASHION_MNIST", "MINILM", "MNIST", "Asset", "Digits", "File", "Tell", "Unavailable", "fetch",
+    "ASSETS",
+    "DATASETS",
+    "FASHION_MNIST",
+    "MINILM",
+    "MNIST",
+    "Asset",
+    "Digits",
+    "File",
+    "Tell",
+    "Unavailable",
+    "fetch",
     "load",
-]  # fmt: skip
+]

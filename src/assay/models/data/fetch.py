@@ -37,7 +37,14 @@ def _record(asset: Asset, run: str, tell: Tell) -> Record:
         verb = "verified in" if origin == CACHE else "fetched and verified, from"
         status, reason = Status.PASS, f"{len(files)} files, {size / 1e6:.1f} MB, {verb} {origin}"
     return Record(
-        "model", asset.name, "fetch", status, reason, run,
-        evidence={"origin": origin, "files": files}, replay=f"assay model fetch {asset.name}",
-        provenance=provenance.provenance(0), seconds=time.perf_counter() - began,
-    )  # fmt: skip
+        "model",
+        asset.name,
+        "fetch",
+        status,
+        reason,
+        run,
+        evidence={"origin": origin, "files": files},
+        replay=f"assay model fetch {asset.name}",
+        provenance=provenance.provenance(0),
+        seconds=time.perf_counter() - began,
+    )

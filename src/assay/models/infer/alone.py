@@ -69,9 +69,14 @@ def times(planned: Plan, tick: Tick) -> Times:
         why = "beside a GPU, bench times PyTorch there and not on the CPU"
     effort, options = planned.options.effort, planned.options
     setting = bench.Options(
-        rounds=effort.alone_rounds, budget=min(effort.alone_budget, 4 * planned.budget),
-        threads=effort.threads, second_clock=False, seconds=options.timeout, seed=effort.seed, run=options.run,
-    )  # fmt: skip
+        rounds=effort.alone_rounds,
+        budget=min(effort.alone_budget, 4 * planned.budget),
+        threads=effort.threads,
+        second_clock=False,
+        seconds=options.timeout,
+        seed=effort.seed,
+        run=options.run,
+    )
     plans: list[bench.Plan] = []
     for (op, text), kernels in _wanted(planned).items():
         try:

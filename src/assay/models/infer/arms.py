@@ -76,8 +76,11 @@ class Compiled:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "seconds": self.seconds, "graphs": self.graphs, "breaks": self.breaks, "break_reasons": self.reasons,
-        }  # fmt: skip
+            "seconds": self.seconds,
+            "graphs": self.graphs,
+            "breaks": self.breaks,
+            "break_reasons": self.reasons,
+        }
 
 
 def _line(reason: str) -> str:

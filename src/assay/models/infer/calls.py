@@ -85,10 +85,12 @@ def workload(run: Operator, arguments: Sequence[Any]) -> Workload:
     values = arguments[len(op.inputs) : len(op.inputs) + len(op.attributes)]
     apart = [n for n, t in op.inputs.items() if t.strided and _rows_apart(tensors[n])]
     return Workload(
-        tuple((axis, int(sizes[axis])) for axis in op.axes), dtype(number),
-        tuple(zip(op.attributes, values, strict=True)), strided=tuple(apart),
+        tuple((axis, int(sizes[axis])) for axis in op.axes),
+        dtype(number),
+        tuple(zip(op.attributes, values, strict=True)),
+        strided=tuple(apart),
         without=tuple(n for n, t in tensors.items() if t is None and n in op.inputs),
-    )  # fmt: skip
+    )
 
 
 def _rows_apart(tensor: torch.Tensor | None) -> bool:

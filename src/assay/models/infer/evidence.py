@@ -48,11 +48,16 @@ class Measured:
     def _evidence(self, planned: Plan, case: Case, told: dict[str, Any], whose: str) -> dict[str, Any]:
         about = self.about
         found: dict[str, Any] = {
-            "mode": self.variant.mode, "weights": about["weights"], "model_bytes": about["model_bytes"],
-            "parameter_count": about["parameter_count"], "threads": about["threads"], "tf32": about["tf32"],
-            "swap": [_short(s) for s in self.found.get("swap", [])], "outputs": told["outputs"].get(whose),
+            "mode": self.variant.mode,
+            "weights": about["weights"],
+            "model_bytes": about["model_bytes"],
+            "parameter_count": about["parameter_count"],
+            "threads": about["threads"],
+            "tf32": about["tf32"],
+            "swap": [_short(s) for s in self.found.get("swap", [])],
+            "outputs": told["outputs"].get(whose),
             "training": training(self.variant, planned),
-        }  # fmt: skip
+        }
         found |= {k: told[k] for k in ("method", "suspect", "failure") if k in told}
         found |= {k: about[k] for k in ("boundary", "score") if k in about}
         if held := told.get("call_bytes"):
@@ -175,21 +180,42 @@ def skipped(planned: Plan, case: Case, why: str) -> Record:
 
 
 def record(
-    planned: Plan, case: Case, status: Status, reason: str, evidence: dict[str, Any], seconds: float = 0.0,
-    steady: Estimate | None = None, samples: list[list[float]] | None = None,
-) -> Record:  # fmt: skip
+    planned: Plan,
+    case: Case,
+    status: Status,
+    reason: str,
+    evidence: dict[str, Any],
+    seconds: float = 0.0,
+    steady: Estimate | None = None,
+    samples: list[list[float]] | None = None,
+) -> Record:
     subject, options = planned.subject, planned.options
     about = {
-        "study": "infer", "variant": case.variant, "rules": dict(case.rules), "arm": case.arm, "batch": case.batch,
-        "dtype": subject.dtype, "device": subject.device,
-    }  # fmt: skip
+        "study": "infer",
+        "variant": case.variant,
+        "rules": dict(case.rules),
+        "arm": case.arm,
+        "batch": case.batch,
+        "dtype": subject.dtype,
+        "device": subject.device,
+    }
     given = str(options.weights) if options.weights else ""
     return Record(
-        "model", subject.model, str(case), status, reason, options.run, about | evidence,
-        case.replay(options.swap, given), source=_source(case),
-        provenance=provenance.provenance(options.effort.seed), seconds=seconds,
-        median=steady.median if steady else None, interval=steady.interval if steady else None, samples=samples,
-    )  # fmt: skip
+        "model",
+        subject.model,
+        str(case),
+        status,
+        reason,
+        options.run,
+        about | evidence,
+        case.replay(options.swap, given),
+        source=_source(case),
+        provenance=provenance.provenance(options.effort.seed),
+        seconds=seconds,
+        median=steady.median if steady else None,
+        interval=steady.interval if steady else None,
+        samples=samples,
+    )
 
 
 def _source(case: Case) -> dict[str, Any]:

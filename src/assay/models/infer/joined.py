@@ -10,9 +10,15 @@ from assay.models.infer.alone import Alone, Times, baseline, derived
 from assay.models.infer.site import Called
 
 _OPERATORS = {
-    "gelu": "aten::gelu", "gelu_tanh": "aten::gelu", "silu": "aten::silu", "layernorm": "aten::layer_norm",
-    "rmsnorm": "aten::rms_norm", "softmax": "aten::softmax", "conv2d": "aten::conv2d", "linear": "aten::linear",
-}  # fmt: skip
+    "gelu": "aten::gelu",
+    "gelu_tanh": "aten::gelu",
+    "silu": "aten::silu",
+    "layernorm": "aten::layer_norm",
+    "rmsnorm": "aten::rms_norm",
+    "softmax": "aten::softmax",
+    "conv2d": "aten::conv2d",
+    "linear": "aten::linear",
+}
 """What PyTorch calls a functional call of an op, as the profiler sees it."""
 
 Row = dict[str, Any]
@@ -26,9 +32,14 @@ def rows(sites: Iterable[Called], profile: Mapping[str, Any], alone: Times | Non
 
 def _row(site: Called, profile: Mapping[str, Any], alone: Times | None) -> Row:
     row: Row = {
-        "site": site.site, "path": site.path, "op": site.op, "form": site.form, "kernel": site.kernel,
-        "workloads": dict(site.workloads), "calls": sum(site.workloads.values()) or 1,
-    }  # fmt: skip
+        "site": site.site,
+        "path": site.path,
+        "op": site.op,
+        "form": site.form,
+        "kernel": site.kernel,
+        "workloads": dict(site.workloads),
+        "calls": sum(site.workloads.values()) or 1,
+    }
     if profile:
         theirs, mine = seconds(site, profile["torch"], True), seconds(site, profile["variant"], False)
         row["in_model"] = {"torch": theirs, "kernel": mine}

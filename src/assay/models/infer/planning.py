@@ -80,10 +80,14 @@ def plan(model: str, options: Options | None = None, tick: Tick = lambda text: N
         return Plan(subject, options, budget, (), (), {}, {}, seen["cannot"])
     chosen = variants(seen["ops"], device, options.variants, options.swap)
     return Plan(
-        subject, options, budget, tuple(chosen), tuple(seen["batches"]),
+        subject,
+        options,
+        budget,
+        tuple(chosen),
+        tuple(seen["batches"]),
         {int(b): why for b, why in seen["too_long"].items()},
         {int(b): [(op, text) for op, text in found] for b, found in seen["workloads"].items()},
-    )  # fmt: skip
+    )
 
 
 def _subject(found: Entry, options: Options, number: str, device: str) -> Setup:
@@ -103,9 +107,12 @@ def _subject(found: Entry, options: Options, number: str, device: str) -> Setup:
 def _scouted(subject: Setup, options: Options, budget: float, own: Variant | None, tick: Tick) -> dict[str, Any]:
     rules = dict(own.rules) if own and not own.cannot and not own.interpreted else {}
     question = {
-        "do": "scout", "subject": subject.to_dict(), "batches": sorted(set(options.batches)), "budget": budget,
+        "do": "scout",
+        "subject": subject.to_dict(),
+        "batches": sorted(set(options.batches)),
+        "budget": budget,
         "own": rules,
-    }  # fmt: skip
+    }
     with Fresh(CHILD, {}) as process:
         try:
             return process.ask(question, options.timeout, lambda text: tick(f"{subject.model}: {text}"))

@@ -17,9 +17,10 @@ from assay.worker import WorkerLost
 from assay.worker.process import MODES
 
 _ENVIRONMENT = {
-    "TEARDOWN_CUPTI": "0", "DISABLE_CUPTI_LAZY_REINIT": "1",  # starting CUPTI takes seconds: once on, it stays
+    "TEARDOWN_CUPTI": "0",
+    "DISABLE_CUPTI_LAZY_REINIT": "1",  # starting CUPTI takes seconds: once on, it stays
     "TORCHINDUCTOR_COMPILE_THREADS": "1",  # a pool of its own would take longer to start than to serve
-}  # fmt: skip
+}
 INTERPRETED = (1,)
 """The batch at which an interpreter or simulator is asked: its results say something, its times do not."""
 
@@ -65,10 +66,15 @@ class Process:
             raise Broken("it was ended before it began")
         self._fresh = Fresh(CHILD, _ENVIRONMENT | MODES[self.variant.mode])
         return self.ask(
-            "prepare", subject=planned.subject.to_dict(), rules=dict(self.variant.rules), arms=list(self.arms),
-            batches=list(self.batches), budget=planned.budget, effort=planned.options.effort.to_dict(),
+            "prepare",
+            subject=planned.subject.to_dict(),
+            rules=dict(self.variant.rules),
+            arms=list(self.arms),
+            batches=list(self.batches),
+            budget=planned.budget,
+            effort=planned.options.effort.to_dict(),
             backend=planned.options.backend,
-        )  # fmt: skip
+        )
 
     def ask(self, do: str, **more: Any) -> dict[str, Any]:
         if self._fresh is None:

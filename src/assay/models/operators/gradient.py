@@ -161,10 +161,14 @@ def backward_of(kernel: Kernel, op: Op) -> tuple[Kernel, Op] | None:
         candidates = kernels_in(kernel.file) + candidates
     mine = kernel.address
     fitting = [
-        k for k in candidates
-        if k.address.op == name and k.address.backend == mine.backend and k.file is not None
-        and k.address.variant in ("", mine.variant) and here(k).level in (Level.RUN, Level.INTERPRET)
-    ]  # fmt: skip
+        k
+        for k in candidates
+        if k.address.op == name
+        and k.address.backend == mine.backend
+        and k.file is not None
+        and k.address.variant in ("", mine.variant)
+        and here(k).level in (Level.RUN, Level.INTERPRET)
+    ]
     if name not in ops or not fitting:
         return None
     return max(fitting, key=lambda k: k.address.variant == mine.variant), ops[name]

@@ -98,7 +98,10 @@ def evaluated(op: Op, inputs: Named, attributes: Named, wanted: list[str], given
         results = op.reference(*fresh.values(), **attributes)
         named = dict(zip(op.outputs, results if isinstance(results, tuple) else (results,), strict=True))
         grads = torch.autograd.grad(
-            [named[n] for n in given], [fresh[n] for n in wanted], list(given.values()),
-            create_graph=history, allow_unused=True,
-        )  # fmt: skip
+            [named[n] for n in given],
+            [fresh[n] for n in wanted],
+            list(given.values()),
+            create_graph=history,
+            allow_unused=True,
+        )
     return dict(zip(wanted, grads, strict=True))

@@ -108,9 +108,14 @@ def account(model: nn.Module, report: Report | None = None) -> Account:
     parts = list(_parts(model, report, bits))
     weights = [p for p in parts if p.why == SHORT]
     return Account(
-        tuple(dict.fromkeys(m.format.name for m in layers)), bits, len(mine), elements,
-        _scope(weights), _scope([p for p in parts if p.why in (SHORT, BIAS)]), _scope(parts),
-    )  # fmt: skip
+        tuple(dict.fromkeys(m.format.name for m in layers)),
+        bits,
+        len(mine),
+        elements,
+        _scope(weights),
+        _scope([p for p in parts if p.why in (SHORT, BIAS)]),
+        _scope(parts),
+    )
 
 
 def _parts(model: nn.Module, report: Report | None, bits: float) -> Iterator[_Part]:

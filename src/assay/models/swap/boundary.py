@@ -131,8 +131,12 @@ def _direct(plain: Operator, tensors: tuple[torch.Tensor | None, ...], attribute
 
 
 def _scratch(plain: Operator, tensors: tuple[Any, ...]) -> dict[str, torch.Tensor]:
-    sizes = {d: n for t, i in zip(tensors, plain.op.inputs.values(), strict=True) if t is not None
-             for d, n in zip(i.shape, t.shape, strict=True)}  # fmt: skip
+    sizes = {
+        d: n
+        for t, i in zip(tensors, plain.op.inputs.values(), strict=True)
+        if t is not None
+        for d, n in zip(i.shape, t.shape, strict=True)
+    }
     first = next(t for t in tensors if t is not None)
     return {
         name: first.new_empty([d if isinstance(d, int) else sizes[d] for d in dims], dtype=dtype(kind).torch)

@@ -116,9 +116,10 @@ class Inventory:
 
     def _nothing(self, rule: Rule) -> UsageError:
         known = [
-            (paths[0], form.op) for m, form in self.forms.items()
+            (paths[0], form.op)
+            for m, form in self.forms.items()
             if (paths := self.paths[m]) and (rule.path is None or any(map(rule.matches_path, paths)))
-        ]  # fmt: skip
+        ]
         near = [f"{path} computes {op}" for path, op in known if rule.takes and op in family(rule.takes)]
         there = ", ".join(f"{op} ×{n}" for op, n in Counter(op for _, op in known).most_common())
         fix = "; ".join(near[:3]) or (f"known there: {there}" if there else "nothing known is there")

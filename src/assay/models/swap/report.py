@@ -114,9 +114,19 @@ class Entry:
         state = State.LEFT if self.left else State.FELL_BACK if tally.fallbacks else State.REPLACED
         why = self.left or (tally.fallbacks.most_common(1)[0][0] if tally.fallbacks else self.note)
         return Site(
-            self.path, self.op, self.form, state, why, self.rule, self.kernel, self.backward,
-            tally.calls, tally.traced, tally.copied, dict(tally.fallbacks),
-        )  # fmt: skip
+            self.path,
+            self.op,
+            self.form,
+            state,
+            why,
+            self.rule,
+            self.kernel,
+            self.backward,
+            tally.calls,
+            tally.traced,
+            tally.copied,
+            dict(tally.fallbacks),
+        )
 
 
 class Report:

@@ -17,9 +17,20 @@ from assay.models.swap.wrapping import original_class
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)
 """Not `+=`: it works in place on a tensor, and a trace makes a new one."""
 _EXPRESSIONS = (
-    ast.Attribute, ast.BinOp, ast.Call, ast.Compare, ast.Constant, ast.Dict, ast.List, ast.Name, ast.Slice, ast.Starred,
-    ast.Subscript, ast.Tuple, ast.UnaryOp,
-)  # fmt: skip
+    ast.Attribute,
+    ast.BinOp,
+    ast.Call,
+    ast.Compare,
+    ast.Constant,
+    ast.Dict,
+    ast.List,
+    ast.Name,
+    ast.Slice,
+    ast.Starred,
+    ast.Subscript,
+    ast.Tuple,
+    ast.UnaryOp,
+)
 """Neither chooses, repeats, nor defines."""
 
 

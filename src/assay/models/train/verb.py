@@ -205,7 +205,15 @@ def _record(planned: Plan, evidence: dict[str, Any], seconds: float) -> Record:
         reason = f"{found:.2%} on {planned.data}'s test split, best of {len(evidence['epochs'])} epochs"
         reason += "" if found >= target else f"; asked for {target:.2%}"
     return Record(
-        "model", planned.entry.name, planned.workload, status, reason, planned.options.run,
-        evidence=evidence, replay=planned.replay, source=provenance.source_of(planned.entry.file),
-        provenance=provenance.provenance(planned.options.seed, device=planned.device), seconds=seconds,
-    )  # fmt: skip
+        "model",
+        planned.entry.name,
+        planned.workload,
+        status,
+        reason,
+        planned.options.run,
+        evidence=evidence,
+        replay=planned.replay,
+        source=provenance.source_of(planned.entry.file),
+        provenance=provenance.provenance(planned.options.seed, device=planned.device),
+        seconds=seconds,
+    )

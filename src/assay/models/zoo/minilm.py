@@ -17,10 +17,17 @@ from assay.errors import AssayError
 TOKENS = 128
 """In an example's row; the model itself takes up to 512."""
 CONFIG: Mapping[str, Any] = {
-    "vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12,
-    "intermediate_size": 1536, "hidden_act": "gelu", "max_position_embeddings": 512, "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12, "pad_token_id": 0,
-}  # fmt: skip
+    "vocab_size": 30522,
+    "hidden_size": 384,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 12,
+    "intermediate_size": 1536,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+}
 _BETWEEN = (999, 29000)
 """Token ids of ordinary word pieces; below are unused and special ones."""
 _CLS, _SEP = 101, 102

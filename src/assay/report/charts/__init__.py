@@ -45,22 +45,48 @@ class Figure:
 
 
 FIGURES = (
-    Figure("verdicts", "Verdicts", "The worst error over all dtypes and variants, as a share of the derived limit: "
-           "100 % is where a kernel fails.", verdicts.draw),
-    Figure("runtime", "Runtime and speedup", "Median of one cold call, with its 95 % interval over rounds. Dashed: the "
-           "floor that the machine model sets. Speedups are against the named baseline, measured in the same rounds.",
-           runtime.draw),
-    Figure("roofline", "Roofline", "Each point is one kernel and workload. Ceilings say which machine model they come "
-           "from.", roofline.draw),
-    Figure("copy", "Against a copy", "Bandwidth as a share of a plain copy of the same bytes, timed in the same run: "
-           "100 % is as fast as copying.", copy.draw),
-    Figure("scaling", "Scaling", "Cold time and bandwidth along one axis of a sweep, everything else held. The thin "
-           "dashed line is a copy of the same bytes; a coloured dashed one is a variant.", scaling.draw),
+    Figure(
+        "verdicts",
+        "Verdicts",
+        "The worst error over all dtypes and variants, as a share of the derived limit: 100 % is where a kernel fails.",
+        verdicts.draw,
+    ),
+    Figure(
+        "runtime",
+        "Runtime and speedup",
+        "Median of one cold call, with its 95 % interval over rounds. Dashed: the "
+        "floor that the machine model sets. Speedups are against the named baseline, measured in the same rounds.",
+        runtime.draw,
+    ),
+    Figure(
+        "roofline",
+        "Roofline",
+        "Each point is one kernel and workload. Ceilings say which machine model they come from.",
+        roofline.draw,
+    ),
+    Figure(
+        "copy",
+        "Against a copy",
+        "Bandwidth as a share of a plain copy of the same bytes, timed in the same run: 100 % is as fast as copying.",
+        copy.draw,
+    ),
+    Figure(
+        "scaling",
+        "Scaling",
+        "Cold time and bandwidth along one axis of a sweep, everything else held. The thin "
+        "dashed line is a copy of the same bytes; a coloured dashed one is a variant.",
+        scaling.draw,
+    ),
     Figure("heatmap", "Shapes", "Two axes of a sweep at once, one panel per kernel.", heatmap.draw),
-    Figure("samples", "Every sample", "All timed samples, one line of points per round: what the interval must cover "
-           "is the offset between rounds, not only the jitter inside one.", samples.draw),
+    Figure(
+        "samples",
+        "Every sample",
+        "All timed samples, one line of points per round: what the interval must cover "
+        "is the offset between rounds, not only the jitter inside one.",
+        samples.draw,
+    ),
     Figure("models", infer.TITLE, infer.CAPTION, infer.draw),
     Figure("training", train.TITLE, train.CAPTION, train.draw),
     Figure("compile", compile.TITLE, compile.CAPTION, compile.draw),
     Figure("attention", attention.TITLE, attention.CAPTION, attention.draw),
-)  # fmt: skip
+)

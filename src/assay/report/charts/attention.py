@@ -55,15 +55,26 @@ def _panel(found: list[rows.Row], mask: str, field: str, title: str, unit: str) 
         .transform_filter(parts.picked("case"))
         .transform_filter(f"datum.mask === '{mask}' && datum.{field} > 0")
         .encode(
-            x=alt.X("seq:Q", title="length of the sequence", axis=lengths,
-                    scale=alt.Scale(type="log", base=2, nice=False, padding=14)),
-            y=alt.Y(f"{field}:Q", title=title, axis=parts.si_axis(unit, log=True),
-                    scale=alt.Scale(type="log", nice=False, padding=12)),
-            color=alt.Color("arm:N", scale=alt.Scale(domain=names, range=[COLOURS[n] for n in names]),
-                            legend=alt.Legend(title=None, symbolOpacity=1)),
+            x=alt.X(
+                "seq:Q",
+                title="length of the sequence",
+                axis=lengths,
+                scale=alt.Scale(type="log", base=2, nice=False, padding=14),
+            ),
+            y=alt.Y(
+                f"{field}:Q",
+                title=title,
+                axis=parts.si_axis(unit, log=True),
+                scale=alt.Scale(type="log", nice=False, padding=12),
+            ),
+            color=alt.Color(
+                "arm:N",
+                scale=alt.Scale(domain=names, range=[COLOURS[n] for n in names]),
+                legend=alt.Legend(title=None, symbolOpacity=1),
+            ),
             tooltip=parts.tooltips("Time", "Speedup", "Memory", "Compute", "Error"),
         )
-    )  # fmt: skip
+    )
     drawn = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=48, opacity=1)]
     if field == "seconds":
         drawn.insert(1, base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q"))

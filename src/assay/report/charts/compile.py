@@ -43,10 +43,17 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     base = alt.Chart(parts.data("compile", found)).transform_filter(parts.picked("case"))
     tens = alt.Axis(format="~s", values=[10**n for n in range(13)])
     x = alt.X("calls:Q", title="calls", axis=tens, scale=alt.Scale(type="log", nice=False))
-    y = alt.Y("seconds:Q", title="time of all of them together", axis=parts.si_axis("s", log=True),
-              scale=alt.Scale(type="log", nice=False, padding=12))  # fmt: skip
-    tint = alt.Color("way:N", scale=alt.Scale(domain=names, range=colours),
-                     legend=alt.Legend(title=None, symbolOpacity=1, labelLimit=400))  # fmt: skip
+    y = alt.Y(
+        "seconds:Q",
+        title="time of all of them together",
+        axis=parts.si_axis("s", log=True),
+        scale=alt.Scale(type="log", nice=False, padding=12),
+    )
+    tint = alt.Color(
+        "way:N",
+        scale=alt.Scale(domain=names, range=colours),
+        legend=alt.Legend(title=None, symbolOpacity=1, labelLimit=400),
+    )
     drawn = base.transform_filter("datum.kind === 'line'").mark_line(strokeWidth=2)
     dots = base.transform_filter("datum.kind === 'measured'").mark_point(filled=True, size=40, opacity=1)
     crossing = base.transform_filter("datum.kind === 'crossing'")

@@ -18,13 +18,20 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     order = parts.backends(found)
     base = alt.Chart(parts.data("bench", found))
     top = max(1.05, *(r["copy_share"] for r in found))
-    x = alt.X("copy_share:Q", title="bandwidth, as a share of the copy's", axis=parts.share_axis(tickCount=6),
-              scale=alt.Scale(domain=[0, round(top + 0.049, 1)], nice=False))  # fmt: skip
+    x = alt.X(
+        "copy_share:Q",
+        title="bandwidth, as a share of the copy's",
+        axis=parts.share_axis(tickCount=6),
+        scale=alt.Scale(domain=[0, round(top + 0.049, 1)], nice=False),
+    )
     y = alt.Y("op:N", title=None, sort="ascending", axis=alt.Axis(grid=True, tickBand="extent"))
     points = base.mark_point(filled=True, size=42, opacity=0.75).encode(
-        x=x, y=y, yOffset=alt.YOffset("backend:N", sort=order), color=parts.colour(found),
+        x=x,
+        y=y,
+        yOffset=alt.YOffset("backend:N", sort=order),
+        color=parts.colour(found),
         tooltip=parts.tooltips("Share of a copy", "Bandwidth", "Time", "Speedup"),
-    )  # fmt: skip
+    )
     copy = base.transform_aggregate(n="count()").mark_rule(style="limit", tooltip=None).encode(x=alt.XDatum(1))
     step = max(26, 7 * len(order) + 8)
     return alt.layer(copy, points).properties(

@@ -29,17 +29,20 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         alt.Chart(parts.data("planes", found))
         .transform_filter(parts.picked("plane"))
         .encode(
-            x=alt.X("across:O", title=_axis(found, "across_axis"),
-                    axis=alt.Axis(labelAngle=0, domain=False, ticks=False)),
+            x=alt.X(
+                "across:O", title=_axis(found, "across_axis"), axis=alt.Axis(labelAngle=0, domain=False, ticks=False)
+            ),
             y=alt.Y("down:O", title=_axis(found, "down_axis"), sort="descending"),
             tooltip=parts.tooltips(*parts.TOOLTIP),
         )
-    )  # fmt: skip
+    )
     legend = alt.Legend(
-        title=MEASURES[measure], gradientLength=220, gradientThickness=10,
+        title=MEASURES[measure],
+        gradientLength=220,
+        gradientThickness=10,
         values=[0, 0.25, 0.5, 0.75, 1] if shares else alt.Undefined,
         labelExpr=parts.PERCENT if shares else "datum.label + '×'",
-    )  # fmt: skip
+    )
     scale = alt.Scale(scheme="cividis", domain=[0, top], clamp=True)
     cells = base.mark_rect(cornerRadius=2).encode(color=alt.Color(f"{measure}:Q", scale=scale, legend=legend))
     words = base.mark_text(fontSize=11).encode(

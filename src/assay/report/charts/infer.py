@@ -95,8 +95,12 @@ def _language(variant: str) -> str:
 def _latency(points: list[rows.Row], arm: str) -> Any:
     import altair as alt
 
-    y = alt.Y("seconds:Q", title="latency of one pass", axis=parts.si_axis("s", log=True),
-              scale=alt.Scale(type="log", nice=False, padding=12))  # fmt: skip
+    y = alt.Y(
+        "seconds:Q",
+        title="latency of one pass",
+        axis=parts.si_axis("s", log=True),
+        scale=alt.Scale(type="log", nice=False, padding=12),
+    )
     legend = alt.Legend(title=None, symbolOpacity=1, columns=4)
     layers = _over_batches(parts.data("infer", points), points, arm, y, ("low", "high"), legend)
     return alt.layer(*layers).properties(width=300, height=260, title=arm)
@@ -201,8 +205,11 @@ def _savings(found: list[rows.Row], variant: str) -> Any:
     base = alt.Chart(parts.data("saved", found)).transform_filter(parts.picked("case")).transform_filter(wanted)
     y = alt.Y("site:N", title=None, sort=list(dict.fromkeys(r["site"] for r in mine)), axis=alt.Axis(labelLimit=210))
     offset = alt.YOffset("slot:N", scale=alt.Scale(domain=sorted(set(SLOTS.values()))))
-    tint = alt.Color("way:N", scale=alt.Scale(domain=list(WAYS), range=list(WAYS.values())),
-                     legend=alt.Legend(title=None, symbolOpacity=1))  # fmt: skip
+    tint = alt.Color(
+        "way:N",
+        scale=alt.Scale(domain=list(WAYS), range=list(WAYS.values())),
+        legend=alt.Legend(title=None, symbolOpacity=1),
+    )
     x = alt.X("saved:Q", title="saved in one pass", axis=parts.si_axis("s", labelFlush=True, tickCount=3))
     hover = [alt.Tooltip("site:N", title="Site"), alt.Tooltip("way:N", title="By"), alt.Tooltip("Saves:N")]
     bars = base.mark_bar(height={"band": 0.85}).encode(x=x, y=y, yOffset=offset, color=tint, tooltip=hover)

@@ -27,25 +27,44 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     places = sorted({r["device"] for r in found}, key=lambda d: (-sum(r["device"] == d for r in found), d))
     lines = [line for place in places for line in ceilings(records, [r for r in found if r["device"] == place])]
     base = alt.Chart(parts.data("bench", found)).transform_filter(parts.picked("device"))
-    x = alt.X("intensity:Q", title="operations per byte", axis=parts.si_axis("", log=True),
-              scale=alt.Scale(type="log", nice=False))  # fmt: skip
-    y = alt.Y("flops:Q", title="operations per second", axis=parts.si_axis("FLOP/s", log=True),
-              scale=alt.Scale(type="log", nice=False, padding=16))  # fmt: skip
+    x = alt.X(
+        "intensity:Q",
+        title="operations per byte",
+        axis=parts.si_axis("", log=True),
+        scale=alt.Scale(type="log", nice=False),
+    )
+    y = alt.Y(
+        "flops:Q",
+        title="operations per second",
+        axis=parts.si_axis("FLOP/s", log=True),
+        scale=alt.Scale(type="log", nice=False, padding=16),
+    )
     shapes = {d: parts.DTYPE_SHAPES.get(d, "cross") for d in sorted({r["dtype"] for r in found})}
     points = base.mark_point(filled=True, size=60, opacity=0.8).encode(
-        x=x, y=y, color=parts.colour(found),
-        shape=alt.Shape("dtype:N", scale=alt.Scale(domain=list(shapes), range=list(shapes.values())),
-                        legend=alt.Legend(title=None, symbolFillColor="#8A9099")),
-        tooltip=parts.tooltips("Bandwidth", "Compute", "Share of the limit", "Share of a copy", "Intensity", "Time",
-                               "Notes", "model"),
-    )  # fmt: skip
+        x=x,
+        y=y,
+        color=parts.colour(found),
+        shape=alt.Shape(
+            "dtype:N",
+            scale=alt.Scale(domain=list(shapes), range=list(shapes.values())),
+            legend=alt.Legend(title=None, symbolFillColor="#8A9099"),
+        ),
+        tooltip=parts.tooltips(
+            "Bandwidth", "Compute", "Share of the limit", "Share of a copy", "Intensity", "Time", "Notes", "model"
+        ),
+    )
     layers: list[Any] = []
     if lines:
         roof = alt.Chart(parts.data("ceilings", lines)).transform_filter(parts.picked("device"))
-        layers.append(roof.mark_line(style="ceiling").encode(
-            x="intensity:Q", y="flops:Q", detail="name:N", strokeDash=alt.StrokeDash("dash:N", scale=None, legend=None),
-            tooltip=[alt.Tooltip("label:N", title="Ceiling"), alt.Tooltip("model:N", title="Model")],
-        ))  # fmt: skip
+        layers.append(
+            roof.mark_line(style="ceiling").encode(
+                x="intensity:Q",
+                y="flops:Q",
+                detail="name:N",
+                strokeDash=alt.StrokeDash("dash:N", scale=None, legend=None),
+                tooltip=[alt.Tooltip("label:N", title="Ceiling"), alt.Tooltip("model:N", title="Model")],
+            )
+        )
         words = {key: alt.ExprRef(f"datum.{key}") for key in ("align", "dx", "dy")}
         named = roof.transform_filter("datum.end").mark_text(style="limit-label", **words)  # type: ignore[arg-type]
         layers.append(named.encode(x="intensity:Q", y="flops:Q", text="label:N"))

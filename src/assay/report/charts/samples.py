@@ -29,14 +29,19 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         .transform_calculate(Round="'' + datum.round")
         .mark_point(filled=True, size=16, opacity=0.45)
         .encode(
-            x=x, y=y, yOffset=alt.YOffset("round:O"), color=parts.colour(found),
+            x=x,
+            y=y,
+            yOffset=alt.YOffset("round:O"),
+            color=parts.colour(found),
             tooltip=[*parts.tooltips("Round"), alt.Tooltip("sample:Q", title="Sample", format=".4s")],
         )
-    )  # fmt: skip
+    )
     middle = base.mark_rule(style="whisker").encode(
-        x="middle:Q", y=alt.Y("way:N", sort=order, bandPosition=0), y2=alt.Y2("way:N", bandPosition=1),
+        x="middle:Q",
+        y=alt.Y("way:N", sort=order, bandPosition=0),
+        y2=alt.Y2("way:N", bandPosition=1),
         tooltip=parts.tooltips("Median"),
-    )  # fmt: skip
+    )
     return (
         alt.layer(points, middle)
         .add_params(parts.pick("case", rows.cases(found), "Case"), parts.pick("clock", clocks, "Clock"))

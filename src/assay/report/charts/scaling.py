@@ -22,17 +22,26 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         return None
     base = alt.Chart(parts.data("sweeps", found)).transform_filter(parts.picked("sweep"))
     names = sweeps.names(found, "sweep")
-    x = alt.X("at:Q", title="size of the swept axis", scale=alt.Scale(type="log", base=2, nice=False, padding=14),
-              axis=alt.Axis(labelExpr=SIZES, labelOverlap="greedy", labelSeparation=6, labelFlush=False))  # fmt: skip
+    x = alt.X(
+        "at:Q",
+        title="size of the swept axis",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=14),
+        axis=alt.Axis(labelExpr=SIZES, labelOverlap="greedy", labelSeparation=6, labelFlush=False),
+    )
     variants = list(dict.fromkeys(r["way"].partition(":")[2] for r in found))
     dashes = [[1, 0], [5, 3], [2, 2], [7, 2, 2, 2], [1, 3]]
     base = base.transform_calculate(variant="split(datum.way, ':')[1] || 'plain'")
     kinds = [v or "plain" for v in variants]
-    dash = alt.StrokeDash("variant:N", scale=alt.Scale(domain=kinds, range=[dashes[i % 5] for i in range(len(kinds))]),
-                          legend=None)  # fmt: skip
+    dash = alt.StrokeDash(
+        "variant:N", scale=alt.Scale(domain=kinds, range=[dashes[i % 5] for i in range(len(kinds))]), legend=None
+    )
     tint = parts.colour(found)
-    time = alt.Y("seconds:Q", title="cold time of one call", axis=parts.si_axis("s", log=True),
-                 scale=alt.Scale(type="log", nice=False, padding=12))  # fmt: skip
+    time = alt.Y(
+        "seconds:Q",
+        title="cold time of one call",
+        axis=parts.si_axis("s", log=True),
+        scale=alt.Scale(type="log", nice=False, padding=12),
+    )
     rate = alt.Y("rate:Q", title="bandwidth", axis=parts.si_axis("B/s", tickCount=5))
     panels = []
     for y, copied in ((time, "copy_seconds"), (rate, "copy_rate")):

@@ -35,11 +35,15 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     dashes = [[6, 3] if "fused" in n else [1, 0] for n in names]
     filtered = parts.picked("case")
     area = (
-        alt.Chart(parts.data("band", band)).transform_filter(filtered).mark_area(opacity=0.28, color="#8A9099")
+        alt.Chart(parts.data("band", band))
+        .transform_filter(filtered)
+        .mark_area(opacity=0.28, color="#8A9099")
         .encode(x=steps, y=alt.Y("low:Q", title=loss, scale=shown), y2="high:Q")
-    )  # fmt: skip
+    )
     curves = (
-        alt.Chart(parts.data("curves", lines)).transform_filter(filtered).mark_line(strokeWidth=1.5)
+        alt.Chart(parts.data("curves", lines))
+        .transform_filter(filtered)
+        .mark_line(strokeWidth=1.5)
         .encode(
             x=steps,
             y=alt.Y("loss:Q", title=loss, scale=shown),
@@ -47,7 +51,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
             strokeDash=alt.StrokeDash("run:N", scale=alt.Scale(domain=names, range=dashes), legend=None),
             tooltip=parts.tooltips("run", "Accuracy"),
         )
-    )  # fmt: skip
+    )
     cases = list(dict.fromkeys(r["case"] for r in (*band, *lines)))
     return (
         alt.layer(area, curves)

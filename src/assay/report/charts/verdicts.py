@@ -23,8 +23,13 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     base = (
         alt.Chart(parts.data("checks", found))
         .transform_aggregate(
-            worst="argmax(weight)", rank="max(rank)", share="max(share)", workloads="sum(workloads)", checks="count()",
-            kernels="distinct(kernel)", groupby=["op", "backend"],
+            worst="argmax(weight)",
+            rank="max(rank)",
+            share="max(share)",
+            workloads="sum(workloads)",
+            checks="count()",
+            kernels="distinct(kernel)",
+            groupby=["op", "backend"],
         )
         .transform_calculate(
             status="datum.worst.status",
@@ -37,16 +42,23 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
             "(datum.checks == 1 ? ' check, ' : ' checks, ') + datum.workloads + ' workloads'",
         )
         .encode(
-            x=alt.X("backend:N", sort=order, title=None, scale=alt.Scale(paddingInner=0.03, paddingOuter=0),
-                    axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False)),
+            x=alt.X(
+                "backend:N",
+                sort=order,
+                title=None,
+                scale=alt.Scale(paddingInner=0.03, paddingOuter=0),
+                axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False),
+            ),
             y=alt.Y("op:N", title=None, sort="ascending", scale=alt.Scale(paddingInner=0.1, paddingOuter=0)),
             tooltip=[
-                alt.Tooltip("op:N", title="Op"), alt.Tooltip("covers:N", title="Covers"),
-                alt.Tooltip("kernel:N", title="Worst"), alt.Tooltip("workload:N", title="Where"),
+                alt.Tooltip("op:N", title="Op"),
+                alt.Tooltip("covers:N", title="Covers"),
+                alt.Tooltip("kernel:N", title="Worst"),
+                alt.Tooltip("workload:N", title="Where"),
                 alt.Tooltip("reason:N", title="Verdict"),
             ],
         )
-    )  # fmt: skip
+    )
     tint = alt.Scale(domain=present, range=[STATUS_COLOURS[s] for s in present])
     outline = alt.Scale(domain=present, range=[STATUS_SHAPES[s] for s in present])
     legend = alt.Legend(title=None, symbolSize=90, symbolOpacity=1)

@@ -17,8 +17,34 @@ _BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 _ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "/", "<<": ">>", ">>": "<<", "&": "|", "|": "&"}
 _COMPOUND = {"+=": "-=", "-=": "+=", "*=": "/="}
 _EXTREMES = {"min": "max", "max": "min", "fmaxf": "fminf", "fminf": "fmaxf", "Max": "Sum"}
-_ENDS_TERM = {"+", "-", "<", ">", "<=", ">=", "==", "!=", "&&", "||", "?", ":", ",", ";", "=", "&", "|", "<<", ">>",
-              "+=", "-=", "*=", "/=", "return", "{", "}"}  # fmt: skip
+_ENDS_TERM = {
+    "+",
+    "-",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "==",
+    "!=",
+    "&&",
+    "||",
+    "?",
+    ":",
+    ",",
+    ";",
+    "=",
+    "&",
+    "|",
+    "<<",
+    ">>",
+    "+=",
+    "-=",
+    "*=",
+    "/=",
+    "return",
+    "{",
+    "}",
+}
 
 
 _HIDDEN = ("barrier", "guard", "boundary")
@@ -187,5 +213,16 @@ def _words(source: CudaSource, first: int, last: int) -> str:
 
 
 _OPERATORS: tuple[Callable[[CudaSource, int], Iterator[Change]], ...] = (
-    _boundary, _numbers, _arithmetic, _guard, _barrier, _accumulator, _narrow, _term, _extreme, _epsilon, _cast, _axis,
-)  # fmt: skip
+    _boundary,
+    _numbers,
+    _arithmetic,
+    _guard,
+    _barrier,
+    _accumulator,
+    _narrow,
+    _term,
+    _extreme,
+    _epsilon,
+    _cast,
+    _axis,
+)

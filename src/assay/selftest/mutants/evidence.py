@@ -24,9 +24,12 @@ class Outcome(StrEnum):
 
 
 STATUS = {
-    Outcome.KILLED: Status.PASS, Outcome.EQUIVALENT: Status.PASS, Outcome.SURVIVED: Status.FAIL,
-    Outcome.STILLBORN: Status.SKIPPED, Outcome.UNTRIED: Status.SKIPPED,
-}  # fmt: skip
+    Outcome.KILLED: Status.PASS,
+    Outcome.EQUIVALENT: Status.PASS,
+    Outcome.SURVIVED: Status.FAIL,
+    Outcome.STILLBORN: Status.SKIPPED,
+    Outcome.UNTRIED: Status.SKIPPED,
+}
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,20 @@ def _of(
     number = numbers[key] = numbers.get(key, -1) + 1
     line, column = source.place(change.start)
     yield Mutant(
-        kernel, op, change.operator, source.file, line, column, number, before, change.text, device, change.constants,
-        change.hidden, source.changed(change),
-    )  # fmt: skip
+        kernel,
+        op,
+        change.operator,
+        source.file,
+        line,
+        column,
+        number,
+        before,
+        change.text,
+        device,
+        change.constants,
+        change.hidden,
+        source.changed(change),
+    )
 
 
 def _needs_huge(before: str) -> bool:

@@ -17,12 +17,24 @@ Operator = Callable[[Source, ast.AST, str], Iterator[Change]]
 """Source, node and language → changes."""
 
 OPERATORS: dict[str, Operator] = {
-    "boundary": values.boundary, "constant": access.constant, "float": values.floating,
-    "arithmetic": values.arithmetic, "sign": values.sign, "mask": access.mask, "guard": access.guard,
-    "other": access.other, "barrier": access.barrier, "accumulator": values.accumulator, "narrow": values.narrow,
-    "term": access.term, "swap": values.swap, "extreme": values.extreme, "epsilon": values.epsilon,
-    "cast": values.cast, "axis": access.axis,
-}  # fmt: skip
+    "boundary": values.boundary,
+    "constant": access.constant,
+    "float": values.floating,
+    "arithmetic": values.arithmetic,
+    "sign": values.sign,
+    "mask": access.mask,
+    "guard": access.guard,
+    "other": access.other,
+    "barrier": access.barrier,
+    "accumulator": values.accumulator,
+    "narrow": values.narrow,
+    "term": access.term,
+    "swap": values.swap,
+    "extreme": values.extreme,
+    "epsilon": values.epsilon,
+    "cast": values.cast,
+    "axis": access.axis,
+}
 """By name, in the order in which the mutants of one place come."""
 
 

@@ -19,9 +19,17 @@ from assay.selftest.mutants.mutant import Mutant
 from assay.worker import Worker
 
 _NO_KERNEL = (
-    "BuildError", "SyntaxError", "ImportError", "CompilationError", "UnsupportedLanguageConstruct", "TypingError",
-    "LoweringError", "UnsupportedError", "UnsupportedBytecodeError", "NvvmError",
-)  # fmt: skip
+    "BuildError",
+    "SyntaxError",
+    "ImportError",
+    "CompilationError",
+    "UnsupportedLanguageConstruct",
+    "TypingError",
+    "LoweringError",
+    "UnsupportedError",
+    "UnsupportedBytecodeError",
+    "NvvmError",
+)
 """Exceptions with which a toolchain refuses a source."""
 
 
@@ -90,22 +98,46 @@ class Trial:
             "seconds": sum(r.seconds for r in self.checked),
         }
         evidence = MutantEvidence(
-            mutant.kernel.name, mutant.kernel.address.backend, mutant.operator, provenance.shown(mutant.file),
-            mutant.line, mutant.column, mutant.before, mutant.after, outcome, dtypes=self.dtypes, **(known | more),
-        )  # fmt: skip
+            mutant.kernel.name,
+            mutant.kernel.address.backend,
+            mutant.operator,
+            provenance.shown(mutant.file),
+            mutant.line,
+            mutant.column,
+            mutant.before,
+            mutant.after,
+            outcome,
+            dtypes=self.dtypes,
+            **(known | more),
+        )
         replay = f"assay selftest mutants {shlex.quote(mutant.name)}"
         return record_of(mutant.name, evidence, reason, options, replay, mutant.kernel.file, self.dtypes)
 
 
 def record_of(
-    name: str, evidence: MutantEvidence, reason: str, options: Options, replay: str, file: Path | None,
+    name: str,
+    evidence: MutantEvidence,
+    reason: str,
+    options: Options,
+    replay: str,
+    file: Path | None,
     dtypes: tuple[str, ...] = (),
-) -> Record:  # fmt: skip
+) -> Record:
     source = provenance.source_of(file, evidence.line)
     return Record(
-        "selftest", name, evidence.found_at or f"dtype={'+'.join(dtypes)}", STATUS[evidence.outcome], reason,
-        options.run, evidence.to_dict(), replay, source, [], provenance.provenance(options.seed), evidence.seconds,
-    )  # fmt: skip
+        "selftest",
+        name,
+        evidence.found_at or f"dtype={'+'.join(dtypes)}",
+        STATUS[evidence.outcome],
+        reason,
+        options.run,
+        evidence.to_dict(),
+        replay,
+        source,
+        [],
+        provenance.provenance(options.seed),
+        evidence.seconds,
+    )
 
 
 def _caught(checked: Record) -> bool:
@@ -145,9 +177,15 @@ class MutantJob(Job):
             object.__setattr__(self.trial, "ended", _caught(found))
             return found, worker
         return Record(
-            "check", self.kernel.name, f"dtype={self.dtype}", Status.SKIPPED, "another dtype failed", settings.run,
-            {"not_needed": True}, source=provenance.source_of(self.kernel.file, self.kernel.line),
-        ), worker  # fmt: skip
+            "check",
+            self.kernel.name,
+            f"dtype={self.dtype}",
+            Status.SKIPPED,
+            "another dtype failed",
+            settings.run,
+            {"not_needed": True},
+            source=provenance.source_of(self.kernel.file, self.kernel.line),
+        ), worker
 
     def _failed(self, exploring: Exploration, record: Callable[..., Record]) -> Record:
         assert exploring.seen.failure is not None

@@ -123,8 +123,11 @@ def _proven(passed: list[Trial], options: Options) -> Iterator[Record]:
                 yield trial.record(
                     Outcome.EQUIVALENT if proof.holds else Outcome.SURVIVED,
                     f"{'equivalent' if proof.holds else 'survived'}: {proof.how}",
-                    options, proof=proof.how, compared=proof.compared, differs_at=proof.differs_at,
-                )  # fmt: skip
+                    options,
+                    proof=proof.how,
+                    compared=proof.compared,
+                    differs_at=proof.differs_at,
+                )
         finally:
             prover.stop()
             for one in waiting:
