@@ -88,8 +88,8 @@ def in_this_process(monkeypatch):
     for all of PyTorch is put back."""
     import torch
 
-    from assay.models.fresh import Refused
     from assay.worker.failure import describe
+    from assay.worker.fresh import Refused
 
     def stand_in(child, *modules, end):
         class Here:

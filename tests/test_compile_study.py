@@ -27,10 +27,10 @@ from assay.models.compile import verb as compiled
 from assay.models.compile.case import Case, Effort, case
 from assay.models.compile.verb import Options, compile_study, plan
 from assay.models.compile.worth import break_even, marks
-from assay.models.fresh import Fresh, Refused
 from assay.models.rounding import errors
 from assay.record import document, read
 from assay.worker import WorkerLost
+from assay.worker.fresh import Fresh, Refused
 
 TINY = """
     import torch
@@ -207,7 +207,7 @@ def test_a_process_that_takes_too_long_is_ended(models):
 SERVANT = """
     import os, pathlib, signal, time
     from assay.errors import UsageError
-    from assay.models.fresh import serve
+    from assay.worker.fresh import serve
 
     def answer(question, tick):
         pathlib.Path("pid").write_text(str(os.getpid()))
@@ -255,7 +255,7 @@ def test_whatever_ends_a_process_is_told(servant, do, how, says):
 
 
 def test_whoever_is_killed_leaves_no_process_behind(servant):
-    ask = f"from assay.models.fresh import Fresh; Fresh('servant', {servant}).ask({{'do': 'sleep'}}, 60)"
+    ask = f"from assay.worker.fresh import Fresh; Fresh('servant', {servant}).ask({{'do': 'sleep'}}, 60)"
     parent = subprocess.Popen([sys.executable, "-c", ask])
     pid = Path("pid")
     wait(lambda: pid.exists() and pid.read_text(), 60)

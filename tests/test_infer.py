@@ -23,7 +23,6 @@ from assay.cli.model import infer as command
 from assay.cli.model.infer_tables import change, gain, show
 from assay.cli.model.study import draw
 from assay.errors import UsageError
-from assay.models.fresh import Refused
 from assay.models.infer import Effort, Options, Trained, child, infer, plan, planning, process, profiled, run, suspect
 from assay.models.infer.alone import Alone, Times
 from assay.models.infer.attribution import MODULE, Span, Work, attribute, outermost
@@ -42,6 +41,7 @@ from assay.report.charts import Figure
 from assay.report.charts import infer as chart
 from assay.report.page import figures_of
 from assay.worker.failure import describe
+from assay.worker.fresh import Refused
 
 ROOT = Path(__file__).parents[1]
 MINE = """

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from dataclasses import replace
 from statistics import median
 
@@ -197,33 +196,45 @@ def test_rings_are_one_cycle():
 
 
 CHILD = """
-import json, os, sys
-keys = sys.argv[1:]
-print(json.dumps({"facts": {"sms": 1}, "target": "sm_90a"}), flush=True)
-for key in keys:
-    print(json.dumps({"start": key}), flush=True)
-    if key == "crash": os.abort()
-    if key == "hang":
-        import time; time.sleep(60)
-    print(json.dumps({"done": key, "ok": True, "lost": key == "lost"}), flush=True)
+    import os, time
+    from assay.worker.fresh import serve
+
+    def answer(question, tick):
+        key = question.get("probe")
+        if key is None: return {"facts": {"sms": 1}, "target": "sm_90a"}
+        if key == "crash": os.abort()
+        if key == "hang": time.sleep(60)
+        return {"ok": True, "lost": key == "lost"}
+
+    serve(answer)
 """
 
 
-def test_a_probe_that_kills_its_process_costs_one_record():
+def test_a_probe_that_kills_its_process_costs_one_record(write, tmp_path, monkeypatch):
+    write("probing.py", CHILD)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     keys = ["a", "crash", "b", "lost", "hang", "c"]
-    found = [(k, o) for k, o in gpu.outcomes(keys, 1.5, [sys.executable, "-c", CHILD]) if k]
+    found = [(k, o) for k, o in gpu.outcomes(keys, 3, "probing") if k]
     assert [k for k, _ in found] == keys
     bad = {k: o["why"] for k, o in found if not o["ok"]}
     assert bad.keys() == {"crash", "hang"}
-    assert "signal 6" in bad["crash"]
-    assert "1.5 s" in bad["hang"]
+    assert "SIGABRT" in bad["crash"]
+    assert "3 s" in bad["hang"]
 
 
-def test_a_child_that_cannot_begin_fails_all_at_once():
-    code = "import sys; sys.exit('no such device')"
-    found = list(gpu.outcomes(["a", "b"], 5, [sys.executable, "-c", code]))
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("from assay.worker.fresh import serve\nserve(lambda *_: 1 / 0)", "ZeroDivisionError"),
+        ("import sys\nsys.exit('no such device')", "no such device"),
+    ],
+)
+def test_a_child_that_cannot_open_the_device_fails_all_at_once(code, words, write, tmp_path, monkeypatch):
+    write("probing.py", code)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = list(gpu.outcomes(["a", "b"], 30, "probing"))
     assert [k for k, _ in found] == ["a", "b"]
-    assert all("no such device" in o["why"] for _, o in found)
+    assert all(words in o["why"] for _, o in found)
 
 
 # ---- models

@@ -80,6 +80,32 @@ class Kernel:
     def __str__(self) -> str:
         return self.name
 
+    def to_dict(self) -> dict[str, Any]:
+        """What another process needs to find the kernel and call it; plain data, for `from_dict`."""
+        return {
+            "address": self.name,
+            "file": str(self.file or ""),
+            "function": self.function,
+            "line": self.line,
+            "scratch": {name: list(spec) for name, spec in self.scratch.items()},
+            "parameters": list(self.parameters),
+            "returns": self.returns,
+            "launches": [list(launch) for launch in self.launches],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Kernel:
+        return cls(
+            address(data["address"]),
+            Path(data["file"]) if data["file"] else None,
+            data["function"],
+            data["line"],
+            scratch=data["scratch"],
+            parameters=tuple(data["parameters"]),
+            returns=data["returns"],
+            launches=tuple((int(line), text) for line, text in data["launches"]),
+        )
+
 
 @dataclass(frozen=True)
 class Declaration:

@@ -19,6 +19,12 @@ def ops() -> dict[str, Op]:
     return {op.name: op for file in sorted(ROOT.glob("*/op.py")) for op in ops_in(file).values()}
 
 
+@cache
+def ops_of(file: Path) -> dict[str, Op]:
+    """The ops that a file declares; those of all its files where it is one of the library's. Read once."""
+    return ops() if ROOT in file.parents else ops_in(file)
+
+
 def find_op(name: str) -> Op:
     if name not in ops():
         from difflib import get_close_matches

@@ -1,32 +1,32 @@
 """Runs GPU probes in a process of its own: a probe that kills the process or the device costs one record, not the run.
-
-    python -m assay.machine.child dram.read l2.read …
-
-One JSON line when a probe starts and one when it is done; all other output goes to stderr."""
+Run as a module, by assay.worker.fresh."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 import traceback
-from typing import Any, TextIO
+from functools import cache
+from typing import Any
 
 from assay.errors import AssayError
 from assay.machine.lab import Lab, ProofFailed
 from assay.machine.probes import probes
+from assay.worker.fresh import Tick, serve
 
 
-def main(keys: list[str]) -> None:
-    with os.fdopen(os.dup(1), "w", buffering=1) as out:
-        os.dup2(2, 1)
-        lab = Lab()
+@cache
+def _lab() -> Lab:
+    return Lab()
+
+
+def answer(question: dict[str, Any], tick: Tick) -> dict[str, Any]:
+    lab = _lab()
+    if question["do"] == "open":
         facts = {"sms": lab.sms, "l2_bytes": lab.l2, "memory_bytes": lab.memory}
-        _say(out, {"facts": facts, "target": str(lab.target)})
-        known = {probe.key: probe for probe in probes()}
-        for key in keys:
-            _say(out, {"start": key})
-            _say(out, {"done": key, **run(lab, known[key])})
+        return {"facts": facts, "target": str(lab.target)}
+    (probe,) = (p for p in probes() if p.key == question["probe"])
+    outcome: dict[str, Any] = json.loads(json.dumps(run(lab, probe), default=float))  # numpy's numbers among them
+    return outcome
 
 
 def run(lab: Lab, probe: Any) -> dict[str, Any]:
@@ -60,10 +60,5 @@ def run(lab: Lab, probe: Any) -> dict[str, Any]:
     return answer
 
 
-def _say(out: TextIO, what: dict[str, Any]) -> None:
-    out.write(json.dumps(what, default=float) + "\n")
-    out.flush()
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    serve(answer)

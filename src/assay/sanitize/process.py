@@ -79,21 +79,14 @@ def command(tool: str, target: list[str], log: str) -> list[str]:
 
 def target_command(kernel: Kernel, op: Op, workload: Workload, parameters: dict[str, Any] | None = None) -> list[str]:
     """The process that is watched: it runs the kernel once, on plain tensors."""
-    told = {
-        "address": kernel.name,
-        "file": str(kernel.file or ""),
-        "function": kernel.function,
-        "line": kernel.line,
-        "parameters": kernel.parameters,
-        "returns": kernel.returns,
-        "launches": kernel.launches,
-        "scratch": {n: list(s) for n, s in kernel.scratch.items()},
+    request = {
+        "kernel": kernel.to_dict(),
         "op": op.name,
         "op_file": op.source,
         "workload": str(workload),
         "settings": parameters or {},
     }
-    return [sys.executable, "-P", "-m", "assay.sanitize.target", json.dumps(told)]
+    return [sys.executable, "-P", "-m", "assay.sanitize.target", json.dumps(request)]
 
 
 def environment() -> dict[str, str]:

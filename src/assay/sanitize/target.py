@@ -12,29 +12,18 @@ from typing import Any
 from assay import inputs, library
 from assay.backends import backend
 from assay.dtype import dtype
-from assay.kernel import Kernel, address
-from assay.library.reader import ops_in
+from assay.kernel import Kernel
 from assay.worker import load
 from assay.workload import parse
 
 
-def main(told: dict[str, Any]) -> dict[str, Any]:
+def main(request: dict[str, Any]) -> dict[str, Any]:
     """Run the kernel; returns its outputs by name."""
     import torch
 
-    file = Path(told["op_file"])
-    op = (library.ops() if library.ROOT in file.parents else ops_in(file))[told["op"]]
-    workload = parse(told["workload"], op)
-    kernel = Kernel(
-        address(told["address"]),
-        Path(told["file"]) if told["file"] else None,
-        told["function"],
-        told["line"],
-        scratch=told["scratch"],
-        parameters=tuple(told["parameters"]),
-        returns=told["returns"],
-        launches=tuple((int(line), text) for line, text in told["launches"]),
-    )
+    op = library.ops_of(Path(request["op_file"]))[request["op"]]
+    workload = parse(request["workload"], op)
+    kernel = Kernel.from_dict(request["kernel"])
     language = backend(kernel.address.backend)
     here = language.availability()
 
@@ -60,7 +49,7 @@ def main(told: dict[str, Any]) -> dict[str, Any]:
         named[name] = empty(tuple(op.size(s, workload) for s in sizes), dtype(number).torch)
     load.prepare(kernel, here.mode)
     function = load.function(kernel, op, workload.dtype)
-    keywords = load.keywords(kernel, op, named) | told["settings"]
+    keywords = load.keywords(kernel, op, named) | request["settings"]
     if kernel.launches:
         keywords |= {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}}
     language.invoke(function, tuple(tensors.get(n) for n in op.inputs), keywords)

@@ -15,8 +15,7 @@ from assay.backends import backend
 from assay.backends.base import Launch
 from assay.dtype import DType, dtype
 from assay.isa.ptx import compared
-from assay.kernel import Kernel, address
-from assay.library.reader import ops_in
+from assay.kernel import Kernel
 from assay.op import Op
 from assay.target import Target
 from assay.worker import channel, load
@@ -33,7 +32,6 @@ _settings: Settings | None = None
 _patches: Patches | None = None
 _imported: list[Change] = []
 """Settings that importing a kernel's file changed."""
-_ops: dict[Path, dict[str, Op]] = {}
 _forks = 0
 _clock, _process, _end = time.perf_counter, os.getpid, os._exit
 """Bound before any kernel's file is imported."""
@@ -49,26 +47,11 @@ os.register_at_fork(after_in_parent=_count_fork)
 
 def _op(message: dict[str, Any]) -> Op:
     """The op by its name and its file: a user's may be called like one of the library's."""
-    file = Path(message["op_file"])
-    if library.ROOT in file.parents:
-        return library.ops()[message["op"]]
-    if file not in _ops:
-        _ops[file] = ops_in(file)
-    return _ops[file][message["op"]]
+    return library.ops_of(Path(message["op_file"]))[message["op"]]
 
 
 def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
-    told = message["kernel"]
-    kernel = Kernel(
-        address(told["address"]),
-        Path(told["file"]) if told["file"] else None,
-        told["function"],
-        told["line"],
-        parameters=tuple(told["parameters"]),
-        returns=told["returns"],
-        launches=tuple((int(n), t) for n, t in told["launches"]),
-    )
-    op = _op(message)
+    kernel, op = Kernel.from_dict(message["kernel"]), _op(message)
     number: DType = dtype(message["dtype"])
     key = f"{kernel.identity}/{number}/{op.source}"
     if key not in _functions:

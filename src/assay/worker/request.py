@@ -75,15 +75,7 @@ def message(
 ) -> dict[str, Any]:
     """What a worker must know to run or build a kernel on a workload."""
     return {
-        "kernel": {
-            "address": kernel.name,
-            "file": str(kernel.file) if kernel.file else "",
-            "function": kernel.function,
-            "line": kernel.line,
-            "parameters": kernel.parameters,
-            "returns": kernel.returns,
-            "launches": kernel.launches,
-        },
+        "kernel": kernel.to_dict(),
         "op": op.name,
         "op_file": op.source,
         "dtype": workload.dtype.name,

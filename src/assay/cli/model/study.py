@@ -12,8 +12,8 @@ from assay.cli import check as checking
 from assay.cli import screen
 
 if TYPE_CHECKING:
-    from assay.models.fresh import Tick
     from assay.record import Record
+    from assay.worker.fresh import Tick
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """The process that runs the arms. Asked to `time`, it also judges them; asked to `weigh`, it only measures memory.
-Run as a module, by assay.models.fresh."""
+Run as a module, by assay.worker.fresh."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from assay.models.attention import arms
 from assay.models.attention.arms import Refusal, Way
 from assay.models.attention.cell import Cell, cell
 from assay.models.attention.truth import controls, judge, truth
-from assay.models.fresh import Tick, serve
 from assay.models.rounding import Errors
 from assay.models.turns import NEEDED, Arm, Clock, in_turn, sample
 from assay.worker.failure import describe
+from assay.worker.fresh import Tick, serve
 from assay.worker.stopwatch import HeldStream, HostClock
 
 if TYPE_CHECKING:

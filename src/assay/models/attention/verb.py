@@ -16,10 +16,10 @@ from assay.models import memory
 from assay.models.attention.arms import ARMS, NAIVE
 from assay.models.attention.cell import Cell
 from assay.models.device import device as device_called
-from assay.models.fresh import Fresh, Refused, Tick
 from assay.models.turns import NEEDED
 from assay.record import Record, Status
 from assay.worker import WorkerLost
+from assay.worker.fresh import Fresh, Refused, Tick
 
 _CHILD = "assay.models.attention.child"
 LENGTHS = {"cpu": (128, 256, 512, 1024, 2048), "cuda": (512, 1024, 2048, 4096, 8192, 16384)}

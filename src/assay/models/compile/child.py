@@ -1,5 +1,5 @@
 """The process itself: compile the model, say what that cost, and time it beside eager. Run as a module, by
-assay.models.fresh; its environment says where the caches are."""
+assay.worker.fresh; its environment says where the caches are."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from assay.models.clock import WaitedClock
 from assay.models.compile import launches
 from assay.models.compile.case import Case, Effort, case
 from assay.models.compile.worth import marks
-from assay.models.fresh import Tick, serve
 from assay.models.subject import Subject, load
 from assay.models.turns import Arm, Clock, in_turn
+from assay.worker.fresh import Tick, serve
 from assay.worker.stopwatch import HeldStream, HostClock
 
 FIRST = 4

@@ -22,10 +22,10 @@ from assay.models.compile.case import MODES, STATES, Case, Effort
 from assay.models.compile.child import FIRST
 from assay.models.compile.worth import break_even
 from assay.models.device import device as device_called
-from assay.models.fresh import Fresh, Refused, Tick, last_words
 from assay.models.registry import entry
 from assay.record import Record, Status
 from assay.worker import WorkerLost
+from assay.worker.fresh import Fresh, Refused, Tick, last_words
 
 _CHILD = "assay.models.compile.child"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from assay import host, library
 from assay.bench import verb as bench
 from assay.errors import AssayError
-from assay.models.fresh import Tick
 from assay.models.infer.planning import Plan
 from assay.models.infer.variants import named
 from assay.models.packed import plain
 from assay.models.swap.rules import FUSIONS
 from assay.record import Record
+from assay.worker.fresh import Tick
 
 
 @dataclass(frozen=True)

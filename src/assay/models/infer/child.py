@@ -1,4 +1,4 @@
-"""The process itself: it scouts a model, or measures one variant of it. Run as a module, by assay.models.fresh."""
+"""The process itself: it scouts a model, or measures one variant of it. Run as a module, by assay.worker.fresh."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from assay.errors import AssayError, SourceError, UsageError
-from assay.models.fresh import Tick, serve
 from assay.models.infer.pairing import VARIANT, Pairing, about, pairing
 from assay.models.infer.scouting import scout
+from assay.worker.fresh import Tick, serve
 
 _made: dict[str, Pairing] = {}
 """What `prepare` made, for the questions after it."""

@@ -14,7 +14,6 @@ from torch import nn
 from assay.models import dynamo, memory
 from assay.models.agreement import leaves
 from assay.models.clock import WaitedClock
-from assay.models.fresh import Tick
 from assay.models.infer import profiled
 from assay.models.infer.arms import Captured, Compiled, captured
 from assay.models.infer.calls import calls
@@ -28,6 +27,7 @@ from assay.models.swap import swap
 from assay.models.swap.report import Report
 from assay.models.turns import Arm, Clock, in_turn
 from assay.worker.failure import describe
+from assay.worker.fresh import Tick
 from assay.worker.stopwatch import HostClock, NotCapturable
 
 PLAIN, VARIANT = "torch", "variant"

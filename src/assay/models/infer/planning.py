@@ -9,12 +9,12 @@ from typing import Any
 from assay.dtype import dtype as format_called
 from assay.errors import UsageError
 from assay.models.device import device as device_called
-from assay.models.fresh import Fresh, Refused, Tick
 from assay.models.infer.case import BASELINE, OWN, Setup
 from assay.models.infer.options import ARMS, BUDGET, Options
 from assay.models.infer.variants import Variant, variants
 from assay.models.registry import Entry, entry
 from assay.worker import WorkerLost
+from assay.worker.fresh import Fresh, Refused, Tick
 
 CHILD = "assay.models.infer.child"
 

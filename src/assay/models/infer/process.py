@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from assay.errors import AssayError
-from assay.models.fresh import Fresh, Refused, Tick, last_words
 from assay.models.infer.case import OWN
 from assay.models.infer.planning import CHILD, Plan
 from assay.models.infer.variants import Variant
 from assay.worker import WorkerLost
+from assay.worker.fresh import Fresh, Refused, Tick, last_words
 from assay.worker.process import MODES
 
 _ENVIRONMENT = {

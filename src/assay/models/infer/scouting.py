@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from assay.errors import UsageError
-from assay.models.fresh import Tick
 from assay.models.infer.calls import calls
 from assay.models.infer.loaded import load
 from assay.models.swap import swap
 from assay.models.swap.functions import OPS
 from assay.models.swap.plan import Plan
 from assay.models.swap.rules import FUSIONS
+from assay.worker.fresh import Tick
 
 
 def scout(question: Mapping[str, Any], tick: Tick) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.errors import AssayError
-from assay.models.fresh import Tick
 from assay.models.infer.alone import Times, times
 from assay.models.infer.case import BASELINE, Case
 from assay.models.infer.evidence import Measured, record, skipped
@@ -19,6 +18,7 @@ from assay.models.infer.site import called
 from assay.models.infer.variants import named
 from assay.models.registry import entry
 from assay.record import Record, Status
+from assay.worker.fresh import Tick
 
 
 def infer(model: str, options: Options | None = None, **settings: Any) -> Iterator[Record]:

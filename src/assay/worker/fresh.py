@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError, SourceError, UsageError
-from assay.worker import WorkerLost, channel
+from assay.worker import channel
 from assay.worker.failure import describe
+from assay.worker.limits import WorkerLost
 
 Tick = Callable[[str], None]
 """Told what is being done just now."""
