@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[1]
 RECORDS = json.loads((ROOT / "results" / "cpu" / "calibration.json").read_text())["calibrations"]
 
 
-@pytest.mark.parametrize(("name", "number"), [("mean_var", "fp32"), ("silu", "bf16")])
+@pytest.mark.parametrize(
+    ("name", "number"), [pytest.param("mean_var", "fp32", marks=pytest.mark.whole), ("silu", "bf16")]
+)
 def test_honest_evaluations_pass_and_planted_errors_are_found(name, number):
     found = calibration.measure(library.ops()[name], dtype(number), runs=6)
     assert found.honest == 48 and found.judged > 500
@@ -28,7 +30,7 @@ def test_honest_evaluations_pass_and_planted_errors_are_found(name, number):
     assert floors == sorted(floors), "an error on fewer elements is harder to find"
 
 
-@pytest.mark.parametrize("name", ["transpose", "mx_dequantize"])
+@pytest.mark.parametrize("name", ["transpose", pytest.param("mx_dequantize", marks=pytest.mark.whole)])
 def test_one_flipped_bit_is_found_where_data_is_only_moved(name):
     assert calibration.measure(library.ops()[name], dtype("bf16"), runs=20).found == 1
 
