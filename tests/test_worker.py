@@ -150,6 +150,7 @@ def test_a_worker_sees_the_folder_and_the_variables_of_now(monkeypatch, tmp_path
     (record,) = assay.check(file, dtypes="fp32", workloads=2)
     assert record.status == "pass", record.reason
     assert root().process.pid == before
+    assert len(psutil.Process(before).children()) == 1, "the process of the other folder is gone"
 
 
 def test_a_variable_that_imports_may_read_gets_a_new_process_and_so_does_one_that_was_killed(monkeypatch):

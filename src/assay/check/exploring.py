@@ -12,7 +12,6 @@ import psutil
 from assay.backends import Availability, Level
 from assay.backends.base import TOO_MANY
 from assay.check import constants, coverage, trial
-from assay.check.constants import Constants
 from assay.check.coverage import Effort, Planned
 from assay.check.judge import Finding
 from assay.check.seen import Seen
@@ -128,15 +127,16 @@ class Exploration:
         omittable = [n for n, t in self.op.outputs.items() if t.optional and n in with_default(self.kernel)]
         self._programs = _PROGRAMS["thorough" if bounds.thorough else "default"]
         effort = bounds.effort(where)
-        known: Constants | None = None
+        read: tuple[int, ...] | None = None
         rows: list[Planned] = []
-        while known is None or rows:
-            read = constants.of(self.kernel, self._compared)
-            if read != known:  # at first, and once more where the PTX shows constants that the source does not
-                plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, read, bounds.sizes, omittable)
+        while read is None or rows:
+            if read != self._compared:  # at first, and once more when a launch has told what its PTX compares with
+                read = self._compared
+                known = constants.of(self.kernel, read)
+                plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, known, bounds.sizes, omittable)
                 tried = {str(row.workload) for row in self.seen.tried}
                 rows = [row for row in plan.rows if str(row.workload) not in tried]
-                known, self.seen.plan = read, plan
+                self.seen.plan = plan
                 continue
             if bounds.deadline is not None and time.monotonic() > bounds.deadline:
                 self.seen.leave_out("the time limit", rows)

@@ -197,19 +197,20 @@ _sharing = threading.RLock()
 
 
 def zygote(environment: Mapping[str, str], preload: tuple[str, ...]) -> Zygote:
-    """One that has imported this, for one more user; a new one where there is none, or it was lost."""
-    extra = {k: v for k, v in os.environ.items() if k.startswith(_HARMLESS)} | dict(environment)
-    folder = _folder()
-    key = (folder, tuple(sorted(extra.items())), preload)
+    """One that has imported this, for one more user; a new one where there is none, or it was lost. Those of another
+    folder or with other variables serve no further users, so that they do not pile up."""
+    harmless = {k: v for k, v in os.environ.items() if k.startswith(_HARMLESS)}
+    place = (_folder(), tuple(sorted(harmless.items())))
+    key = (place, tuple(sorted(environment.items())), preload)
     with _sharing:
         above = root()
         for old, known in list(_zygotes.items()):
-            if known.above is not above or known.gone or known.failed:
+            if old[0] != place or known.above is not above or known.gone or known.failed:
                 del _zygotes[old]
                 if known.above.ours and known.retire():
                     known.close()
         found = _zygotes.get(key)
         if found is None:
-            found = _zygotes[key] = Zygote(above, folder, extra, preload)
+            found = _zygotes[key] = Zygote(above, place[0], harmless | dict(environment), preload)
         found.borrow()
         return found
