@@ -35,25 +35,51 @@ def test_one_flipped_bit_is_found_where_data_is_only_moved(name):
     assert calibration.measure(library.ops()[name], dtype("bf16"), runs=20).found == 1
 
 
-def _variance(lanes: int):
-    """A verdict on variances of one row of widely spread values, summed by so many accumulators."""
-    op = library.ops()["mean_var"]
-    workload = parse("rows=1,cols=33463,dtype=fp32,values=wide", op)
+def _judged(name: str, asked: str, how: evaluations.Variation, change=lambda x: x):
+    """The verdict on an op's reference in float32, evaluated so, on values that `change` may disturb."""
+    op = library.ops()[name]
+    workload = parse(asked, op)
     inputs = generate(op, workload)
     truth, plain = oracle.oracle(op, workload, inputs), oracle.baseline(op, workload, inputs)
-    x = torch.nn.functional.pad(inputs["x"] - truth.exact["out"].float()[:, None], (0, -33463 % lanes))
-    total = torch.zeros(1, lanes)
-    for part in x.square().view(1, -1, lanes).unbind(1):
-        total += part
-    while total.shape[1] > 1:
-        total = total[:, ::2] + total[:, 1::2]
-    outputs = {**plain, "var": total[:, 0] / 33463}
-    return judge.judge(outputs, truth, plain, {}).finding
+    seen = {n: change(v.clone()) for n, v in inputs.items()}
+    return judge.judge(evaluations.evaluate(op, workload, seen, how), truth, plain, {})
 
 
-def test_lanes_may_lose_what_adding_in_order_loses_but_not_one_accumulator():
-    assert _variance(128) is None
-    found = _variance(1)
+LONG = "rows=5,cols=70001,dtype=fp32,seed=7"
+SUMS = ["mean_var", "rmsnorm", "softmax", pytest.param("layernorm", marks=pytest.mark.whole)]
+
+
+@pytest.mark.parametrize("values", ["normal", "wide", "outlier", "constant", "sorted"])
+@pytest.mark.parametrize("name", SUMS)
+def test_one_accumulator_for_a_long_row_is_no_mistake(name, values):
+    asked = f"{LONG},values={values}" if values != "normal" else LONG
+    assert _judged(name, asked, evaluations.Variation("serial", products="fused")).finding is None
+    assert _judged(name, asked, evaluations.Variation("lanes 32", division="reciprocal")).finding is None
+
+
+def test_a_pass_says_that_one_accumulator_would_lose_as_much():
+    said = _judged("rmsnorm", f"{LONG},values=outlier", evaluations.Variation("serial", products="fused"))
+    assert said.errors[0].admitted and said.errors[0].ratio > 8
+    said = _judged("rmsnorm", f"{LONG},values=outlier", evaluations.Variation("pairwise"))
+    assert not said.errors[0].admitted
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("sum", "n=70001,dtype=fp32,seed=8,values=constant"),
+        ("sum", "n=70001,dtype=fp32,seed=8,values=ties"),
+        ("euclidean_distance", f"{LONG},values=ties"),
+    ],
+)
+def test_an_element_left_out_of_a_long_row_is_seen_where_every_order_is_exact(name, asked):
+    def without_one(x):
+        x[..., (x.reshape(-1, x.shape[-1])[0] != 0).nonzero()[-1]] = 0
+        return x
+
+    serial = evaluations.Variation("serial")
+    assert _judged(name, asked, serial).finding is None
+    found = _judged(name, asked, serial, without_one).finding
     assert found is not None and found.detector == "values"
 
 

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     import torch
 
 REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128", "lanes 1024", "kahan")
-_SERIAL = 512
-"""Terms that one accumulator takes at most: a kernel's lane, or a short row. Longer rows have more accumulators."""
+_COMPENSATED = 512
+"""Terms of one compensated accumulator at most: longer rows have more of them, or evaluating takes too long."""
+_WORK = 1 << 29
+"""Multiplications that adding the terms of a matrix product one after another may take."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,14 @@ def variations() -> Iterator[Variation]:
 
 
 def others(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
-    """What a few of them give, those that lose the most; none of an op that cannot be evaluated so."""
+    """What a few of them give, those that lose the most; none of an op that cannot be evaluated so. One accumulator
+    for a whole row, from several places on: one alone may be right by chance."""
     some = (
         Variation("serial"),
         Variation("serial", exponential="exp2", division="reciprocal"),
+        Variation("serial from 1/3"),
+        Variation("serial from 2/3"),
+        Variation("backwards", products="fused"),
         Variation("reversed", variance="welford"),
     )
     try:
@@ -87,8 +93,10 @@ def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
     n = x.shape[-1]
     if n <= 1 or how == "plain":
         return x.sum(-1)
-    if how == "reversed":
-        return reduce(x.flip(-1), "lanes 8")
+    if how in ("reversed", "backwards"):
+        return reduce(x.flip(-1), "lanes 8" if how == "reversed" else "serial")
+    if how.startswith("serial from"):
+        return reduce(x.roll(-n * int(how[-3]) // 3, -1), "serial")
     if how == "pairwise":
         while x.shape[-1] > 1:
             odd = x[..., -1:] if x.shape[-1] % 2 else x[..., :0]
@@ -96,20 +104,33 @@ def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
             x = torch.cat([x[..., 0:even:2] + x[..., 1:even:2], odd], -1)
         return x[..., 0]
     lanes = 1 if how in ("serial", "kahan") else int(how.partition(" ")[2])
-    while -(-n // lanes) > _SERIAL:
-        lanes *= 2
+    if how == "kahan":
+        lanes = -(-n // _COMPENSATED)
     padded = torch.nn.functional.pad(x, (0, -n % lanes)).unflatten(-1, (-1, lanes))
-    total, lost = torch.zeros_like(padded[..., 0, :]), torch.zeros_like(padded[..., 0, :])
-    for step in range(padded.shape[-2]):
-        term = padded[..., step, :]
-        if how == "kahan":
-            corrected = term - lost
-            after = total + corrected
-            lost = torch.where(after.isfinite(), (after - total) - corrected, torch.zeros_like(lost))
-            total = after
-        else:
-            total = total + term
+    total = _compensated(padded) if how == "kahan" else _one_after_another(padded)
     return reduce(total, "pairwise") if lanes > 1 else total[..., 0]
+
+
+def _one_after_another(x: torch.Tensor) -> torch.Tensor:
+    """The sum over the dimension before the last: NumPy's running sums add in the format of their terms."""
+    import numpy as np
+    import torch
+
+    with np.errstate(all="ignore"):
+        return torch.from_numpy(np.add.accumulate(x.numpy(), axis=-2)[..., -1, :].copy())
+
+
+def _compensated(x: torch.Tensor) -> torch.Tensor:
+    """The same by Kahan's method."""
+    import torch
+
+    total, lost = torch.zeros_like(x[..., 0, :]), torch.zeros_like(x[..., 0, :])
+    for step in range(x.shape[-2]):
+        corrected = x[..., step, :] - lost
+        after = total + corrected
+        lost = torch.where(after.isfinite(), (after - total) - corrected, torch.zeros_like(lost))
+        total = after
+    return total
 
 
 def _moved(x: torch.Tensor, dims: Any) -> tuple[torch.Tensor, list[int]]:
@@ -219,7 +240,7 @@ def _mode() -> Any:
             if self.how.reduction == "plain":
                 return None
             step = {"serial": 1, "kahan": 1, "reversed": 4, "pairwise": 16}.get(self.how.reduction, 8)
-            step = max(step, a.shape[1] // _SERIAL)
+            step = max(step, a.shape[0] * a.shape[1] * b.shape[1] // _WORK)
             total = a.new_zeros(a.shape[0], b.shape[1])
             for k in range(0, a.shape[1], step):
                 total = total + a[:, k : k + step] @ b[k : k + step]

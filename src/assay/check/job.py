@@ -152,6 +152,8 @@ class Job:
         )
         bits = "" if not seen.nondeterministic else "; not bitwise deterministic"
         against = f", {seen.ratio:.2g}× PyTorch's largest" if worst else ""
+        if seen.admitted:
+            against += f"; on {seen.admitted} it loses as much as one float32 accumulator for each sum would"
         plural = "s" if seen.workloads != 1 else ""
         left = "".join(f"; {len(rows)} left out: {why}" for why, rows in seen.left_out.items())
         return record(

@@ -25,6 +25,8 @@ class Seen:
     """Planned workloads that were not tried, by reason."""
     workloads: int = 0
     nondeterministic: int = 0
+    admitted: int = 0
+    """Workloads on which the error is within its limit only because another order in float32 loses as much."""
     seconds: list[float] = field(default_factory=list)
     errors: dict[str, dict[str, Any]] = field(default_factory=dict)
     controls: dict[str, list[int]] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class Seen:
     def add(self, workload: Workload, outcome: Outcome) -> None:
         self.seconds += outcome.seconds
         self.nondeterministic += not outcome.deterministic
+        self.admitted += any(e.admitted for e in outcome.errors)
         for e in outcome.errors:
             kernel, torch = self._largest.get(e.output, (0.0, 0.0))
             self._largest[e.output] = max(kernel, e.kernel["max"]), max(torch, e.torch["max"])
@@ -75,6 +78,7 @@ class Seen:
             "largest_over_torch": self.ratio,
             "deterministic": self.nondeterministic == 0,
             "nondeterministic_workloads": self.nondeterministic,
+            "admitted_workloads": self.admitted,
             "controls_rejected": {k: f"{r} of {n}" for k, (r, n) in self.controls.items()},
             "beyond_range": self.beyond,
         }
