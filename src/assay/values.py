@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _BLOCK = 134_217_689
 """The largest prime below 2**27."""
 _FEW_BITS = 3
-"""Significant bits of a repeated value: so few that the sum of 2**17 of them or of their squares is exact in float32, in
-any order."""
+"""Significant bits of a repeated value: so few that the sum of 2**17 of them, or of their squares, is exact in float32
+in any order."""
 
 
 @dataclass(frozen=True)
