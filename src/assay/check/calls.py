@@ -204,15 +204,16 @@ class Trial:
                 right = (
                     case.right[name] if one.held == "shuffled" or (number.itemsize == 1 and not self.large) else None
                 )
-                held[name] = leftovers.before(one.held, spec["shape"], number, self.rng, right, other)
+                first = done[0].held.get(name) if done else None
+                held[name] = leftovers.before(one.held, spec["shape"], number, self.rng, right, other, first)
                 buffers.fill(name, one.place, held[name], one.bands)
         for spec in self.layout.scratch:
             contents = leftovers.before(one.held, spec["shape"], dtype(spec["dtype"]), self.rng, None)
             buffers.fill(spec["name"], one.place, contents, one.bands)
         threads = self.conditions.threads if one.threads == 0 else one.threads
-        ask = self.ask | {
-            "run": asdict(one) | {"threads": threads, "first": not done, "programs": self.conditions.programs}
-        }
+        fence = runs.FENCES.get(one.place, "")
+        more = {"threads": threads, "first": not done, "programs": self.conditions.programs, "fence": fence}
+        ask = self.ask | {"run": asdict(one) | more}
         try:
             answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.large else None)
         except WorkerLost as lost:
@@ -222,7 +223,7 @@ class Trial:
             return Outcome(Finding(lost.how, lost.detail + said), seconds=tuple(self.seconds), lost=True)
         self.seconds += [float(answer["seconds"])] if "seconds" in answer else []
         if "error" in answer:
-            return raised(answer["error"], tuple(self.seconds))
+            return self._fenced_off(raised(answer["error"], tuple(self.seconds)), fence)
         self.artifacts += answer.get("artifacts", [])
         self.compared += tuple(answer["compared"])
         self._note_global(answer)
@@ -233,6 +234,19 @@ class Trial:
         self.last[one.place] = _Done(one, result, held, final or result)
         self._look_again(one.place)
         return self.last[one.place]
+
+    def _fenced_off(self, outcome: Outcome, fence: str) -> Outcome:
+        """A kernel that reaches memory it must not, where there is memory: it ran on the same values elsewhere."""
+        finding = outcome.finding
+        if (
+            not fence
+            or self.conditions.here.device != "cuda"
+            or finding is None
+            or "illegal" not in finding.what.lower()
+        ):
+            return outcome
+        what = f"it reads outside its tensors: with no memory {fence} them the launch fails ({finding.what}); "
+        return replace(outcome, finding=Finding("overread", what + "give that load a mask or a condition"))
 
     def _conduct(self, one: Run, case: _Case, answer: dict[str, Any]) -> Finding | None:
         """What a kernel must not do, whatever it computes."""
@@ -254,6 +268,12 @@ class Trial:
         """Has the last call at this place gone on writing since it returned?"""
         if place in self.last and not self.late:
             self.late = self.buffers.later(place, self.last[place].result)
+
+    def _wait_and_look(self) -> None:
+        """Is what is missing still to come?"""
+        time.sleep(_MOMENT)
+        for place in self.last:
+            self._look_again(place)
 
     def _note_global(self, answer: dict[str, Any]) -> None:
         for change in answer["settings"]:
@@ -283,9 +303,7 @@ class Trial:
         if finding := self._ahead(cases, done):
             return Outcome(finding, seconds=seconds)
         if finding := _unwritten(self.layout, done):
-            time.sleep(_MOMENT)  # is it still to come?
-            for place in self.last:
-                self._look_again(place)
+            self._wait_and_look()
             return self._or_late(Outcome(finding, seconds=seconds))
         first = done[0].result
         if self.large and self.op.independent:
@@ -304,7 +322,10 @@ class Trial:
             if _same(a, again_a) and _same(b, again_b) and not _same(a, b):
                 what = "the result depends on bytes outside the inputs: it changed with the guard bands"
                 return Outcome(Finding("overread", what), seconds=seconds)
-        return self._or_late(self._judged(cases, done))
+        outcome = self._judged(cases, done)
+        if outcome.finding and not self.late:
+            self._wait_and_look()
+        return self._or_late(outcome)
 
     def _ahead(self, cases: list[_Case], done: list[_Done]) -> Finding | None:
         """Did it start before its inputs were there? Then even what stood there in the end is wrong, and was right when

@@ -31,9 +31,11 @@ def before(
     rng: random.Random,
     right: torch.Tensor | None,
     other: torch.Tensor | None = None,
+    unlike: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """The contents of one tensor. `right` is what the call is to write, `other` what an earlier call wrote; without
-    them (work space has neither) the plausible kinds are random bits."""
+    them (work space has neither) the plausible kinds are random bits. Those differ everywhere from `unlike`, which the
+    first call found: what is right by chance in one of two calls is not in the other."""
     import torch
 
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
@@ -51,8 +53,15 @@ def before(
     raw = torch.randint(0, 256, (*shape, number.itemsize), generator=generator, dtype=torch.uint8)
     values = raw.view(held).view(shape) if raw.numel() else torch.empty(shape, dtype=held)
     if right is not None and number.itemsize == 1:  # one in 256 would be right by chance
-        values = torch.where(bits(values) == bits(right), bits(right) ^ 1, bits(values)).view(held)
-    return values
+        return _changed(values, right)
+    return _changed(values, unlike) if unlike is not None else values
+
+
+def _changed(values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+    """With another last bit wherever they are the same."""
+    import torch
+
+    return torch.where(bits(values) == bits(others), bits(others) ^ 1, bits(values)).view(values.dtype)
 
 
 def _constant(kind: str, shape: list[int], number: DType, rng: random.Random) -> torch.Tensor:
@@ -71,9 +80,10 @@ def _constant(kind: str, shape: list[int], number: DType, rng: random.Random) ->
 
 
 def _nan(number: DType, rng: random.Random) -> int:
-    """A quiet NaN with a payload that no arithmetic makes: a poison of the format with other last bits."""
-    low = (1 << max(1, number.fraction - 2)) - 1
-    return (number.poisons[rng.randrange(2)] & ~low) | rng.randint(1, low)
+    """A quiet NaN with a payload that no arithmetic makes: a poison of the format with other last bits, neither all 0,
+    as in a processor's NaN, nor all 1, as in a GPU's."""
+    low = (1 << max(2, number.fraction - 2)) - 1
+    return (number.poisons[rng.randrange(2)] & ~low) | rng.randint(1, low - 1)
 
 
 def kept(result: torch.Tensor, held: torch.Tensor) -> torch.Tensor:

@@ -53,6 +53,8 @@ ONCE = (Run(USUAL, held="nan"),)
 """Of a large workload."""
 OTHER_BANDS = 2
 """The place whose guard bands differ from those of the first call, with the same values."""
+FENCES = {1: "before", OTHER_BANDS: "behind"}
+"""Places where, on a GPU, there is no memory on one side of each tensor (worker.fence)."""
 
 
 RANDOM = (Run(USUAL, held="nan"), Run(USUAL, 1, held="random"), Run(USUAL, held="number"))

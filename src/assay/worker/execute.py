@@ -24,10 +24,13 @@ from assay.worker.phase import phase, watch_compilers
 
 if TYPE_CHECKING:
     from assay.worker.patches import Patches
+    from assay.worker.place import HostPlace
     from assay.worker.settings import Change, Settings
 
 _functions: dict[str, Any] = {}
-_places: dict[Any, Any] = {}
+_places: dict[int, HostPlace] = {}
+_trial: int | None = None
+"""To which they belong."""
 _settings: Settings | None = None
 _patches: Patches | None = None
 _imported: list[Change] = []
@@ -104,15 +107,22 @@ def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
 
 def _place(message: dict[str, Any], arena: channel.Arena) -> Any:
     """The tensors of one place, made once for all runs of a workload."""
-    from assay.worker.place import DevicePlace, HostPlace
+    from assay.worker.place import DevicePlace, FencedPlace, HostPlace
 
-    if _places.get("trial") != message["trial"]:
+    global _trial
+    if _trial != message["trial"]:
+        for place in _places.values():
+            place.close()
         _places.clear()
-        _places["trial"] = message["trial"]
-    number = message["run"]["place"]
+        _trial = message["trial"]
+    number, memory = message["run"]["place"], arena.view(message["arena"])
     if number not in _places:
-        made = DevicePlace if message["device"] == "cuda" else HostPlace
-        _places[number] = made(message, number, arena.view(message["arena"]))
+        if message["device"] != "cuda":
+            _places[number] = HostPlace(message, number, memory)
+        elif message["run"]["fence"]:
+            _places[number] = FencedPlace(message, number, memory, message["run"]["fence"])
+        else:
+            _places[number] = DevicePlace(message, number, memory)
     return _places[number]
 
 

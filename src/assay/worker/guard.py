@@ -51,15 +51,15 @@ def room(spec: dict[str, Any], band: int = BAND) -> Room:
     return Room(start, start + span, size, span == math.prod(shape) * itemsize)
 
 
-def inside(buffer: torch.Tensor, spec: dict[str, Any]) -> torch.Tensor:
-    """The tensor that lies in `buffer`: bytes that begin at a multiple of ALIGN."""
+def inside(buffer: torch.Tensor, spec: dict[str, Any], left_off: int = 0) -> torch.Tensor:
+    """The tensor that lies in `buffer`: bytes that begin at a multiple of ALIGN, but for so many that are left off."""
     import torch
 
     where, number = room(spec), getattr(torch, spec["dtype"])
-    shape = tuple(spec["shape"])
+    shape, start = tuple(spec["shape"]), where.start - left_off
     if not where.span:
-        return buffer[where.start : where.start + dtype(spec["dtype"]).itemsize].view(number)[:0].view(shape)
-    return buffer[where.start : where.end].view(number).as_strided(shape, tuple(spec["strides"]))
+        return buffer[start : start + dtype(spec["dtype"]).itemsize].view(number)[:0].view(shape)
+    return buffer[start : start + where.span].view(number).as_strided(shape, tuple(spec["strides"]))
 
 
 def bits(value: torch.Tensor) -> torch.Tensor:

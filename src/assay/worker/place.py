@@ -11,11 +11,13 @@ from __future__ import annotations
 import ctypes
 import math
 from ctypes import memmove
+from functools import cache
 from typing import Any
 
 import torch
 
 from assay.dtype import dtype
+from assay.worker.fence import Chunk, Fences
 from assay.worker.guard import inside, room
 
 Copies = list[tuple[int, int, int]]
@@ -35,14 +37,18 @@ class HostPlace:
         self._outputs = [s["name"] for s in message["outputs"]]
         self._copies: dict[str, int] = message["copies"]
         self._at = {name: places[place] for name, places in message["places"].items()}
-        self.buffers = {name: self._buffer(memory, at, room(self._specs[name]).size) for name, at in self._at.items()}
-        self.tensors = {name: inside(buffer, self._specs[name]) for name, buffer in self.buffers.items()}
+        self._left_off = dict.fromkeys(self._at, 0)
+        """Bytes at the begin of a buffer that have no memory here."""
+        self.buffers = {name: self._buffer(memory, name) for name in self._at}
+        self.tensors = {
+            name: inside(buffer, self._specs[name], self._left_off[name]) for name, buffer in self.buffers.items()
+        }
         for spec in message["outputs"]:
             if spec.get("alias"):
                 self.tensors[spec["name"]] = self.tensors[spec["alias"]]
 
-    def _buffer(self, memory: memoryview, at: int, size: int) -> Any:
-        return _frombuffer(memory, dtype=_uint8, count=size, offset=at)
+    def _buffer(self, memory: memoryview, name: str) -> Any:
+        return _frombuffer(memory, dtype=_uint8, count=room(self._specs[name]).size, offset=self._at[name])
 
     def _left_in_outputs(self) -> Copies:
         """Where the outputs lie now and where their copies go."""
@@ -51,7 +57,7 @@ class HostPlace:
             spec = self._specs[name]
             holder = spec.get("alias") or name
             where = room(self._specs[holder])
-            start = _pointer(self.buffers[holder]) + where.start
+            start = _pointer(self.buffers[holder]) + where.start - self._left_off[holder]
             copies.append((start, self._arena + self._copies[name], where.span))
         return copies
 
@@ -80,6 +86,9 @@ class HostPlace:
     def finish(self) -> None:
         """Bring everything else where the parent looks. It is there already."""
 
+    def close(self) -> None:
+        """Its memory may be used for something else."""
+
 
 class DevicePlace(HostPlace):
     """Tensors on the GPU."""
@@ -90,14 +99,17 @@ class DevicePlace(HostPlace):
         super().__init__(message, place, memory)
         self._driver = _Driver()
 
-    def _buffer(self, memory: memoryview, at: int, size: int) -> Any:
-        return _empty(size, dtype=_uint8, device=self.device)
+    def _buffer(self, memory: memoryview, name: str) -> Any:
+        return _empty(room(self._specs[name]).size, dtype=_uint8, device=self.device)
 
     def load(self) -> None:
         """The arena's bytes, on the device, and nothing else under way there."""
         for name, buffer in self.buffers.items():
-            self._driver.to_device(_pointer(buffer), self._arena + self._at[name], buffer.numel())
+            self._driver.to_device(_pointer(buffer), self._in_arena(name), buffer.numel())
         self._driver.wait_for_device()
+
+    def _in_arena(self, name: str) -> int:
+        return self._arena + self._at[name] + self._left_off[name]
 
     def _copy_out(self, target: int, source: int, size: int, stream: int) -> None:
         self._driver.to_host(target, source, size, stream)
@@ -116,8 +128,39 @@ class DevicePlace(HostPlace):
     def finish(self) -> None:
         self._driver.wait_for_device()
         for name, buffer in self.buffers.items():
-            self._driver.to_host(self._arena + self._at[name], _pointer(buffer), buffer.numel(), 0)
+            self._driver.to_host(self._in_arena(name), _pointer(buffer), buffer.numel(), 0)
         self._driver.wait_for_device()
+
+
+class FencedPlace(DevicePlace):
+    """Tensors on the GPU with no memory behind them, or none before them: there a kernel that goes past their ends
+    cannot run. The bands that the parent watches are on the other side alone."""
+
+    def __init__(self, message: dict[str, Any], place: int, memory: memoryview, side: str) -> None:
+        self._side = side
+        self._chunks: list[Chunk] = []
+        super().__init__(message, place, memory)
+
+    def _buffer(self, memory: memoryview, name: str) -> Any:
+        where = room(self._specs[name])
+        chunk = _fences().take(where.size)
+        if chunk is None:
+            return super()._buffer(memory, name)
+        self._chunks.append(chunk)
+        end = where.start + max(where.span, dtype(self._specs[name]["dtype"]).itemsize)  # an empty one has an address
+        fenced = chunk.behind(end) if self._side == "behind" else chunk.before(where.start, where.size)
+        buffer, self._left_off[name] = fenced
+        return buffer
+
+    def close(self) -> None:
+        for chunk in self._chunks:
+            _fences().give_back(chunk)
+        self._chunks.clear()
+
+
+@cache
+def _fences() -> Fences:
+    return Fences()
 
 
 class _Driver:

@@ -7,7 +7,6 @@ import triton.language as tl
 from assay import kernel
 
 DETECTOR = "overread"
-NEEDS = "no gpu"
 
 
 @triton.jit

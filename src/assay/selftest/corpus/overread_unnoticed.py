@@ -4,10 +4,8 @@ that page is not mapped."""
 from assay import kernel
 from assay.backends.cuda import Source, cdiv
 
-DETECTOR = "sanitizer"
-NEEDS = "sanitizer"
-TOOL = "memcheck"
-WORKLOAD = "n=1000,dtype=fp32"
+DETECTOR = "overread"
+NEEDS = "gpu"
 source = Source("overread_unnoticed.cu")
 
 

@@ -5,7 +5,7 @@ import torch
 
 from assay import kernel
 
-DETECTOR = "values or stale"
+DETECTOR = "values or stale or unwritten"
 unpacked: dict = {}
 
 
