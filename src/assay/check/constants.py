@@ -28,14 +28,24 @@ _CPP_COMPARISON = re.compile(r"[<>=!]=|[<>%](?!>|<)")
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A length of an axis beyond which a launch goes another way."""
+
+    axis: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Constants:
     sizes: tuple[int, ...] = ()
     """Integers of at least 3, the most telling first."""
     values: tuple[float, ...] = ()
     """Floating-point literals that inputs may be compared with."""
+    bounds: tuple[Bound, ...] = ()
+    """Lengths that the launch itself compares an axis with (assay.check.branches)."""
 
 
-def of(kernel: Kernel, immediates: Iterable[int] = ()) -> Constants:
+def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] = ()) -> Constants:
     """The constants in a kernel's file, of a .cu file beside it, and those that its PTX compares with."""
     if kernel.file is None:
         return Constants()
@@ -48,7 +58,7 @@ def of(kernel: Kernel, immediates: Iterable[int] = ()) -> Constants:
     kept = [n for n in dict.fromkeys([*sizes, *tuned]) if 3 <= n <= _LARGEST][:_MOST]
     kept += [n for n in dict.fromkeys(immediates) if 3 <= n <= _LARGEST and n not in kept][:_MORE]
     near = [v for v in dict.fromkeys(map(abs, values)) if 1e-3 <= v <= 1e4 and v not in (0.5, 1.0, 2.0)]
-    return Constants(tuple(kept), tuple(near[:_MOST]))
+    return Constants(tuple(kept), tuple(near[:_MOST]), tuple(bounds))
 
 
 @cache
@@ -77,7 +87,7 @@ def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
     values: list[float] = []
     for node in (*telling, *usual):
         for part in ast.walk(node):
-            number = _folded(part)
+            number = folded(part)
             if isinstance(number, bool) or number is None:
                 continue
             if isinstance(number, int):
@@ -101,12 +111,12 @@ def _divides(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv)
 
 
-def _folded(node: ast.AST) -> int | float | None:
+def folded(node: ast.AST) -> int | float | None:
     """The value of a literal, or of 1 << 20, 2**20 and 4 * 1024."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift | ast.Pow | ast.Mult):
-        left, right = _folded(node.left), _folded(node.right)
+        left, right = folded(node.left), folded(node.right)
         if isinstance(left, int) and isinstance(right, int) and 0 <= left <= _LARGEST and 0 <= right <= _LARGEST:
             if isinstance(node.op, ast.Mult):
                 return left * right

@@ -8,13 +8,14 @@ and values around the constants in the kernel's own code. What was not visited i
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay.check import regimes
-from assay.check.constants import Constants
+from assay.check.constants import Bound, Constants
 from assay.dtype import DType
 from assay.op import Op
 from assay.workload import VALUES, Workload
@@ -56,8 +57,10 @@ class Effort:
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `equal axes`, `pairs` or `constant 768`."""
-    levels: frozenset[Level] = frozenset()
+    """`typical`, `near typical`, `equal axes`, `pairs`, `constant 768` or `branch rows > 128, cols > 16384`."""
+    pairs: frozenset[Pair] = frozenset()
+    """That it visits. Strides of a single row, and anything but its size in an empty tensor, have no effect and are not
+    visited."""
     cost: int = 0
     """Elements of all tensors, and a sixteenth of the operations."""
 
@@ -75,7 +78,7 @@ class Plan:
 
     def visited(self, tried: Iterable[Planned]) -> int:
         """How many pairs these workloads visit."""
-        return len({pair for row in tried for pair in _pairs(row.levels)})
+        return len({pair for row in tried for pair in row.pairs})
 
 
 def plan(
@@ -90,11 +93,11 @@ def plan(
     """The workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others; `omittable` outputs
     may be left out of a call."""
     told = constants or Constants()
-    told = Constants((*dict.fromkeys((*sizes, *told.sizes)),), told.values)
+    told = replace(told, sizes=(*dict.fromkeys((*sizes, *told.sizes)),))
     space = _Space(op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())), tuple(omittable))
     rows = [*space.typical(), *space.equal()]
     rows += space.around(told)
-    rows += space.covering(rows)
+    rows += space.covering(rows.copy())
     distinct = {str(row.workload): row for row in reversed(rows)}
     ordered = sorted(distinct.values(), key=space.patience)
     return Plan(ordered, len(space.all_pairs), space.impossible, told)
@@ -102,11 +105,6 @@ def plan(
 
 def _pair(a: Level, b: Level) -> Pair:
     return (a, b) if a <= b else (b, a)
-
-
-def _pairs(levels: Iterable[Level]) -> Iterator[Pair]:
-    """Of two factors each: one size may stand for several regimes of its axis."""
-    yield from (p for p in itertools.combinations(sorted(levels), 2) if p[0][0] != p[1][0])
 
 
 class _Space:
@@ -149,7 +147,7 @@ class _Space:
         first = next(iter(usual), "")
         whole = self._at(self._shortened(usual, first, self.effort.typical), self._plain)
         if whole is not None:
-            yield Planned(whole, "typical", self._labels(whole, self._plain), self._cost(whole))
+            yield Planned(whole, "typical", self._visits(whole, self._plain), self._cost(whole))
         small = self._shortened(usual, first, self.effort.elements)
         for name, axis in self.op.axes.items():
             for size in (axis.typical + 1, axis.typical - 1):
@@ -157,7 +155,7 @@ class _Space:
                     {**small, name: size if name != first else small[name] + size - axis.typical}, self._plain
                 )
                 if near is not None and self.op.elements(near) <= self.effort.most:
-                    yield Planned(near, "near typical", self._labels(near, self._plain), self._cost(near))
+                    yield Planned(near, "near typical", self._visits(near, self._plain), self._cost(near))
 
     def equal(self) -> Iterator[Planned]:
         """Every two axes of the same length: what tells them apart by their lengths cannot."""
@@ -169,7 +167,7 @@ class _Space:
             for size in _EQUAL:
                 row = self._at({**beside, first: size, second: size}, self._plain)
                 if row is not None and self._cost(row) <= self.effort.most:
-                    yield Planned(row, "equal axes", self._labels(row, self._plain), self._cost(row))
+                    yield Planned(row, "equal axes", self._visits(row, self._plain), self._cost(row))
                     break
 
     def _shortened(self, sizes: Mapping[str, int], leading: str, most: int) -> dict[str, int]:
@@ -192,18 +190,8 @@ class _Space:
 
     def around(self, constants: Constants) -> Iterator[Planned]:
         """Each axis at the sizes around each constant, beside other axes of any regime, or around constants too."""
-        left = self.effort.constants
-        wanted = [(c, name) for c in constants.sizes for name in self.op.axes]
-        per = max(2, left // max(1, len(wanted)))
-        for c, name in wanted:
-            for number, size in enumerate(regimes.around([c], self.op.axes[name])[:per]):
-                if left <= 0:
-                    return
-                # The first ones on plain values: on zeros, ties or NaN a wrong index may change nothing.
-                row = self._beside(name, size, constants, plain=number < 2)
-                if row is not None:
-                    left -= 1
-                    yield Planned(row, f"constant {c}", self._labels(row, {}), self._cost(row))
+        yield from itertools.islice(self._at_sizes(constants), self.effort.constants)
+        yield from self._both(constants.bounds)
         for value in constants.values[: max(2, self.effort.constants // 8)]:
             levels = self._random_levels({"values": "normal"})
             row = self._resolve(levels, self.effort.elements)
@@ -211,7 +199,37 @@ class _Space:
                 row = row.replace(values=f"near:{value:g}")
                 yield Planned(row, f"constant {value:g}", frozenset(), self._cost(row))
 
-    def _beside(self, name: str, size: int, constants: Constants, plain: bool) -> Workload | None:
+    def _at_sizes(self, constants: Constants) -> Iterator[Planned]:
+        wanted = [(c, name) for c in constants.sizes for name in self.op.axes]
+        per = max(2, self.effort.constants // max(1, len(wanted)))
+        for c, name in wanted:
+            for number, size in enumerate(regimes.around([c], self.op.axes[name])[:per]):
+                # The first ones on plain values: on zeros, ties or NaN a wrong index may change nothing.
+                levels, row = self._beside(name, size, constants, plain=number < 2)
+                if row is not None:
+                    yield Planned(row, f"constant {c}", self._visits(row, levels), self._cost(row))
+
+    def _both(self, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
+        """Two axes beyond the lengths at which the kernel goes another way, at once: each alone does not lead there. As
+        large as the typical workload, on plain values, dense and with rows that lie apart."""
+        layouts = {f: "rows" for f in self.factors if f.startswith("layout of")}
+        found = [(a, b) for a, b in itertools.combinations(bounds, 2) if a.axis != b.axis]
+        combined = 0
+        for a, b in found:
+            sizes = {n: max(1, axis.min) for n, axis in self.op.axes.items()} | {a.axis: a.size + 1, b.axis: b.size + 1}
+            for levels in (self._plain, self._plain | layouts) if layouts else (self._plain,):
+                row = self._at(sizes, levels)
+                if row is not None and self._cost(row) <= self.effort.typical:
+                    combined += 1
+                    why = f"branch {a.axis} > {a.size}, {b.axis} > {b.size}"
+                    yield Planned(row, why, self._visits(row, levels), self._cost(row))
+            if combined >= self.effort.constants // 4:
+                return
+
+    def _beside(
+        self, name: str, size: int, constants: Constants, plain: bool
+    ) -> tuple[dict[str, str], Workload | None]:
+        levels: dict[str, str] = {}
         for attempt in range(8):
             levels = self._random_levels(self._plain if plain or self.rng.random() < 0.5 else {})
             chosen = {name: size}
@@ -232,14 +250,14 @@ class _Space:
                         chosen[other] = small[0]
             row = self._at(chosen, levels)
             if row is not None and self.op.elements(row) <= self.effort.most:
-                return row
-        return None
+                return levels, row
+        return levels, None
 
-    def covering(self, before: Iterable[Planned]) -> Iterator[Planned]:
+    def covering(self, before: list[Planned]) -> Iterator[Planned]:
         """Rows that visit levels not yet visited, then pairs, the most new ones first."""
-        rows = list(before)
-        left = self.all_pairs - {p for row in rows for p in _pairs(row.levels)}
-        unseen = {level for pair in left for level in pair} - {level for row in rows for level in row.levels}
+        left = self.all_pairs - {p for row in before for p in row.pairs}
+        seen = {level for row in before for pair in row.pairs for level in pair}
+        unseen = {level for pair in left for level in pair} - seen
         tries: dict[Pair | Level, int] = {}
         made = 0
         ordered = sorted(left)
@@ -251,28 +269,33 @@ class _Space:
             tries[pair] = tries.get(pair, 0) + 1
             levels = self._grown(dict(pair), left, unseen)
             row = self._resolve(levels, self.effort.elements, dict(pair))
-            if row is None:
+            visits = self._visits(row, levels) if row else frozenset()
+            if row is None or pair not in visits:
                 if tries[pair] >= _TRIES:
                     left.discard(pair)
-                    self.impossible.setdefault(self._why(dict(pair)), []).append(pair)
+                    why = self._why(dict(pair)) if row is None else "one has no effect beside the other"
+                    self.impossible.setdefault(why, []).append(pair)
                 for level in unseen.intersection(pair):
                     tries[level] = tries.get(level, 0) + 1
                     if tries[level] >= 4 * _TRIES:
                         unseen.discard(level)
                 continue
-            labels = self._labels(row, levels) | frozenset(pair)
-            left -= set(_pairs(labels))
-            unseen -= labels
+            left -= visits
+            unseen -= {level for visited in visits for level in visited}
             made += 1
-            yield Planned(row, "pairs", labels, self._cost(row))
+            yield Planned(row, "pairs", visits, self._cost(row))
 
     def _grown(self, levels: dict[str, str], left: set[Pair], unseen: set[Level]) -> dict[str, str]:
-        """Every other factor at a level that is new, or at the one that visits the most new pairs."""
+        """Every other factor at a level that is new, or at the one that visits the most new pairs. An empty tensor
+        shows nothing of the pair, nor does a single row show how rows lie apart."""
         order = [f for f in self.factors if f not in levels]
         self.rng.shuffle(order)
+        apart = any(f.startswith("layout of") and level != "dense" for f, level in levels.items())
+        useless = ("0", "1") if apart else ("0",)
         for factor in order:
             best, most = "", -1.0
-            for level in self.factors[factor]:
+            possible = [level for level in self.factors[factor] if factor not in self.sizes or level not in useless]
+            for level in possible or self.factors[factor]:
                 mine = (factor, level)
                 new = sum(_pair(mine, other) in left for other in levels.items()) + self.rng.random()
                 new += len(self.factors) * (mine in unseen)
@@ -351,13 +374,25 @@ class _Space:
         row = self._raw(sizes, levels)
         return row if self.op.allows(row) else None
 
-    def _labels(self, row: Workload, levels: Mapping[str, str]) -> frozenset[Level]:
-        """The levels that a workload has; a size may stand for several regimes and counts for those it is listed in."""
-        found = {(f, level) for f, level in levels.items() if f not in self.sizes}
+    def _visits(self, row: Workload, levels: Mapping[str, str]) -> frozenset[Pair]:
+        """The pairs of levels that a workload has and that have an effect in it. A size may stand for several regimes
+        and counts for those it is listed in."""
+        found = {(f, level) for f, level in levels.items() if f not in self.sizes and self._matters(row, f, level)}
         for name, size in row.axes:
-            listed = {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
-            found |= listed
-        return frozenset(found)
+            found |= {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
+        pairs = (p for p in itertools.combinations(sorted(found), 2) if p[0][0] != p[1][0])
+        if any(math.prod(self.op.shape(t, row)) for t in self.op.outputs.values()):
+            return frozenset(pairs)
+        empty = {(name, level) for name, level in found if name in self.sizes and level == "0"}
+        return frozenset(p for p in pairs if not empty.isdisjoint(p))
+
+    def _matters(self, row: Workload, factor: str, level: str) -> bool:
+        """Rows that lie apart, where there is more than one; elements that do, likewise."""
+        if not factor.startswith("layout of ") or level == "dense":
+            return True
+        name = factor.removeprefix("layout of ")
+        shape = self.op.shape({**self.op.inputs, **self.op.outputs}[name], row)
+        return math.prod(shape[:-1] if level == "rows" else shape) > 1
 
     def _cost(self, row: Workload) -> int:
         return self.op.elements(row) + max(0, self.op.operations(row)) // 16

@@ -11,7 +11,7 @@ import psutil
 
 from assay.backends import Availability, Level
 from assay.backends.base import TOO_MANY
-from assay.check import constants, coverage, trial
+from assay.check import branches, constants, coverage, trial
 from assay.check.coverage import Effort, Planned
 from assay.check.judge import Finding
 from assay.check.seen import Seen
@@ -132,7 +132,7 @@ class Exploration:
         while read is None or rows:
             if read != self._compared:  # at first, and once more when a launch has told what its PTX compares with
                 read = self._compared
-                known = constants.of(self.kernel, read)
+                known = constants.of(self.kernel, read, branches.bounds(self.kernel, self.op))
                 plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, known, bounds.sizes, omittable)
                 tried = {str(row.workload) for row in self.seen.tried}
                 rows = [row for row in plan.rows if str(row.workload) not in tried]

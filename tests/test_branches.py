@@ -1,0 +1,82 @@
+"""The lengths at which a launch goes another way are read from its own code, and two of them are tried at once."""
+
+from pathlib import Path
+
+import pytest
+
+from assay import library
+from assay.check import branches, constants
+from assay.check.coverage import plan
+from assay.check.exploring import EFFORTS
+from assay.dtype import dtype
+from assay.library.select import select
+
+HEAD = "from assay import kernel\n\n@kernel('softmax', backend='torch')\n"
+SPELLINGS = {
+    "unpacked": "def f(x, *, out):\n    m, n = x.shape\n    if m > 128 and n <= 5000: pass\n",
+    "several at once": "def f(x, *, out):\n    (m, n), s = x.shape, x.stride(0)\n    if m > 128 or n <= 5000: pass\n",
+    "size()": "def f(x, *, out):\n    m, n = x.size()\n    y = 1 if m > 128 else 2 if 5000 >= n else 3\n",
+    "indexed": "def f(x, *, out):\n    if x.shape[0] > 128:\n        while x.size(-1) > 5 * 1000: pass\n",
+    "defaults": "def f(x, *, out, few=128, longest=5000):\n    m, n = out.shape\n    if m < few: y = n > longest\n",
+    "kept": "def f(x, *, out):\n    n = x.shape[1]\n    length = n\n    assert x.shape[-2] != 128 or length == 5000\n",
+}
+
+
+def read(tmp_path: Path, text: str):
+    file = tmp_path / "mine.py"
+    file.write_text(HEAD + text)
+    (kernel, op), *_ = select([file])
+    return kernel, op, {(b.axis, b.size) for b in branches.bounds(kernel, op)}
+
+
+@pytest.mark.parametrize("text", SPELLINGS.values(), ids=SPELLINGS)
+def test_an_axis_is_known_however_its_length_is_written(tmp_path, text):
+    assert read(tmp_path, text)[2] == {("rows", 128), ("cols", 5000)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(x, *, out):\n    if x.stride(0) > 128: pass\n",
+        "def f(x, *, out):\n    m, n = tuple(x.shape)\n    if m * n > 128 or True == 2: pass\n",
+        "def f(x, *, out, flag=True):\n    if x.shape[7] > 128 or x.shape[0] > flag: pass\n",
+        "def f(x, *, out):\n    if 3 < x.shape[0] < 128: pass\n",
+    ],
+)
+def test_what_is_no_length_of_an_axis_gives_nothing(tmp_path, text):
+    assert read(tmp_path, text)[2] == set()
+
+
+def test_both_lengths_are_tried_at_once_dense_and_with_rows_apart(tmp_path):
+    kernel, op, _ = read(tmp_path, SPELLINGS["unpacked"])
+    known = constants.of(kernel, (), branches.bounds(kernel, op))
+    rows = plan(op, dtype("fp32"), EFFORTS["cuda"], constants=known).rows
+    both = [r for r in rows if r.why == "branch rows > 128, cols > 5000"]
+    assert {dict(r.workload.axes)["rows"] for r in both} == {129}
+    assert {dict(r.workload.axes)["cols"] for r in both} == {5001}
+    assert {bool(r.workload.strided) for r in both} == {False, True}
+
+
+def test_softmax_in_cuda_reaches_its_kernel_for_many_long_rows():
+    kernel, op = select(["softmax/cuda"])[0]
+    known = constants.of(kernel, (), branches.bounds(kernel, op))
+    rows = plan(op, dtype("bf16"), EFFORTS["cuda"], constants=known).rows
+    assert any(dict(r.workload.axes)["rows"] > 128 and dict(r.workload.axes)["cols"] > 16384 for r in rows)
+
+
+def test_an_empty_workload_visits_nothing_but_its_emptiness():
+    op = library.ops()["rmsnorm"]
+    for row in plan(op, dtype("fp32"), EFFORTS["cuda"]).rows:
+        if dict(row.workload.axes)["rows"] == 0:
+            assert all(("rows", "0") in pair or ("cols", "0") in pair for pair in row.pairs)
+
+
+@pytest.mark.parametrize("name", ["rmsnorm", "softmax", "transpose", "layernorm"])
+def test_rows_that_lie_apart_are_visited_only_where_there_are_several(name):
+    op = library.ops()[name]
+    rows = plan(op, dtype("fp32"), EFFORTS["cuda"]).rows
+    apart = [r for r in rows if any(f == "layout of x" and level == "rows" for pair in r.pairs for f, level in pair)]
+    assert apart
+    first = next(iter(op.axes))
+    assert all(dict(r.workload.axes)[first] > 1 for r in apart)
+    assert any(dict(r.workload.axes)["cols"] > 16384 for r in apart), "long rows too"
