@@ -34,7 +34,7 @@ class Counted(fence.Chunk):
     """Addresses are counted from 0 in ordinary memory of as many bytes."""
 
     def tensor(self, at, size):
-        assert 0 <= at and at + size <= self.size, "all of it has memory"
+        assert at >= 0 and at + size <= self.size, "all of it has memory"
         return torch.zeros(self.size, dtype=torch.uint8)[at : at + size]
 
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _CLOSE = 1 << 21
 """Elements up to which a workload may be looked at closely: each further set of values costs an oracle."""
+_CONTROLLED = 1 << 17
+"""Elements up to which answers that must not pass are tried too: they test the judge, not the kernel."""
 _MOST = 3
 """Further sets of values where a workload is looked at closely."""
 _CLEARLY = 8.0
@@ -111,6 +113,8 @@ class Trial:
             "places": self.buffers.places,
             "copies": self.buffers.copies,
         }
+        self.fence = ""
+        """On which side of the tensors there is no memory, in all calls; empty: as the place has it."""
         self.seconds: list[float] = []
         self.artifacts: list[dict[str, Any]] = []
         self.compared: tuple[int, ...] = ()
@@ -211,7 +215,7 @@ class Trial:
             contents = leftovers.before(one.held, spec["shape"], dtype(spec["dtype"]), self.rng, None)
             buffers.fill(spec["name"], one.place, contents, one.bands)
         threads = self.conditions.threads if one.threads == 0 else one.threads
-        fence = runs.FENCES.get(one.place, "")
+        fence = self.fence or runs.FENCES.get(one.place, "")
         more = {"threads": threads, "first": not done, "programs": self.conditions.programs, "fence": fence}
         ask = self.ask | {"run": asdict(one) | more}
         try:
@@ -360,7 +364,8 @@ class Trial:
         controls: dict[str, bool] = {}
         for index, case in enumerate(cases):
             call = next(d for d in done if d.run.values == index)
-            verdict = case.judge(call.result, controls=index == 0)
+            small = self.op.elements(self.workload) <= _CONTROLLED
+            verdict = case.judge(call.result, controls=index == 0 and small)
             if verdict.finding:
                 finding = self._explained(verdict.finding, cases, index, done)
                 return Outcome(finding, verdict.errors, deterministic, seconds=seconds)
@@ -403,8 +408,9 @@ class Trial:
 def once(
     worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions
 ) -> dict[str, torch.Tensor] | Outcome:
-    """The outputs of one call, not judged; or what went wrong with it."""
+    """The outputs of one call, not judged; or what went wrong with it. On a GPU no memory lies behind the tensors."""
     trial = Trial(worker, kernel, op, workload, conditions, large=True)
+    trial.fence = "behind"
     called = trial._call(runs.ONCE[0], [_Case(trial, drawing.generate(op, workload))], [])
     return called if isinstance(called, Outcome) else called.result
 

@@ -26,15 +26,14 @@ from assay.workload import Workload
 
 EFFORTS = {
     "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24),
-    "cuda, compiled by shape": Effort(60, 1 << 17, 1 << 20, 1 << 23, 24),
+    "cuda, triton": Effort(60, 1 << 17, 1 << 20, 1 << 23, 24),
+    "cuda, inductor": Effort(30, 1 << 17, 1 << 20, 1 << 23, 24),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
     "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14),
     "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6),
 }
-"""How much is tried, by where a kernel runs."""
-_BY_SHAPE = ("triton", "inductor")
-"""Languages that compile anew for most workloads, which takes longer than everything else: layernorm/triton was
-compiled 117 times for 130 workloads, 40 of 51 seconds."""
+"""How much is tried, by where a kernel runs. Triton and inductor compile anew for most workloads, which takes longer
+than everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds."""
 _THOROUGH = 8
 _OWN_SECONDS = {"triton-interpret": 8.0, "numba-sim": 15.0}
 _OWN_SECONDS_THOROUGH = 300.0
@@ -153,7 +152,8 @@ class Exploration:
         """A key of EFFORTS."""
         if self.here.device != "cuda":
             return self.here.mode
-        return "cuda, compiled by shape" if self.kernel.address.backend in _BY_SHAPE else "cuda"
+        own = f"cuda, {self.kernel.address.backend}"
+        return own if own in EFFORTS else "cuda"
 
     def _look(self, row: Planned) -> bool:
         """Try it; True if it failed."""

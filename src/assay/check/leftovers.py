@@ -3,6 +3,7 @@ checked, so it is different in every run and drawn where the kernel cannot see i
 
 from __future__ import annotations
 
+import math
 import random
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ def before(
     """The contents of one tensor. `right` is what the call is to write, `other` what an earlier call wrote; without
     them (work space has neither) the plausible kinds are random bits. Those differ everywhere from `unlike`, which the
     first call found: what is right by chance in one of two calls is not in the other."""
+    import numpy as np
     import torch
 
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
@@ -50,8 +52,9 @@ def before(
         return _constant(kind, shape, number, rng)
     if held == torch.bool:
         return ~right if right is not None else torch.randint(0, 2, shape, generator=generator, dtype=torch.bool)
-    raw = torch.randint(0, 256, (*shape, number.itemsize), generator=generator, dtype=torch.uint8)
-    values = raw.view(held).view(shape) if raw.numel() else torch.empty(shape, dtype=held)
+    size = math.prod(shape) * number.itemsize
+    drawn = bytearray(np.random.default_rng(rng.getrandbits(63)).bytes(size))
+    values = torch.frombuffer(drawn, dtype=torch.uint8).view(held).view(shape) if size else torch.empty(shape).to(held)
     if right is not None and number.itemsize == 1:  # one in 256 would be right by chance
         return _changed(values, right)
     return _changed(values, unlike) if unlike is not None else values

@@ -179,24 +179,32 @@ def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
     """The spacing of `number`'s format at |value|, in float64; that of subnormals below its smallest normal."""
     import torch
 
-    exponent = torch.frexp(value.abs()).exponent.double() - 1
-    exponent = torch.where(value == 0, torch.full_like(exponent, number.min_exponent), exponent)
-    return torch.exp2(exponent.clamp(min=number.min_exponent) - number.fraction)
+    exponent = (_exponents(value) - 1).clamp_(min=number.min_exponent) - number.fraction
+    if number.min_exponent - number.fraction < -1022:  # itself subnormal in float64
+        return torch.exp2(exponent.double())
+    return (exponent + 1023 << 52).view(torch.float64)
+
+
+def _exponents(value: torch.Tensor) -> torch.Tensor:
+    """Those of `frexp`, but for subnormal numbers and zero, which have the smallest: read from the bits."""
+    import torch
+
+    return (value.double().view(torch.int64) >> 52 & 0x7FF) - 1022
 
 
 def bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
     """Element indices grouped by |oracle|, sixteenfold apart, none too small to hold a statistic."""
+    import numpy as np
     import torch
 
     where = finite.flatten().nonzero().flatten()
     if not where.numel():
         return []
-    group = torch.frexp(rounded.flatten()[where].abs()).exponent.div(4, rounding_mode="floor")
-    group = torch.where(rounded.flatten()[where] == 0, torch.full_like(group, -1000), group)
-    order = group.argsort(descending=True, stable=True)
-    labels, counts = group[order].unique_consecutive(return_counts=True)
+    group = _exponents(rounded.flatten()[where]) >> 2  # zero: the last
+    falling = torch.from_numpy(np.argsort((-group).to(torch.int16).numpy(), kind="stable"))  # 16 bits: a radix sort
+    labels, counts = group[falling].unique_consecutive(return_counts=True)
     bins: list[tuple[int, torch.Tensor]] = []
-    for label, part in zip(labels.tolist(), where[order].split(counts.tolist()), strict=True):
+    for label, part in zip(labels.tolist(), where[falling].split(counts.tolist()), strict=True):
         if bins and (part.numel() < FEW or bins[-1][1].numel() < FEW):
             bins[-1] = (bins[-1][0], torch.cat([bins[-1][1], part]))
         else:

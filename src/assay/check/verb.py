@@ -36,8 +36,8 @@ class Options:
     workload: str = ""
     """Check this one alone."""
     workloads: int | None = None
-    """How many to plan for pairs of regimes; None: 150 on a CPU, 100 on a GPU (60 in Triton and inductor, which
-    compile anew for most of them), fewer where it is interpreted."""
+    """How many to plan for pairs of regimes; None: 150 on a CPU, 100 on a GPU (60 in Triton and 30 in
+    inductor, which compile anew for most of them), fewer where it is interpreted."""
     thorough: bool = False
     """Eight times as many, larger ones too."""
     sizes: tuple[int, ...] = ()

@@ -138,16 +138,15 @@ def _planned(op: Op, number: DType, budget: int) -> list[Workload]:
 class Prover:
     """Tries the proofs, cheap ones first. What it learns about a kernel itself serves for all its mutants."""
 
-    def __init__(self, pool: Pool, count: int, seconds: float, threads: int = 2) -> None:
+    def __init__(
+        self, pool: Pool, count: int, seconds: float, stop: threading.Event | None = None, threads: int = 2
+    ) -> None:
         self._pool, self._count, self._seconds, self._threads = pool, count, seconds, threads
+        self._stop = stop or threading.Event()
+        """Proofs that are under way end without a result."""
         self._plain = PlainTorch(pool)
         self._digests: dict[tuple[str, str], str] = {}
         self._code: dict[tuple[str, str], _Built] = {}
-        self._stop = threading.Event()
-
-    def stop(self) -> None:
-        """Let proofs that are under way end without a result."""
-        self._stop.set()
 
     def prove(self, mutant: Mutant, kernel: Kernel, op: Op) -> Proof:
         """Is the mutant, written out as `kernel`, the same as what it was made from?"""
@@ -166,12 +165,17 @@ class Prover:
 
     @staticmethod
     def _hides(mutant: Mutant) -> bool:
-        """May it change what no output shows? Triton's interpreter has no threads, and sees every read."""
-        return mutant.hidden and here(mutant.kernel).mode != "triton-interpret"
+        """May it change what no output shows? Triton's interpreter has no threads, and sees every read; on a GPU
+        a fence stops those behind a tensor."""
+        where = here(mutant.kernel)
+        if where.device == "cuda":
+            return mutant.operator == "barrier"
+        return mutant.hidden and where.mode != "triton-interpret"
 
     def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int:
         """How many workloads launch the same machine code; 0 where one does not. Only of code that is compiled: what a
         launch passes to it is not seen here."""
+        deadline = time.monotonic() + self._seconds
         points = [w for d in _dtypes(mutant.kernel, op) for w in _built(op, dtype(d), _around(mutant))]
         workers: dict[str, Worker] = {}
         compared = 0
@@ -181,7 +185,7 @@ class Prover:
                 if key not in self._code:
                     self._code[key] = self._built(workers, "original", mutant.kernel, mutant.op, point)
                 built = self._built(workers, "mutant", kernel, op, point)
-                if built != self._code[key] or self._stop.is_set():
+                if built != self._code[key] or self._stop.is_set() or time.monotonic() > deadline:
                     return 0
                 compared += bool(built)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Any
 from assay import provenance
 from assay.check.exploring import Exploration
 from assay.check.job import Job, Settings
+from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.record import Record, Status
+from assay.selftest.mutants.equivalent import Prover
 from assay.selftest.mutants.evidence import STATUS, MutantEvidence, Outcome
 from assay.selftest.mutants.mutant import Mutant
-from assay.worker import Worker
+from assay.worker import Pool, Worker
 
 _NO_KERNEL = (
     "BuildError",
@@ -64,38 +67,55 @@ def tried_dtypes(kernel: Kernel, op: Op) -> tuple[str, ...]:
     return (first, *halves[:1])
 
 
-@dataclass
-class Trial:
-    """A mutant on its way through `check`."""
+@dataclass(frozen=True)
+class Quick(Job):
+    """Whether it fails is all that is asked: what failed is not made small."""
 
-    mutant: Mutant
-    kernel: Kernel
-    op: Op
-    dtypes: tuple[str, ...]
-    checked: list[Record] = field(default_factory=list)
-    ended: bool = False
-    """A dtype has failed: the others need not be tried."""
+    def _failed(self, exploring: Exploration, record: Callable[..., Record]) -> Record:
+        assert exploring.seen.failure is not None
+        return Job._failed(replace(self, workload=exploring.seen.failure[0]), exploring, record)
 
-    def lost(self, checked: Record) -> bool:
-        return not checked.evidence.get("not_needed") and _caught(checked)
 
-    def judged(self, checked: Record, options: Options) -> Record:
-        self.ended = True
-        detector = checked.evidence.get("detector", "")
-        finding = checked.reason.removeprefix(f"{detector}: ")
+@dataclass(frozen=True)
+class MutantJob(Job):
+    """A mutant, from its check in one dtype after the other, the first that fails ending it, to the proof that it is
+    equivalent. One process does it all, so that mutants do not wait for each other."""
+
+    mutant: Mutant = None  # type: ignore[assignment]
+    dtypes: tuple[str, ...] = ()
+    options: Options = field(default_factory=Options)
+
+    def run(self, settings: Settings, worker: Worker | None) -> tuple[Record, Worker | None]:
+        checked: list[Record] = []
+        for number in self.dtypes:
+            found, worker = Quick(self.kernel, self.op, dtype(number)).run(settings, worker)
+            checked.append(found)
+            if caught(found):
+                return self.judged(found, checked), worker
+        if worker:  # a proof has workers of its own
+            worker.close()
+        proof = _prover(settings.pool, self.options, settings.stop).prove(self.mutant, self.kernel, self.op)
+        outcome = Outcome.EQUIVALENT if proof.holds else Outcome.SURVIVED
+        told = {"proof": proof.how, "compared": proof.compared, "differs_at": proof.differs_at}
+        return self.record(outcome, f"{outcome}: {proof.how}", checked, **told), None
+
+    def judged(self, failed: Record, checked: list[Record]) -> Record:
+        """Of one that `check` has failed: killed, or no kernel at all."""
+        detector = failed.evidence.get("detector", "")
+        finding = failed.reason.removeprefix(f"{detector}: ")
         # One that is refused only in its second dtype has run in the first.
-        outcome = Outcome.STILLBORN if len(self.checked) == 1 and _is_stillborn(checked) else Outcome.KILLED
+        outcome = Outcome.STILLBORN if len(checked) == 1 and _is_stillborn(failed) else Outcome.KILLED
         words = finding.splitlines()[0] if finding else ""
         said = f"killed by {detector}: {words}" if outcome is Outcome.KILLED else f"no kernel: {words}"
-        found_at = checked.evidence.get("found_at", checked.workload)
-        return self.record(outcome, said, options, detector=detector, finding=finding, found_at=found_at)
+        found_at = failed.evidence.get("found_at", failed.workload)
+        return self.record(outcome, said, checked, detector=detector, finding=finding, found_at=found_at)
 
-    def record(self, outcome: Outcome, reason: str, options: Options, **more: Any) -> Record:
+    def record(self, outcome: Outcome, reason: str, checked: list[Record], **more: Any) -> Record:
         mutant = self.mutant
         known = {
-            "finding": "; ".join(r.reason for r in self.checked),
-            "workloads": sum(r.evidence.get("workloads", 0) for r in self.checked),
-            "seconds": sum(r.seconds for r in self.checked),
+            "finding": "; ".join(r.reason for r in checked),
+            "workloads": sum(r.evidence.get("workloads", 0) for r in checked),
+            "seconds": sum(r.seconds for r in checked),
         }
         evidence = MutantEvidence(
             mutant.kernel.name,
@@ -111,7 +131,20 @@ class Trial:
             **(known | more),
         )
         replay = f"assay selftest mutants {shlex.quote(mutant.name)}"
-        return record_of(mutant.name, evidence, reason, options, replay, mutant.kernel.file, self.dtypes)
+        return record_of(mutant.name, evidence, reason, self.options, replay, mutant.kernel.file, self.dtypes)
+
+
+_provers: dict[Pool, Prover] = {}
+_making = threading.Lock()
+
+
+def _prover(pool: Pool, options: Options, stop: threading.Event) -> Prover:
+    """One for each process that judges: what it learns about a kernel serves for all its mutants."""
+    with _making:
+        if pool not in _provers:
+            _provers.clear()
+            _provers[pool] = Prover(pool, options.workloads, options.seconds, stop)
+        return _provers[pool]
 
 
 def record_of(
@@ -140,7 +173,7 @@ def record_of(
     )
 
 
-def _caught(checked: Record) -> bool:
+def caught(checked: Record) -> bool:
     """Did `check` fail it? One that never answers counts, whatever its status is called."""
     return checked.status is Status.FAIL or checked.evidence.get("detector") == "timeout"
 
@@ -161,32 +194,3 @@ def _is_stillborn(checked: Record) -> bool:
         if places and "triton/language/" in places[-1]:
             return True
     return False
-
-
-@dataclass(frozen=True)
-class MutantJob(Job):
-    """A mutant in one dtype. Whether it fails is all that is asked: what failed is not made small, and once one dtype
-    has failed the others are left out."""
-
-    trial: Trial | None = None
-
-    def run(self, settings: Settings, worker: Worker | None) -> tuple[Record, Worker | None]:
-        assert self.trial is not None
-        if not self.trial.ended:
-            found, worker = super().run(settings, worker)
-            object.__setattr__(self.trial, "ended", _caught(found))
-            return found, worker
-        return Record(
-            "check",
-            self.kernel.name,
-            f"dtype={self.dtype}",
-            Status.SKIPPED,
-            "another dtype failed",
-            settings.run,
-            {"not_needed": True},
-            source=provenance.source_of(self.kernel.file, self.kernel.line),
-        ), worker
-
-    def _failed(self, exploring: Exploration, record: Callable[..., Record]) -> Record:
-        assert exploring.seen.failure is not None
-        return Job._failed(replace(self, workload=exploring.seen.failure[0]), exploring, record)

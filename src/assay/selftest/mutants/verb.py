@@ -5,24 +5,20 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from assay import provenance
 from assay.backends import Level, here
 from assay.check import Options as CheckOptions
 from assay.check import verb as checking
-from assay.check.job import Job
 from assay.dtype import dtype
 from assay.errors import SourceError, UsageError
 from assay.kernel import Kernel
 from assay.library.select import Choice, everything, select
 from assay.record import Record
-from assay.selftest.mutants.equivalent import Prover
 from assay.selftest.mutants.evidence import MutantEvidence, Outcome
 from assay.selftest.mutants.mutant import LANGUAGES, Mutant, mutants
-from assay.selftest.mutants.trial import MutantJob, Options, Trial, record_of, tried_dtypes
-from assay.worker import Limits, Pool
+from assay.selftest.mutants.trial import MutantJob, Options, caught, record_of, tried_dtypes
 
 
 def plan(what: Iterable[str | Path] | None, options: Options) -> tuple[list[Mutant], list[tuple[Kernel, str]]]:
@@ -83,52 +79,24 @@ def run(planned: list[Mutant], untried: list[tuple[Kernel, str]], options: Optio
         yield record_of(kernel.name, evidence, why, options, f"assay selftest mutants {kernel.name}", kernel.file)
     with tempfile.TemporaryDirectory(prefix="assay-mutants-") as place:
         folder = options.keep or Path(place)
-        trials: dict[str, Trial] = {}
-        jobs: list[Job] = []
+        jobs: dict[str, MutantJob] = {}
         for number, mutant in enumerate(planned):
             try:
                 kernel, op = mutant.write((folder / f"{number:05d}").resolve())
             except SourceError as problem:
-                yield Trial(mutant, mutant.kernel, mutant.op, ()).record(Outcome.STILLBORN, str(problem), options)
+                job = MutantJob(mutant.kernel, mutant.op, dtype(mutant.op.dtypes[0]), None, mutant, (), options)
+                yield job.record(Outcome.STILLBORN, str(problem), [])
                 continue
-            trial = Trial(mutant, kernel, op, tried_dtypes(kernel, op))
-            trials[provenance.source_of(kernel.file)["file"]] = trial
-            jobs += [MutantJob(kernel, op, dtype(d), None, trial) for d in trial.dtypes]
-        passed: list[Trial] = []
-        told: set[str] = set()
-        for checked in checking.run(jobs, CheckOptions(jobs=options.jobs, run=options.run)) if jobs else ():
-            trial = trials[checked.source["file"]]
-            trial.checked.append(checked)
-            if trial.mutant.name in told:
-                continue  # both dtypes were tried side by side, and failed
-            if trial.lost(checked):
-                told.add(trial.mutant.name)
-                yield trial.judged(checked, options)
-            elif len(trial.checked) == len(trial.dtypes):
-                passed.append(trial)
-        yield from _proven(passed, options)
+            dtypes = tried_dtypes(kernel, op)
+            job = MutantJob(kernel, op, dtype(dtypes[0]), None, mutant, dtypes, options)
+            jobs[provenance.source_of(kernel.file)["file"]] = job
+        checking_options = CheckOptions(jobs=options.jobs, run=options.run)
+        for record in checking.run(list(jobs.values()), checking_options) if jobs else ():
+            yield record if record.verb == "selftest" else _lost(jobs[record.source["file"]], record)
 
 
-def _proven(passed: list[Trial], options: Options) -> Iterator[Record]:
-    """The mutants that `check` let pass: equivalent, or survivors."""
-    if not passed:
-        return
-    width = min(options.jobs or 2, len(passed))
-    with Pool(Limits()) as pool, ThreadPoolExecutor(width) as threads:
-        prover = Prover(pool, options.workloads, options.seconds)
-        waiting = {threads.submit(prover.prove, t.mutant, t.kernel, t.op): t for t in passed}
-        try:
-            for done in as_completed(waiting):
-                proof, trial = done.result(), waiting[done]
-                yield trial.record(
-                    Outcome.EQUIVALENT if proof.holds else Outcome.SURVIVED,
-                    f"{'equivalent' if proof.holds else 'survived'}: {proof.how}",
-                    options,
-                    proof=proof.how,
-                    compared=proof.compared,
-                    differs_at=proof.differs_at,
-                )
-        finally:
-            prover.stop()
-            for one in waiting:
-                one.cancel()
+def _lost(job: MutantJob, record: Record) -> Record:
+    """A mutant that ended the process that judged it, or one that could not be judged."""
+    if caught(record):
+        return job.judged(record, [record])
+    return job.record(Outcome.SURVIVED, f"survived: {record.reason}", [record])
