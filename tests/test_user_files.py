@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from assay import check, host
 from assay.errors import AssayError
 from assay.worker import load
 
@@ -87,7 +88,7 @@ def test_a_bare_cu_file_is_compiled_where_there_is_no_gpu(assay, write, tmp_path
     write("mine.cu", CUDA)
     done = assay("check", "mine.cu", "--op", "gelu", "--target", "sm_80", "--dtype", "fp16", "--json", cwd=tmp_path)
     (record,) = records(done)
-    if host.runs_on_gpu():
+    if host.host.runs_on_gpu():
         assert record["status"] == "fail"  # it is the identity
         return
     assert record["status"] == "compiled"
@@ -311,3 +312,31 @@ def test_a_file_changed_within_the_second_is_loaded_as_it_stands_and_nothing_is_
         assert str(load.module(file).VALUE) == value
         del sys.modules["assay_user_mine"]
     assert [p.name for p in tmp_path.iterdir()] == ["mine.py"]
+
+
+def test_a_kernel_that_interprets_but_does_not_compile_is_wrong(write):
+    file = write(
+        "breaks.py",
+        """
+        import triton, triton.language as tl
+        from assay import kernel
+
+        @triton.jit
+        def _silu(x, y, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            v = tl.load(x + i, mask=i < n).to(tl.float32)
+            for k in range(2):
+                if k == 1:
+                    break
+            tl.store(y + i, (v / (1 + tl.exp(-v))).to(y.dtype.element_ty), mask=i < n)
+
+        @kernel("silu")
+        def breaks(x, *, out):
+            _silu[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), 1024)
+        """,
+    )
+    (record,) = check(file, dtypes="bf16", workloads=4)
+    assert record.status == "fail" and record.evidence["detector"] == (
+        "build" if not host.runs_on_gpu() else "exception"
+    )
+    assert "Break" in record.reason and record.replay.endswith("--dtype bf16")

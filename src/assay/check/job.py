@@ -91,7 +91,24 @@ class Job:
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
         does = self._build if here.level is Level.COMPILE else self._fuzz
         found, worker = does(settings, worker, here, record)
+        if here.level is Level.INTERPRET and found.status is Status.PASS and self.workload is None:
+            found = self._compiled(found, settings, record)
         return self._gated(found, settings), worker
+
+    def _compiled(self, found: Record, settings: Settings, record: Callable[..., Record]) -> Record:
+        """An interpreter takes more than a compiler does (a `break`, a range that is no power of two): what passed must
+        be a kernel for the target too."""
+        point = parse(f"dtype={self.dtype}", self.op)
+        built = building.build(
+            self.kernel, self.op, [point], "native", settings.parameters, settings.target, settings.pool, None
+        )
+        if built.worker:
+            built.worker.close()
+        if built.finding is None or built.finding.detector not in ("build", "exception"):
+            return found
+        words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
+        evidence = found.evidence | {"detector": "build", "trace": built.trace, "found_at": str(point)}
+        return record(Status.FAIL, f"build: {words}", None, evidence)
 
     def _gated(self, found: Record, settings: Settings) -> Record:
         """A right kernel may still not be the code that its author asked for."""

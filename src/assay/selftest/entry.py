@@ -30,6 +30,7 @@ DETECTORS = (
     "seed",
     "distribution",
     "returned",
+    "build",
     "exception",
     "launch",
     "exit",

@@ -5,7 +5,7 @@ import torch
 
 from assay import kernel
 
-DETECTOR = "values"
+DETECTOR = "values or nonfinite"
 
 
 def run(x, elements, scales, bias, block, out, tile):
