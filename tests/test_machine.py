@@ -159,7 +159,7 @@ def _kind(argument):
 
 
 @can_build
-@pytest.mark.slow
+@pytest.mark.whole
 def test_every_launch_fits_its_kernel(monkeypatch):
     import torch
 

@@ -52,7 +52,14 @@ def test_modules_of_the_same_names_beside_the_kernel_stand_in_for_none(tmp_path)
     assert passed(*check(tmp_path, environment={"LC_ALL": "C", "LANG": None}))
 
 
-@pytest.mark.parametrize("handles", ["<&-", ">&-", "<&- >&- 2>&-"], ids=["stdin", "stdout", "all"])
+@pytest.mark.parametrize(
+    "handles",
+    [
+        pytest.param("<&-", id="stdin", marks=pytest.mark.whole),
+        pytest.param(">&-", id="stdout", marks=pytest.mark.whole),
+        pytest.param("<&- >&- 2>&-", id="all"),
+    ],
+)
 def test_closed_standard_handles_and_no_home_change_nothing(tmp_path, handles):
     assert passed(*check(tmp_path, f"exec {handles}", {"HOME": None}))
 
