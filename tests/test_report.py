@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay import units
 from assay.errors import UsageError
 from assay.record import Record, Status, document, read
-from assay.report import Records, answer, html_table, machine, report, rows, units
+from assay.report import Records, answer, html_table, machine, report, rows
 from assay.report.charts import FIGURES, roofline, sweeps
 from assay.report.page import render
 

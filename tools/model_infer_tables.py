@@ -8,7 +8,7 @@ from assay import library, provenance
 from assay.cli.model.infer_tables import shown_batch
 from assay.models.infer.joined import alike, by_layer
 from assay.record import Record
-from assay.report.units import NOTHING, share, si, times
+from assay.units import NOTHING, share, si, times
 from model_markdown import spread, study_of, table
 
 _epochs: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from assay.record import Record
 from assay.report.rows import parts
-from assay.report.units import share, si, times
+from assay.units import share, si, times
 from model_markdown import spread, table
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from assay import library, provenance
 from assay.kernel import BACKENDS, address
-from assay.report.units import si
+from assay.units import si
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results.md"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import screen
-from assay.report.units import si
+from assay.units import si
 
 if TYPE_CHECKING:
     from assay.record import Record

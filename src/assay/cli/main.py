@@ -1,4 +1,4 @@
-"""The `assay` command. Each verb's file is imported only when that verb is called, so that `--help` is instant."""
+"""The `assay` command. A verb's file imports what does the work only when it is called, so that `--help` is instant."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 from assay.inspect import Inspection
 from assay.record import Record
 from assay.report.code import Code
-from assay.report.units import si
+from assay.units import si
 
 _SHOWN = (
     "instructions",

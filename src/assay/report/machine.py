@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from assay import units
 from assay.machine.model import Model
 from assay.record import Record
-from assay.report import units
 from assay.report.rows import number
 
 UNITS = {"B/s": "B/s", "op/s": "op/s", "s": "s", "Hz": "Hz", "cycles": "cycles", "ns": "ns"}

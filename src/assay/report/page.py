@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay import units
 from assay.errors import UsageError
 from assay.record import Record
-from assay.report import answer, machine, rows, tables, theme, units
+from assay.report import answer, machine, rows, tables, theme
 from assay.report.charts import FIGURES
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from assay import units
 from assay.record import Record, namesakes
-from assay.report import units
 
 Row = dict[str, Any]
 SEVERITY = ("pass", "compiled", "skipped", "inconclusive", "fail")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from assay import units
 from assay.record import Record
-from assay.report import rows, units
+from assay.report import rows
 
 
 def outcome(record: Record) -> tuple[str, float | None]:

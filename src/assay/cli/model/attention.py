@@ -90,7 +90,7 @@ def attention(
 
 def show(records: list[Record], terminal: Any) -> None:
     """A table for each format and mask, a group of rows for each length; what was left out is said once."""
-    from assay.report.units import count
+    from assay.units import count
 
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
@@ -116,7 +116,7 @@ def _table(title: str, timed: list[Record]) -> Table:
     from rich.table import Table
 
     from assay.cli.bench import duration
-    from assay.report.units import si
+    from assay.units import si
 
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in ("seq", "arm"):

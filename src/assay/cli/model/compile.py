@@ -94,7 +94,7 @@ def show(records: list[Record], terminal: Any) -> None:
     """For each model, batch and mode: the states, what so many calls take from each, and where graphs broke."""
     from rich.markup import escape
 
-    from assay.report.units import count
+    from assay.units import count
 
     groups: dict[str, list[Record]] = {}
     for record in records:

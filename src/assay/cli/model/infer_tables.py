@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.fitted import fitted
 from assay.cli.screen import MARKS
-from assay.report.units import count, si
+from assay.units import count, si
 
 if TYPE_CHECKING:
     from rich.table import Table

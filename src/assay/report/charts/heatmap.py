@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assay import units
 from assay.record import Record
-from assay.report import rows, units
+from assay.report import rows
 from assay.report.charts import parts, sweeps
 
 STEP = 52

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from assay import units
 from assay.record import Record
-from assay.report import rows, units
+from assay.report import rows
 from assay.report.charts import parts
 from assay.report.theme import BACKEND_COLOURS, OTHER_COLOUR
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from assay import units
 from assay.record import Record
-from assay.report import machine, rows, units
+from assay.report import machine, rows
 from assay.report.charts import parts
 from assay.report.rows import Row
 
