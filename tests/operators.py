@@ -2,7 +2,7 @@
 
 import torch
 
-from assay import library
+from assay.catalog import library
 from assay.inputs import generate
 from assay.models.operators.operator import for_training, operator
 from assay.workload import parse

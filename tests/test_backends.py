@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import assay
-from assay import host, library
+from assay import host
 from assay.backends import backend, nvcc, nvrtc, vector_isa
+from assay.catalog import library
+from assay.catalog.reader import kernels_in, ops_in
 from assay.isa import cubin
-from assay.library.reader import kernels_in, ops_in
 from assay.target import Target
 
 SOURCE = (library.ROOT / "gelu" / "kernel.cu").read_text()

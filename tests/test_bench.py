@@ -11,15 +11,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import assay
-from assay import library
 from assay.bench import sweep
 from assay.bench.agreement import agreement
 from assay.bench.limit import limit
 from assay.bench.sensors import state
 from assay.bench.statistics import estimate, of_rounds, rank, ratio
 from assay.bench.verb import Options, plan
+from assay.catalog import library
+from assay.catalog.select import select
 from assay.errors import UsageError
-from assay.library.select import select
 from assay.machine.model import Figure, Model
 from assay.machine.model import read as read_model
 from assay.workload import parse

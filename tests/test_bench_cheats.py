@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import assay
-from assay import library
 from assay.backends import Level, backend
 from assay.bench.limit import Floor, timed_floor
 from assay.bench.pace import claims_too_much, pace
 from assay.bench.statistics import Estimate
 from assay.bench.truth import Truth, changeable
 from assay.bench.verdict import ENOUGH, too_wide, verdict
+from assay.catalog import library
 from assay.record import Status
 from assay.selftest import entries, selftest
 from assay.target import Target

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from assay import library
+from assay.catalog import library
+from assay.catalog.select import select
 from assay.check import branches, constants
 from assay.check.coverage import plan
 from assay.check.exploring import EFFORTS
 from assay.dtype import dtype
-from assay.library.select import select
 
 HEAD = "from assay import kernel\n\n@kernel('softmax', backend='torch')\n"
 SPELLINGS = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import library
+from assay.catalog import library
 from assay.check import evaluations, judge, oracle
 from assay.dtype import dtype
 from assay.inputs import generate

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 import assay
-from assay import inputs, library
+from assay import inputs
 from assay.backends.grid_order import _Arrays, _Stores, place_of
+from assay.catalog import library
+from assay.catalog.select import select
 from assay.check import races, runs, variations
-from assay.library.select import select
 from assay.record import Record, Status
 from assay.sanitize import Problem, Report
 from assay.worker.patches import Patches

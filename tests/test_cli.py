@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
 
-from assay import host, library
+from assay import host
+from assay.catalog import library
 from assay.cli.fitted import fitted
 from assay.kernel import BACKENDS
 

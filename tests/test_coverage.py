@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay import library
 from assay.backends import here
+from assay.catalog import library
+from assay.catalog.select import select
 from assay.check import constants, coverage, exploring, regimes
 from assay.check.coverage import Constants
 from assay.check.exploring import EFFORTS, Bounds, Exploration
@@ -15,7 +16,6 @@ from assay.check.trial import Conditions, Outcome
 from assay.dtype import dtype
 from assay.isa.ptx import compared
 from assay.kernel import Address, Kernel
-from assay.library.select import select
 from assay.op import Axis
 from assay.values import Range, floats
 from assay.workload import VALUES

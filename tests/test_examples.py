@@ -12,8 +12,8 @@ import pytest
 
 import assay
 from assay import host
-from assay.library.reader import kernels_in
-from assay.library.select import gather, select
+from assay.catalog.reader import kernels_in
+from assay.catalog.select import gather, select
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "examples"

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import assay
-from assay import library
 from assay.backends import nvcc, nvrtc
+from assay.catalog import library
 from assay.target import Target
 
 pytestmark = pytest.mark.gpu

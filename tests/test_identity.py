@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from assay.catalog.select import gather, select
 from assay.errors import SourceError
-from assay.library.select import gather, select
 from assay.record import Record, Status, namesakes
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -623,7 +623,7 @@ def test_when_one_of_several_is_wrong_use_none_is_left_running(monkeypatch):
 
 
 def test_a_kernels_workload_is_told_as_bench_takes_it():
-    from assay import library
+    from assay.catalog import library
     from assay.workload import parse
 
     model = nn.Sequential(nn.Conv2d(3, 4, 3, stride=2, bias=False), nn.Flatten(), nn.LayerNorm(36, eps=1e-6)).eval()

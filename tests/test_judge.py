@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay import inputs, library
+from assay import inputs
+from assay.catalog import library
 from assay.check import judge, oracle
 from assay.dtype import dtype
 from assay.workload import parse

@@ -5,8 +5,8 @@ import ast
 import pytest
 
 import assay
-from assay import library
 from assay.backends import Level, backend
+from assay.catalog import library
 from assay.kernel import BACKENDS
 
 FORWARD = ("gelu", "gelu_tanh", "silu", "layernorm", "ln_gelu", "softmax", "rmsnorm")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from assay.backends import Level, backend
+from assay.catalog.select import everything, select
 from assay.check import judge
 from assay.errors import SourceError, UsageError
-from assay.library.select import everything, select
 from assay.record import Status
 from assay.selftest import entries
 from assay.selftest.mutants import Options, Outcome, mutants, plan, run, score, summary

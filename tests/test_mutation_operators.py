@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.backends import Level, backend
-from assay.library.select import select
+from assay.catalog.select import select
 from assay.selftest.mutants import Mutant, mutants
 from assay.selftest.mutants.cuda import changes as cuda_changes
 from assay.selftest.mutants.operators import OPERATORS, changes

@@ -16,8 +16,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay import inputs, library
+from assay import inputs
 from assay.backends import backend
+from assay.catalog import library
 from assay.check import judge, oracle
 from assay.target import Target
 from assay.workload import VALUES, parse

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import library
+from assay.catalog import library
 from assay.models.operators.inlined import constant_in_text
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -78,7 +78,7 @@ import torch, triton, operators
 from functorch.compile import aot_function
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from triton.backends.compiler import GPUTarget
-from assay import library
+from assay.catalog import library
 from assay.backends import Availability, Level
 from assay.models.operators import contract, gradient, inlined, operator
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from assay import library
+from assay.catalog import library
 from assay.inputs import generate
 from assay.models.operators import reference_gradient
 from assay.models.operators.reference_gradient import ByReference, evaluated

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.library import executed
-from assay.library.select import gather
+from assay.catalog import executed
+from assay.catalog.select import gather
 
 sys.path.insert(0, str(Path(__file__).parent))
 from bad_input import CASES, GOOD, POINT

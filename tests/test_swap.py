@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import assay
-from assay import library
+from assay.catalog import library
 from assay.errors import UsageError
 from assay.models.swap import State
 

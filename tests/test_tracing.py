@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from assay import host, library
+from assay import host
 from assay.backends import Level, backend
+from assay.catalog import library
+from assay.catalog.reader import kernels_in, kernels_in_cuda
+from assay.catalog.select import select
 from assay.errors import BuildError, UsageError
 from assay.inspect.build import launches
 from assay.isa import cubin, sass
-from assay.library.reader import kernels_in, kernels_in_cuda
-from assay.library.select import select
 from assay.target import Target
 from assay.worker import Pool
 from assay.worker.request import Layout, message

@@ -157,8 +157,8 @@ def twice(x):
 
 def test_a_kernel_names_its_op_together_with_the_file_that_declares_it(write, tmp_path):
     """The path is taken from the kernel's folder, and that file need not be named in the command."""
-    from assay.library.called import called
-    from assay.library.select import select
+    from assay.catalog.called import called
+    from assay.catalog.select import select
 
     write("ops.py", OP)
     (tmp_path / "mine").mkdir()
@@ -261,9 +261,9 @@ def test_a_tunable_goes_to_the_kernels_that_have_it_and_stands_in_the_record(wri
 def test_a_kernel_is_found_by_what_it_is_called():
     import shlex
 
-    from assay import library
-    from assay.library.called import called
-    from assay.library.select import select
+    from assay.catalog import library
+    from assay.catalog.called import called
+    from assay.catalog.select import select
 
     for kernel in library.kernels():
         named = shlex.split(called(kernel, library.ops()[kernel.address.op]))

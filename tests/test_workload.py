@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay import inputs, library
+from assay import inputs
+from assay.catalog import library
 from assay.check import coverage
 from assay.check.shrink import shrink
 from assay.dtype import dtype

@@ -187,8 +187,8 @@ def target() -> None:
     """Under ncu: an empty kernel, then every cell, each called CALLS times."""
     import torch
 
+    from assay.catalog.select import select
     from assay.dtype import dtype
-    from assay.library.select import select
     from assay.machine.lab import Lab
     from assay.machine.probes.launching import HOLDER
     from assay.worker import load

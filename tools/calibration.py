@@ -13,7 +13,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from assay import library, provenance
+from assay import provenance
+from assay.catalog import library
 from assay.dtype import dtype
 from assay.selftest import calibration
 

@@ -10,7 +10,7 @@ import ast
 import sys
 from pathlib import Path
 
-from assay.library.reader import kernels_in
+from assay.catalog.reader import kernels_in
 
 FOLDER = Path(__file__).parents[1] / "examples"
 PAGE = FOLDER / "README.md"

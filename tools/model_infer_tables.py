@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from assay import library, provenance
+from assay import provenance
+from assay.catalog import library
 from assay.cli.model.infer_tables import shown_batch
 from assay.models.infer.joined import alike, by_layer
 from assay.record import Record

@@ -14,7 +14,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-from assay import library, provenance
+from assay import provenance
+from assay.catalog import library
 from assay.selftest.mutants.evidence import Score, score, scores
 
 ROOT = Path(__file__).parents[1]

@@ -18,8 +18,9 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-from assay import compare, library
+from assay import compare
 from assay.bench.verb import Options, Plan, plan, run
+from assay.catalog import library
 from assay.host import runs_on_gpu
 from assay.record import Record
 

@@ -12,7 +12,8 @@ import json
 import sys
 from pathlib import Path
 
-from assay import library, provenance
+from assay import provenance
+from assay.catalog import library
 from assay.kernel import BACKENDS, address
 from assay.units import si
 

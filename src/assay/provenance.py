@@ -57,13 +57,22 @@ def new_run() -> str:
 
 @cache
 def cpu() -> str:
+    """The processor's name. Linux on ARM gives numbers, which lscpu can read."""
     info = Path("/proc/cpuinfo")
-    text = info.read_text() if info.exists() else ""
-    for key in ("model name", "Model", "CPU part"):
-        for line in text.splitlines():
-            if line.startswith(key) and ":" in line:
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    said = info.read_text() if info.exists() else ""
+    if name := _field(said, "model name"):
+        return name
+    try:
+        listed = subprocess.run(["lscpu"], capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"}).stdout
+    except OSError:
+        listed = ""
+    return _field(listed, "Model name") or _field(said, "CPU part") or platform.processor() or platform.machine()
+
+
+def _field(text: str, name: str) -> str:
+    """Of lines like `name : value`, the first value that says something."""
+    values = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(name))
+    return next((v for v in values if v not in ("", "-")), "")
 
 
 @cache

@@ -9,6 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from assay.kernel import BACKENDS
+
 SCHEMA = 1
 """Raised whenever a field changes its meaning or goes."""
 
@@ -51,6 +53,47 @@ class Record:
     """inspect: the machine code, one row for each instruction (assay.inspect.row)."""
     schema: int = SCHEMA
 
+    @property
+    def address(self) -> str:
+        """Of the kernel that it is about: an entry of selftest names one; records of a machine are about none."""
+        if self.verb in _ABOUT_NO_KERNEL:
+            return ""
+        return str(self.evidence.get("kernel", "")) if self.verb == "selftest" else self.kernel
+
+    @property
+    def op(self) -> str:
+        return self.address.partition("/")[0] if "/" in self.address else ""
+
+    @property
+    def backend(self) -> str:
+        """The language; empty where the address names none."""
+        named = self.address.partition("/")[2].partition(":")[0].partition(" ")[0]
+        return named if named in BACKENDS else ""
+
+    @property
+    def variant(self) -> str:
+        return self.address.partition(" ")[0].partition(":")[2]
+
+    @property
+    def dtype(self) -> str:
+        return self.point.get("dtype", "")
+
+    @property
+    def point(self) -> dict[str, str]:
+        """The workload by its parts: `rows=3,dtype=bf16` is {"rows": "3", "dtype": "bf16"}."""
+        return {name: value for name, sign, value in (p.partition("=") for p in self.workload.split(",")) if sign}
+
+    @property
+    def device(self) -> str:
+        """The chip that its kernel ran on, by name: the GPU, or the CPU where the evidence says so or there is no
+        GPU."""
+        chips = ("cpu",) if self.evidence.get("device") == "cpu" else ("gpu", "cpu")
+        return next((str(self.provenance[c]) for c in chips if self.provenance.get(c)), "")
+
+    @property
+    def failed(self) -> bool:
+        return self.status is Status.FAIL
+
     def to_dict(self) -> dict[str, Any]:
         return {k: v for k, v in asdict(self).items() if v is not None or k not in _SOMETIMES}
 
@@ -71,6 +114,7 @@ def namesakes(records: Iterable[Record]) -> set[str]:
 
 
 _LIBRARY = "assay/library/"
+_ABOUT_NO_KERNEL = ("machine", "doctor")
 _SOMETIMES = ("median", "interval", "samples", "instructions")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from assay import library, provenance
+from assay import provenance
 from assay.backends import Level, backend
 from assay.backends import here as available
 from assay.bench import sweep
@@ -20,14 +20,15 @@ from assay.bench.cell import COPY, Cell, Settings
 from assay.bench.entrant import Effort, Entrant, identity
 from assay.bench.processes import Processes
 from assay.bench.truth import Truth
+from assay.catalog import library
+from assay.catalog.asked import asked
+from assay.catalog.called import called
+from assay.catalog.select import Choice, Named, everything, select
+from assay.catalog.tunables import refuse_unknown, tuned
 from assay.check.plain import PlainTorch
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.kernel import Kernel
-from assay.library.asked import asked
-from assay.library.called import called
-from assay.library.select import Choice, Named, everything, select
-from assay.library.tunables import refuse_unknown, tuned
 from assay.machine.model import Model, best, this_device
 from assay.op import Op
 from assay.record import Record, Status

@@ -11,6 +11,7 @@ import psutil
 
 from assay.backends import Availability, Level
 from assay.backends.base import TOO_MANY
+from assay.catalog.signature import with_default
 from assay.check import branches, constants, coverage, trial
 from assay.check.coverage import Effort, Planned
 from assay.check.judge import Finding
@@ -19,7 +20,6 @@ from assay.check.shrink import shrink
 from assay.check.trial import Conditions, Outcome
 from assay.dtype import DType
 from assay.kernel import Kernel
-from assay.library.signature import with_default
 from assay.op import Op
 from assay.worker import Pool, Worker
 from assay.workload import Workload

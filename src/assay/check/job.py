@@ -12,6 +12,8 @@ from typing import Any
 from assay import provenance
 from assay.backends import Availability, Level, backend
 from assay.backends import here as available
+from assay.catalog.called import called
+from assay.catalog.tunables import tuned
 from assay.check import building, races
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
@@ -21,8 +23,6 @@ from assay.check.trial import Conditions
 from assay.dtype import DType
 from assay.inspect.verb import gates
 from assay.kernel import Kernel
-from assay.library.called import called
-from assay.library.tunables import tuned
 from assay.op import Op
 from assay.record import Record, Status
 from assay.target import Target

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from assay import host, provenance
+from assay.catalog.asked import asked
+from assay.catalog.select import Choice, Named, everything, select
+from assay.catalog.tunables import refuse_unknown
 from assay.check.exploring import Bounds
 from assay.check.job import Job, Settings
 from assay.check.plain import PlainTorch
 from assay.check.schedule import grouped, side_by_side, width
 from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.library.asked import asked
-from assay.library.select import Choice, Named, everything, select
-from assay.library.tunables import refuse_unknown
-from assay.record import Record, Status
+from assay.record import Record
 from assay.target import DEFAULT, Target, target
 from assay.worker import Limits, Pool
 
@@ -131,6 +131,6 @@ class KernelFailed(AssertionError):
 def verify(*what: str | Path | Callable[..., Any], **settings: Any) -> list[Record]:
     """For tests, in one line: check, and raise KernelFailed with the evidence if anything is wrong."""
     records = list(check(*what, **settings))
-    if failed := [r for r in records if r.status is Status.FAIL]:
+    if failed := [r for r in records if r.failed]:
         raise KernelFailed(failed)
     return records

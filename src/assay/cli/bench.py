@@ -119,7 +119,7 @@ def show(records: list[Record], terminal: Any) -> None:
     apart = namesakes(records)
     by_workload: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        by_workload.setdefault((record.kernel.split("/")[0], record.workload), []).append(record)
+        by_workload.setdefault((record.op, record.workload), []).append(record)
     for (op, workload), group in by_workload.items():
         timed = sorted((r for r in group if r.median), key=lambda r: r.median or 0.0)
         if timed:

@@ -130,9 +130,9 @@ def line(record: Record, width: int, shared: Collection[str] = ()) -> str:
     """`shared`: addresses that stand for kernels of several files, and are shown with the file."""
     from rich.markup import escape
 
-    dtype = next((p.split("=")[1] for p in record.workload.split(",") if p.startswith("dtype=")), "")
-    reason = record.reason if str(record.status) != "fail" else record.reason.splitlines()[0]
-    return f"{escape(record.named(shared)):<{width}}  {dtype:<4}  {screen.status_text(record.status)}  {escape(reason)}"
+    reason = record.reason.splitlines()[0] if record.failed else record.reason
+    name, status = escape(record.named(shared)), screen.status_text(record.status)
+    return f"{name:<{width}}  {record.dtype:<4}  {status}  {escape(reason)}"
 
 
 def report(records: list[Record], interrupted: bool, out: Path | None = None) -> None:

@@ -92,9 +92,9 @@ def inspect(
 
 
 def _gathered(what: list[str], options: Options, json: bool, quiet: bool, brief: bool) -> list[Inspection]:
+    from assay.catalog.select import gather
     from assay.inspect import inspections
     from assay.inspect.verb import bare
-    from assay.library.select import gather
 
     files = [w for w in what if bare(Path(w), options)]
     named = gather([w for w in what if w not in files], options.op)
@@ -177,10 +177,9 @@ def _side_by_side(records: list[Record]) -> None:
         s = r.evidence["summary"]
         share = s["occupancy"].get("share")
         wide = [", ".join(f"{n}×{w}" for w, n in s["widths"].get(f"global {k}", {}).items()) for k in ("load", "store")]
-        dtype = r.workload.rpartition("dtype=")[2].partition(",")[0]
         table.add_row(
             r.named(apart),
-            dtype,
+            r.dtype,
             r.evidence["target"],
             str(s["instructions"]),
             str(s["registers"]),

@@ -11,8 +11,8 @@ from assay.cli import screen, session
 from assay.cli.fitted import fitted
 
 if TYPE_CHECKING:
+    from assay.catalog.select import Choice
     from assay.kernel import Kernel
-    from assay.library.select import Choice
     from assay.op import Op
     from assay.record import Record
 
@@ -27,7 +27,7 @@ def list_(
     ] = False,
 ) -> None:
     """Ops × backends × dtypes: what can run, only compile, or is missing here, and why."""
-    from assay.library.select import everything, gather
+    from assay.catalog.select import everything, gather
 
     if what:
         found = gather(what)
@@ -102,7 +102,7 @@ def _table(choices: list[Choice], records: list[Record]) -> None:
     apart = namesakes(records)
     for record in records:
         if str(record.status) == "skipped" and record.evidence["level"] != "missing":
-            terminal.print(f"  {record.named(apart)} {record.workload.split('=')[1]}: {record.reason}", style="yellow")
+            terminal.print(f"  {record.named(apart)} {record.dtype}: {record.reason}", style="yellow")
 
 
 def _cell(kernels: list[Kernel]) -> str:

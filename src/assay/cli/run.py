@@ -81,14 +81,11 @@ def _timed(
 ) -> tuple[list[Record], bool]:
     """Only what passed: the time of a wrong kernel means nothing."""
     from assay.bench.verb import Options, plan
-    from assay.library.select import everything, gather
+    from assay.catalog.select import everything, gather
     from assay.provenance import shown
+    from assay.record import Status
 
-    right = {
-        (r.kernel, r.source.get("file", ""), r.workload.rpartition("dtype=")[2])
-        for r in checked
-        if str(r.status) == "pass"
-    }
+    right = {(r.kernel, r.source.get("file", ""), r.dtype) for r in checked if r.status is Status.PASS}
     chosen = Options(
         op=options.op,
         dtypes=options.dtypes,

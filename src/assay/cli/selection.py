@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import session
 
 if TYPE_CHECKING:
+    from assay.catalog.select import Choice
     from assay.errors import AssayError
     from assay.kernel import Kernel
-    from assay.library.select import Choice
 
 
 def chosen(what: Iterable[str], options: Any, *, whole_library: bool = False) -> list[Choice]:
     """The kernels to judge. What is wrong with one of those named is said at the end, and costs the others nothing;
     where nothing is left, the command ends with exit code 2."""
+    from assay.catalog.select import everything, gather
     from assay.dtype import dtype
     from assay.errors import UsageError
     from assay.kernel import BACKENDS
-    from assay.library.select import everything, gather
 
     if unknown := [b for b in options.backends if b not in BACKENDS]:
         raise UsageError(f"--backend {unknown[0]}: no such backend", fix=f"one of: {', '.join(BACKENDS)}")
@@ -62,10 +62,9 @@ def shared(kernels: Iterable[Kernel]) -> set[str]:
 
 def _evaluated(choices: list[Choice], refused: list[AssayError]) -> list[Choice]:
     """Without the kernels of users' ops whose own reference fails: nothing could be held against it."""
-    from assay import library
     from assay.backends import Level, here
+    from assay.catalog import executed, library
     from assay.errors import AssayError, SourceError
-    from assay.library import executed
 
     own = {
         (op.name, op.source): op
@@ -108,8 +107,8 @@ def _apart(choices: list[Choice], refused: list[AssayError], verify: Callable[[C
 
 
 def _workload(text: str, wanted: list[str], choice: Choice) -> None:
+    from assay.catalog.asked import asked
     from assay.errors import UsageError
-    from assay.library.asked import asked
 
     number = asked(text, choice[1]).dtype.name
     if wanted and number not in wanted:

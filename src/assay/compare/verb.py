@@ -55,8 +55,7 @@ def _cells(records: Iterable[Record], apart: set[str]) -> dict[Cell, Record]:
     found = {}
     for r in records:
         if r.verb == "bench" and r.samples:
-            device = r.provenance.get("gpu") if r.evidence.get("device") == "cuda" else r.provenance.get("cpu")
-            found[r.named(apart), r.workload, str(device)] = r
+            found[r.named(apart), r.workload, r.device] = r
     return found
 
 

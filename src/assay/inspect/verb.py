@@ -10,6 +10,10 @@ from typing import Any
 
 from assay import provenance
 from assay.artifact import Artifact
+from assay.catalog.asked import asked
+from assay.catalog.called import called
+from assay.catalog.select import Named, select
+from assay.catalog.tunables import refuse_unknown, tuned
 from assay.errors import AssayError, UsageError
 from assay.inspect.bare import artifacts
 from assay.inspect.build import launches
@@ -19,10 +23,6 @@ from assay.inspect.summary import summary
 from assay.inspect.table import Table, table
 from assay.isa.cubin import functions
 from assay.kernel import Kernel
-from assay.library.asked import asked
-from assay.library.called import called
-from assay.library.select import Named, select
-from assay.library.tunables import refuse_unknown, tuned
 from assay.op import Op
 from assay.record import Record, Status
 from assay.target import DEFAULT, Target
@@ -130,9 +130,7 @@ def gates(kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool
     if not kernel.expects or kernel.address.backend not in LANGUAGES:
         return []
     found = _of_kernel(kernel, op, workload, target, pool, Options())
-    return [
-        f"{one.record.evidence['target']}: {one.record.reason}" for one in found if one.record.status is Status.FAIL
-    ]
+    return [f"{one.record.evidence['target']}: {one.record.reason}" for one in found if one.record.failed]
 
 
 def _workloads(kernel: Kernel, op: Op, options: Options) -> list[Workload]:

@@ -203,7 +203,7 @@ def _model(records: list[Record], facts: dict[str, float], kind: str, options: O
     figures = {key: _figure(f) for r in records for key, f in r.evidence.get("figures", {}).items()}
     made = provenance.provenance(0)
     model = Model(this_device(kind), MEASURED, options.run, made["time"], figures, facts)
-    failed = [r.kernel.removeprefix("machine/") for r in records if r.status is Status.FAIL]
+    failed = [r.kernel.removeprefix("machine/") for r in records if r.failed]
     reason = f"{len(figures)} figures" + (f"; without {', '.join(failed)}, which failed" if failed else "")
     return Record(
         verb="machine",

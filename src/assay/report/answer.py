@@ -62,11 +62,7 @@ def scope(records: Sequence[Record]) -> list[str]:
 
 def fastest(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Per op and device the fastest kernel that is right, at the best filled and largest case; how often it wins."""
-    wrong = {
-        (r.kernel, rows.parts(r.workload).get("dtype"))
-        for r in records
-        if r.verb == "check" and str(r.status) == "fail"
-    }
+    wrong = {(r.kernel, r.dtype) for r in records if r.verb == "check" and str(r.status) == "fail"}
     measured = rows.benches(records)
     right = [r for r in measured if r["status"] == "pass" and (r["kernel"], r["dtype"]) not in wrong]
     by_case: dict[str, list[Row]] = {}

@@ -34,14 +34,10 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 
 def device(record: Record) -> str:
-    """The chip a record's kernel ran on: the GPU, or the CPU where the evidence says so or there is no GPU."""
-    where, made = record.evidence.get("device"), record.provenance
-    if where != "cpu" and made.get("gpu"):
-        return str(made["gpu"])
-    cores = made.get("cores")
-    return str(made.get("cpu") or where or "") + (
-        f", {units.count(cores, 'core')}" if made.get("cpu") and cores else ""
-    )
+    """The chip a record's kernel ran on, a CPU with its cores."""
+    made, name = record.provenance, record.device
+    cores = made.get("cores") if name and name == made.get("cpu") else None
+    return f"{name}, {units.count(cores, 'core')}" if cores else name or str(record.evidence.get("device") or "")
 
 
 def parts(workload: str) -> dict[str, str]:
@@ -61,15 +57,12 @@ def shape(workload: str) -> str:
 
 def common(record: Record) -> Row:
     """What every row has."""
-    named = str(record.evidence.get("kernel", "")) if record.verb == "selftest" else record.kernel
-    op, slash, way = named.partition("/")
-    addressed = bool(slash) and record.verb not in ("machine", "doctor")
     return {
-        "op": op if addressed else "",
-        "backend": way.partition(":")[0] if addressed else "",
-        "way": way if addressed else "",
+        "op": record.op,
+        "backend": record.backend,
+        "way": record.address.partition("/")[2],
         "kernel": record.kernel,
-        "dtype": parts(record.workload).get("dtype", ""),
+        "dtype": record.dtype,
         "status": str(record.status),
         "device": device(record),
         "workload": record.workload,

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from assay import inputs, library
+from assay import inputs
 from assay.backends import backend
+from assay.catalog import library
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.worker import load

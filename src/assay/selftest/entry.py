@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay.catalog.reader import parse
+from assay.catalog.select import select
 from assay.errors import SourceError, UsageError
 from assay.kernel import Kernel
-from assay.library.reader import parse
-from assay.library.select import select
 from assay.op import Op
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -8,7 +8,6 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from assay.kernel import BACKENDS
 from assay.record import Record
 from assay.store import when
 
@@ -40,19 +39,8 @@ def from_row(text: str) -> Record:
 
 
 def traits(record: Record) -> dict[str, str]:
-    """What a record says between the lines: the parts of its kernel's address, its dtype, and its device by name. One
-    that was taken beside a GPU may be about the CPU."""
-    op, _, rest = record.kernel.partition("/")
-    backend = rest.partition(":")[0]
-    named = dict(part.partition("=")[::2] for part in record.workload.split(","))
-    about, on = record.provenance, record.evidence.get("device")
-    devices = [about.get("cpu")] if on == "cpu" else [about.get("gpu"), about.get("cpu")]
-    return {
-        "op": op,
-        "backend": backend if backend in BACKENDS else "",
-        "dtype": named.get("dtype", ""),
-        "device": str(next(filter(None, devices), "")),
-    }
+    """What a record is searched by besides its own fields."""
+    return {"op": record.op, "backend": record.backend, "dtype": record.dtype, "device": record.device}
 
 
 def fit(value: str) -> str:

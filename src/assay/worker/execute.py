@@ -9,10 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay import library
 from assay.artifact import Artifact
 from assay.backends import backend
 from assay.backends.base import Launch
+from assay.catalog import library
 from assay.dtype import DType, dtype
 from assay.isa.ptx import compared
 from assay.kernel import Kernel

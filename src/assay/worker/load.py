@@ -13,10 +13,10 @@ from typing import Any
 
 from assay import provenance
 from assay.backends import backend
+from assay.catalog.library import ROOT
 from assay.dtype import DType
 from assay.errors import SourceError
 from assay.kernel import Kernel
-from assay.library import ROOT
 from assay.op import Op
 
 

@@ -94,12 +94,12 @@ def show(records: list[Record], terminal: Any) -> None:
 
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        sizes = _sizes(record)
+        sizes = record.point
         groups.setdefault((sizes["dtype"], sizes["causal"]), []).append(record)
     for (number, causal), group in groups.items():
         timed = [r for r in group if r.median]
         if timed:
-            sizes, told = _sizes(timed[0]), timed[0].evidence
+            sizes, told = timed[0].point, timed[0].evidence
             where = count(told["threads"], "thread") if told.get("threads") else timed[0].provenance.get("gpu") or ""
             title = f"attention  {sizes['batch']} × {sizes['heads']} heads of {sizes['dim']}, {number}"
             title += (", causal" if causal == "1" else "") + f"  ({where})"
@@ -107,7 +107,7 @@ def show(records: list[Record], terminal: Any) -> None:
         left_out: dict[tuple[str, str], list[str]] = {}
         for record in group:
             if str(record.status) == "skipped":
-                left_out.setdefault((record.evidence["arm"], record.reason), []).append(_sizes(record)["seq"])
+                left_out.setdefault((record.evidence["arm"], record.reason), []).append(record.point["seq"])
         for (arm, reason), lengths in left_out.items():
             terminal.print(f"– {arm} at {', '.join(lengths)}: {reason}", style="dim", markup=False)
 
@@ -125,7 +125,7 @@ def _table(title: str, timed: list[Record]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     before = ""
     for record in timed:
-        e, seq = record.evidence, _sizes(record)["seq"]
+        e, seq = record.evidence, record.point["seq"]
         if before and seq != before:
             table.add_section()
         assert record.median and record.interval
@@ -142,7 +142,3 @@ def _table(title: str, timed: list[Record]) -> Table:
         )
         before = seq
     return table
-
-
-def _sizes(record: Record) -> dict[str, str]:
-    return dict(part.split("=", 1) for part in record.workload.split(",") if "=" in part)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assay import host, library
+from assay import host
 from assay.bench import verb as bench
+from assay.catalog import library
 from assay.errors import AssayError
 from assay.models.infer.planning import Plan
 from assay.models.infer.variants import named

@@ -6,8 +6,9 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from assay import library, provenance
+from assay import provenance
 from assay.bench.statistics import Estimate, estimate, of_rounds, ratio
+from assay.catalog import library
 from assay.models.agreement import wrong
 from assay.models.infer.case import BASELINE, Case
 from assay.models.infer.joined import Row, predicted

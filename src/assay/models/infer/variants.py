@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from assay import library
 from assay.backends import Level, here
+from assay.catalog import library
+from assay.catalog.select import Choice, select
 from assay.errors import UsageError
 from assay.kernel import BACKENDS, Kernel
-from assay.library.select import Choice, select
 from assay.models.infer.case import BASELINE, OWN
 from assay.models.swap import replacement
 from assay.models.swap.rules import FUSIONS, choose

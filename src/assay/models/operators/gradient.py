@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from assay import library
 from assay.backends import Level, here
+from assay.catalog import library
+from assay.catalog.reader import kernels_in, ops_in
 from assay.dtype import dtype
 from assay.kernel import Kernel
-from assay.library.reader import kernels_in, ops_in
 from assay.models.operators.contract import PLAIN
 from assay.models.operators.reference_gradient import ByReference, Named
 from assay.models.operators.remembered import Remembered

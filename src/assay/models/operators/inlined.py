@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from assay import library
 from assay.backends import Level, here
+from assay.catalog import library
 from assay.kernel import Kernel
 
 Rule = Callable[..., Any]

@@ -17,7 +17,7 @@ import torch
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.autograd import profiler
 
-from assay import library
+from assay.catalog import library
 from assay.kernel import Kernel
 from assay.models.operators.contract import Contract
 from assay.models.operators.gradient import Gradient

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from assay import library
+from assay.catalog import library
 from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.models.operators.contract import PLAIN

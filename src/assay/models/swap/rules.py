@@ -12,12 +12,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from assay import library
 from assay.backends import Level, backend, here
+from assay.catalog import library
+from assay.catalog.select import select
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.kernel import Address, Kernel
-from assay.library.select import select
 from assay.models.swap import replacement
 from assay.op import Op
 from assay.worker import load

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay import library
+from assay.catalog import library
 from assay.models.swap.call import Bound, Call
 from assay.models.swap.wrapping import original_class
 

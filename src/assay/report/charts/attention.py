@@ -87,7 +87,7 @@ def points(records: Sequence[Record]) -> list[rows.Row]:
     several = len({rows.device(r) for r in mine}) > 1
     found = []
     for record in mine:
-        told, sizes = record.evidence, rows.parts(record.workload)
+        told, sizes = record.evidence, record.point
         about = [f"{sizes['batch']} × {sizes['heads']} heads of {sizes['dim']}", sizes["dtype"]]
         median = float(record.median or 0)
         low, high = record.interval or (median, median)

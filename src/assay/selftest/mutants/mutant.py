@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from assay import host
+from assay.catalog.select import select
 from assay.kernel import Kernel
-from assay.library.select import select
 from assay.op import Op
 from assay.selftest.mutants import cuda, operators
 from assay.selftest.mutants.source import Change, Region, Source, regions

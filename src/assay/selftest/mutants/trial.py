@@ -15,7 +15,7 @@ from assay.check.job import Job, Settings
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.op import Op
-from assay.record import Record, Status
+from assay.record import Record
 from assay.selftest.mutants.equivalent import Prover
 from assay.selftest.mutants.evidence import STATUS, MutantEvidence, Outcome
 from assay.selftest.mutants.mutant import Mutant
@@ -175,7 +175,7 @@ def record_of(
 
 def caught(checked: Record) -> bool:
     """Did `check` fail it? One that never answers counts, whatever its status is called."""
-    return checked.status is Status.FAIL or checked.evidence.get("detector") == "timeout"
+    return checked.failed or checked.evidence.get("detector") == "timeout"
 
 
 def _is_stillborn(checked: Record) -> bool:

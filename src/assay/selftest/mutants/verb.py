@@ -9,12 +9,12 @@ from pathlib import Path
 
 from assay import provenance
 from assay.backends import Level, here
+from assay.catalog.select import Choice, everything, select
 from assay.check import Options as CheckOptions
 from assay.check import verb as checking
 from assay.dtype import dtype
 from assay.errors import SourceError, UsageError
 from assay.kernel import Kernel
-from assay.library.select import Choice, everything, select
 from assay.record import Record
 from assay.selftest.mutants.evidence import MutantEvidence, Outcome
 from assay.selftest.mutants.mutant import LANGUAGES, Mutant, mutants

@@ -15,13 +15,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from assay import library, provenance
+from assay import provenance
+from assay.catalog import library
+from assay.catalog.declared import verify_against
+from assay.catalog.reader import Contents, contents, kernels_in_cuda, ops_in
+from assay.catalog.signature import verify_signature
+from assay.catalog.source import contents as bytes_of
 from assay.errors import AssayError, SourceError, UsageError
 from assay.kernel import Address, Kernel
-from assay.library.declared import verify_against
-from assay.library.reader import Contents, contents, kernels_in_cuda, ops_in
-from assay.library.signature import verify_signature
-from assay.library.source import contents as bytes_of
 from assay.op import Op
 
 Choice = tuple[Kernel, Op]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from assay.catalog.source import parse
 from assay.errors import SourceError
 from assay.kernel import Kernel
-from assay.library.source import parse
 from assay.op import Op
 
 

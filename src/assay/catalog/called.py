@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from assay import library, provenance
+from assay import provenance
+from assay.catalog import library
 from assay.kernel import Kernel
 from assay.op import Op
 

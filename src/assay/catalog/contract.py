@@ -25,7 +25,9 @@ def verify_op(op: Op, where: str) -> None:
 
     if not re.fullmatch(r"\w+", op.name):
         refuse(f"'{op.name}' is no name for an op", "use letters, digits and underscores")
-    for name, axis in op.axes.items():
+    axes: Mapping[str, object] = op.axes  # whatever its author wrote
+    attributes: Mapping[str, object] = op.attributes
+    for name, axis in axes.items():
         if not isinstance(axis, Axis):
             refuse(f"axis '{name}' is {axis!r}, which is no Axis", f'write axes={{"{name}": Axis(typical=1024)}}')
         elif not all(isinstance(size, int) for size in (axis.min, axis.max, axis.typical)):
@@ -46,7 +48,7 @@ def verify_op(op: Op, where: str) -> None:
         refuse("it has no axis, so there is nothing to choose sizes of", 'declare one: axes={"n": Axis()}')
     if not op.outputs:
         refuse("it has no outputs", 'declare at least one: outputs={"out": Tensor("n")}')
-    for name, attribute in op.attributes.items():
+    for name, attribute in attributes.items():
         if not isinstance(attribute, Attribute):
             refuse(
                 f"attribute '{name}' is {attribute!r}, which is no Attribute",

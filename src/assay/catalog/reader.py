@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from assay.catalog.contract import verify_op
+from assay.catalog.declared import addressed, declaration
+from assay.catalog.executed import bound_by, executed
+from assay.catalog.source import cuda_text, parse
 from assay.dtype import dtype
 from assay.errors import AssayError, SourceError
 from assay.kernel import Address, Kernel
-from assay.library.contract import verify_op
-from assay.library.declared import addressed, declaration
-from assay.library.executed import bound_by, executed
-from assay.library.source import cuda_text, parse
 from assay.op import Op
 
 __all__ = ["Contents", "contents", "kernels_in", "kernels_in_cuda", "ops_in", "parse"]

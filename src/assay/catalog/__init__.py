@@ -1,0 +1,1 @@
+"""What the library and a user's files hold: found, selected and described without importing a kernel."""
