@@ -37,7 +37,7 @@ KERNELS = (
     "gelu/cupy",
     "sum/cupy",
 )
-SAMPLE = ("conv2d/cuda:inline_ptx", "layernorm/triton", "transpose/numba:padded")
+SAMPLE = ("conv2d/cuda:inline_ptx", "layernorm/triton")
 TARGETS = ("sm_80", "sm_90a", "sm_100")
 pytestmark = pytest.mark.skipif(host.tool("nvdisasm") is None, reason="needs nvdisasm")
 

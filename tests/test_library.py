@@ -95,6 +95,7 @@ def test_every_kernel_that_can_run_here_is_right(name, variants):
         assert record.status == wanted or few, (record.kernel, record.workload, record.reason)
 
 
+@pytest.mark.whole
 def test_the_compiled_gradient_of_gelu_tanh_keeps_the_bits_that_tanh_rounds_away():
     """On a workload where PyTorch's own formula, compiled for AVX-512, was 1.06 times its limit off."""
     (record,) = assay.check("gelu_tanh_backward/inductor", workload="n=14,dtype=fp32,seed=829,values=wide", seconds=300)
