@@ -80,3 +80,11 @@ def test_rows_that_lie_apart_are_visited_only_where_there_are_several(name):
     first = next(iter(op.axes))
     assert all(dict(r.workload.axes)[first] > 1 for r in apart)
     assert any(dict(r.workload.axes)["cols"] > 16384 for r in apart), "long rows too"
+
+
+@pytest.mark.parametrize("effort", ["cuda", "native", "triton-interpret"])
+def test_an_axis_is_a_multiple_of_another_and_of_an_attribute_that_is_no_power_of_two(effort):
+    rows = plan(library.ops()["mx_dequantize"], dtype("fp32"), EFFORTS[effort]).rows
+    sizes = [dict(r.workload.axes) | dict(r.workload.attributes) for r in rows if r.why == "multiples"]
+    assert any(s["cols"] == 5 * s["rows"] for s in sizes) and any(s["rows"] == 5 * s["cols"] for s in sizes)
+    assert any(s["cols"] == 5 * s["block"] and s["block"] & (s["block"] - 1) for s in sizes)

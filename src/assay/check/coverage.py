@@ -28,6 +28,10 @@ _EQUAL = (37, 16, 5, 3, 2)
 """Lengths that two axes have at the same time, the first that the contract and the budget allow."""
 _PAIRS = 24
 """Of axes, at most."""
+_DIVISORS = (24, 12, 6, 5, 3)
+"""Lengths, no powers of two, of which another axis is a multiple: the first that the contract and the budget allow."""
+_MULTIPLES = 8
+"""Ordered pairs of axes, at most."""
 _TRIES = 3
 """Rows built for a pair before it counts as one that cannot be visited."""
 
@@ -57,7 +61,7 @@ class Effort:
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `equal axes`, `pairs`, `constant 768` or `branch rows > 128, cols > 16384`."""
+    """`typical`, `near typical`, `equal axes`, `multiples`, `pairs`, `constant 768` or `branch rows > 128, cols > 9`"""
     pairs: frozenset[Pair] = frozenset()
     """That it visits. Strides of a single row, and anything but its size in an empty tensor, have no effect and are not
     visited."""
@@ -98,6 +102,7 @@ def plan(
     rows = [*space.typical(), *space.equal()]
     rows += space.around(told)
     rows += space.covering(rows.copy())
+    rows += space.multiples()
     distinct = {str(row.workload): row for row in reversed(rows)}
     ordered = sorted(distinct.values(), key=space.patience)
     return Plan(ordered, len(space.all_pairs), space.impossible, told)
@@ -169,6 +174,31 @@ class _Space:
                 if row is not None and self._cost(row) <= self.effort.most:
                     yield Planned(row, "equal axes", self._visits(row, self._plain), self._cost(row))
                     break
+
+    def multiples(self) -> Iterator[Planned]:
+        """One axis five times as long as another, or as an attribute says: a shortcut for what divides evenly is taken
+        there, and blocks that are no powers of two go on to a second one."""
+        few = {n: max(2, axis.min) for n, axis in self.op.axes.items()}
+        pairs = list(itertools.permutations(self.op.axes, 2))
+        for first, second in self.rng.sample(pairs, min(len(pairs), _MULTIPLES)):
+            rows = (self._few({**few, first: 5 * size, second: size}, self._plain) for size in _DIVISORS)
+            yield from itertools.islice(filter(None, rows), 1)
+        lengths = [
+            (axis, name, choice)
+            for name, attribute in self.op.attributes.items()
+            for choice in attribute.choices or (attribute.default,)
+            for axis in self.op.axes
+            if type(choice) is int and choice > 2
+        ]
+        lengths.sort(key=lambda length: length[2] & (length[2] - 1) == 0)  # powers of two last
+        rows = (self._few({**few, a: 5 * choice}, {**self._plain, name: repr(choice)}) for a, name, choice in lengths)
+        yield from itertools.islice(filter(None, rows), _MULTIPLES)
+
+    def _few(self, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Planned | None:
+        row = self._at(sizes, levels)
+        if row is None or self._cost(row) > self.effort.elements:
+            return None
+        return Planned(row, "multiples", self._visits(row, levels), self._cost(row))
 
     def _shortened(self, sizes: Mapping[str, int], leading: str, most: int) -> dict[str, int]:
         """The same sizes with the axis of independent results, else the leading one, then the others, cut short."""
