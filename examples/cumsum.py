@@ -28,7 +28,8 @@ def _scan(x, out, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
         v = tl.load(x + row[:, None] * cols + col, mask=inside, other=0.0).to(tl.float32)
         scanned = tl.cumsum(v, 1) + carry[:, None]
         tl.store(out + row[:, None] * cols + col, scanned.to(out.dtype.element_ty), mask=inside)
-        carry += tl.sum(v, 1)
+        # The last column; Triton 3.7 cannot compile `carry += tl.sum(v, 1)` where `carry` is used elsewhere too.
+        carry = tl.sum(tl.where(col == start + BLOCK - 1, scanned, 0.0), 1)
 
 
 @kernel("cumsum")

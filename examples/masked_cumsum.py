@@ -28,8 +28,10 @@ def _scan(x, mask, out, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
         at = row[:, None] * cols + col
         kept = tl.load(mask + at, mask=inside, other=0).to(tl.int1)
         v = tl.load(x + at, mask=inside & kept, other=0.0).to(tl.float32)
-        tl.store(out + at, (tl.cumsum(v, 1) + carry[:, None]).to(out.dtype.element_ty), mask=inside)
-        carry += tl.sum(v, 1)
+        scanned = tl.cumsum(v, 1) + carry[:, None]
+        tl.store(out + at, scanned.to(out.dtype.element_ty), mask=inside)
+        # The last column; Triton 3.7 cannot compile `carry += tl.sum(v, 1)` where `carry` is used elsewhere too.
+        carry = tl.sum(tl.where(col == start + BLOCK - 1, scanned, 0.0), 1)
 
 
 @kernel("masked_cumsum")

@@ -19,7 +19,8 @@ def _scan(x, mask, out, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
         scanned = tl.cumsum(v, 1) + carry[:, None]
         # Wrong: masked before the scan, not after it.
         tl.store(out + at, tl.where(kept, scanned, 0.0).to(out.dtype.element_ty), mask=inside)
-        carry += tl.sum(v, 1)
+        # The last column; Triton 3.7 cannot compile `carry += tl.sum(v, 1)` where `carry` is used elsewhere too.
+        carry = tl.sum(tl.where(col == start + BLOCK - 1, scanned, 0.0), 1)
 
 
 @kernel("../masked_cumsum.py:masked_cumsum")
