@@ -84,13 +84,17 @@ selftest: venv ## the long tests: the whole corpus of wrong kernels, every kerne
 # On a GPU machine, which keeps its own Python: `make records DEVICE=h200 RUN="env PYTHONPATH=src python3"`.
 DEVICE   ?= cpu
 RUN      ?= $(BIN)/python
-records: ## what docs/results.md is made of, under results/$(DEVICE)
+MUTATED  ?= $(foreach op,gelu gelu_tanh gelu_backward silu softmax layernorm rmsnorm ln_gelu conv2d mx_quantize,$(op)/cuda $(op)/triton)
+records: ## what docs/results.md and docs/selftest.md are made of, under results/$(DEVICE)
 	$(RUN) -m assay check --all --out results/$(DEVICE)/check.json
+	$(RUN) -m assay check examples/*.py --out results/$(DEVICE)/examples.json
 	$(RUN) -m assay selftest --out results/$(DEVICE)/selftest.json
+	$(RUN) -m assay selftest mutants $(MUTATED) --limit 12 --out results/$(DEVICE)/mutants.json
 	$(RUN) -m assay machine --out results/$(DEVICE)/machine.json
 	$(RUN) tools/against_ncu.py results/$(DEVICE)
 	$(RUN) tools/null_comparisons.py results/$(DEVICE)
 	$(RUN) tools/results.py
+	$(RUN) tools/mutants.py
 
 wheelhouse: ## wheels for a machine without internet [PYTHON=3.12 PLATFORM=x86_64 SLICE_MB=60 FULL=1]
 	$(PYTHON3) tools/wheelhouse.py --python $(PYTHON) --platform $(PLATFORM) --slice-mb $(SLICE_MB) $(if $(FULL),--full)
