@@ -4,6 +4,7 @@ import os
 import subprocess
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -192,3 +193,13 @@ def test_names_are_demangled_to_what_the_source_calls_them(symbol, name):
     from assay.isa.names import instance
 
     assert instance(symbol) == name
+
+
+def test_a_missing_part_of_numbas_toolchain_says_nothing_about_a_kernel():
+    from numba.cuda.cudadrv.error import NvvmSupportError
+
+    from assay.backends.numba_tracing import _refusal
+
+    kernel = SimpleNamespace(py_func=lambda x: x)
+    assert "cannot compile here" in str(_refusal(kernel, NvvmSupportError("libNVVM cannot be found")))
+    assert "refused" in str(_refusal(kernel, TypeError("no matching overload")))

@@ -104,8 +104,8 @@ class Job:
         )
         if built.worker:
             built.worker.close()
-        if built.finding is None or built.finding.detector not in ("build", "exception"):
-            return found
+        if built.finding is None or built.finding.detector != "build" or "refused" not in built.finding.what:
+            return found  # it compiles, or nothing here can tell
         words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
         evidence = found.evidence | {"detector": "build", "trace": built.trace, "found_at": str(point)}
         return record(Status.FAIL, f"build: {words}", None, evidence)
