@@ -150,10 +150,14 @@ class Store:
     def _file(self) -> ColumnElement[str]:
         """The file of a record's kernel: with the address, what tells two kernels apart. The library's addresses are
         unique, and a kernel may move from one of its files to another."""
-        text = records.c.record
+        text: ColumnElement[str] = records.c.record  # older ones may hold infinities, which are no JSON
         if self._engine.dialect.name == "sqlite":
-            file: ColumnElement[str] = func.json_extract(text, "$.source.file")
+            file: ColumnElement[str] = func.json_extract(
+                case((func.json_valid(text) == 1, text), else_="{}"), "$.source.file"
+            )
         else:
+            for number in ("-Infinity", "Infinity", "NaN"):
+                text = func.replace(text, f": {number}", ": null")
             file = cast(text, postgresql.JSON)["source"]["file"].astext
         return case((file.like("assay/library/%"), ""), else_=func.coalesce(file, ""))
 
