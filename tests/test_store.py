@@ -215,6 +215,14 @@ def test_any_record_survives_both_its_columns_and_its_text(store, written):
     assert len([r for r in store.records(**wanted) if same(r, written)]) == 1
 
 
+def test_a_record_with_an_infinite_figure_hides_no_other(where):
+    """A wrong kernel where PyTorch is exact is infinitely worse; JSON has no such number."""
+    with open_store(where) as store:
+        store.add(record(kernel="transpose/torch", evidence={"ratio": float("inf"), "least": float("-inf")}))
+        store.add(record(kernel="gelu/torch"))
+        assert {r.kernel for r in store.records(latest=True)} == {"transpose/torch", "gelu/torch"}
+
+
 def test_what_is_no_text_or_no_record_is_mended_or_refused(where, tmp_path):
     with open_store(where) as store:
         store.add(record(reason="half a pair: \ud800, whole: \U0001f600", evidence={"path": Path("x")}, seconds=1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -96,21 +95,12 @@ class Record:
         return self.status is Status.FAIL
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: what is no finite number is None."""
-        return {k: _finite(v) for k, v in asdict(self).items() if v is not None or k not in _SOMETIMES}
+        return {k: v for k, v in asdict(self).items() if v is not None or k not in _SOMETIMES}
 
     def named(self, namesakes: Collection[str]) -> str:
         """Its kernel's address, with the file where the address alone stands for several (see `namesakes`)."""
         file = self.source.get("file")
         return f"{self.kernel} ({file})" if file and self.kernel in namesakes else self.kernel
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    return [_finite(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def namesakes(records: Iterable[Record]) -> set[str]:
