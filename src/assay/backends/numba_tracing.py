@@ -210,9 +210,7 @@ def _ptxas() -> str:
 def _refusal(kernel: Any, error: Exception) -> BuildError:
     if isinstance(error, BuildError):
         return error
-    if isinstance(
-        error, OSError | ImportError
-    ):  # a part of the toolchain is not here; it says nothing about the source
+    if isinstance(error, OSError | ImportError):  # the toolchain is incomplete, whatever the source
         return BuildError(f"Numba cannot compile here: {error}", fix="pip install 'kernel-assay[numba]'")
     code = kernel.py_func.__code__
     line = _line(error, code.co_filename) or code.co_firstlineno

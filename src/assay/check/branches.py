@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from assay.check.constants import Bound, folded
+from assay.check.constants import Bound, defaults, folded
 from assay.kernel import Kernel
 from assay.op import Op
 
@@ -41,7 +41,7 @@ def _function(file: Path, name: str) -> ast.FunctionDef | None:
 class _Reader:
     def __init__(self, function: ast.FunctionDef, op: Op) -> None:
         self._function, self._op = function, op
-        self._numbers = dict(_defaults(function.args))
+        self._numbers = {name: _integer(default) for name, default in defaults(function.args)}
         self._axes: dict[str, str] = {}
         for node in ast.walk(function):
             if isinstance(node, ast.Assign):
@@ -105,19 +105,9 @@ class _Reader:
         return shape[place] if shape[place] in self._op.axes else ""
 
     def _number(self, value: ast.expr) -> int | None:
-        if isinstance(value, ast.Name):
-            return self._numbers.get(value.id)
-        number = folded(value)
-        return number if isinstance(number, int) and not isinstance(number, bool) else None
+        return self._numbers.get(value.id) if isinstance(value, ast.Name) else _integer(value)
 
 
-def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, int]]:
-    plain = [*arguments.posonlyargs, *arguments.args]
-    pairs = [
-        *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    for parameter, default in pairs:
-        number = folded(default) if default is not None else None
-        if isinstance(number, int) and not isinstance(number, bool):
-            yield parameter.arg, number
+def _integer(value: ast.expr) -> int | None:
+    number = folded(value)
+    return number if isinstance(number, int) and not isinstance(number, bool) else None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 import secrets
 import time
 from dataclasses import asdict, dataclass, replace
@@ -49,6 +50,8 @@ _CLEARLY = 8.0
 """Times its limit that an answer to other values must be off for the judge to be sure to tell it."""
 _OTHER_BANDS = tuple(Run(runs.USUAL, bands=i % 2, held="nan") for i in range(4))
 """Nothing differs but the bytes around the tensors, and each answer is asked for twice."""
+_ILLEGAL = re.compile("illegal memory access|illegal_?address", re.IGNORECASE)
+"""What CUDA, CuPy and Numba call it when a kernel reaches an address without memory."""
 _MOMENT = 0.25
 """Seconds after which a result that was not there may have come."""
 _trials = itertools.count()
@@ -159,7 +162,7 @@ class Trial:
             if isinstance(called, Outcome):
                 return called
             done.append(called)
-        finding = _unwritten(self.layout, done)
+        finding = self._unwritten(done)
         for spec in self.layout.outputs[:1] if not finding else ():
             first, again, other = (d.result[spec["name"]] for d in done)
             values = cases[0].values
@@ -240,17 +243,13 @@ class Trial:
         return self.last[one.place]
 
     def _fenced_off(self, outcome: Outcome, fence: str) -> Outcome:
-        """A kernel that reaches memory it must not, where there is memory: it ran on the same values elsewhere."""
+        """A launch that fails only where there is no memory beside the tensors: it reaches outside them."""
         finding = outcome.finding
-        if (
-            not fence
-            or self.conditions.here.device != "cuda"
-            or finding is None
-            or "illegal" not in finding.what.lower()
-        ):
+        if not fence or finding is None or not _ILLEGAL.search(finding.what):
             return outcome
-        what = f"it reads outside its tensors: with no memory {fence} them the launch fails ({finding.what}); "
-        return replace(outcome, finding=Finding("overread", what + "give that load a mask or a condition"))
+        what = f"it reads or writes outside its tensors: with no memory {fence} them the launch fails "
+        what += f"({finding.what}); give that access a mask or a condition"
+        return replace(outcome, finding=Finding("overread", what))
 
     def _conduct(self, one: Run, case: _Case, answer: dict[str, Any]) -> Finding | None:
         """What a kernel must not do, whatever it computes."""
@@ -272,6 +271,10 @@ class Trial:
         """Has the last call at this place gone on writing since it returned?"""
         if place in self.last and not self.late:
             self.late = self.buffers.later(place, self.last[place].result)
+
+    def _unwritten(self, done: list[_Done]) -> Finding | None:
+        what = leftovers.unwritten(self.layout.outputs, [(d.result, d.held) for d in done])
+        return Finding("unwritten", what) if what else None
 
     def _wait_and_look(self) -> None:
         """Is what is missing still to come?"""
@@ -306,7 +309,7 @@ class Trial:
         seconds = tuple(self.seconds)
         if finding := self._ahead(cases, done):
             return Outcome(finding, seconds=seconds)
-        if finding := _unwritten(self.layout, done):
+        if finding := self._unwritten(done):
             self._wait_and_look()
             return self._or_late(Outcome(finding, seconds=seconds))
         first = done[0].result
@@ -327,7 +330,7 @@ class Trial:
                 what = "the result depends on bytes outside the inputs: it changed with the guard bands"
                 return Outcome(Finding("overread", what), seconds=seconds)
         outcome = self._judged(cases, done)
-        if outcome.finding and not self.late:
+        if outcome.finding and outcome.finding.detector == "unwritten":
             self._wait_and_look()
         return self._or_late(outcome)
 
@@ -427,25 +430,3 @@ def _same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 def _nan(value: torch.Tensor) -> torch.Tensor:
     return (value.float() if value.element_size() == 1 else value).isnan()  # torch does not ask formats of 8 bits
-
-
-def _unwritten(layout: Layout, done: list[_Done]) -> Finding | None:
-    """An element that, in every run, still is what stood there before was never written."""
-    for spec in layout.outputs:
-        name = spec["name"]
-        if spec["alias"] or not done[0].result[name].numel():
-            continue
-        number = dtype(spec["dtype"])
-        if len(done) == 1 and number.itemsize <= (1 if number.is_float else 2):
-            continue  # in so few bits a right result often is what stood there: one call tells nothing
-        never = leftovers.kept(done[0].result[name], done[0].held[name])
-        for call in done[1:]:
-            never &= leftovers.kept(call.result[name], call.held[name])
-        if count := int(never.sum()):
-            total = never.numel()
-            if count == total:
-                what = f"nothing was written to `{name}`: the kernel launched nothing, or wrote elsewhere"
-                return Finding("unwritten", what)
-            first = int(never.nonzero()[0])
-            return Finding("unwritten", f"{count} of {total} elements of `{name}` were never written, first at {first}")
-    return None

@@ -76,7 +76,7 @@ def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
         ):
             telling.append(node)
         elif isinstance(node, ast.arguments):
-            telling += _defaults(node)
+            telling += [default for name, default in defaults(node) if name not in _SCHEDULE]
         elif isinstance(node, ast.keyword) and node.arg not in (*_SCHEDULE, "tune"):
             usual.append(node.value)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -97,14 +97,14 @@ def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
     return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values))
 
 
-def _defaults(arguments: ast.arguments) -> list[ast.expr]:
-    """Default values of a signature, but for those of the schedule."""
+def defaults(arguments: ast.arguments) -> list[tuple[str, ast.expr]]:
+    """The parameters of a signature that have a default, each with it."""
     plain = [*arguments.posonlyargs, *arguments.args]
     named = [
         *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
-    return [default for parameter, default in named if default is not None and parameter.arg not in _SCHEDULE]
+    return [(parameter.arg, default) for parameter, default in named if default is not None]
 
 
 def _divides(node: ast.AST) -> bool:

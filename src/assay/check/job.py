@@ -99,9 +99,12 @@ class Job:
         """An interpreter takes more than a compiler does (a `break`, a range that is no power of two): what passed must
         be a kernel for the target too."""
         point = parse(f"dtype={self.dtype}", self.op)
-        built = building.build(
-            self.kernel, self.op, [point], "native", settings.parameters, settings.target, settings.pool, None
-        )
+        try:
+            built = building.build(
+                self.kernel, self.op, [point], "native", settings.parameters, settings.target, settings.pool, None
+            )
+        except WorkerLost:  # the machine's fault: the verdict on the values stands
+            return found
         if built.worker:
             built.worker.close()
         if built.finding is None or built.finding.detector != "build" or "refused" not in built.finding.what:

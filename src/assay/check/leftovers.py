@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from assay.dtype import DType
+from assay.dtype import DType, dtype
 from assay.worker.guard import bits
 
 if TYPE_CHECKING:
@@ -92,3 +92,24 @@ def _nan(number: DType, rng: random.Random) -> int:
 def kept(result: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
     """Which elements of a result are, bit for bit, what stood there before the call."""
     return (bits(result) == bits(held)).flatten()
+
+
+def unwritten(specs: list[dict[str, Any]], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]]) -> str:
+    """Elements that no call has written, in words; empty if there are none. Of each call its results and what stood
+    there before: an element that is still the same after every one of them was never written."""
+    first, held = calls[0]
+    for spec in specs:
+        name, number = spec["name"], dtype(spec["dtype"])
+        if spec["alias"] or not first[name].numel():
+            continue
+        if len(calls) == 1 and number.itemsize <= (1 if number.is_float else 2):
+            continue  # in so few bits a right result often is what stood there: one call tells nothing
+        never = kept(first[name], held[name])
+        for result, before_it in calls[1:]:
+            never &= kept(result[name], before_it[name])
+        if count := int(never.sum()):
+            total = never.numel()
+            if count == total:
+                return f"nothing was written to `{name}`: the kernel launched nothing, or wrote elsewhere"
+            return f"{count} of {total} elements of `{name}` were never written, first at {int(never.nonzero()[0])}"
+    return ""

@@ -81,9 +81,9 @@ class MutantJob(Job):
     """A mutant, from its check in one dtype after the other, the first that fails ending it, to the proof that it is
     equivalent. One process does it all, so that mutants do not wait for each other."""
 
-    mutant: Mutant = None  # type: ignore[assignment]
-    dtypes: tuple[str, ...] = ()
-    options: Options = field(default_factory=Options)
+    mutant: Mutant = field(kw_only=True)
+    dtypes: tuple[str, ...] = field(kw_only=True)
+    options: Options = field(kw_only=True)
 
     def run(self, settings: Settings, worker: Worker | None) -> tuple[Record, Worker | None]:
         checked: list[Record] = []
@@ -96,8 +96,8 @@ class MutantJob(Job):
             worker.close()
         proof = _prover(settings.pool, self.options, settings.stop).prove(self.mutant, self.kernel, self.op)
         outcome = Outcome.EQUIVALENT if proof.holds else Outcome.SURVIVED
-        told = {"proof": proof.how, "compared": proof.compared, "differs_at": proof.differs_at}
-        return self.record(outcome, f"{outcome}: {proof.how}", checked, **told), None
+        proven = {"proof": proof.how, "compared": proof.compared, "differs_at": proof.differs_at}
+        return self.record(outcome, f"{outcome}: {proof.how}", checked, **proven), None
 
     def judged(self, failed: Record, checked: list[Record]) -> Record:
         """Of one that `check` has failed: killed, or no kernel at all."""

@@ -84,11 +84,13 @@ def run(planned: list[Mutant], untried: list[tuple[Kernel, str]], options: Optio
             try:
                 kernel, op = mutant.write((folder / f"{number:05d}").resolve())
             except SourceError as problem:
-                job = MutantJob(mutant.kernel, mutant.op, dtype(mutant.op.dtypes[0]), None, mutant, (), options)
+                job = MutantJob(
+                    mutant.kernel, mutant.op, dtype(mutant.op.dtypes[0]), mutant=mutant, dtypes=(), options=options
+                )
                 yield job.record(Outcome.STILLBORN, str(problem), [])
                 continue
             dtypes = tried_dtypes(kernel, op)
-            job = MutantJob(kernel, op, dtype(dtypes[0]), None, mutant, dtypes, options)
+            job = MutantJob(kernel, op, dtype(dtypes[0]), mutant=mutant, dtypes=dtypes, options=options)
             jobs[provenance.source_of(kernel.file)["file"]] = job
         checking_options = CheckOptions(jobs=options.jobs, run=options.run)
         for record in checking.run(list(jobs.values()), checking_options) if jobs else ():
