@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assay import syntax
 from assay.backends.cuda import Source, cdiv, ctype
 from assay.dtype import DType
 from assay.errors import SourceError
@@ -143,7 +144,7 @@ def launcher(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., None]:
 
 def _expressions(text: str, where: str) -> tuple[ast.expr, ...]:
     try:
-        parsed = ast.parse(f"({text},)" if text.strip() else "()", mode="eval").body
+        parsed = syntax.expression(f"({text},)" if text.strip() else "()")
     except SyntaxError:
         raise SourceError(f"this part of the launch comment cannot be read: {text}", where=where) from None
     assert isinstance(parsed, ast.Tuple)

@@ -9,6 +9,7 @@ import stat
 import tokenize
 from pathlib import Path
 
+from assay import syntax
 from assay.errors import SourceError, UsageError
 
 MOST = 8 << 20
@@ -86,7 +87,7 @@ def parse(file: Path) -> ast.Module:
     """The syntax tree of a Python source."""
     source = text(file)
     try:
-        return ast.parse(source, filename=str(file))
+        return syntax.module(source, str(file))
     except SyntaxError as error:
         line = (error.text or "").strip()
         raise SourceError(

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from assay.catalog import source
 from assay.check.constants import Bound, defaults, folded
+from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.op import Op
 
@@ -31,8 +33,8 @@ def bounds(kernel: Kernel, op: Op) -> tuple[Bound, ...]:
 @cache
 def _function(file: Path, name: str) -> ast.FunctionDef | None:
     try:
-        tree = ast.parse(file.read_text())
-    except (OSError, SyntaxError, ValueError):
+        tree = source.parse(file)
+    except AssayError:
         return None
     found = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
     return next(found, None)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from assay.catalog import source
+from assay.errors import AssayError
 from assay.kernel import Kernel
 
 _LARGEST = 1 << 24
@@ -65,8 +67,8 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
 def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Literals of a Python file: those beside a comparison or a modulus first, then defaults, then the rest."""
     try:
-        tree = ast.parse(file.read_text())
-    except (OSError, SyntaxError, ValueError):
+        tree = source.parse(file)
+    except AssayError:
         return (), ()
     telling: list[ast.AST] = []
     usual: list[ast.AST] = []

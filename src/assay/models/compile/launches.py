@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from assay import syntax
+
 _CALLS = 10
 """Recorded on a GPU, so that a count per call that is not whole shows."""
 
@@ -38,7 +40,7 @@ def written() -> dict[str, int]:
 def kernel_calls(source: str) -> list[str]:
     """In the `call` of a graph's generated module: `name = async_compile.cpp_pybinding(…)` above, `name(…)` or
     `name.run(…)` in it."""
-    tree = ast.parse(source)
+    tree = syntax.module(source)
     kernels = {
         node.targets[0].id
         for node in tree.body

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+from assay import syntax
 from assay.backends import Level, here
 from assay.catalog import library
 from assay.kernel import Kernel
@@ -80,11 +81,11 @@ def with_constants(kernel: Any, names: frozenset[str]) -> Any:
 
 
 def constant_in_text(text: str, names: frozenset[str]) -> str:
-    definition = ast.parse(text).body[0]
+    definition = syntax.module(text).body[0]
     assert isinstance(definition, ast.FunctionDef)
     for parameter in definition.args.args:
         if parameter.arg in names:
-            parameter.annotation = ast.parse("tl.constexpr", mode="eval").body
+            parameter.annotation = syntax.expression("tl.constexpr")
     return ast.unparse(definition)
 
 

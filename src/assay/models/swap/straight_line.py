@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import nn
 
+from assay import syntax
 from assay.models.swap.wrapping import original_class
 
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)
@@ -39,7 +40,7 @@ def crooked(module: nn.Module) -> str:
     kind = original_class(module)
     name = f"{kind.__name__}.forward"
     try:
-        (function,) = ast.parse(textwrap.dedent(inspect.getsource(kind.forward))).body
+        (function,) = syntax.module(textwrap.dedent(inspect.getsource(kind.forward))).body
     except (OSError, TypeError, SyntaxError, ValueError):
         return f"{name} has no source to read"
     code = kind.forward.__code__ if inspect.isfunction(kind.forward) else None

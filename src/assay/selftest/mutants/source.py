@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from assay import syntax
 from assay.kernel import Kernel
 
 _Definition = ast.FunctionDef | ast.Assign | ast.expr
@@ -46,7 +47,7 @@ class Source:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.data = file.read_bytes()
-        self.tree = ast.parse(self.data)
+        self.tree = syntax.module(self.data)
         self._lines = [0]
         for line in self.data.splitlines(keepends=True):
             self._lines.append(self._lines[-1] + len(line))
