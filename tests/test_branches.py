@@ -6,9 +6,8 @@ import pytest
 
 from assay.catalog import library
 from assay.catalog.select import select
-from assay.check import branches, constants
-from assay.check.coverage import plan
 from assay.check.exploring import EFFORTS
+from assay.coverage import branches, constants, plan
 from assay.dtype import dtype
 
 HEAD = "from assay import kernel\n\n@kernel('softmax', backend='torch')\n"

@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay import coverage
 from assay.backends import here
 from assay.catalog import library
 from assay.catalog.select import select
-from assay.check import constants, coverage, exploring, regimes
-from assay.check.coverage import Constants
+from assay.check import exploring
 from assay.check.exploring import EFFORTS, Bounds, Exploration
 from assay.check.trial import Conditions, Outcome
+from assay.coverage import constants, factors, regimes
+from assay.coverage.constants import Constants
 from assay.dtype import dtype
 from assay.isa.ptx import compared
 from assay.kernel import Address, Kernel
@@ -38,7 +40,7 @@ def test_every_planned_workload_is_inside_the_contract_and_the_typical_one_is_am
     typical = next(r for r in rows if r.why == "typical")
     last = list(op.axes)[-1]
     assert dict(typical.workload.axes)[last] in (op.axes[last].typical, dict(typical.workload.axes)[last])
-    assert {r.workload.values for r in rows} >= set(coverage.kinds(op, dtype("fp32")))
+    assert {r.workload.values for r in rows} >= set(factors.kinds(op, dtype("fp32")))
 
 
 @pytest.mark.parametrize("name", ["layernorm", "softmax", "transpose", "mx_quantize"])
@@ -186,4 +188,4 @@ def test_two_axes_of_the_same_length_are_tried(name, where):
 @pytest.mark.parametrize("name", OPS)
 def test_every_kind_of_values_is_tried_however_short_the_plan(name, where):
     tried = {row.workload.values for row in plan(name, EFFORTS[where]).rows}
-    assert set(coverage.kinds(library.find_op(name), dtype("fp32"))) <= tried
+    assert set(factors.kinds(library.find_op(name), dtype("fp32"))) <= tried

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay import inputs
+from assay import coverage, inputs
 from assay.catalog import library
-from assay.check import coverage
 from assay.check.shrink import shrink
 from assay.dtype import dtype
 from assay.errors import UsageError

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.check import trial
-from assay.check.coverage import Effort, plan
 from assay.check.judge import Finding
+from assay.coverage import Effort, plan
 from assay.dtype import DType
 from assay.kernel import Kernel
 from assay.op import Op

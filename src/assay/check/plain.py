@@ -7,9 +7,9 @@ import math
 import threading
 from typing import TYPE_CHECKING, Any
 
-from assay.check.coverage import Effort, plan
 from assay.check.judge import Prior, calibrate
 from assay.check.oracle import baseline, oracle
+from assay.coverage import Effort, plan
 from assay.dtype import DType
 from assay.inputs import generate
 from assay.op import Op

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.backends import Availability, Level
-from assay.check.coverage import Pair, Plan, Planned
 from assay.check.trial import Outcome
+from assay.coverage import Pair, Plan, Planned
 from assay.workload import Workload
 
 _SHOWN = 6

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from assay.check import coverage
+from assay import coverage
 from assay.check.evaluations import evaluate, variations
 from assay.check.judge import Prior, calibrate, judge
 from assay.check.oracle import Oracle, baseline, oracle

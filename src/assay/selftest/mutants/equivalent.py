@@ -13,9 +13,9 @@ from typing import Any
 
 from assay.backends import Level, here
 from assay.check import calls
-from assay.check.coverage import Effort, plan
 from assay.check.plain import PlainTorch
 from assay.check.trial import Conditions, Outcome
+from assay.coverage import Effort, plan
 from assay.dtype import DType, dtype
 from assay.kernel import Kernel
 from assay.op import Op

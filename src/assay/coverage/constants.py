@@ -44,7 +44,7 @@ class Constants:
     values: tuple[float, ...] = ()
     """Floating-point literals that inputs may be compared with."""
     bounds: tuple[Bound, ...] = ()
-    """Lengths that the launch itself compares an axis with (assay.check.branches)."""
+    """Lengths that the launch itself compares an axis with (assay.coverage.branches)."""
 
 
 def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] = ()) -> Constants:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from assay.catalog import source
-from assay.check.constants import Bound, defaults, folded
+from assay.coverage.constants import Bound, defaults, folded
 from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.op import Op

@@ -1,0 +1,6 @@
+"""Which workloads are tried on a kernel."""
+
+from assay.coverage.plan import Plan, plan
+from assay.coverage.row import Effort, Pair, Planned
+
+__all__ = ["Effort", "Pair", "Plan", "Planned", "plan"]

@@ -1,0 +1,76 @@
+"""Workloads that the op alone gives: its typical one and the neighbours, axes of equal length, multiples."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from assay.coverage import fit
+from assay.coverage.factors import Factors
+from assay.coverage.row import Planned
+
+_EQUAL = (37, 16, 5, 3, 2)
+"""Lengths that two axes have at the same time, the first that the contract and the budget allow."""
+_PAIRS = 24
+"""Of axes, at most."""
+_DIVISORS = (24, 12, 6, 5, 3)
+"""Lengths, no powers of two, of which another axis is a multiple: the first that the contract and the budget allow."""
+_MULTIPLES = 8
+"""Ordered pairs of axes, at most."""
+
+
+def typical(space: Factors) -> Iterator[Planned]:
+    """The op's typical workload, shortened along its leading axis where it must be, and its neighbours: one size
+    more and one less along each axis."""
+    usual = {n: a.typical for n, a in space.op.axes.items()}
+    first = next(iter(usual), "")
+    whole = space.at(fit.shortened(space, usual, first, space.effort.typical), space.plain)
+    if whole is not None:
+        yield space.planned(whole, "typical", space.plain)
+    small = fit.shortened(space, usual, first, space.effort.elements)
+    for name, axis in space.op.axes.items():
+        for size in (axis.typical + 1, axis.typical - 1):
+            near = space.at({**small, name: size if name != first else small[name] + size - axis.typical}, space.plain)
+            if near is not None and space.op.elements(near) <= space.effort.most:
+                yield space.planned(near, "near typical", space.plain)
+
+
+def equal(space: Factors) -> Iterator[Planned]:
+    """Every two axes of the same length: what tells them apart by their lengths cannot."""
+    pairs = list(itertools.combinations(space.op.axes, 2))
+    for first, second in space.rng.sample(pairs, min(len(pairs), _PAIRS)):
+        levels = space.random_levels(space.plain)
+        drawn = {n: space.rng.choice(space.sizes[n][levels[n]]) or 1 for n in space.op.axes}
+        beside = fit.shortened(space, drawn, "", space.effort.elements // 4)
+        for size in _EQUAL:
+            row = space.at({**beside, first: size, second: size}, space.plain)
+            if row is not None and space.cost(row) <= space.effort.most:
+                yield space.planned(row, "equal axes", space.plain)
+                break
+
+
+def multiples(space: Factors) -> Iterator[Planned]:
+    """One axis five times as long as another, or as an attribute says: a shortcut for what divides evenly is taken
+    there, and blocks that are no powers of two go on to a second one."""
+    few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
+    pairs = list(itertools.permutations(space.op.axes, 2))
+    for first, second in space.rng.sample(pairs, min(len(pairs), _MULTIPLES)):
+        rows = (_few(space, {**few, first: 5 * size, second: size}, space.plain) for size in _DIVISORS)
+        yield from itertools.islice(filter(None, rows), 1)
+    lengths = [
+        (axis, name, choice)
+        for name, attribute in space.op.attributes.items()
+        for choice in attribute.choices or (attribute.default,)
+        for axis in space.op.axes
+        if type(choice) is int and choice > 2
+    ]
+    lengths.sort(key=lambda length: length[2] & (length[2] - 1) == 0)  # powers of two last
+    rows = (_few(space, {**few, a: 5 * choice}, {**space.plain, name: repr(choice)}) for a, name, choice in lengths)
+    yield from itertools.islice(filter(None, rows), _MULTIPLES)
+
+
+def _few(space: Factors, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Planned | None:
+    row = space.at(sizes, levels)
+    if row is None or space.cost(row) > space.effort.elements:
+        return None
+    return space.planned(row, "multiples", levels)

@@ -1,0 +1,124 @@
+"""The factors of one op in one dtype: everything in which its workloads differ.
+
+Each axis (by its regimes of sizes), each attribute, the kind of values, alignment, strides, optional inputs, in-place.
+Every factor has levels; a workload has one level of each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Mapping
+
+from assay.coverage import regimes
+from assay.coverage.row import Effort, Pair, Planned, ordered
+from assay.dtype import DType
+from assay.op import Op
+from assay.workload import VALUES, Workload
+
+_ONLY_REPORTED = ("beyond",)
+
+
+class Factors:
+    """`levels` by factor; `sizes` by axis and regime; `plain`: the usual level of every factor but the axes."""
+
+    def __init__(self, op: Op, dtype: DType, effort: Effort, rng: random.Random, omittable: tuple[str, ...]) -> None:
+        self.op, self.dtype, self.effort, self.rng = op, dtype, effort, rng
+        self.sizes = {name: regimes.of(axis, effort.most) for name, axis in op.axes.items()}
+        tensors = {**op.inputs, **op.outputs}
+        self.levels: dict[str, list[str]] = {name: list(found) for name, found in self.sizes.items()}
+        for name, attribute in op.attributes.items():
+            self.levels[name] = [repr(c) for c in attribute.choices or (attribute.default,)]
+        self.levels["values"] = kinds(op, dtype)
+        self.levels["offset"] = ["0"] if op.aligned else ["0", "1", "3"]
+        for name, tensor in tensors.items():
+            if tensor.strided:
+                self.levels[f"layout of {name}"] = ["dense", "rows", *(["all"] if tensor.strided == "all" else [])]
+        for name, tensor in op.inputs.items():
+            if tensor.optional:
+                self.levels[f"{name} given"] = ["yes", "no"]
+        for name in omittable:
+            self.levels[f"{name} asked for"] = ["yes", "no"]
+        if op.aliases:
+            self.levels["in place"] = ["no", "yes"]
+        self.all_pairs: set[Pair] = {
+            ordered((f, a), (g, b))
+            for f, g in itertools.combinations(self.levels, 2)
+            for a in self.levels[f]
+            for b in self.levels[g]
+        }
+        self.impossible: dict[str, list[Pair]] = {}
+        self.plain = {name: levels[0] for name, levels in self.levels.items() if name not in self.sizes}
+        for name, attribute in op.attributes.items():
+            self.plain[name] = repr(attribute.default)
+
+    def random_levels(self, fixed: Mapping[str, str]) -> dict[str, str]:
+        return {f: fixed.get(f) or self.rng.choice(levels) for f, levels in self.levels.items()}
+
+    def at(self, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Workload | None:
+        row = self.raw(sizes, levels)
+        return row if self.op.allows(row) else None
+
+    def raw(self, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Workload:
+        attributes = tuple(
+            (n, next((c for c in (a.choices or (a.default,)) if repr(c) == levels.get(n)), a.default))
+            for n, a in self.op.attributes.items()
+        )
+        tensors = [*self.op.inputs, *self.op.outputs]
+        return Workload(
+            tuple((n, sizes[n]) for n in self.op.axes),
+            self.dtype,
+            attributes,
+            self.rng.randrange(10_000),
+            levels.get("values", "normal"),
+            int(levels.get("offset", "0")),
+            tuple(n for n in tensors if levels.get(f"layout of {n}") == "rows"),
+            tuple(n for n in tensors if "no" in (levels.get(f"{n} given"), levels.get(f"{n} asked for"))),
+            levels.get("in place") == "yes",
+            tuple(n for n in tensors if levels.get(f"layout of {n}") == "all"),
+        )
+
+    def planned(self, workload: Workload, why: str, levels: Mapping[str, str]) -> Planned:
+        return Planned(workload, why, self.visits(workload, levels), self.cost(workload))
+
+    def cost(self, row: Workload) -> int:
+        return self.op.elements(row) + max(0, self.op.operations(row)) // 16
+
+    def visits(self, row: Workload, levels: Mapping[str, str]) -> frozenset[Pair]:
+        """The pairs of levels that a workload has and that have an effect in it. A size may stand for several regimes
+        and counts for those it is listed in."""
+        found = {(f, level) for f, level in levels.items() if f not in self.sizes and self._matters(row, f, level)}
+        for name, size in row.axes:
+            found |= {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
+        pairs = (p for p in itertools.combinations(sorted(found), 2) if p[0][0] != p[1][0])
+        if any(math.prod(self.op.shape(t, row)) for t in self.op.outputs.values()):
+            return frozenset(pairs)
+        empty = {(name, level) for name, level in found if name in self.sizes and level == "0"}
+        return frozenset(p for p in pairs if not empty.isdisjoint(p))
+
+    def _matters(self, row: Workload, factor: str, level: str) -> bool:
+        """Rows that lie apart, where there is more than one; elements that do, likewise."""
+        if not factor.startswith("layout of ") or level == "dense":
+            return True
+        name = factor.removeprefix("layout of ")
+        shape = self.op.shape({**self.op.inputs, **self.op.outputs}[name], row)
+        return math.prod(shape[:-1] if level == "rows" else shape) > 1
+
+
+def kinds(op: Op, dtype: DType) -> list[str]:
+    """The kinds of values that make a difference for an op's inputs, `normal` first."""
+    drawn = [t for t in op.inputs.values() if t.given is None]
+    floats = [t for t in drawn if (t.dtype is None and dtype.is_float) or (t.dtype or "").startswith(("fp", "bf"))]
+    specials = any(t.specials for t in floats)
+    found = []
+    for kind in VALUES:
+        if kind in _ONLY_REPORTED or (kind == "ends" and len(floats) == len(drawn)):
+            continue
+        if kind in ("special", "lines") and not specials and not any(t.specials for t in drawn):
+            continue
+        if kind == "negative" and not any(t.range[0] < 0 for t in floats):
+            continue
+        if kind in ("subnormal", "halfway", "cancel", "outlier", "offset") and not floats:
+            continue
+        found.append(kind)
+    return found

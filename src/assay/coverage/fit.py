@@ -1,0 +1,64 @@
+"""Makes workloads small enough: sizes give way until the elements fit the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from assay.coverage.factors import Factors
+from assay.workload import Workload
+
+
+def shortened(space: Factors, sizes: Mapping[str, int], leading: str, most: int) -> dict[str, int]:
+    """The same sizes with the axis of independent results, else the leading one, then the others, cut short."""
+    now = dict(sizes)
+    order = [n for n in (space.op.independent, leading, *sorted(now, key=lambda n: -now[n])) if n]
+    for name in dict.fromkeys(order):
+        while now[name] > max(3, space.op.axes[name].min) and _weight(space, now) > most:
+            now[name] = max(3, space.op.axes[name].min, now[name] // 2)
+    return now
+
+
+def resolve(
+    space: Factors, levels: dict[str, str], most: int, fixed: Mapping[str, str] | None = None
+) -> Workload | None:
+    """A workload of these levels with at most so many elements; levels that are not fixed may give way."""
+    fixed = fixed or {}
+    long = any(levels[n] in ("long", "model") for n in space.op.axes)
+    most = space.effort.most if long else most
+    names = list(space.op.axes)
+    for attempt in range(6):
+        chosen = {n: space.rng.choice(space.sizes[n][levels[n]]) for n in names}
+        row = space.at(chosen, levels)
+        steps = 0
+        while row is None or space.cost(row) > most:
+            shorter = sorted(
+                (n for n in names if _smaller(space, n, levels[n], chosen[n]) is not None), key=lambda n: -chosen[n]
+            )
+            if not shorter or steps > 60:
+                break
+            steps += 1
+            name = shorter[0] if row is not None else space.rng.choice(shorter)
+            chosen[name] = _smaller(space, name, levels[name], chosen[name]) or chosen[name]
+            row = space.at(chosen, levels)
+        if row is not None and space.cost(row) <= most:
+            return row
+        free = [n for n in names if n not in fixed]
+        if not free:
+            break
+        name = max(free, key=lambda n: chosen[n]) if row is not None else space.rng.choice(free)
+        usual: list[str] = [r for r in ("few", "odd", "1") if r in space.sizes[name]] or list(space.sizes[name])
+        levels[name] = usual[min(attempt // 2, len(usual) - 1)]
+        for factor in space.plain:
+            if factor not in fixed and row is None:
+                levels[factor] = space.plain[factor]
+    return None
+
+
+def _weight(space: Factors, sizes: Mapping[str, int]) -> int:
+    workload = space.raw(sizes, space.plain)
+    return space.cost(workload) if space.op.allows(workload) else 1 << 62
+
+
+def _smaller(space: Factors, name: str, level: str, size: int) -> int | None:
+    shorter = [n for n in space.sizes[name][level] if n < size]
+    return shorter[-1] if shorter else None

@@ -1,0 +1,66 @@
+"""Which workloads are tried: coverage by construction.
+
+A plan starts from the op's typical workload and its neighbours, adds sizes and values around the constants in the
+kernel's own code, and visits every pair of levels of two factors as far as the contract and the element budget allow.
+What was not visited is counted with the reason."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from assay.coverage import contract, pairs, white_box
+from assay.coverage.constants import Constants
+from assay.coverage.factors import Factors
+from assay.coverage.row import Effort, Pair, Planned
+from assay.dtype import DType
+from assay.op import Op
+
+
+@dataclass
+class Plan:
+    """Workloads in the order in which they are tried, cheap ones first, and what they leave out."""
+
+    rows: list[Planned]
+    pairs: int
+    """Pairs of levels that the contract has."""
+    impossible: dict[str, list[Pair]] = field(default_factory=dict)
+    """Pairs that no workload can visit, by reason."""
+    constants: Constants = field(default_factory=Constants)
+
+    def visited(self, tried: Iterable[Planned]) -> int:
+        """How many pairs these workloads visit."""
+        return len({pair for row in tried for pair in row.pairs})
+
+
+def plan(
+    op: Op,
+    dtype: DType,
+    effort: Effort,
+    seed: int = 0,
+    constants: Constants | None = None,
+    sizes: Iterable[int] = (),
+    omittable: Iterable[str] = (),
+) -> Plan:
+    """The workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others; `omittable` outputs
+    may be left out of a call."""
+    known = constants or Constants()
+    known = replace(known, sizes=(*dict.fromkeys((*sizes, *known.sizes)),))
+    space = Factors(
+        op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())), tuple(omittable)
+    )
+    rows = [*contract.typical(space), *contract.equal(space)]
+    rows += white_box.around(space, known)
+    rows += pairs.covering(space, rows.copy())
+    rows += contract.multiples(space)
+    distinct = {str(row.workload): row for row in reversed(rows)}
+    ordered = sorted(distinct.values(), key=lambda row: _patience(op, row))
+    return Plan(ordered, len(space.all_pairs), space.impossible, known)
+
+
+def _patience(op: Op, row: Planned) -> tuple[int, int, int]:
+    """What sorts rows, cheap ones first. Of about the same cost, those with few independent results come first:
+    each tends to be a block, which an interpreter runs one after another."""
+    return row.cost.bit_length(), dict(row.workload.axes).get(op.independent or "", 0), row.cost

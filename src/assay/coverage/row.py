@@ -1,0 +1,49 @@
+"""One planned workload, the pairs of levels it visits, and how much a plan may try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.workload import Workload
+
+Level = tuple[str, str]
+"""(factor, level), e.g. ("rows", "2ᵏ+1") or ("values", "wide")."""
+Pair = tuple[Level, Level]
+
+
+def ordered(a: Level, b: Level) -> Pair:
+    """The two in the order in which pairs are counted."""
+    return (a, b) if a <= b else (b, a)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried, by where the kernel runs."""
+
+    workloads: int
+    """Besides those of the typical workload and of the kernel's constants."""
+    elements: int
+    """Of a usual workload, over all tensors."""
+    most: int
+    """Of a workload with a long axis, or around a constant."""
+    typical: int
+    """Above so many elements the typical workload's leading axis is shortened."""
+    constants: int
+    """Workloads around the kernel's constants."""
+
+    def times(self, factor: int) -> Effort:
+        return Effort(
+            self.workloads * factor, self.elements, self.most * factor, self.typical * factor, self.constants * factor
+        )
+
+
+@dataclass(frozen=True)
+class Planned:
+    workload: Workload
+    why: str
+    """`typical`, `near typical`, `equal axes`, `multiples`, `pairs`, `constant 768` or `branch rows > 128, cols > 9`"""
+    pairs: frozenset[Pair] = frozenset()
+    """That it visits. Strides of a single row, and anything but its size in an empty tensor, have no effect and are not
+    visited."""
+    cost: int = 0
+    """Elements of all tensors, and a sixteenth of the operations."""

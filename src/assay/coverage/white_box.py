@@ -1,0 +1,81 @@
+"""Workloads around what the kernel's own code compares with: constants, and branches of its launch."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from assay.coverage import fit, regimes
+from assay.coverage.constants import Bound, Constants
+from assay.coverage.factors import Factors
+from assay.coverage.row import Planned
+from assay.workload import Workload
+
+
+def around(space: Factors, constants: Constants) -> Iterator[Planned]:
+    """Each axis at the sizes around each constant, beside other axes of any regime, or around constants too."""
+    yield from itertools.islice(_at_sizes(space, constants), space.effort.constants)
+    yield from _both(space, constants.bounds)
+    for value in constants.values[: max(2, space.effort.constants // 8)]:
+        levels = space.random_levels({"values": "normal"})
+        row = fit.resolve(space, levels, space.effort.elements)
+        if row is not None:
+            row = row.replace(values=f"near:{value:g}")
+            yield Planned(row, f"constant {value:g}", frozenset(), space.cost(row))
+
+
+def _at_sizes(space: Factors, constants: Constants) -> Iterator[Planned]:
+    wanted = [(c, name) for c in constants.sizes for name in space.op.axes]
+    per = max(2, space.effort.constants // max(1, len(wanted)))
+    for c, name in wanted:
+        for number, size in enumerate(regimes.around([c], space.op.axes[name])[:per]):
+            # The first ones on plain values: on zeros, ties or NaN a wrong index may change nothing.
+            levels, row = _beside(space, name, size, constants, plain=number < 2)
+            if row is not None:
+                yield space.planned(row, f"constant {c}", levels)
+
+
+def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
+    """Two axes beyond the lengths at which the kernel goes another way, at once: each alone does not lead there. As
+    large as the typical workload, on plain values, dense and with rows that lie apart."""
+    layouts = {f: "rows" for f in space.levels if f.startswith("layout of")}
+    found = [(a, b) for a, b in itertools.combinations(bounds, 2) if a.axis != b.axis]
+    combined = 0
+    for a, b in found:
+        sizes = {n: max(1, axis.min) for n, axis in space.op.axes.items()} | {a.axis: a.size + 1, b.axis: b.size + 1}
+        for levels in (space.plain, space.plain | layouts) if layouts else (space.plain,):
+            row = space.at(sizes, levels)
+            if row is not None and space.cost(row) <= space.effort.typical:
+                combined += 1
+                why = f"branch {a.axis} > {a.size}, {b.axis} > {b.size}"
+                yield space.planned(row, why, levels)
+        if combined >= space.effort.constants // 4:
+            return
+
+
+def _beside(
+    space: Factors, name: str, size: int, constants: Constants, plain: bool
+) -> tuple[dict[str, str], Workload | None]:
+    levels: dict[str, str] = {}
+    for attempt in range(8):
+        levels = space.random_levels(space.plain if plain or space.rng.random() < 0.5 else {})
+        chosen = {name: size}
+        for other in space.op.axes:
+            if other != name:
+                near = regimes.around(constants.sizes[:4], space.op.axes[other])
+                near = [n for n in near if n <= space.effort.elements]
+                small = space.sizes[other].get("few") or next(iter(space.sizes[other].values()))
+                if attempt > 5:
+                    chosen[other] = max(1, space.op.axes[other].min)
+                elif attempt > 3:
+                    chosen[other] = small[0]
+                elif near and space.rng.random() < 0.5:
+                    chosen[other] = space.rng.choice(near)
+                else:
+                    chosen[other] = space.rng.choice(space.sizes[other][levels[other]])
+                if chosen[other] == 0:
+                    chosen[other] = small[0]
+        row = space.at(chosen, levels)
+        if row is not None and space.op.elements(row) <= space.effort.most:
+            return levels, row
+    return levels, None
