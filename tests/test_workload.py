@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from assay import coverage, inputs
 from assay.catalog import library
 from assay.check.shrink import shrink
+from assay.coverage.constants import Constants
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.workload import parse
@@ -19,7 +20,7 @@ EFFORT = coverage.Effort(24, 1 << 10, 1 << 13, 1 << 13, 6)
 
 @cache
 def planned(op, name, seed):
-    return coverage.plan(library.ops()[op], dtype(name), EFFORT, seed, coverage.Constants((48,), (3.5,))).rows
+    return coverage.plan(library.ops()[op], dtype(name), EFFORT, seed, Constants((48,), (3.5,))).rows
 
 
 @st.composite

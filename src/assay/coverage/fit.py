@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from assay.coverage.factors import Factors
@@ -31,14 +32,16 @@ def resolve(
         row = space.at(chosen, levels)
         steps = 0
         while row is None or space.cost(row) > most:
-            shorter = sorted(
-                (n for n in names if _smaller(space, n, levels[n], chosen[n]) is not None), key=lambda n: -chosen[n]
-            )
+            shorter = [n for n in names if chosen[n] > space.sizes[n][levels[n]][0]]
             if not shorter or steps > 60:
                 break
             steps += 1
-            name = shorter[0] if row is not None else space.rng.choice(shorter)
-            chosen[name] = _smaller(space, name, levels[name], chosen[name]) or chosen[name]
+            if row is None:
+                name, goal = space.rng.choice(shorter), math.inf
+            else:  # every axis that can gives way alike
+                name = max(shorter, key=lambda n: chosen[n])
+                goal = chosen[name] * (most / space.cost(row)) ** (1 / len(shorter))
+            chosen[name] = _smaller(space.sizes[name][levels[name]], chosen[name], goal)
             row = space.at(chosen, levels)
         if row is not None and space.cost(row) <= most:
             return row
@@ -59,6 +62,6 @@ def _weight(space: Factors, sizes: Mapping[str, int]) -> int:
     return space.cost(workload) if space.op.allows(workload) else 1 << 62
 
 
-def _smaller(space: Factors, name: str, level: str, size: int) -> int | None:
-    shorter = [n for n in space.sizes[name][level] if n < size]
-    return shorter[-1] if shorter else None
+def _smaller(sizes: tuple[int, ...], size: int, goal: float) -> int:
+    """The largest of the ascending sizes that is below `size` and not above the goal; else the smallest."""
+    return next((n for n in reversed(sizes) if n < size and n <= goal), sizes[0])
