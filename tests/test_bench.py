@@ -164,7 +164,7 @@ def seen(seconds, launches=1.0, streams=1):
 )
 def test_two_clocks_that_disagree_are_explained(events, activity, held, why):
     found = agreement(events, activity, held)
-    assert found["agrees"] == (why == "") and why in found["why"]
+    assert found.agrees == (why == "") and why in found.why
 
 
 def test_a_passing_throttle_is_told_from_a_state():

@@ -208,7 +208,7 @@ def test_times_that_add_up_to_more_than_the_round_are_refused():
 def test_the_floor_is_the_fastest_yardstick_of_the_same_rounds_less_three_percent():
     seen = {"copy": (2e-6, 4_000_000, "c"), "read": (1e-5, 30_000_000, "r"), "write": (1e-5, 20_000_000, "w")}
     found = timed_floor(3_000_000, seen, cold=True)
-    assert found.kind == "read" and found.seconds == pytest.approx(0.97e-6) and found.form == "r"
+    assert found.by == "read" and found.seconds == pytest.approx(0.97e-6) and found.form == "r"
     assert timed_floor(3_000_000, seen, cold=False) is None
     assert timed_floor(3_000_000, {"copy": seen["copy"]}, cold=True) is None  # a CPU's caches may hold it
 

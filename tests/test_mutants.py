@@ -13,9 +13,9 @@ from assay.backends import Level, backend
 from assay.catalog.select import everything, select
 from assay.check import judge
 from assay.errors import SourceError, UsageError
-from assay.record import Status
+from assay.record import Record, Status
 from assay.selftest import entries
-from assay.selftest.mutants import Options, Outcome, mutants, plan, run, score, summary
+from assay.selftest.mutants import MutantEvidence, Options, Outcome, mutants, plan, run, score, summary
 from assay.selftest.mutants.equivalent import Prover, workloads
 from assay.worker import Pool
 
@@ -84,18 +84,18 @@ def test_mutants_of_a_users_kernel_are_killed_or_proven_equivalent(write):
     assert not untried and len(planned) == 4
     records = {r.kernel: r for r in run(planned, untried, Options(workloads=60))}
     assert set(records) == {m.name for m in planned}
-    same = [m for m in planned if records[m.name].evidence["outcome"] == Outcome.EQUIVALENT]
+    same = [m for m in planned if MutantEvidence.of(records[m.name]).outcome is Outcome.EQUIVALENT]
     # Every i is at least 0, so it makes no difference whether that is asked; `i > 0` is another matter.
     assert [(m.operator, m.after) for m in same] == [("guard", "True")]
     for m in planned:
-        r, e = records[m.name], records[m.name].evidence
+        r, e = records[m.name], MutantEvidence.of(records[m.name])
         assert r.status is Status.PASS and r.verb == "selftest" and r.replay.startswith("assay selftest mutants ")
-        assert (e["operator"], e["line"], e["before"], e["after"]) == (m.operator, m.line, m.before, m.after)
+        assert (e.operator, e.line, e.before, e.after) == (m.operator, m.line, m.before, m.after)
         if m in same:
-            assert e["compared"] >= 50 and "bit-equal" in e["proof"]
+            assert e.compared >= 50 and "bit-equal" in e.proof
         else:
-            assert e["outcome"] == Outcome.KILLED and e["detector"] and e["found_at"] and not e["proof"]
-            assert e["workloads"] >= 1 and e["seconds"] > 0 and r.workload == e["found_at"]
+            assert e.outcome is Outcome.KILLED and e.detector and e.found_at and not e.proof
+            assert e.workloads >= 1 and e.seconds > 0 and r.workload == e.found_at
     told = summary(list(records.values()))
     assert told["total"]["score"] == 1 and told["total"]["equivalent"] == len(same) and not told["survivors"]
 
@@ -108,7 +108,7 @@ def test_a_blind_judge_leaves_survivors(monkeypatch):
     (record,) = records
     assert record.status is Status.FAIL and record.evidence["outcome"] == Outcome.SURVIVED
     assert record.evidence["differs_at"] and "differ" in record.evidence["proof"]
-    assert score([record.evidence]).share == 0
+    assert score([MutantEvidence.of(record)]).share == 0
 
 
 DEAD = """\
@@ -217,17 +217,19 @@ def test_the_tables_are_what_the_records_give_and_every_survivor_is_explained():
 def document(*fates: tuple[str, str]) -> dict:
     def one(name: str, outcome: str) -> dict:
         kernel, _, place = name.partition("@")
-        evidence = {
-            "kernel": kernel,
-            "backend": kernel.partition("/")[2],
-            "operator": place.split(":")[2],
-            "outcome": outcome,
-            "before": "a | b",
-            "after": "b",
-            "detector": "values",
-        }
+        evidence = MutantEvidence(
+            kernel,
+            kernel.partition("/")[2],
+            place.split(":")[2],
+            before="a | b",
+            after="b",
+            outcome=Outcome(outcome),
+            detector="values",
+        )
         made = {"gpu": None, "cpu": "a processor", "time": "2026-01-01T00:00:00Z", "commit": "abc"}
-        return {"kernel": name, "evidence": evidence, "provenance": made, "source": {"hash": "0"}}
+        return Record(
+            "selftest", name, "", Status.PASS, "", evidence=evidence.to_dict(), source={"hash": "0"}, provenance=made
+        ).to_dict()
 
     born = [n for n, fate in fates if fate == "stillborn"]
     return {"records": [one(*f) for f in fates if f[0] not in born], "summary": {"stillborn": born}}

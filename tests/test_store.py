@@ -29,8 +29,8 @@ from typer.testing import CliRunner
 from assay.cli.history import history
 from assay.errors import UsageError
 from assay.record import Record, Status, read
-from assay.store import export, open_store, when
-from assay.store.export import COLUMNS
+from assay.report.export import KINDS, export
+from assay.store import open_store, when
 from assay.store.row import to_row
 
 ROOT = Path(__file__).parents[1]
@@ -545,7 +545,7 @@ def test_exports_read_back(tmp_path, written):
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     table = parquet.read_table(tmp_path / "out.parquet").to_pylist()
-    assert len(rows) == len(table) == len(written) and list(rows[0]) == list(COLUMNS)
+    assert len(rows) == len(table) == len(written) and list(rows[0]) == list(KINDS)
     for r, row, cell in zip(written, rows, table, strict=True):
         assert row["kernel"] == cell["kernel"] == r.kernel and row["reason"] == cell["reason"] == r.reason
         assert row["median_s"] == ("" if r.median is None else str(r.median)) and str(cell["median_s"]) == str(r.median)

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from assay import provenance
 from assay.catalog import library
-from assay.selftest.mutants.evidence import Score, score, scores
+from assay.record import parsed
+from assay.selftest.mutants.evidence import MutantEvidence, Outcome, Score, score, scores
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "selftest.md"
@@ -49,15 +50,14 @@ def merge(documents: list[dict]) -> dict:
     return documents[-1] | {"records": list(records.values()), "summary": {"stillborn": list(stillborn)}}
 
 
-def evidences(document: dict) -> list[dict]:
-    """The evidence of every mutant, the stillborn ones by what their names tell."""
-    told = [r["evidence"] | {"name": r["kernel"]} for r in document["records"] if r["evidence"]["operator"]]
+def evidences(document: dict) -> dict[str, MutantEvidence]:
+    """The evidence of every mutant by its name; of a stillborn one, what the name says."""
+    found = {r.kernel: MutantEvidence.of(r) for r in parsed(document)}
     for name in document["summary"]["stillborn"]:
         kernel, _, place = name.partition("@")
         backend = kernel.partition("/")[2].partition(":")[0]
-        known = {"name": name, "kernel": kernel, "backend": backend, "outcome": "stillborn"}
-        told.append(known | {"operator": place.split(":")[-2]})
-    return told
+        found[name] = MutantEvidence(kernel, backend, place.split(":")[-2], outcome=Outcome.STILLBORN)
+    return {name: evidence for name, evidence in found.items() if evidence.operator}
 
 
 def page(text: str, results: Path) -> str:
@@ -84,34 +84,35 @@ def unexplained(results: Path) -> list[str]:
     found = []
     for file in sorted(results.glob("*/mutants.json")):
         known = explanations(file.parent)
-        told = evidences(json.loads(file.read_text()))
-        survivors = [e["name"] for e in told if e["outcome"] == "survived"]
+        every = evidences(json.loads(file.read_text()))
+        survivors = [name for name, e in every.items() if e.outcome is Outcome.SURVIVED]
         found += [f"{file.parent.name}: {name}" for name in survivors if not known.get(name, "").strip()]
     return found
 
 
 def _device(document: dict, known: dict[str, str]) -> str:
-    told = evidences(document)
+    named = evidences(document)
+    every = list(named.values())
     made = document["records"][0]["provenance"]
-    total = score(told)
+    total = score(every)
     commits = ", ".join(sorted({r["provenance"]["commit"] for r in document["records"]}))
     tried = total.killed + total.survived + total.equivalent
     lines = [
         f"\n### {made['gpu'] or 'Without a GPU: ' + made['cpu']}\n",
-        f"{tried} mutants of {len({e['kernel'] for e in told})} kernels: {total}. Equivalent are "
+        f"{tried} mutants of {len({e.kernel for e in every})} kernels: {total}. Equivalent are "
         f"{total.equivalent / max(1, tried):.1%} of those tried. Taken {made['time'][:10]} at commit {commits}.\n",
     ]
-    lines += _table("language", scores(told, lambda e: e["backend"]))
-    lines += _table("change", scores(told, lambda e: e["operator"]))
-    lines += _table("kernel", scores(told, lambda e: e["kernel"]), _stale(document))
-    lines += _detectors(told)
-    survivors = [e for e in told if e["outcome"] == "survived"]
+    lines += _table("language", scores(every, lambda e: e.backend))
+    lines += _table("change", scores(every, lambda e: e.operator))
+    lines += _table("kernel", scores(every, lambda e: e.kernel), _stale(document))
+    lines += _detectors(every)
+    survivors = {name: e for name, e in named.items() if e.outcome is Outcome.SURVIVED}
     lines.append(f"Survivors: {len(survivors)}.\n" if survivors else "No mutant survived.\n")
     if survivors:
         lines += ["| mutant | before | after | why it survives |", "|---|---|---|---|"]
-        for e in survivors:
-            why = _cell(known.get(e["name"], "**not explained**"))
-            lines.append(f"| {e['name']} | `{_cell(e['before'])}` | `{_cell(e['after'])}` | {why} |")
+        for name, e in survivors.items():
+            why = _cell(known.get(name, "**not explained**"))
+            lines.append(f"| {name} | `{_cell(e.before)}` | `{_cell(e.after)}` | {why} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -127,11 +128,11 @@ def _table(title: str, rows: dict[str, Score], marks: set[str] | None = None) ->
     return [*lines, ""]
 
 
-def _detectors(told: list[dict]) -> list[str]:
+def _detectors(every: list[MutantEvidence]) -> list[str]:
     counts: dict[str, int] = {}
-    for e in told:
-        if e["outcome"] == "killed":
-            counts[e["detector"]] = counts.get(e["detector"], 0) + 1
+    for e in every:
+        if e.outcome is Outcome.KILLED:
+            counts[e.detector] = counts.get(e.detector, 0) + 1
     ordered = sorted(counts.items(), key=lambda item: -item[1])
     return [f"Killed by: {', '.join(f'`{name}` {n}' for name, n in ordered)}.\n"] if ordered else []
 
@@ -139,9 +140,7 @@ def _detectors(told: list[dict]) -> list[str]:
 def _stale(document: dict) -> set[str]:
     """Kernels whose source is not the one that was changed."""
     now = {k.name: provenance.source_of(k.file, k.line)["hash"] for k in library.kernels()}
-    return {
-        r["evidence"]["kernel"] for r in document["records"] if now.get(r["evidence"]["kernel"]) != r["source"]["hash"]
-    }
+    return {r.address for r in parsed(document) if now.get(r.address) != r.source["hash"]}
 
 
 def _cell(text: str) -> str:

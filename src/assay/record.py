@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -91,6 +91,11 @@ class Record:
         return next((str(self.provenance[c]) for c in chips if self.provenance.get(c)), "")
 
     @property
+    def detector(self) -> str:
+        """What noticed a failure (`selftest`: what must notice it)."""
+        return str(self.evidence.get("detector") or "")
+
+    @property
     def failed(self) -> bool:
         return self.status is Status.FAIL
 
@@ -125,6 +130,11 @@ def document(records: Iterable[Record], **about: Any) -> dict[str, Any]:
 
 def read(path: Path) -> list[Record]:
     """Records from a document written by any version that shares this schema, validated."""
+    return parsed(json.loads(path.read_text(encoding="utf-8")))
+
+
+def parsed(document: Mapping[str, Any]) -> list[Record]:
+    """The records of a document."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(list[Record]).validate_python(json.loads(path.read_text(encoding="utf-8"))["records"])
+    return TypeAdapter(list[Record]).validate_python(document["records"])

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.bench.evidence import SecondClock
+
 _RELATIVE, _ABSOLUTE = 0.03, 1e-6
 
 
-def agreement(events: float, activity: dict[str, Any], held: bool) -> dict[str, Any]:
+def agreement(events: float, activity: dict[str, Any], held: bool) -> SecondClock:
     """Do they, and if not, why we think so."""
     if "error" in activity:
-        return {"agrees": None, "why": f"not taken: {activity['error']['message']}"}
+        return SecondClock(None, f"not taken: {activity['error']['message']}")
     device, launches = float(activity["seconds"]), float(activity["launches"])
     off = events - device
     agrees = abs(off) <= max(_RELATIVE * device, _ABSOLUTE)
-    told = {"seconds": device, "launches": launches, "streams": activity["streams"], "names": activity["names"]}
-    return told | {"agrees": agrees, "why": "" if agrees else _why(off, launches, activity["streams"], held)}
+    why = "" if agrees else _why(off, launches, activity["streams"], held)
+    return SecondClock(agrees, why, device, launches, activity["streams"], activity["names"])
 
 
 def _why(off: float, launches: float, streams: int, held: bool) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay import provenance
 from assay.bench.agreement import agreement
 from assay.bench.entrant import Effort, Entrant
-from assay.bench.limit import Floor, Limit, limit, timed_floor
+from assay.bench.evidence import BenchEvidence, Clocks, Copy, Floor, Speedup, Times, WriteBack
+from assay.bench.limit import Limit, limit, timed_floor
 from assay.bench.sensors import Sensors, state
 from assay.bench.statistics import Estimate, ratio
 from assay.bench.verdict import CLOSE, ENOUGH, too_wide, verdict
@@ -115,29 +116,28 @@ class Cell:
             "provenance": provenance.provenance(self.settings.seed),
             "seconds": spent,
         }
-        tuned = {"parameters": entrant.parameters} if entrant.parameters else {}
         if entrant.failure:
             detector = entrant.failure.detector
             return Record(
                 status=Status.FAIL,
                 reason=f"{detector}: {entrant.failure.what}",
-                evidence={"device": entrant.here.device, "detector": detector} | tuned,
+                evidence=BenchEvidence(
+                    device=entrant.here.device, detector=detector, parameters=entrant.parameters or None
+                ).to_dict(),
                 **common,
             )
         cold, samples = entrant.estimate(), entrant.samples("cold")
         known = limit(self.op, self.workload, self.settings.model(entrant.here.device), entrant.rounds[0]["cache"])
         yardstick = self._measured(COPY, entrant.here.device)
         floor = self._floor(entrant, yardstick)
-        evidence = self._evidence(entrant, cold, known, floor) | tuned
+        evidence = self._evidence(entrant, cold, known, floor)
         status, detector, reason = verdict(
             cold, entrant.own(), yardstick.estimate() if yardstick else None, evidence, known, floor
         )
-        if detector:
-            evidence["detector"] = detector
         return Record(
             status=status,
             reason=reason,
-            evidence=evidence,
+            evidence=replace(evidence, detector=detector).to_dict(),
             artifacts=entrant.code(),
             median=cold.median,
             interval=cold.interval,
@@ -152,59 +152,71 @@ class Cell:
         cold = all(r["cold_enough"] for r in entrant.rounds)
         return timed_floor(self.op.bytes(self.workload), yardstick.fastest(), cold)
 
-    def _evidence(self, entrant: Entrant, cold: Estimate, known: Limit | None, floor: Floor | None) -> dict[str, Any]:
+    def _evidence(self, entrant: Entrant, cold: Estimate, known: Limit | None, floor: Floor | None) -> BenchEvidence:
         first, device = entrant.rounds[0], entrant.here.device
         moved, operations = self.op.bytes(self.workload), self.op.operations(self.workload)
-        found: dict[str, Any] = {
-            "device": device,
-            "method": first["method"],
-            "rounds": len(entrant.rounds),
-            "batch": first["batch"],
-            "sets": first["sets"],
-            "cold_enough": first["cold_enough"],
-            "converged": cold.spread <= CLOSE,
-            **{k: entrant.estimate(k).to_dict() | {"samples": entrant.samples(k)} for k in ("hot", "call")},
-            "bytes": moved,
-            "operations": operations,
-            "gbps": moved / cold.median / 1e9,
-            "tflops": operations / cold.median / 1e12,
-            "compile_seconds": self._compiled(entrant),
-        }
-        if device == "cpu":
-            found["threads"] = self.settings.effort.threads
-        if base := self._measured(self.baseline, device):
-            found |= {
-                "baseline": self.baseline,
-                "speedup": ratio(base.samples("cold"), entrant.samples("cold")).to_dict(),
-            }
-        if copy := self._measured(COPY, device):
-            found["copy"] = copy.estimate().to_dict() | {"form": copy.rounds[0]["copy"]["form"]}
-            found["share_of_copy"] = ratio(copy.samples("cold"), entrant.samples("cold")).median
-            kept = min(self.op.written(self.workload), first["cache"])
-            found["write_back"] = {"bytes": kept, "seconds": kept * copy.estimate().median / max(1, moved)}
-        if floor:
-            found["floor"] = floor.to_dict()
-        if entrant.paces:
-            found["parent_clock"] = entrant.paces[-1].to_dict()
-        if known:
-            found["roofline"] = known.roofline(cold.median)
-        model = self.settings.model(device)
-        if device == "cuda" and model and model.measured and (start := model.value("launch.graph_node")):
-            found["start"] = start
-        if device == "cuda":
-            held = all(r["held"] for r in entrant.rounds)
-            if why := entrant.processes.uncapturable.get(entrant.identity):
-                found["method"] += f"; its calls cannot be captured into a graph: {why}"
-            if not held:
-                found["method"] = "events around each batch; the launches could not be queued ahead of the device"
-            if entrant.activity:
-                found["second_clock"] = agreement(cold.median, entrant.activity, held)
-                found["launches"] = round(entrant.activity.get("launches", 0), 2)
-            hz = entrant.clock()
-            found["clocks"] = {"sm_mhz": hz / 1e6 if hz else None, **state(self.readings)}
-            taken = sum(len(r["cold"]) for r in entrant.rounds)
-            found["set_aside"] = taken - sum(map(len, entrant.samples("cold")))
-        return found
+        evidence = BenchEvidence(
+            device=device,
+            method=first["method"],
+            rounds=len(entrant.rounds),
+            batch=first["batch"],
+            sets=first["sets"],
+            cold_enough=first["cold_enough"],
+            converged=cold.spread <= CLOSE,
+            hot=self._times(entrant, "hot"),
+            call=self._times(entrant, "call"),
+            bytes=moved,
+            operations=operations,
+            gbps=moved / cold.median / 1e9,
+            tflops=operations / cold.median / 1e12,
+            compile_seconds=self._compiled(entrant),
+            threads=self.settings.effort.threads if device == "cpu" else None,
+            floor=floor,
+            parent_clock=entrant.paces[-1] if entrant.paces else None,
+            roofline=known.roofline(cold.median) if known else None,
+            parameters=entrant.parameters or None,
+        )
+        evidence = self._compared(evidence, entrant)
+        return self._on_gpu(evidence, entrant, cold) if device == "cuda" else evidence
+
+    @staticmethod
+    def _times(entrant: Entrant, clock: str) -> Times:
+        found = entrant.estimate(clock)
+        return Times(found.median, found.interval, entrant.samples(clock))
+
+    def _compared(self, evidence: BenchEvidence, entrant: Entrant) -> BenchEvidence:
+        """With the baseline, and with the copy, as far as they were timed on the same device."""
+        if base := self._measured(self.baseline, evidence.device):
+            faster = ratio(base.samples("cold"), entrant.samples("cold"))
+            evidence = replace(evidence, baseline=self.baseline, speedup=Speedup(faster.median, faster.interval))
+        if copy := self._measured(COPY, evidence.device):
+            copied = copy.estimate()
+            kept = min(self.op.written(self.workload), entrant.rounds[0]["cache"])
+            evidence = replace(
+                evidence,
+                copy=Copy(copied.median, copied.interval, copy.rounds[0]["copy"]["form"]),
+                share_of_copy=ratio(copy.samples("cold"), entrant.samples("cold")).median,
+                write_back=WriteBack(kept, kept * copied.median / max(1, evidence.bytes or 0)),
+            )
+        return evidence
+
+    def _on_gpu(self, evidence: BenchEvidence, entrant: Entrant, cold: Estimate) -> BenchEvidence:
+        held, method = all(r["held"] for r in entrant.rounds), evidence.method
+        if why := entrant.processes.uncapturable.get(entrant.identity):
+            method += f"; its calls cannot be captured into a graph: {why}"
+        if not held:
+            method = "events around each batch; the launches could not be queued ahead of the device"
+        hz, model, seen = entrant.clock(), self.settings.model("cuda"), entrant.activity
+        taken = sum(len(r["cold"]) for r in entrant.rounds)
+        return replace(
+            evidence,
+            method=method,
+            start=(model.value("launch.graph_node") or None) if model and model.measured else None,
+            second_clock=agreement(cold.median, seen, held) if seen else None,
+            launches=round(seen.get("launches", 0), 2) if seen else None,
+            clocks=Clocks(hz / 1e6 if hz else None, **state(self.readings)),
+            set_aside=taken - sum(map(len, entrant.samples("cold"))),
+        )
 
     def _compiled(self, entrant: Entrant) -> float:
         """A kernel keeps its process, so a later workload may find everything built."""

@@ -9,8 +9,9 @@ from typing import Any
 
 from assay import host
 from assay.backends import Availability
+from assay.bench.evidence import ParentClock
 from assay.bench.limit import BEYOND_CACHE
-from assay.bench.pace import Pace, claims_too_much, pace
+from assay.bench.pace import claims_too_much, pace
 from assay.bench.processes import Processes, Role
 from assay.bench.statistics import Estimate, estimate
 from assay.bench.truth import Truth
@@ -55,7 +56,7 @@ class Entrant:
     parameters: dict[str, Any] = field(default_factory=dict)
     rounds: list[dict[str, Any]] = field(default_factory=list)
     activity: dict[str, Any] = field(default_factory=dict)
-    paces: list[Pace] = field(default_factory=list)
+    paces: list[ParentClock] = field(default_factory=list)
     """How the parent's own clock saw its batches."""
     failure: Finding | None = None
     _workers: dict[Role, Worker] = field(default_factory=dict)

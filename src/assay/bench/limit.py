@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from assay.bench.evidence import Floor, Roofline
 from assay.machine.model import Model
 from assay.op import Op
 from assay.workload import Workload
@@ -25,16 +25,9 @@ class Limit:
     model: str
     measured: bool
 
-    def roofline(self, seconds: float) -> dict[str, Any]:
+    def roofline(self, seconds: float) -> Roofline:
         """What a record keeps."""
-        return {
-            "bound": self.bound,
-            "seconds": self.seconds,
-            "share": self.seconds / seconds,
-            "floor": self.floor,
-            "model": self.model,
-            "measured": self.measured,
-        }
+        return Roofline(self.bound, self.seconds, self.seconds / seconds, self.floor, self.model, self.measured)
 
 
 def limit(op: Op, workload: Workload, model: Model | None, cache: int) -> Limit | None:
@@ -58,21 +51,6 @@ LESS = 0.97
 """Of the time that the fastest yardstick needs for as many bytes."""
 
 
-@dataclass(frozen=True)
-class Floor:
-    """No cold time can be shorter than this: the op's bytes at the best speed seen in the same rounds, less 3 %."""
-
-    seconds: float
-    kind: str
-    """`read`, `write` or `copy`: which was the fastest."""
-    rate: float
-    """Bytes a second."""
-    form: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"seconds": self.seconds, "by": self.kind, "gbps": self.rate / 1e9, "form": self.form}
-
-
 def timed_floor(moved: int, yardsticks: Mapping[str, tuple[float, int, str]], cold: bool) -> Floor | None:
     """From the least seconds, the bytes and the form of a call of each yardstick. None where the buffers are not cold,
     or where no reads and writes were taken: a CPU's caches, whose true size nobody tells, may hold the workload."""
@@ -82,4 +60,4 @@ def timed_floor(moved: int, yardsticks: Mapping[str, tuple[float, int, str]], co
     if not rates or not moved:
         return None
     best = max(rates, key=lambda kind: rates[kind])
-    return Floor(LESS * moved / rates[best], best, rates[best], yardsticks[best][2])
+    return Floor(LESS * moved / rates[best], best, rates[best] / 1e9, yardsticks[best][2])

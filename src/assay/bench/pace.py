@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from assay.bench.evidence import ParentClock
 
 ALLOWED = 4.0
 """Times the claimed seconds that the parent may wait for a run, asking and answering included."""
@@ -24,19 +25,7 @@ _ROUND = (1.02, 5e-3)
 """Of a whole round no more than what the parent waited, with so much for two clocks that differ."""
 
 
-@dataclass(frozen=True)
-class Pace:
-    claimed: float
-    """Seconds of one batch, as the worker has it."""
-    waited: float
-    """The least that the parent waited for one."""
-    agrees: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"claimed": self.claimed, "waited": self.waited, "agrees": self.agrees}
-
-
-def pace(ask: Callable[[int], float], claimed: float) -> Pace:
+def pace(ask: Callable[[int], float], claimed: float) -> ParentClock:
     """`ask` lets the batch run so many times and returns the seconds that the parent waited; `claimed` is for one."""
     most, least, spent = 1, math.inf, 0.0
     for number in range(TRIES):
@@ -45,12 +34,12 @@ def pace(ask: Callable[[int], float], claimed: float) -> Pace:
         waited = ask(times)
         spent, least = spent + waited, min(least, waited / times)
         if waited <= ALLOWED * times * claimed:
-            return Pace(claimed, least, True)
+            return ParentClock(claimed, least, True)
         if spent > PATIENCE or (number >= _FEW and least > _FAR * claimed):
             break
         if waited < _LONG:
             most = max(most, 2 * times)
-    return Pace(claimed, least, False)
+    return ParentClock(claimed, least, False)
 
 
 def claims_too_much(answer: dict[str, Any], waited: float) -> str:

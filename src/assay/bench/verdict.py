@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from assay.bench.limit import Floor, Limit
+from assay.bench.evidence import BenchEvidence, Floor
+from assay.bench.limit import Limit
 from assay.bench.statistics import Estimate
 from assay.record import Status
 
@@ -27,7 +26,7 @@ def verdict(
     cold: Estimate,
     own: Estimate,
     copy: Estimate | None,
-    evidence: dict[str, Any],
+    evidence: BenchEvidence,
     known: Limit | None,
     floor: Floor | None,
 ) -> tuple[Status, str, str]:
@@ -38,22 +37,22 @@ def verdict(
         why = f"{shown} is less than the {known.floor * 1e6:.4g} µs that {known.model} needs: {excuse}"
         return Status.FAIL, "floor", f"floor: {why}"
     if floor and cold.interval[1] < floor.seconds:
-        speed = f"{floor.rate / 1e9:.4g} GB/s, the fastest {floor.kind} in the same rounds"
+        speed = f"{floor.gbps:.4g} GB/s, the fastest {floor.by} in the same rounds"
         why = f"{shown} is less than the {floor.seconds * 1e6:.4g} µs that its bytes need at {speed}: {excuse}"
         return Status.FAIL, "floor", f"floor: {why}"
     if too_wide(cold):
         wide = f"the interval, {cold.interval[0] * 1e6:.4g} to {cold.interval[1] * 1e6:.4g} µs, is as wide as its value"
-        rounds = int(evidence["rounds"])
+        rounds = evidence.rounds or 0
         if copy and rounds >= ENOUGH and too_wide(own) and own.spread > _UNLIKE * copy.spread:
             steady = f"the copy timed in the same rounds stays within ± {copy.spread:.1%}"
             return Status.FAIL, "unsteady", f"unsteady: {wide}, and {steady}"
         beside = f", the copy's is ± {copy.spread:.0%}" if copy else ""
         return Status.INCONCLUSIVE, "", f"{wide} after {rounds} rounds{beside}: time it on a quiet machine"
-    parts = [f"{evidence['gbps']:.4g} GB/s"]
-    if "speedup" in evidence:
-        parts.append(f"{evidence['speedup']['median']:.3g}× {evidence['baseline']}")
-    if "roofline" in evidence:
-        parts.append(f"{evidence['roofline']['share']:.0%} of the limit")
-    if not evidence["converged"]:
+    parts = [f"{evidence.gbps:.4g} GB/s"]
+    if evidence.speedup:
+        parts.append(f"{evidence.speedup.median:.3g}× {evidence.baseline}")
+    if evidence.roofline:
+        parts.append(f"{evidence.roofline.share:.0%} of the limit")
+    if not evidence.converged:
         parts.append(f"± {cold.spread:.1%}")
     return Status.PASS, "", ", ".join(parts)

@@ -15,6 +15,7 @@ from assay.backends import here as available
 from assay.catalog.called import called
 from assay.catalog.tunables import tuned
 from assay.check import building, races
+from assay.check.evidence import CheckEvidence, Gates
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
 from assay.check.plain import PlainTorch
@@ -62,7 +63,7 @@ class Job:
             status: Status,
             reason: str,
             workload: Workload | None = None,
-            evidence: dict[str, Any] | None = None,
+            evidence: CheckEvidence | None = None,
             artifacts: list[dict[str, Any]] | None = None,
         ) -> Record:
             shown = workload or self.workload
@@ -73,7 +74,7 @@ class Job:
                 status,
                 reason,
                 settings.run,
-                (evidence or {}) | ({"parameters": settings.parameters} if settings.parameters else {}),
+                replace(evidence or CheckEvidence(), parameters=settings.parameters or None).to_dict(),
                 self.replay(shown, settings.parameters),
                 provenance.source_of(self.kernel.file, self.kernel.line),
                 artifacts or [],
@@ -110,7 +111,7 @@ class Job:
         if built.finding is None or built.finding.detector != "build" or "refused" not in built.finding.what:
             return found  # it compiles, or nothing here can tell
         words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
-        evidence = found.evidence | {"detector": "build", "trace": built.trace, "found_at": str(point)}
+        evidence = replace(CheckEvidence.of(found), detector="build", trace=built.trace, found_at=str(point))
         return record(Status.FAIL, f"build: {words}", None, evidence)
 
     def _gated(self, found: Record, settings: Settings) -> Record:
@@ -118,11 +119,11 @@ class Job:
         if not self.kernel.expects or found.status not in (Status.PASS, Status.COMPILED):
             return found
         broken = gates(self.kernel, self.op, parse(f"dtype={self.dtype}", self.op), settings.target, settings.pool)
-        evidence = found.evidence | {"gates": {"expects": dict(self.kernel.expects), "broken": broken}}
+        evidence = replace(CheckEvidence.of(found), gates=Gates(dict(self.kernel.expects), broken))
         if not broken:
-            return replace(found, evidence=evidence)
-        evidence["detector"] = "gate"
-        return replace(found, status=Status.FAIL, reason="; ".join(broken), evidence=evidence)
+            return replace(found, evidence=evidence.to_dict())
+        evidence = replace(evidence, detector="gate")
+        return replace(found, status=Status.FAIL, reason="; ".join(broken), evidence=evidence.to_dict())
 
     def replay(self, workload: Workload | None, parameters: Mapping[str, Any]) -> str:
         """The command that does this again."""
@@ -164,7 +165,7 @@ class Job:
         artifacts = list({a["text_hash"]: a for a in seen.artifacts}.values())
         if why := self._undecided(seen):
             return record(Status.INCONCLUSIVE, why, None, evidence, artifacts)
-        worst = max((e["share"] for e in seen.errors.values()), default=0.0)
+        worst = max((e.share for e in seen.errors.values()), default=0.0)
         how = (
             f" in {'Triton’s interpreter' if here.mode == 'triton-interpret' else 'Numba’s simulator'}"
             if here.level is Level.INTERPRET
@@ -209,9 +210,12 @@ class Job:
         assert finding is not None
         if self.workload is None:
             workload, finding = exploring.smaller(finding)
-        evidence = seen.evidence(exploring.here) | {"detector": finding.detector, "found_at": str(seen.failure[0])}
-        if trace := outcome.detail.get("trace"):
-            evidence["trace"] = trace
+        evidence = replace(
+            seen.evidence(exploring.here),
+            detector=finding.detector,
+            found_at=str(seen.failure[0]),
+            trace=outcome.detail.get("trace") or "",
+        )
         if self.kernel.peer and finding.detector == "values":
             words = f"a peer, less accurate than the limit for our own kernels: {finding.what}"
             return record(Status.INCONCLUSIVE, words, workload, evidence)
@@ -229,17 +233,12 @@ class Job:
             self.kernel, self.op, points, here.mode, settings.parameters, settings.target, settings.pool, worker
         )
         if built.finding:
-            evidence: dict[str, Any] = {"detector": built.finding.detector} | (
-                {"trace": built.trace} if built.trace else {}
-            )
+            evidence = CheckEvidence(detector=built.finding.detector, trace=built.trace)
             return record(Status.FAIL, self._words(built.finding), built.workload, evidence), built.worker
         instances = list(built.instances.values())
-        evidence = {
-            "workloads": built.workloads,
-            "mode": here.mode,
-            "device": here.device,
-            "instances": len(instances),
-        }
+        evidence = CheckEvidence(
+            workloads=built.workloads, mode=here.mode, device=here.device, instances=len(instances)
+        )
         names = ", ".join(sorted({name for name, _ in built.instances}))
         plural = "s" * (len(instances) > 1)
         reason = f"{here.reason}; {len(instances)} instance{plural} for {settings.target}: {names}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from assay import sanitize
+from assay.check.evidence import CheckEvidence, Racecheck
 from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.op import Op
@@ -16,12 +17,12 @@ from assay.workload import parse
 
 def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> Record:
     """`record`, with racecheck's report if it is of an unstable result and racecheck can run here."""
-    if record.evidence.get("detector") != "unstable" or sanitize.why_not(kernel)[0]:
+    if record.detector != "unstable" or sanitize.why_not(kernel)[0]:
         return record
     try:
         report = sanitize.run(kernel, op, parse(record.workload, op), "racecheck", parameters=dict(parameters))
     except AssayError as error:
         report = sanitize.Report("racecheck", (), str(error))
-    found = {"clean": report.clean, "problems": [str(p) for p in report.problems], "trouble": report.trouble}
+    found = Racecheck(report.clean, [str(p) for p in report.problems], report.trouble)
     reason = f"{record.reason}; racecheck: {report.problems[0]}" if report.problems else record.reason
-    return replace(record, reason=reason, evidence=record.evidence | {"racecheck": found})
+    return replace(record, reason=reason, evidence=replace(CheckEvidence.of(record), racecheck=found).to_dict())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.backends import Availability, Level
+from assay.check.evidence import CallSeconds, CheckEvidence, Coverage, OutputError
 from assay.check.trial import Outcome
 from assay.coverage import Pair, Plan, Planned
 from assay.workload import Workload
@@ -28,7 +29,7 @@ class Seen:
     admitted: int = 0
     """Workloads on which the error is within its limit only because another order in float32 loses as much."""
     seconds: list[float] = field(default_factory=list)
-    errors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    errors: dict[str, OutputError] = field(default_factory=dict)
     controls: dict[str, list[int]] = field(default_factory=dict)
     beyond: dict[str, int] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
@@ -43,15 +44,8 @@ class Seen:
         for e in outcome.errors:
             kernel, torch = self._largest.get(e.output, (0.0, 0.0))
             self._largest[e.output] = max(kernel, e.kernel["max"]), max(torch, e.torch["max"])
-            if e.output not in self.errors or e.share > self.errors[e.output]["share"]:
-                self.errors[e.output] = {
-                    "kernel": e.kernel,
-                    "torch": e.torch,
-                    "share": e.share,
-                    "ratio": e.ratio,
-                    "where": e.where,
-                    "workload": str(workload),
-                }
+            if e.output not in self.errors or e.share > self.errors[e.output].share:
+                self.errors[e.output] = OutputError(e.share, e.ratio, e.kernel, e.torch, e.where, str(workload))
         for control, rejected in outcome.controls.items():
             counts = self.controls.setdefault(control, [0, 0])
             counts[0] += rejected
@@ -68,27 +62,24 @@ class Seen:
     def leave_out(self, why: str, rows: Iterable[Planned]) -> None:
         self.left_out.setdefault(why, []).extend(rows)
 
-    def evidence(self, here: Availability) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "workloads": self.workloads,
-            "mode": here.mode,
-            "device": here.device,
-            "interpreted": here.level is Level.INTERPRET,
-            "errors": self.errors,
-            "largest_over_torch": self.ratio,
-            "deterministic": self.nondeterministic == 0,
-            "nondeterministic_workloads": self.nondeterministic,
-            "admitted_workloads": self.admitted,
-            "controls_rejected": {k: f"{r} of {n}" for k, (r, n) in self.controls.items()},
-            "beyond_range": self.beyond,
-        }
-        if self.plan is not None:
-            found["coverage"] = self._coverage(self.plan)
-        if self.seconds:
-            found["call_seconds"] = {"cold": self.seconds[0], "hot": statistics.median(self.seconds)}
-        return found
+    def evidence(self, here: Availability) -> CheckEvidence:
+        return CheckEvidence(
+            workloads=self.workloads,
+            mode=here.mode,
+            device=here.device,
+            interpreted=here.level is Level.INTERPRET,
+            errors=self.errors,
+            largest_over_torch=self.ratio,
+            deterministic=self.nondeterministic == 0,
+            nondeterministic_workloads=self.nondeterministic,
+            admitted_workloads=self.admitted,
+            controls_rejected={k: f"{r} of {n}" for k, (r, n) in self.controls.items()},
+            beyond_range=self.beyond,
+            coverage=self._coverage(self.plan) if self.plan is not None else None,
+            call_seconds=CallSeconds(self.seconds[0], statistics.median(self.seconds)) if self.seconds else None,
+        )
 
-    def _coverage(self, plan: Plan) -> dict[str, Any]:
+    def _coverage(self, plan: Plan) -> Coverage:
         """Which combinations were visited, and which were not and why."""
         visited = plan.visited(self.tried)
         planned = plan.visited(plan.rows)
@@ -98,16 +89,16 @@ class Seen:
             **{why: f"{len(rows)} workloads" for why, rows in self.left_out.items()},
         }
         why = Counter(row.why.partition(" ")[0] if row.why.startswith("constant") else row.why for row in self.tried)
-        return {
-            "pairs": plan.pairs,
-            "visited": visited,
-            "workloads": dict(why),
-            "not_visited": {k: v for k, v in not_visited.items() if v},
-            "examples": {k: [_shown(p) for p in pairs[:_SHOWN]] for k, pairs in plan.impossible.items()},
-            "left_out": {k: [str(r.workload) for r in rows[:_SHOWN]] for k, rows in self.left_out.items()},
-            "constants": {"sizes": list(plan.constants.sizes), "values": list(plan.constants.values)},
-            "largest": max((row.cost for row in self.tried), default=0),
-        }
+        return Coverage(
+            pairs=plan.pairs,
+            visited=visited,
+            workloads=dict(why),
+            not_visited={k: v for k, v in not_visited.items() if v},
+            examples={k: [_shown(p) for p in pairs[:_SHOWN]] for k, pairs in plan.impossible.items()},
+            left_out={k: [str(r.workload) for r in rows[:_SHOWN]] for k, rows in self.left_out.items()},
+            constants={"sizes": list(plan.constants.sizes), "values": list(plan.constants.values)},
+            largest=max((row.cost for row in self.tried), default=0),
+        )
 
 
 def _shown(pair: Pair) -> str:

@@ -114,6 +114,7 @@ def show(records: list[Record], terminal: Any) -> None:
     of the same bytes in the same run, and of what the machine's model allows (* where that is published only)."""
     from rich.table import Table
 
+    from assay.bench.evidence import BenchEvidence
     from assay.record import namesakes
 
     apart = namesakes(records)
@@ -123,8 +124,8 @@ def show(records: list[Record], terminal: Any) -> None:
     for (op, workload), group in by_workload.items():
         timed = sorted((r for r in group if r.median), key=lambda r: r.median or 0.0)
         if timed:
-            first = timed[0].evidence
-            where = f"{first['threads']} threads" if "threads" in first else timed[0].provenance.get("gpu") or ""
+            threads = BenchEvidence.of(timed[0]).threads
+            where = f"{threads} threads" if threads else timed[0].provenance.get("gpu") or ""
             title = f"{op}  {workload}  ({where})"
             table = Table(
                 title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, collapse_padding=True
@@ -141,21 +142,22 @@ def show(records: list[Record], terminal: Any) -> None:
 
 
 def row(record: Record, wide: bool, name: str) -> list[str]:
-    e = record.evidence
+    from assay.bench.evidence import BenchEvidence
+
+    e = BenchEvidence.of(record)
     assert record.median is not None and record.interval is not None
     spread = (record.interval[1] - record.interval[0]) / 2 / record.median
-    speedup = e.get("speedup")
     return [
         f"[red]✗[/] {name}" if str(record.status) == "fail" else name,
         duration(record.median),
         f"{spread:.1%}",
-        duration(e["hot"]["median"]),
-        duration(e["call"]["median"]),
-        f"{e['gbps']:.1f}",
-        *([f"{e['tflops']:.3g}", f"{e['compile_seconds']:.2f} s", f"{e.get('launches', '')}"] if wide else []),
-        f"{e['share_of_copy']:.0%}" if "share_of_copy" in e else "",
-        (f"{e['roofline']['share']:.0%}" + ("" if e["roofline"]["measured"] else "*")) if "roofline" in e else "",
-        f"{speedup['median']:.2f}×" if speedup else "",
+        duration(e.hot.median) if e.hot else "",
+        duration(e.call.median) if e.call else "",
+        f"{e.gbps:.1f}",
+        *([f"{e.tflops:.3g}", f"{e.compile_seconds:.2f} s", f"{e.launches or ''}"] if wide else []),
+        f"{e.share_of_copy:.0%}" if e.share_of_copy is not None else "",
+        (f"{e.roofline.share:.0%}" + ("" if e.roofline.measured else "*")) if e.roofline else "",
+        f"{e.speedup.median:.2f}×" if e.speedup else "",
     ]
 
 

@@ -83,21 +83,22 @@ def show(records: list[Record]) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("why")
     from assay.cli.bench import duration
+    from assay.compare.evidence import CompareEvidence
     from assay.record import namesakes
 
     apart = namesakes(records)
     for r in records:
-        e = r.evidence
-        if not e:
+        e = CompareEvidence.of(r)
+        if not (e.old and e.new):
             continue
         why = r.reason.partition(": ")[2]
         table.add_row(
             r.named(apart),
             r.workload,
-            duration(e["old"]["median"]),
-            duration(e["new"]["median"]),
-            f"{e['ratio']:.4f}",
-            f"[{_COLOURS[e['verdict']]}]{e['verdict']}[/]",
+            duration(e.old.median or 0.0),
+            duration(e.new.median or 0.0),
+            f"{e.ratio:.4f}",
+            f"[{_COLOURS[e.verdict]}]{e.verdict}[/]",
             why,
         )
     terminal = screen.console()
@@ -106,5 +107,5 @@ def show(records: list[Record]) -> None:
         alone = [r.named(apart) for r in records if not r.evidence and side in r.reason]
         if alone:
             terminal.print(f"only the {side} run has: {', '.join(alone)}", style="dim")
-    counts = {v: sum(r.evidence.get("verdict") == v for r in records) for v in _COLOURS}
+    counts = {v: sum(CompareEvidence.of(r).verdict == v for r in records) for v in _COLOURS}
     terminal.print("\n" + ", ".join(f"[{_COLOURS[v]}]{n} {v}[/]" for v, n in counts.items() if n))

@@ -47,8 +47,8 @@ def history(
 ) -> None:
     """What was recorded: the runs, or with RUN the records of one. --out without RUN writes the records of all runs."""
     from assay.errors import UsageError
-    from assay.store import export, open_store
-    from assay.store.export import writer
+    from assay.report.export import export, writer
+    from assay.store import open_store
 
     if imported and (run or out):
         raise UsageError("--import stands alone", fix="ask for a run or for --out in a second call")
@@ -139,9 +139,11 @@ def _workload(record: Record) -> str:
 
 def _figures(record: Record) -> tuple[str, str, str]:
     """`12.34 µs`, `±0.4 %`, `1.80×`; empty where nothing was timed."""
+    from assay.bench.evidence import BenchEvidence
+
     if record.median is None:
         return "", "", ""
     low, high = record.interval or (record.median, record.median)
     spread = f"±{(high - low) / 2 / record.median:.1%}".replace("%", " %") if record.interval and record.median else ""
-    speedup = record.evidence.get("speedup", {}).get("median")
-    return duration(record.median), spread, f"{speedup:.2f}×" if speedup else ""
+    speedup = BenchEvidence.of(record).speedup
+    return duration(record.median), spread, f"{speedup.median:.2f}×" if speedup else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def perform(what: list[str], settings: dict[str, Any], json: bool, out: Path | None, strict: bool) -> None:
     """Plan, run, print a line for each mutant and the scores, and exit with the right code."""
-    from assay.selftest.mutants import Options, Outcome, plan, run, summary
+    from assay.selftest.mutants import MutantEvidence, Options, Outcome, plan, run, summary
 
     options = Options(**settings)
     planned, untried = plan(what, options)
@@ -26,7 +27,7 @@ def perform(what: list[str], settings: dict[str, Any], json: bool, out: Path | N
 
     def write(records: list[Record], interrupted: bool, where: Path | None) -> None:
         """What is no kernel is counted in the summary and has no record."""
-        shown = [r for r in records if r.evidence["outcome"] != Outcome.STILLBORN]
+        shown = [r for r in records if MutantEvidence.of(r).outcome is not Outcome.STILLBORN]
         about = {"verb": "selftest", "run": options.run, "interrupted": interrupted, "summary": summary(records)}
         screen.write_document(shown, where, **about)
 
@@ -50,8 +51,10 @@ def perform(what: list[str], settings: dict[str, Any], json: bool, out: Path | N
 def line(record: Record) -> str:
     from rich.markup import escape
 
-    e = record.evidence
-    change = f"  [dim]{escape(_short(e['before']))} → {escape(_short(e['after']))}[/]" if e["operator"] else ""
+    from assay.selftest.mutants import MutantEvidence
+
+    e = MutantEvidence.of(record)
+    change = f"  [dim]{escape(_short(e.before))} → {escape(_short(e.after))}[/]" if e.operator else ""
     said = escape(record.reason.splitlines()[0])
     return f"{screen.status_text(record.status)}  {escape(record.kernel)}{change}  {said}"
 
@@ -66,22 +69,21 @@ def report(records: list[Record], interrupted: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from assay.selftest.mutants import Outcome
-    from assay.selftest.mutants.evidence import score, scores
+    from assay.selftest.mutants.evidence import MutantEvidence, Outcome, score, scores
 
     terminal = screen.console()
-    evidences = [r.evidence for r in records if r.evidence["operator"]]
-    for record in (r for r in records if r.evidence["outcome"] == Outcome.SURVIVED):
-        e = record.evidence
-        terminal.print(f"\n[bold red]✗ {escape(record.kernel)}[/] survived: {escape(e['proof'])}")
-        terminal.print(f"  {e['file']}:{e['line']}", style="dim")
-        terminal.print(f"  - {escape(e['before'])}\n  + {escape(e['after'])}", soft_wrap=True)
-        if e["differs_at"]:
-            terminal.print(f"  differs  {escape(e['differs_at'])}", soft_wrap=True)
+    found = [(r, MutantEvidence.of(r)) for r in records]
+    evidences = [e for _, e in found if e.operator]
+    for record, e in ((r, e) for r, e in found if e.outcome is Outcome.SURVIVED):
+        terminal.print(f"\n[bold red]✗ {escape(record.kernel)}[/] survived: {escape(e.proof)}")
+        terminal.print(f"  {e.file}:{e.line}", style="dim")
+        terminal.print(f"  - {escape(e.before)}\n  + {escape(e.after)}", soft_wrap=True)
+        if e.differs_at:
+            terminal.print(f"  differs  {escape(e.differs_at)}", soft_wrap=True)
         terminal.print(f"  replay   {escape(record.replay)}", style="cyan", soft_wrap=True)
-    for title, by in (("operator", "operator"), ("language", "backend")):
+    for title, by in (("operator", attrgetter("operator")), ("language", attrgetter("backend"))):
         table = Table(title, "killed", "survived", "equivalent", "stillborn", "score", box=None, pad_edge=False)
-        for name, one in scores(evidences, lambda e, by=by: str(e[by])).items():  # type: ignore[misc]
+        for name, one in scores(evidences, by).items():
             counts = (one.killed, one.survived, one.equivalent, one.stillborn)
             table.add_row(name, *(str(n) for n in counts), f"{one.share:.1%}" if one.counted else "")
         terminal.print()

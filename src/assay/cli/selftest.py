@@ -99,8 +99,10 @@ def _operators(text: str) -> tuple[str, ...]:
 def _line(record: Record, width: int) -> str:
     from rich.markup import escape
 
-    evidence = record.evidence
-    seen = f"caught by [bold]{evidence.get('caught_by')}[/], twin {evidence.get('twin')}"
+    from assay.selftest.evidence import SelftestEvidence
+
+    evidence = SelftestEvidence.of(record)
+    seen = f"caught by [bold]{evidence.caught_by}[/], twin {evidence.twin}"
     caught = seen if str(record.status) == "pass" else escape(record.reason)
-    what = escape(evidence.get("entry", ""))
+    what = escape(evidence.entry)
     return f"{record.kernel:<{width}}  {screen.status_text(record.status)}  {caught}  [dim]{what}[/]"

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from assay import provenance
+from assay.bench.evidence import BenchEvidence
+from assay.compare.evidence import CompareEvidence, Measured
 from assay.compare.rule import Change, Side, Verdict, judge
 from assay.errors import UsageError
 from assay.record import Record, Status, namesakes
@@ -60,27 +62,29 @@ def _cells(records: Iterable[Record], apart: set[str]) -> dict[Cell, Record]:
 
 
 def _side(record: Record) -> Side:
-    mhz = (record.evidence.get("clocks") or {}).get("sm_mhz")
+    clocks = BenchEvidence.of(record).clocks
+    mhz = clocks.sm_mhz if clocks else None
     rounds = [statistics.median(r) for r in record.samples or [] if r]
     return Side(rounds, mhz * 1e6 if mhz else None)
 
 
 def _record(cell: Cell, old: Record, new: Record, change: Change, run: str) -> Record:
-    evidence: dict[str, Any] = {
-        "verdict": str(change.verdict),
-        "ratio": change.ratio,
-        "interval": list(change.interval),
-        "p": change.p,
-        "old": {"run": old.run, "median": old.median, "commit": old.provenance.get("commit")},
-        "new": {"run": new.run, "median": new.median, "commit": new.provenance.get("commit")},
-        "device": cell[2],
-        "source_changed": old.source.get("hash") != new.source.get("hash"),
-    }
     reason = f"{change.verdict}: {change.why}"
-    tuned = [r.evidence.get("parameters", {}) for r in (old, new)]
+    tuned = [BenchEvidence.of(r).parameters or {} for r in (old, new)]
     if tuned[0] != tuned[1]:  # whoever tries out tunables compares what they made different
-        evidence["parameters"] = {"old": tuned[0], "new": tuned[1]}
         reason += f"; tunables: {_shown(tuned[0])} → {_shown(tuned[1])}"
+    sides = [Measured(r.run, r.median, r.provenance.get("commit")) for r in (old, new)]
+    evidence = CompareEvidence(
+        verdict=str(change.verdict),
+        ratio=change.ratio,
+        interval=change.interval,
+        p=change.p,
+        old=sides[0],
+        new=sides[1],
+        device=cell[2],
+        source_changed=old.source.get("hash") != new.source.get("hash"),
+        parameters={"old": tuned[0], "new": tuned[1]} if tuned[0] != tuned[1] else None,
+    )
     return Record(
         "compare",
         new.kernel,
@@ -88,7 +92,7 @@ def _record(cell: Cell, old: Record, new: Record, change: Change, run: str) -> R
         _STATUS[change.verdict],
         reason,
         run,
-        evidence,
+        evidence.to_dict(),
         new.replay,
         new.source,
         provenance=new.provenance,

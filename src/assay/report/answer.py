@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay import units
+from assay.check.evidence import CheckEvidence
 from assay.record import Record
 from assay.report import rows
 from assay.report.rows import SEVERITY, Row
@@ -47,7 +48,7 @@ def scope(records: Sequence[Record]) -> list[str]:
     measured = rows.benches(records)
     told = []
     if checked:
-        tried = sum(r.evidence.get("workloads") or 0 for r in checked)
+        tried = sum(CheckEvidence.of(r).workloads or 0 for r in checked)
         told.append(f"{units.count(len(checked), 'check')} over {units.count(tried, 'workload')}")
     if measured:
         told.append(

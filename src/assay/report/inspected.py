@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from assay.bench.evidence import BenchEvidence
 from assay.inspect import Inspection
 from assay.record import Record
 from assay.report.code import Code
@@ -66,7 +67,7 @@ def _measured(text_hash: str, records: Iterable[Record]) -> list[tuple[str, Any]
     found: list[tuple[str, Any]] = []
     for r in records:
         if r.verb == "bench" and r.median and any(a.get("text_hash") == text_hash for a in r.artifacts):
-            share = r.evidence.get("roofline", {}).get("share")
-            limit = f", {share:.0%} of the limit" if share else ""
-            found.append((r.workload, f"{si(r.median, 's')} cold, {r.evidence['gbps']:.0f} GB/s{limit}"))
+            evidence = BenchEvidence.of(r)
+            limit = f", {evidence.roofline.share:.0%} of the limit" if evidence.roofline else ""
+            found.append((r.workload, f"{si(r.median, 's')} cold, {evidence.gbps or 0:.0f} GB/s{limit}"))
     return found[-6:]

@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from assay import units
+from assay.bench.evidence import BenchEvidence
+from assay.check.evidence import CheckEvidence
 from assay.record import Record, namesakes
 
 Row = dict[str, Any]
@@ -74,24 +76,19 @@ def checks(records: Iterable[Record]) -> list[Row]:
     """One row per check: its status, and the worst error as a share of its limit."""
     rows = []
     for record in (r for r in records if r.verb == "check"):
-        worst = worst_share(record)
+        evidence = CheckEvidence.of(record)
+        worst = evidence.worst_share
         rows.append(
             common(record)
             | {
                 "rank": SEVERITY.index(str(record.status)),
                 "share": worst,
                 "weight": SEVERITY.index(str(record.status)) * 1e6 + (worst or 0.0),
-                "workloads": record.evidence.get("workloads") or 0,
+                "workloads": evidence.workloads or 0,
                 "reason": record.reason.splitlines()[0] if record.reason else "",
             }
         )
     return rows
-
-
-def worst_share(record: Record) -> float | None:
-    """Of the check's limit, over all outputs."""
-    found = [e["share"] for e in (record.evidence.get("errors") or {}).values() if number(e.get("share")) is not None]
-    return max(found, default=None)
 
 
 def benches(records: Iterable[Record]) -> list[Row]:
@@ -108,68 +105,68 @@ def _several(records: Iterable[Record]) -> bool:
 
 def _place(record: Record) -> str:
     """The device, and on a CPU how many threads were used."""
-    threads = record.evidence.get("threads")
-    return device(record) + (f", {units.count(threads, 'thread')}" if isinstance(threads, int) else "")
+    threads = BenchEvidence.of(record).threads
+    return device(record) + (f", {units.count(threads, 'thread')}" if threads is not None else "")
 
 
 def _bench(record: Record, several_places: bool) -> Row:
-    row, told = common(record), record.evidence
+    row, evidence = common(record), BenchEvidence.of(record)
     median = float(record.median or 0)
     low, high = record.interval or (median, median)
-    speedup, roofline, copy = (told.get(k) or {} for k in ("speedup", "roofline", "copy"))
-    faster, interval = number(speedup.get("median")), speedup.get("interval")
-    moved, done = number(told.get("bytes")) or 0, number(told.get("operations")) or 0
-    copied = number(copy.get("median")) or 0
+    speedup, roofline = evidence.speedup, evidence.roofline
+    faster = speedup.median if speedup else None
+    moved, done = evidence.bytes or 0, evidence.operations or 0
+    copied = evidence.copy.median if evidence.copy else 0
+    limit = roofline.share if roofline else None
     case = [row["op"], shape(record.workload), row["dtype"], *([_place(record)] if several_places else [])]
-    baseline = str(told.get("baseline") or "")
     return row | {
         "case": " · ".join(filter(None, case)),
         "place": _place(record),
         "seconds": median,
         "low": low,
         "high": high,
-        "baseline": baseline,
+        "baseline": evidence.baseline,
         "speedup": faster,
-        "speedup_low": interval[0] if interval else faster,
-        "speedup_high": interval[1] if interval else faster,
+        "speedup_low": speedup.interval[0] if speedup and speedup.interval else faster,
+        "speedup_high": speedup.interval[1] if speedup and speedup.interval else faster,
         "bytes": moved,
         "rate": moved / median or None,
         "copy_rate": moved / copied if copied and moved else None,
-        "copy_share": number(told.get("share_of_copy")),
+        "copy_share": evidence.share_of_copy,
         "copy_seconds": copied or None,
         "flops": done / median or None,
         "intensity": done / moved if done and moved else None,
-        "limit_share": number(roofline.get("share")),
-        "limit_seconds": number(roofline.get("seconds")),
-        "bound": str(roofline.get("bound") or ""),
-        "model": str(roofline.get("model") or ""),
-        "converged": told.get("converged") is not False,
-        "Notes": "; ".join(notes(told)) or units.NOTHING,
+        "limit_share": limit,
+        "limit_seconds": roofline.seconds if roofline else None,
+        "bound": roofline.bound if roofline else "",
+        "model": roofline.model if roofline else "",
+        "converged": evidence.converged is not False,
+        "Notes": "; ".join(notes(evidence)) or units.NOTHING,
         "Time": units.between(median, (low, high), "s"),
         "Label": units.si(median, "s"),
         "Faster": units.times(faster),
-        "Speedup": f"{units.times(faster)} over {baseline}" if faster else units.NOTHING,
+        "Speedup": f"{units.times(faster)} over {evidence.baseline}" if faster else units.NOTHING,
         "Bandwidth": units.si(moved / median or None, "B/s"),
         "Compute": units.si(done / median or None, "FLOP/s"),
-        "Share of the limit": units.share(number(roofline.get("share")), 1),
-        "Share of a copy": units.share(number(told.get("share_of_copy")), 1),
+        "Share of the limit": units.share(limit, 1),
+        "Share of a copy": units.share(evidence.share_of_copy, 1),
         "Intensity": f"{done / moved:.3g} FLOP/B" if done and moved else units.NOTHING,
     }
 
 
-def notes(told: dict[str, Any]) -> list[str]:
+def notes(evidence: BenchEvidence) -> list[str]:
     """What a reader of a time must know: that it did not settle, that the chip was throttled, that clocks disagree."""
-    clocks, second = told.get("clocks") or {}, told.get("second_clock") or {}
-    return [
-        *(["not converged: the interval is wider than asked for"] if told.get("converged") is False else []),
-        *([f"throttled: {', '.join(map(str, clocks['throttle']))}"] if clocks.get("throttle") else []),
-        *(
-            [f"the second clock disagrees: {second.get('why') or 'unexplained'}"]
-            if second.get("agrees") is False
-            else []
-        ),
-        *([f"{told['launches']} kernels launched"] if (number(told.get("launches")) or 0) > 1 else []),
-    ]
+    clocks, second = evidence.clocks, evidence.second_clock
+    found = []
+    if evidence.converged is False:
+        found.append("not converged: the interval is wider than asked for")
+    if clocks and clocks.throttle:
+        found.append(f"throttled: {', '.join(clocks.throttle)}")
+    if second and second.agrees is False:
+        found.append(f"the second clock disagrees: {second.why or 'unexplained'}")
+    if (evidence.launches or 0) > 1:
+        found.append(f"{evidence.launches:g} kernels launched")
+    return found
 
 
 def samples(records: Iterable[Record]) -> list[Row]:
@@ -178,13 +175,13 @@ def samples(records: Iterable[Record]) -> list[Row]:
     found = [r for r in records if r.verb == "bench" and (number(r.median) or 0) > 0]
     several = _several(found)
     for record in found:
-        kinds = {"cold": record.samples, **{k: (record.evidence.get(k) or {}).get("samples") for k in ("hot", "call")}}
+        evidence = BenchEvidence.of(record)
+        others = {"hot": evidence.hot, "call": evidence.call}
+        kinds = {"cold": record.samples} | {kind: times.samples for kind, times in others.items() if times}
         base = {k: v for k, v in _bench(record, several).items() if k in SAMPLE_FIELDS}
         for kind, rounds in kinds.items():
             if not rounds:
                 continue
-            if not isinstance(rounds[0], list | tuple):
-                rounds = [rounds]
             flat = [(float(f"{s:.5g}"), i + 1) for i, one in enumerate(rounds) for s in one]
             ordered = sorted(s for s, _ in flat)
             middle = ordered[len(ordered) // 2]

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay import units
+from assay.check.evidence import CheckEvidence
 from assay.record import Record
 from assay.report import rows
+from assay.selftest.evidence import SelftestEvidence
 
 
 def outcome(record: Record) -> tuple[str, float | None]:
@@ -15,8 +17,8 @@ def outcome(record: Record) -> tuple[str, float | None]:
     if record.verb == "bench" and record.median:
         return units.si(record.median, "s"), record.median
     if str(record.status) == "fail":
-        return str(record.evidence.get("detector") or ""), None
-    if record.verb == "check" and (worst := rows.worst_share(record)) is not None:
+        return record.detector, None
+    if record.verb == "check" and (worst := CheckEvidence.of(record).worst_share) is not None:
         return f"{units.share(worst)} of limit", worst
     return "", None
 
@@ -49,19 +51,19 @@ def _source(record: Record) -> str:
 
 def selftests(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Each wrong kernel: who was to catch it, who did, and whether its mended twin passes."""
+    found = [(r, SelftestEvidence.of(r)) for r in records if r.verb == "selftest"]
     return [
-        rows.common(r)
+        rows.common(record)
         | {
-            "name": r.kernel,
-            "entry": str(r.evidence.get("entry") or r.reason),
-            "detector": str(r.evidence.get("detector") or ""),
-            "caught_by": str(r.evidence.get("caught_by") or units.NOTHING),
-            "twin": str(r.evidence.get("twin") or units.NOTHING),
-            "finding": str(r.evidence.get("finding") or r.reason),
-            "replay": r.replay,
+            "name": record.kernel,
+            "entry": evidence.entry or record.reason,
+            "detector": evidence.detector,
+            "caught_by": evidence.caught_by or units.NOTHING,
+            "twin": evidence.twin or units.NOTHING,
+            "finding": evidence.finding or record.reason,
+            "replay": record.replay,
         }
-        for r in records
-        if r.verb == "selftest"
+        for record, evidence in found
     ]
 
 

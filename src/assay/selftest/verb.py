@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay import host, provenance, sanitize
@@ -12,11 +12,13 @@ from assay.backends.base import no_gpu
 from assay.bench import verb as benching
 from assay.check import Options
 from assay.check import verb as checking
+from assay.check.evidence import CheckEvidence
 from assay.check.job import Job
 from assay.dtype import dtype
 from assay.errors import AssayError
 from assay.record import Record, Status
 from assay.selftest.entry import CORPUS, Entry, entries
+from assay.selftest.evidence import SelftestEvidence
 from assay.worker import Limits
 from assay.workload import parse
 
@@ -108,7 +110,7 @@ class _Pair:
             if record.status in (Status.SKIPPED, Status.COMPILED):
                 return self.record(Status.SKIPPED, record.reason)
         began = time.perf_counter()
-        self.caught = wrong.evidence.get("detector", "")
+        self.caught = wrong.detector
         self.finding = wrong.reason.removeprefix(f"{self.caught}: ")
         self.twin = str(mended.status)
         if self.entry.verb == "bench" and Status.INCONCLUSIVE in (wrong.status, mended.status):
@@ -145,20 +147,16 @@ class _Pair:
 
     def record(self, status: Status, reason: str, seconds: float = 0.0) -> Record:
         entry, wrong, mended = self.entry, self.checked.get("wrong"), self.checked.get("mended")
-        evidence = {
-            "detector": entry.detector,
-            "caught_by": self.caught,
-            "finding": self.finding,
-            "twin": self.twin,
-            "entry": entry.summary,
-        }
+        evidence = SelftestEvidence(entry.summary, entry.detector, self.caught, self.finding, self.twin)
         if wrong and mended:
-            evidence |= {
-                "kernel": wrong.kernel,
-                "found_at": wrong.evidence.get("found_at", wrong.workload),
-                self.entry.verb: str(wrong.status),
-                "twin_reason": mended.reason,
-            }
+            evidence = replace(
+                evidence,
+                kernel=wrong.kernel,
+                found_at=CheckEvidence.of(wrong).found_at or wrong.workload,
+                twin_reason=mended.reason,
+                check=str(wrong.status) if entry.verb == "check" else "",
+                bench=str(wrong.status) if entry.verb == "bench" else "",
+            )
         return Record(
             "selftest",
             entry.name,
@@ -166,7 +164,7 @@ class _Pair:
             status,
             reason,
             self.run,
-            evidence,
+            evidence.to_dict(),
             f"assay selftest {entry.name}",
             provenance.source_of(entry.file),
             [],

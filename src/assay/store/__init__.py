@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
-from assay.store.export import export
 from assay.store.run import Run
 
 if TYPE_CHECKING:
     from assay.store.database import Store
 
-__all__ = ["Run", "Store", "export", "open_store"]
+__all__ = ["Run", "Store", "open_store"]
 
 
 def open_store(where: str | Path | None = None, *, create: bool = True, patience: float = 60.0) -> Store:

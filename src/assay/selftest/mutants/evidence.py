@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from assay.evidence import Evidence
 from assay.record import Record, Status
 
 
@@ -33,12 +34,12 @@ STATUS = {
 
 
 @dataclass(frozen=True)
-class MutantEvidence:
+class MutantEvidence(Evidence):
     """The evidence of one record of `assay selftest mutants`."""
 
-    kernel: str
+    kernel: str = ""
     """The kernel that was changed."""
-    backend: str
+    backend: str = ""
     operator: str = ""
     file: str = ""
     line: int = 0
@@ -65,9 +66,6 @@ class MutantEvidence:
     differs_at: str = ""
     """survived: the first workload on which they differed; empty: none was found in the time given."""
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Score:
@@ -92,33 +90,34 @@ class Score:
         )
 
 
-def score(evidences: Iterable[Mapping[str, Any]]) -> Score:
-    outcomes = [str(e["outcome"]) for e in evidences]
+def score(evidences: Iterable[MutantEvidence]) -> Score:
+    outcomes = [e.outcome for e in evidences]
     return Score(
         *(outcomes.count(o) for o in (Outcome.KILLED, Outcome.SURVIVED, Outcome.EQUIVALENT, Outcome.STILLBORN))
     )
 
 
-def scores(evidences: Iterable[Mapping[str, Any]], by: Callable[[Mapping[str, Any]], str]) -> dict[str, Score]:
+def scores(evidences: Iterable[MutantEvidence], by: Callable[[MutantEvidence], str]) -> dict[str, Score]:
     """A score for each group, the groups in alphabetical order."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[MutantEvidence]] = {}
     for evidence in evidences:
-        if evidence["operator"]:
+        if evidence.operator:
             groups.setdefault(by(evidence), []).append(evidence)
     return {name: score(groups[name]) for name in sorted(groups)}
 
 
 def summary(records: Sequence[Record]) -> dict[str, Any]:
     """The figures that stand beside the records in a document."""
-    evidences = [r.evidence for r in records if r.evidence.get("operator")]
+    named = [(r.kernel, MutantEvidence.of(r)) for r in records]
+    evidences = [e for _, e in named if e.operator]
 
-    def told(one: Score) -> dict[str, Any]:
+    def counted(one: Score) -> dict[str, Any]:
         return asdict(one) | {"score": one.share}
 
     return {
-        "total": told(score(evidences)),
-        "by_operator": {k: told(s) for k, s in scores(evidences, lambda e: e["operator"]).items()},
-        "by_backend": {k: told(s) for k, s in scores(evidences, lambda e: e["backend"]).items()},
-        "stillborn": [r.kernel for r in records if r.evidence.get("outcome") == Outcome.STILLBORN],
-        "survivors": [r.kernel for r in records if r.evidence.get("outcome") == Outcome.SURVIVED],
+        "total": counted(score(evidences)),
+        "by_operator": {k: counted(s) for k, s in scores(evidences, lambda e: e.operator).items()},
+        "by_backend": {k: counted(s) for k, s in scores(evidences, lambda e: e.backend).items()},
+        "stillborn": [name for name, e in named if e.outcome is Outcome.STILLBORN],
+        "survivors": [name for name, e in named if e.outcome is Outcome.SURVIVED],
     }

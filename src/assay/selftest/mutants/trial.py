@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import provenance
+from assay.check.evidence import CheckEvidence
 from assay.check.exploring import Exploration
 from assay.check.job import Job, Settings
 from assay.dtype import dtype
@@ -101,20 +102,20 @@ class MutantJob(Job):
 
     def judged(self, failed: Record, checked: list[Record]) -> Record:
         """Of one that `check` has failed: killed, or no kernel at all."""
-        detector = failed.evidence.get("detector", "")
+        detector = failed.detector
         finding = failed.reason.removeprefix(f"{detector}: ")
         # One that is refused only in its second dtype has run in the first.
         outcome = Outcome.STILLBORN if len(checked) == 1 and _is_stillborn(failed) else Outcome.KILLED
         words = finding.splitlines()[0] if finding else ""
         said = f"killed by {detector}: {words}" if outcome is Outcome.KILLED else f"no kernel: {words}"
-        found_at = failed.evidence.get("found_at", failed.workload)
+        found_at = CheckEvidence.of(failed).found_at or failed.workload
         return self.record(outcome, said, checked, detector=detector, finding=finding, found_at=found_at)
 
     def record(self, outcome: Outcome, reason: str, checked: list[Record], **more: Any) -> Record:
         mutant = self.mutant
-        known = {
+        known: dict[str, Any] = {
             "finding": "; ".join(r.reason for r in checked),
-            "workloads": sum(r.evidence.get("workloads", 0) for r in checked),
+            "workloads": sum(CheckEvidence.of(r).workloads or 0 for r in checked),
             "seconds": sum(r.seconds for r in checked),
         }
         evidence = MutantEvidence(
@@ -175,13 +176,13 @@ def record_of(
 
 def caught(checked: Record) -> bool:
     """Did `check` fail it? One that never answers counts, whatever its status is called."""
-    return checked.failed or checked.evidence.get("detector") == "timeout"
+    return checked.failed or checked.detector == "timeout"
 
 
 def _is_stillborn(checked: Record) -> bool:
     """Was there no kernel to run? Then the toolchain refused the source: an exception of its compiler, or one raised
     while Triton's language builds an operation, which its interpreter runs into as its compiler would."""
-    detector = checked.evidence.get("detector")
+    detector = checked.detector
     if detector == "build":
         return True
     if detector != "exception":
@@ -189,7 +190,7 @@ def _is_stillborn(checked: Record) -> bool:
     kind = checked.reason.removeprefix("exception: ").partition(":")[0]
     if kind in _NO_KERNEL:
         return True
-    for chained in str(checked.evidence.get("trace", "")).split("\nThe above exception was"):
+    for chained in CheckEvidence.of(checked).trace.split("\nThe above exception was"):
         places = [line for line in chained.splitlines() if line.startswith('  File "')]
         if places and "triton/language/" in places[-1]:
             return True

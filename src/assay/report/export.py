@@ -8,70 +8,44 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from assay.bench.evidence import BenchEvidence
+from assay.check.evidence import CheckEvidence
 from assay.errors import UsageError
+from assay.evidence import at, typed
 from assay.record import Record, document
-from assay.store.row import traits
 
-COLUMNS = {
+_FIRST = {
     "run": "run",
     "verb": "verb",
     "kernel": "kernel",
-    "op": "column.op",
-    "backend": "column.backend",
+    "op": "op",
+    "backend": "backend",
     "workload": "workload",
-    "dtype": "column.dtype",
+    "dtype": "dtype",
     "status": "status",
     "reason": "reason",
-    "device": "column.device",
+    "device": "device",
     "commit": "provenance.commit",
     "time_utc": "provenance.time",
     "took_s": "seconds",
     "median_s": "median",
     "low_s": "interval.0",
     "high_s": "interval.1",
-    "hot_median_s": "evidence.hot.median",
-    "hot_low_s": "evidence.hot.interval.0",
-    "hot_high_s": "evidence.hot.interval.1",
-    "call_median_s": "evidence.call.median",
-    "call_low_s": "evidence.call.interval.0",
-    "call_high_s": "evidence.call.interval.1",
-    "baseline": "evidence.baseline",
-    "speedup": "evidence.speedup.median",
-    "speedup_low": "evidence.speedup.interval.0",
-    "speedup_high": "evidence.speedup.interval.1",
-    "moved_bytes": "evidence.bytes",
-    "operations": "evidence.operations",
-    "bandwidth_gb_per_s": "evidence.gbps",
-    "rate_tflop_per_s": "evidence.tflops",
-    "copy_median_s": "evidence.copy.median",
-    "share_of_copy": "evidence.share_of_copy",
-    "roofline_bound": "evidence.roofline.bound",
-    "roofline_s": "evidence.roofline.seconds",
-    "share_of_roofline": "evidence.roofline.share",
-    "roofline_model": "evidence.roofline.model",
-    "launches": "evidence.launches",
-    "compile_s": "evidence.compile_seconds",
-    "rounds": "evidence.rounds",
-    "batch_calls": "evidence.batch",
-    "method": "evidence.method",
-    "threads": "evidence.threads",
-    "sm_clock_mhz": "evidence.clocks.sm_mhz",
-    "temperature_celsius": "evidence.clocks.celsius",
-    "power_w": "evidence.clocks.watts",
-    "second_clock_s": "evidence.second_clock.seconds",
-    "workloads": "evidence.workloads",
+}
+_LAST = {
     "replay": "replay",
     "source_file": "source.file",
     "source_line": "source.line",
     "source_hash": "source.hash",
 }
-"""A flat record: name, unit included, and where in it the value lies (`column.`: drawn from it)."""
-
-_WHOLE = frozenset(
-    ("moved_bytes", "operations", "launches", "rounds", "batch_calls", "threads", "workloads", "source_line")
-)
-_REAL = frozenset(("speedup", "speedup_low", "speedup_high", "share_of_copy", "share_of_roofline"))
-_UNITS = ("_s", "_mhz", "_celsius", "_w")
+"""Columns that every record has, and where in it the value lies."""
+_FIGURES = tuple(f for cls in (BenchEvidence, CheckEvidence) for f in cls.figures() if f.column)
+KINDS: dict[str, type] = {
+    **{name: float if name.endswith("_s") else str for name in _FIRST},
+    **{figure.column: figure.kind for figure in _FIGURES},
+    **{name: int if name == "source_line" else str for name in _LAST},
+}
+"""The columns of a flat record in their order, the unit in the name, and what each holds."""
 _SAMPLES = {"samples_s": "samples", "hot_samples_s": "evidence.hot.samples", "call_samples_s": "evidence.call.samples"}
 _NESTED = ("evidence", "artifacts", "provenance")
 
@@ -98,13 +72,15 @@ def writer(path: Path) -> Callable[[list[Record], Path, dict[str, Any]], None]:
 
 def flat(record: Record) -> dict[str, Any]:
     """The columns of one record; None where it has no such figure."""
-    whole = record.to_dict() | {"column": traits(record)}
-    return {name: _typed(name, _at(whole, where)) for name, where in COLUMNS.items()}
+    whole = record.to_dict() | {name: getattr(record, name) for name in ("op", "backend", "dtype", "device")}
+    own = {name: typed(KINDS[name], at(whole, where)) for name, where in (_FIRST | _LAST).items()}
+    own |= {figure.column: figure.value(record.evidence) for figure in _FIGURES}
+    return {name: own[name] for name in KINDS}
 
 
 def _csv(records: list[Record], path: Path, about: dict[str, Any]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.DictWriter(file, COLUMNS)
+        rows = csv.DictWriter(file, KINDS)
         rows.writeheader()
         rows.writerows(flat(r) for r in records)
 
@@ -119,7 +95,7 @@ def _parquet(records: list[Record], path: Path, about: dict[str, Any]) -> None:
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     schema = pa.schema(
         [
-            *((name, kinds[_kind(name)]) for name in COLUMNS),
+            *((name, kinds[kind]) for name, kind in KINDS.items()),
             *((name, pa.list_(pa.list_(pa.float64()))) for name in _SAMPLES),
             *((name, pa.string()) for name in _NESTED),
         ]
@@ -127,39 +103,10 @@ def _parquet(records: list[Record], path: Path, about: dict[str, Any]) -> None:
     rows = []
     for record in records:
         whole = record.to_dict()
-        samples = {name: _at(whole, where) for name, where in _SAMPLES.items()}
+        samples = {name: at(whole, where) for name, where in _SAMPLES.items()}
         nested = {name: json.dumps(whole[name], default=str) for name in _NESTED}
         rows.append(flat(record) | samples | nested)
     pa.parquet.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
-
-
-def _kind(name: str) -> type:
-    if name in _WHOLE:
-        return int
-    return float if name in _REAL or name.endswith(_UNITS) else str
-
-
-def _typed(name: str, value: Any) -> Any:
-    """Evidence is free in form: a value that is not what its column holds is left out, not written as another."""
-    kind = _kind(name)
-    if value is None or kind is str:
-        return value if value is None else str(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if kind is float:
-        return float(value)
-    return value if isinstance(value, int) and abs(value) < 1 << 63 else None
-
-
-def _at(whole: Any, where: str) -> Any:
-    for name in where.split("."):
-        if isinstance(whole, dict):
-            whole = whole.get(name)
-        elif isinstance(whole, list | tuple) and name.isdigit() and int(name) < len(whole):
-            whole = whole[int(name)]
-        else:
-            return None
-    return whole
 
 
 def _pyarrow() -> Any:

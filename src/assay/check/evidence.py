@@ -1,0 +1,105 @@
+"""What a verdict of `check` stands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from assay.evidence import Evidence, Figure
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """Of one output, in the bin of elements that came closest to its limit."""
+
+    share: float
+    """Of the limit."""
+    ratio: float | None = None
+    """The kernel's error over PyTorch's."""
+    kernel: dict[str, Any] | None = None
+    torch: dict[str, Any] | None = None
+    where: Any = None
+    workload: str = ""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which combinations of levels were visited, and which were not and why."""
+
+    pairs: int
+    """That the contract has."""
+    visited: int
+    workloads: dict[str, int]
+    """How many of each origin."""
+    not_visited: dict[str, Any]
+    """Pairs, or workloads, by reason."""
+    examples: dict[str, list[str]]
+    """Pairs that no workload can visit, by reason."""
+    left_out: dict[str, list[str]]
+    """Workloads that were planned and not run, by reason."""
+    constants: dict[str, Any]
+    """Of the kernel's own code, that sizes and values were planned around."""
+    largest: int
+    """Cost of the largest workload that was run."""
+
+
+@dataclass(frozen=True)
+class CallSeconds:
+    cold: float
+    """The first call, compilation included."""
+    hot: float
+    """The median."""
+
+
+@dataclass(frozen=True)
+class Gates:
+    expects: dict[str, Any]
+    broken: list[str]
+
+
+@dataclass(frozen=True)
+class Racecheck:
+    """What the sanitizer found in a kernel whose results change."""
+
+    clean: bool
+    problems: list[str]
+    trouble: str = ""
+    """Why it could not say."""
+
+
+@dataclass(frozen=True)
+class CheckEvidence(Evidence):
+    detector: str = ""
+    """On failure: what noticed it."""
+    found_at: str = ""
+    """On failure: the workload before it was shrunk."""
+    trace: str = ""
+    workloads: Annotated[int | None, Figure("", "workloads", "that were run", "workloads")] = None
+    mode: str = ""
+    """Of the worker: `native`, `triton-interpret` or `numba-sim`."""
+    device: str = ""
+    interpreted: bool | None = None
+    errors: dict[str, OutputError] | None = None
+    """By output."""
+    largest_over_torch: Annotated[float | None, Figure("×", "error over PyTorch's", "of the largest")] = None
+    deterministic: bool | None = None
+    nondeterministic_workloads: int | None = None
+    admitted_workloads: int | None = None
+    """On which the error is within its limit only because another order in float32 loses as much."""
+    controls_rejected: dict[str, str] | None = None
+    """Wrong outputs that the judge made itself, and how many of them it rejected."""
+    beyond_range: dict[str, int] | None = None
+    """What the outputs are outside the op's declared range, for information."""
+    coverage: Coverage | None = None
+    call_seconds: CallSeconds | None = None
+    instances: int | None = None
+    """Built, where it could not run here."""
+    gates: Gates | None = None
+    racecheck: Racecheck | None = None
+    parameters: dict[str, Any] | None = None
+    """Tunables that were set for this run."""
+
+    @property
+    def worst_share(self) -> float | None:
+        """The error closest to its limit, over all outputs."""
+        return max((e.share for e in (self.errors or {}).values()), default=None)
