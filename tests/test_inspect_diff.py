@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay import host
 from assay.backends import nvrtc
-from assay.inspect.diff import Kind, difference, shape, told
+from assay.inspect.diff import Kind, described, difference, shape
 from assay.inspect.row import Row
 from assay.inspect.summary import summary
 from assay.inspect.table import Table, table
@@ -30,7 +30,7 @@ def built(op: str, name: str, target: str = "sm_90") -> tuple[Table, dict]:
     a = nvrtc.build(file.read_text(), str(file), name, Target(target), (f"-I{file.parent}",))
     found = table(a.cubin, a.symbol, a.ptx.decode())
     function = next(f for f in functions(a.cubin) if f.symbol == a.symbol)
-    return found, summary(found, function, a.target, 256, 0)
+    return found, summary(found, function, a.target, 256, 0, None)
 
 
 def gelu() -> list[Row]:
@@ -116,8 +116,8 @@ def test_immediates_and_control_codes(what):
 
 def test_what_changed_is_told_in_words_and_figures():
     (old, before), (new, after) = built("gelu", "gelu<float, 4, Erf>"), built("gelu", "gelu<float, 1, Erf>")
-    text = told(difference(old.rows, new.rows), before, after, ("vectors", "scalars"))
+    text = described(difference(old.rows, new.rows), before, after, ("vectors", "scalars"))
     assert f"scalars has {len(new.rows)} instructions where vectors has {len(old.rows)}" in text
     assert "Bits of each global load: " in text and "128 before" in text
-    same = told(difference(old.rows, old.rows), before, before, ("a", "b"))
+    same = described(difference(old.rows, old.rows), before, before, ("a", "b"))
     assert same == f"a and b are the same {len(old.rows)} instructions, to the last bit of their control codes."

@@ -61,13 +61,19 @@ class Evidence:
             return adapter.validate_python(kept)
 
     def to_dict(self) -> dict[str, Any]:
-        """As a record holds it: what is None or an empty word is left out."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None and value != ""}  # type: ignore[call-overload]
+        """As a record holds it: what is None or empty is left out."""
+        whole = dataclasses.asdict(self, dict_factory=_said)  # type: ignore[call-overload]
+        return {name: value for name, value in whole.items() if value is not None}
 
     @classmethod
     def figures(cls) -> tuple[Figure, ...]:
         """In the order in which they are declared."""
         return tuple(_figures(cls, "", "", ""))
+
+
+def _said(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A dataclass without its empty words and tuples."""
+    return {name: value for name, value in fields if value != "" and value != ()}
 
 
 @cache

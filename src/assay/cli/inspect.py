@@ -166,6 +166,7 @@ def _half(row: Any) -> tuple[str, str]:
 def _side_by_side(records: list[Record]) -> None:
     from rich.table import Table
 
+    from assay.inspect.evidence import InspectEvidence
     from assay.record import namesakes
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -174,19 +175,21 @@ def _side_by_side(records: list[Record]) -> None:
         table.add_column(column, justify="left" if column in columns[:3] else "right")
     apart = namesakes(records)
     for r in (r for r in records if r.instructions):
-        s = r.evidence["summary"]
-        share = s["occupancy"].get("share")
-        wide = [", ".join(f"{n}×{w}" for w, n in s["widths"].get(f"global {k}", {}).items()) for k in ("load", "store")]
+        e = InspectEvidence.of(r)
+        s = e.summary
+        assert s
+        share = s.occupancy.share
+        wide = [", ".join(f"{n}×{w}" for w, n in s.widths.get(f"global {k}", {}).items()) for k in ("load", "store")]
         table.add_row(
             r.named(apart),
             r.dtype,
-            r.evidence["target"],
-            str(s["instructions"]),
-            str(s["registers"]),
+            e.target,
+            str(s.instructions),
+            str(s.registers),
             f"{share:.0%}" if share is not None else "",
             *wide,
-            str(s["multiply_add"]["fused"]),
-            str(s["mix"].get("xu", 0)),
+            str(s.multiply_add.fused),
+            str(s.mix.get("xu", 0)),
         )
     screen.console().print(table)
     left = [r for r in records if not r.instructions]

@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from assay.inspect.evidence import DiffEvidence, Spills, Summary
 from assay.inspect.row import Row
 from assay.record import Record
 
@@ -198,13 +199,13 @@ def record(old: Inspection, new: Inspection) -> tuple[Record, list[tuple[str, Ro
     assert old.table and new.table
     found = difference(old.table.rows, new.table.rows)
     names = (old.record.kernel, new.record.kernel)
-    summaries = [one.record.evidence["summary"] for one in (old, new)]
+    summaries = [s for one in (old, new) if (s := one.evidence.summary)]
     changes = [(str(p.kind), p.old, p.new) for p in found.pairs if p.kind not in _QUIET]
-    evidence = {
-        "counts": found.counts,
-        "equal": found.equal,
-        "summaries": summaries,
-        "changes": [
+    evidence = DiffEvidence(
+        found.counts,
+        found.equal,
+        summaries,
+        [
             {
                 "kind": kind,
                 "old": a and {"address": a.address, "text": a.text, "line": a.source_line},
@@ -212,10 +213,15 @@ def record(old: Inspection, new: Inspection) -> tuple[Record, list[tuple[str, Ro
             }
             for kind, a, b in changes
         ],
-    }
-    reason = told(found, summaries[0], summaries[1], names)
+    )
+    reason = described(found, summaries[0], summaries[1], names)
     whole = replace(
-        new.record, kernel=" → ".join(names), reason=reason, evidence=evidence, instructions=None, artifacts=[]
+        new.record,
+        kernel=" → ".join(names),
+        reason=reason,
+        evidence=evidence.to_dict(),
+        instructions=None,
+        artifacts=[],
     )
     return whole, changes
 
@@ -223,36 +229,37 @@ def record(old: Inspection, new: Inspection) -> tuple[Record, list[tuple[str, Ro
 _QUIET = (Kind.SAME, Kind.RENAMED, Kind.RESCHEDULED)
 
 
-def told(found: Difference, old: dict[str, Any], new: dict[str, Any], names: tuple[str, str]) -> str:
+def described(found: Difference, old: Summary, new: Summary, names: tuple[str, str]) -> str:
     """In plain words: what changed from the one to the other. `old` and `new` are the summaries of records."""
     counts = found.counts
     if found.equal:
         renamed, again = counts.get("renamed", 0), counts.get("rescheduled", 0)
         but = [f"{renamed} with other registers"] if renamed else []
         but += [f"{again} with other control codes"] if again else []
-        return f"{names[0]} and {names[1]} are the same {old['instructions']} instructions" + (
+        return f"{names[0]} and {names[1]} are the same {old.instructions} instructions" + (
             f", {' and '.join(but)}." if but else ", to the last bit of their control codes."
         )
     sentences = [
-        f"{names[1]} has {new['instructions']} instructions where {names[0]} has {old['instructions']}: "
+        f"{names[1]} has {new.instructions} instructions where {names[0]} has {old.instructions}: "
         + ", ".join(f"{counts[k]} {k}" for k in ("added", "removed", "changed", "moved", "rewired") if counts.get(k))
         + "."
     ]
-    mix = _delta(old["mix"], new["mix"])
+    mix = _delta(old.mix, new.mix)
     if mix:
         sentences.append(f"By pipe: {mix}.")
     opcodes = Counter(p.new.opcode.split(".")[0] for p in found.pairs if p.kind is Kind.ADDED and p.new)
     opcodes.subtract(p.old.opcode.split(".")[0] for p in found.pairs if p.kind is Kind.REMOVED and p.old)
     if some := ", ".join(f"{n:+d} {name}" for name, n in sorted(opcodes.items(), key=lambda i: -abs(i[1]))[:6] if n):
         sentences.append(f"Most of it: {some}.")
-    for label, key in (("Registers", "registers"), ("Spilled bytes", "spills")):
-        if old[key] != new[key]:
-            sentences.append(f"{label}: {_shown(old[key])} before, {_shown(new[key])} now.")
-    for kind in dict.fromkeys((*old["widths"], *new["widths"])):
-        before, after = old["widths"].get(kind, {}), new["widths"].get(kind, {})
+    if old.registers != new.registers:
+        sentences.append(f"Registers: {old.registers} before, {new.registers} now.")
+    if old.spills != new.spills:
+        sentences.append(f"Spilled bytes: {_spilled(old.spills)} before, {_spilled(new.spills)} now.")
+    for kind in dict.fromkeys((*old.widths, *new.widths)):
+        before, after = old.widths.get(kind, {}), new.widths.get(kind, {})
         if before != after and not kind.startswith("constant"):
             sentences.append(f"Bits of each {kind}: {_wide(before)} before, {_wide(after)} now.")
-    shares = [s["occupancy"].get("share") for s in (old, new)]
+    shares = old.occupancy.share, new.occupancy.share
     if None not in shares and shares[0] != shares[1]:
         sentences.append(f"Occupancy: {shares[0]:.0%} before, {shares[1]:.0%} now.")
     return " ".join(sentences)
@@ -267,7 +274,5 @@ def _wide(counts: dict[str, int]) -> str:
     return ", ".join(f"{n} × {width}" for width, n in counts.items()) or "none"
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {_shown(v)}" for k, v in value.items()) or "none"
-    return str(value)
+def _spilled(spills: Spills) -> str:
+    return f"stores {spills.stores}, loads {spills.loads}"

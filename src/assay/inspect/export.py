@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from assay.inspect.evidence import InspectEvidence
 from assay.record import Record
 
 
@@ -15,9 +16,9 @@ def export(records: Sequence[Record], file: Path, kind: str) -> None:
     from pyarrow import csv, parquet
 
     rows = [
-        {"kernel": r.kernel, "workload": r.workload, "target": r.evidence["target"], "symbol": r.evidence["symbol"]}
+        {"kernel": r.kernel, "workload": r.workload, "target": e.target, "symbol": e.symbol}
         | {k: _flat(v) for k, v in row.items()}
-        for r in records
+        for r, e in ((r, InspectEvidence.of(r)) for r in records)
         for row in r.instructions or ()
     ]
     table = pyarrow.Table.from_pylist(rows)

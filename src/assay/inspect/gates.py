@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.errors import SourceError
+from assay.inspect.evidence import Summary
 from assay.inspect.row import Row
 from assay.inspect.summary import access
 from assay.kernel import Kernel
@@ -18,10 +19,10 @@ def speaks_of(expects: Mapping[str, Any], name: str) -> bool:
     return name.startswith(expects.get(OF, ""))
 
 
-def broken(expects: Mapping[str, Any], rows: Sequence[Row], summary: Mapping[str, Any]) -> list[str]:
+def broken(expects: Mapping[str, Any], rows: Sequence[Row], summary: Summary) -> list[str]:
     """Each expectation that the code does not meet, with the line to look at."""
     held = {name: wanted for name, wanted in expects.items() if name != OF}
-    return [told for name, wanted in held.items() if (told := GATES[name](wanted, rows, summary))]
+    return [fault for name, wanted in held.items() if (fault := GATES[name](wanted, rows, summary))]
 
 
 def known(kernel: Kernel) -> None:
@@ -35,14 +36,14 @@ def known(kernel: Kernel) -> None:
             )
 
 
-def _spills(most: int, rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
-    spilled = max(summary["spills"].values())
+def _spills(most: int, rows: Sequence[Row], summary: Summary) -> str:
+    spilled = summary.spills.most
     first = next((r for r in rows if r.opcode.startswith(("STL", "LDL"))), None)
     return f"{spilled} bytes are spilled, {most} expected{_at(first)}" if spilled > most else ""
 
 
-def _widest(kind: str) -> Callable[[int, Sequence[Row], Mapping[str, Any]], str]:
-    def gate(wanted: int, rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
+def _widest(kind: str) -> Callable[[int, Sequence[Row], Summary], str]:
+    def gate(wanted: int, rows: Sequence[Row], summary: Summary) -> str:
         mine = [r for r in rows if r.space == "global" and access(r) == kind]
         widest = max(mine, key=lambda r: r.width or 0, default=None)
         bits = widest.width or 0 if widest else 0
@@ -51,31 +52,31 @@ def _widest(kind: str) -> Callable[[int, Sequence[Row], Mapping[str, Any]], str]
     return gate
 
 
-def _registers(most: int, rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
-    used = summary["registers"]
+def _registers(most: int, rows: Sequence[Row], summary: Summary) -> str:
+    used = summary.registers
     fullest = max((r for r in rows if r.live_registers), key=lambda r: r.live_registers or 0, default=None)
     where = f"; most are live{_at(fullest)}" if fullest else ""
     return f"{used} registers, at most {most} expected{where}" if used is None or used > most else ""
 
 
-def _uses(names: str | Sequence[str], rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
+def _uses(names: str | Sequence[str], rows: Sequence[Row], summary: Summary) -> str:
     gone = [n for n in _each(names) if not any(r.opcode.startswith(n) for r in rows)]
     return f"no {' and no '.join(gone)} in the code" if gone else ""
 
 
-def _avoids(names: str | Sequence[str], rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
+def _avoids(names: str | Sequence[str], rows: Sequence[Row], summary: Summary) -> str:
     found = next((r for r in rows for n in _each(names) if r.opcode.startswith(n)), None)
     return f"{found.opcode} in the code{_at(found)}" if found else ""
 
 
-def _unrolled(wanted: bool, rows: Sequence[Row], summary: Mapping[str, Any]) -> str:
-    rolled = [loop for loop in summary["loops"] if loop["copies"] < 2]
-    if wanted and summary["loops"] and len(rolled) == len(summary["loops"]):
-        return f"no loop is unrolled: that at line {rolled[0]['line']} has one copy of its body"
+def _unrolled(wanted: bool, rows: Sequence[Row], summary: Summary) -> str:
+    rolled = [loop for loop in summary.loops if loop.copies < 2]
+    if wanted and summary.loops and len(rolled) == len(summary.loops):
+        return f"no loop is unrolled: that at line {rolled[0].line} has one copy of its body"
     return ""
 
 
-GATES: dict[str, Callable[[Any, Sequence[Row], Mapping[str, Any]], str]] = {
+GATES: dict[str, Callable[[Any, Sequence[Row], Summary], str]] = {
     "spills": _spills,
     "max_registers": _registers,
     "widest_global_load": _widest("load"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
+from assay.inspect.evidence import Occupancy
 from assay.isa.chips import Chip
 
 WARP = 32
@@ -14,24 +12,6 @@ _WARP_UNIT = 4
 """A multiprocessor has four parts; warps are spread over them."""
 _SHARED_UNIT = 128
 BLOCKS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-
-
-@dataclass(frozen=True)
-class Occupancy:
-    block: int
-    """Threads."""
-    blocks: int
-    """That fit at once."""
-    warps: int
-    share: float
-    """Of the warps that a multiprocessor can hold."""
-    limits: tuple[str, ...]
-    """What stops one more block: `registers`, `shared memory`, `warps`, `blocks`; empty where none fits at all."""
-    lift: str
-    """What would make room for one more block."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def occupancy(chip: Chip, block: int, registers: int, shared: int) -> Occupancy:
@@ -56,9 +36,9 @@ def _fits(chip: Chip, warps: int, registers: int, shared: int) -> dict[str, int]
     }
 
 
-def table(chip: Chip, registers: int, shared: int) -> list[Occupancy]:
+def table(chip: Chip, registers: int, shared: int) -> tuple[Occupancy, ...]:
     """Over block sizes, where no launch says which."""
-    return [occupancy(chip, block, registers, shared) for block in BLOCKS]
+    return tuple(occupancy(chip, block, registers, shared) for block in BLOCKS)
 
 
 def _lift(chip: Chip, warps: int, registers: int, shared: int, blocks: int, limits: tuple[str, ...]) -> str:

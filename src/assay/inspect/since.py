@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from assay.inspect.diff import difference, told
+from assay.inspect.diff import described, difference
+from assay.inspect.evidence import InspectEvidence, SinceEvidence
 from assay.inspect.row import Row
 from assay.record import Record, Status, namesakes
 
@@ -21,31 +22,31 @@ def changes(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
         earlier = before.get(_key(record, apart))
         if not record.instructions or earlier is None:
             continue
-        compilers = [r.evidence["compiler"] for r in (earlier, record)]
-        hashes = [r.evidence["text_hash"] for r in (earlier, record)]
-        evidence: dict[str, Any] = {
-            "target": record.evidence["target"],
-            "compilers": compilers,
-            "text_hashes": hashes,
-            "source_changed": earlier.source.get("hash") != record.source.get("hash"),
-        }
+        was, now = InspectEvidence.of(earlier), InspectEvidence.of(record)
+        compilers, hashes = [was.compiler, now.compiler], [was.text_hash, now.text_hash]
+        changed = earlier.source.get("hash") != record.source.get("hash")
+        evidence = SinceEvidence(now.target, compilers, hashes, changed)
         if hashes[0] == hashes[1]:
             reason = f"the same machine code ({compilers[1]})"
-            yield replace(record, status=Status.PASS, reason=reason, evidence=evidence, instructions=None, artifacts=[])
+            yield _bare(record, Status.PASS, reason, evidence)
             continue
         found = difference(_rows(earlier), _rows(record))
-        words = told(found, earlier.evidence["summary"], record.evidence["summary"], ("before", "now"))
+        assert was.summary and now.summary
+        words = described(found, was.summary, now.summary, ("before", "now"))
         by = compilers[0] if compilers[0] == compilers[1] else " → ".join(compilers)
-        why = "the source changed too" if evidence["source_changed"] else "the source is the same"
-        evidence["counts"] = found.counts
+        why = "the source changed too" if changed else "the source is the same"
         reason = f"{by}, {why}: {words}"
-        yield replace(
-            record, status=Status.INCONCLUSIVE, reason=reason, evidence=evidence, instructions=None, artifacts=[]
-        )
+        yield _bare(record, Status.INCONCLUSIVE, reason, replace(evidence, counts=found.counts))
+
+
+def _bare(record: Record, status: Status, reason: str, evidence: SinceEvidence) -> Record:
+    """The record of a comparison, without the code."""
+    return replace(record, status=status, reason=reason, evidence=evidence.to_dict(), instructions=None, artifacts=[])
 
 
 def _key(record: Record, apart: set[str]) -> tuple[str, str, str, str]:
-    return record.named(apart), record.workload, str(record.evidence.get("target")), str(record.evidence.get("name"))
+    evidence = InspectEvidence.of(record)
+    return record.named(apart), record.workload, evidence.target, evidence.name
 
 
 def _rows(record: Record) -> list[Row]:

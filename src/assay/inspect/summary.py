@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from assay.inspect.evidence import Loop, MultiplyAdd, Occupancy, Shared, Spills, Summary
 from assay.inspect.occupancy import occupancy
 from assay.inspect.occupancy import table as over_blocks
 from assay.inspect.row import Row
@@ -21,36 +21,45 @@ ASSUMPTIONS = (
 )
 
 
-def summary(table: Table, function: Function, target: Target, block: int | None, dynamic_shared: int) -> dict[str, Any]:
+def summary(
+    table: Table,
+    function: Function,
+    target: Target,
+    block: int | None,
+    dynamic_shared: int,
+    remarks: list[str] | None,
+) -> Summary:
     """Everything a record keeps beside the instructions. `block`: threads, where a launch says so."""
     rows = table.rows
-    return {
-        "instructions": len(rows),
-        "registers": function.registers,
-        "stack": function.stack,
-        "spills": spills(rows),
-        "shared": {"static": function.shared, "dynamic": dynamic_shared},
-        "live_registers": max((r.live_registers or 0 for r in rows), default=0) if table.live else None,
-        "occupancy": _occupancy(function, target, block, dynamic_shared),
-        "mix": dict(Counter(r.pipe for r in rows).most_common()),
-        "widths": widths(rows),
-        "multiply_add": _multiply_add(rows),
-        "predicated": sum(bool(r.predicate) for r in rows) / max(1, len(rows)),
-        "loops": _loops(table),
-        "cycles_per_block": (issue := _issue(rows)),
-        "cycles": _longest_way(table.blocks, issue),
-        "assumptions": list(ASSUMPTIONS),
-    }
+    issue = _issue(rows)
+    return Summary(
+        instructions=len(rows),
+        registers=function.registers,
+        stack=function.stack,
+        spills=spills(rows),
+        shared=Shared(function.shared, dynamic_shared),
+        live_registers=max((r.live_registers or 0 for r in rows), default=0) if table.live else None,
+        occupancy=_occupancy(function, target, block, dynamic_shared),
+        mix=dict(Counter(r.pipe for r in rows).most_common()),
+        widths=widths(rows),
+        multiply_add=_multiply_add(rows),
+        predicated=sum(bool(r.predicate) for r in rows) / max(1, len(rows)),
+        loops=_loops(table),
+        cycles_per_block=issue,
+        cycles=_longest_way(table.blocks, issue),
+        assumptions=list(ASSUMPTIONS),
+        remarks=remarks,
+    )
 
 
-def spills(rows: Sequence[Row]) -> dict[str, int]:
+def spills(rows: Sequence[Row]) -> Spills:
     """Bytes that each thread stores to and loads from local memory, if every such instruction runs once."""
     moved = {"STL": 0, "LDL": 0}
     for row in rows:
         name = row.opcode.split(".")[0]
         if name in moved:
             moved[name] += (row.width or 32) // 8
-    return {"stores": moved["STL"], "loads": moved["LDL"]}
+    return Spills(moved["STL"], moved["LDL"])
 
 
 def widths(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
@@ -91,25 +100,26 @@ def _longest_way(blocks: Sequence[Block], issue: Mapping[int, int]) -> int | Non
     return max(longest.values(), default=0)
 
 
-def _multiply_add(rows: Sequence[Row]) -> dict[str, int]:
+def _multiply_add(rows: Sequence[Row]) -> MultiplyAdd:
     """Fused against separate, in float."""
     names = Counter(r.opcode.split(".")[0] for r in rows)
     fused = sum(names[n] for n in ("FFMA", "FFMA2", "HFMA2", "DFMA"))
     apart = {kind: sum(names[f"{p}{kind}"] + names[f"{p}{kind}2"] for p in "FHD") for kind in ("MUL", "ADD")}
-    return {"fused": fused, "multiplies": apart["MUL"], "adds": apart["ADD"]}
+    return MultiplyAdd(fused, apart["MUL"], apart["ADD"])
 
 
-def _occupancy(function: Function, target: Target, block: int | None, dynamic: int) -> dict[str, Any]:
+def _occupancy(function: Function, target: Target, block: int | None, dynamic: int) -> Occupancy:
     known = chip(target)
     if known is None or function.registers is None:
-        return {"unavailable": f"nothing is known of {target}" if known is None else "the cubin names no registers"}
+        why = f"nothing is known of {target}" if known is None else "the cubin names no registers"
+        return Occupancy(unavailable=why)
     shared = function.shared + dynamic
     if block:
-        return occupancy(known, block, function.registers, shared).to_dict()
-    return {"by_block": [o.to_dict() for o in over_blocks(known, function.registers, shared)]}
+        return occupancy(known, block, function.registers, shared)
+    return Occupancy(by_block=over_blocks(known, function.registers, shared))
 
 
-def _loops(table: Table) -> list[dict[str, Any]]:
+def _loops(table: Table) -> list[Loop]:
     """The innermost ones: neighbouring blocks of the same, greatest depth, closed by a branch back."""
     found = []
     by_number = {b.number: b for b in table.blocks}
@@ -125,15 +135,15 @@ def _loops(table: Table) -> list[dict[str, Any]]:
                 continue
             same = Counter((r.source_file, r.source_line, r.inlined, r.opcode) for r in inside if r.pipe in _WORK)
             found.append(
-                {
-                    "start": start.start,
-                    "end": block.end,
-                    "depth": start.loop_depth,
-                    "instructions": len(inside),
-                    "line": next((r.source_line for r in inside if r.source_line), None),
-                    "copies": max(same.values(), default=1),
-                    "cycles": sum(max(1, r.stall) for r in inside),
-                }
+                Loop(
+                    start=start.start,
+                    end=block.end,
+                    depth=start.loop_depth,
+                    instructions=len(inside),
+                    line=next((r.source_line for r in inside if r.source_line), None),
+                    copies=max(same.values(), default=1),
+                    cycles=sum(max(1, r.stall) for r in inside),
+                )
             )
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from assay.catalog.tunables import refuse_unknown, tuned
 from assay.errors import AssayError, UsageError
 from assay.inspect.bare import artifacts
 from assay.inspect.build import launches
+from assay.inspect.evidence import Block, Gates, InspectEvidence, Launch
 from assay.inspect.gates import broken, known, speaks_of
 from assay.inspect.remarks import remarks
 from assay.inspect.summary import summary
@@ -63,6 +65,10 @@ class Inspection:
     ptx: str = ""
     ir: str = ""
     ir_kind: str = ""
+
+    @property
+    def evidence(self) -> InspectEvidence:
+        return InspectEvidence.of(self.record)
 
 
 def inspect(
@@ -117,11 +123,11 @@ def _of_file(file: Path, target: Target, options: Options) -> Iterator[Inspectio
     try:
         for artifact in artifacts(file, target):
             about = common | {"kernel": f"{file.name}:{artifact.name}", "source": {"file": str(file)}}
-            yield of_artifact(artifact, about, None, 0, {})
+            yield of_artifact(artifact, about)
     except UsageError:
         raise
     except AssayError as problem:
-        evidence = {"target": str(target)}
+        evidence = InspectEvidence(str(target)).to_dict()
         yield Inspection(Record(kernel=file.name, status=Status.FAIL, reason=str(problem), evidence=evidence, **common))
 
 
@@ -130,7 +136,7 @@ def gates(kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool
     if not kernel.expects or kernel.address.backend not in LANGUAGES:
         return []
     found = _of_kernel(kernel, op, workload, target, pool, Options())
-    return [f"{one.record.evidence['target']}: {one.record.reason}" for one in found if one.record.failed]
+    return [f"{one.evidence.target}: {one.record.reason}" for one in found if one.record.failed]
 
 
 def _workloads(kernel: Kernel, op: Op, options: Options) -> list[Workload]:
@@ -163,7 +169,8 @@ def _of_kernel(
     except UsageError:
         raise
     except AssayError as problem:
-        yield Inspection(Record(status=Status.FAIL, reason=str(problem), evidence={"target": str(target)}, **common))
+        evidence = InspectEvidence(str(target)).to_dict()
+        yield Inspection(Record(status=Status.FAIL, reason=str(problem), evidence=evidence, **common))
         return
     seen: set[tuple[str, tuple[int, ...]]] = set()
     for launch in started:
@@ -171,12 +178,8 @@ def _of_kernel(
         if key in seen:
             continue
         seen.add(key)
-        about = {"grid": list(launch.grid), "block": list(launch.block), "shared": launch.shared}
-        threads = 1
-        for size in launch.block:
-            threads *= size
-        told = {"launch": about} | ({"parameters": dict(options.parameters)} if options.parameters else {})
-        one = of_artifact(launch.artifact, common, threads, launch.shared, told)
+        about = Launch(list(launch.grid), list(launch.block), launch.shared)
+        one = of_artifact(launch.artifact, common, math.prod(launch.block), launch.shared, about, options.parameters)
         typical = workload == parse(f"dtype={workload.dtype}", op) and not options.parameters
         yield _gated(kernel, one) if typical else one
 
@@ -184,18 +187,25 @@ def _of_kernel(
 def _gated(kernel: Kernel, one: Inspection) -> Inspection:
     """What the kernel says of its own code must hold. It speaks of the op's typical workload and of its own defaults:
     other sizes and tunables may well give other code."""
-    if not kernel.expects or one.table is None or not speaks_of(kernel.expects, one.record.evidence["name"]):
+    if not kernel.expects or one.table is None or not speaks_of(kernel.expects, one.evidence.name):
         return one
-    found = broken(kernel.expects, one.table.rows, one.record.evidence["summary"])
-    gates = {"expects": dict(kernel.expects), "broken": found}
-    record = replace(one.record, evidence=one.record.evidence | {"gates": gates})
+    evidence = one.evidence
+    assert evidence.summary
+    found = broken(kernel.expects, one.table.rows, evidence.summary)
+    evidence = replace(evidence, gates=Gates(dict(kernel.expects), found))
+    record = replace(one.record, evidence=evidence.to_dict())
     if found:
         record = replace(record, status=Status.FAIL, reason=f"gate: {'; '.join(found)}")
     return replace(one, record=record)
 
 
 def of_artifact(
-    artifact: Artifact, common: dict[str, Any], block: int | None, dynamic: int, more: dict[str, Any]
+    artifact: Artifact,
+    common: dict[str, Any],
+    block: int | None = None,
+    dynamic: int = 0,
+    launch: Launch | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Inspection:
     """The record of one built kernel."""
     ptx = artifact.ptx.decode(errors="replace")
@@ -204,31 +214,29 @@ def of_artifact(
         words = beside.submit(remarks, artifact)
         found = table(artifact.cubin, artifact.symbol, ptx, ir)
     function = next(f for f in functions(artifact.cubin) if f.symbol == artifact.symbol)
-    told = summary(found, function, artifact.target, block, dynamic) | {"remarks": words.result()}
+    follows = summary(found, function, artifact.target, block, dynamic, words.result())
     missing = [f"the launched code: {artifact.doubt}"] if artifact.doubt else []
     if not found.live:
         missing.append(f"live_registers: {found.uncounted}")
-    if told["remarks"] is None:
+    if follows.remarks is None:
         missing.append("remarks: no ptxas here makes this very code of its PTX")
-    evidence = {
-        "target": str(artifact.target),
-        "symbol": artifact.symbol,
-        "name": artifact.name,
-        "compiler": artifact.compiler,
-        "text_hash": artifact.text_hash,
-        **more,
-        "summary": told,
-        "blocks": [
-            {"number": b.number, "start": b.start, "end": b.end, "follows": list(b.follows), "loop_depth": b.loop_depth}
-            for b in found.blocks
-        ],
-        "unavailable": missing,
-    }
-    reason = f"{told['instructions']} instructions, {told['registers']} registers"
+    evidence = InspectEvidence(
+        str(artifact.target),
+        artifact.symbol,
+        artifact.name,
+        artifact.compiler,
+        artifact.text_hash,
+        launch,
+        dict(parameters) if parameters else None,
+        follows,
+        [Block(b.number, b.start, b.end, b.follows, b.loop_depth) for b in found.blocks],
+        unavailable=missing,
+    )
+    reason = f"{follows.instructions} instructions, {follows.registers} registers"
     record = Record(
         status=Status.COMPILED,
         reason=reason,
-        evidence=evidence,
+        evidence=evidence.to_dict(),
         artifacts=[artifact.summary()],
         instructions=[r.to_dict() for r in found.rows],
         **common,

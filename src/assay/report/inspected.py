@@ -29,23 +29,23 @@ _SHOWN = (
 def code(one: Inspection, records: Iterable[Record] = ()) -> Code:
     """`records`: bench's, of which those of the very same machine code are shown (joined on the hash of its .text)."""
     assert one.table is not None
-    rows, evidence = one.record.instructions or [], one.record.evidence
-    summary = {k: v for k, v in evidence["summary"].items() if k in _SHOWN and v not in (None, {}, [])}
-    if "launch" in evidence:
-        summary = {"launch": evidence["launch"], **summary}
+    rows, evidence, kept = one.record.instructions or [], one.evidence, one.record.evidence
+    summary = {k: v for k, v in kept["summary"].items() if k in _SHOWN and v not in (None, {}, [])}
+    if "launch" in kept:
+        summary = {"launch": kept["launch"], **summary}
     return Code(
         one.record.kernel,
-        evidence["target"],
-        evidence["symbol"],
-        evidence["compiler"],
+        evidence.target,
+        evidence.symbol,
+        evidence.compiler,
         rows,
         _sources(rows),
         one.ptx,
         one.ir,
         one.ir_kind,
-        evidence["blocks"],
+        kept["blocks"],
         summary,
-        heading=_measured(evidence["text_hash"], records),
+        heading=_measured(evidence.text_hash, records),
     )
 
 
