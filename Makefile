@@ -95,6 +95,7 @@ records: ## what docs/results.md and docs/selftest.md are made of, under results
 	$(RUN) tools/null_comparisons.py results/$(DEVICE)
 	$(RUN) tools/results.py
 	$(RUN) tools/mutants.py
+	$(RUN) tools/schema.py
 
 wheelhouse: ## wheels for a machine without internet [PYTHON=3.12 PLATFORM=x86_64 SLICE_MB=60 FULL=1]
 	$(PYTHON3) tools/wheelhouse.py --python $(PYTHON) --platform $(PLATFORM) --slice-mb $(SLICE_MB) $(if $(FULL),--full)

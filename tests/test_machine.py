@@ -14,6 +14,7 @@ from assay.cli import machine as cli
 from assay.errors import AssayError, UsageError
 from assay.isa import ptx, sass
 from assay.machine import cpu, gpu, model
+from assay.machine.evidence import MachineEvidence
 from assay.machine.lab import ProofFailed
 from assay.machine.probe import Measured
 from assay.machine.probes import probes
@@ -360,7 +361,7 @@ def test_the_proof_reads_arm_code_too(monkeypatch):
         text = text.replace(name, "\n".join(lines))
     target = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine(cpu="neoverse-n1", opt=3)
     assembly = target.emit_assembly(llvm.parse_assembly(text))
-    assert cpu.fma.prove(assembly, 32)["held"]
+    assert cpu.fma.prove(assembly, 32).held
     with pytest.raises(AssayError, match="not 32"):
         cpu.fma.prove(assembly.replace("fmla", "fmls", 1), 32)
 
@@ -383,7 +384,7 @@ def test_the_cpu_is_measured_and_kept(monkeypatch, tmp_path):
     assert {r.kernel for r in records if r.status is Status.SKIPPED} <= {"machine/latency.l3"}
     kept = model.kept("cpu")
     assert kept.measured
-    assert kept.to_dict() == records[-1].evidence["model"]
+    assert kept == MachineEvidence.of(records[-1]).model
     # Physics, not chance: a cache answers sooner than memory, twice the width halves the rate.
     assert kept.value("latency.l1") < kept.value("latency.dram")
     assert kept.peak("fp32") > kept.peak("fp64")
@@ -439,8 +440,8 @@ def test_wrong_use_says_what_there_is():
 
 
 def test_a_published_range_is_shown_as_one():
-    assert cli.said({"published": [219.0, 281.0], "unit": "cycles"}) == "219–281\u00a0cycles"
-    assert cli.said({"published": None, "unit": "cycles"}) == ""
+    assert cli.published(model.Figure(250.0, "cycles", published=(219.0, 281.0))) == "219–281\u00a0cycles"
+    assert cli.published(model.Figure(250.0, "cycles")) == ""
 
 
 # ---- on a GPU

@@ -511,7 +511,7 @@ def test_a_document_is_imported_once_and_all_or_nothing(where, tmp_path):
             "{",
             "[]",
             '{"schema": 1}',
-            '{"schema": 2, "records": []}',
+            '{"schema": 3, "records": []}',
             '{"schema": 1, "records": [{"verb": 1}]}',
         ):
             document.write_text(text)

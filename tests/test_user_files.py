@@ -55,7 +55,7 @@ CUDA = """
 
 def records(done):
     document = json.loads(done.stdout)
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     return document["records"]
 
 

@@ -20,8 +20,8 @@ from assay.record import Record
 
 @dataclass(frozen=True)
 class Figure:
-    """A number, or a word, that a record gives. It stands in the annotation of its field; `Evidence.figures` adds where
-    that is."""
+    """A number, or a word, that a record gives. It stands in the annotation of its field; `figures` adds where that
+    is."""
 
     unit: str
     """`s`, `B`, `GB/s`, `share` (of 1), `×`, …; empty for a count or a word."""
@@ -65,10 +65,10 @@ class Evidence:
         whole = dataclasses.asdict(self, dict_factory=_said)  # type: ignore[call-overload]
         return {name: value for name, value in whole.items() if value is not None}
 
-    @classmethod
-    def figures(cls) -> tuple[Figure, ...]:
-        """In the order in which they are declared."""
-        return tuple(_figures(cls, "", "", ""))
+
+def figures(cls: type[Evidence]) -> tuple[Figure, ...]:
+    """Those of a verb's evidence, in the order in which they are declared."""
+    return tuple(_figures(cls, "", "", ""))
 
 
 def _said(fields: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from typing import Any
 
 from assay.kernel import BACKENDS
 
-SCHEMA = 1
-"""Raised whenever a field changes its meaning or goes."""
+SCHEMA = 2
+"""Raised whenever a field changes its meaning or goes. Records of schema 1 are read as they are: theirs have the same
+meaning, and say `null` or an empty word where these say nothing."""
 
 
 class Status(StrEnum):

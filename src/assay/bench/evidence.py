@@ -89,7 +89,8 @@ class SecondClock:
     seconds: Annotated[float | None, Figure("s", "", "of a call by the device's own record", "second_clock_s")] = None
     launches: float | None = None
     streams: int | None = None
-    names: list[str] | None = None
+    names: dict[str, int] | None = None
+    """How often each kernel ran."""
 
 
 @dataclass(frozen=True)

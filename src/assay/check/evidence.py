@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from assay.evidence import Evidence, Figure
+from assay.inspect.evidence import Gates
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,6 @@ class CallSeconds:
     """The first call, compilation included."""
     hot: float
     """The median."""
-
-
-@dataclass(frozen=True)
-class Gates:
-    expects: dict[str, Any]
-    broken: list[str]
 
 
 @dataclass(frozen=True)

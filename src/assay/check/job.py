@@ -15,13 +15,14 @@ from assay.backends import here as available
 from assay.catalog.called import called
 from assay.catalog.tunables import tuned
 from assay.check import building, races
-from assay.check.evidence import CheckEvidence, Gates
+from assay.check.evidence import CheckEvidence
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
 from assay.check.plain import PlainTorch
 from assay.check.seen import Seen
 from assay.check.trial import Conditions
 from assay.dtype import DType
+from assay.inspect.evidence import Gates
 from assay.inspect.verb import gates
 from assay.kernel import Kernel
 from assay.op import Op

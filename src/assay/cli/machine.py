@@ -12,6 +12,7 @@ from assay.cli import screen
 from assay.units import si
 
 if TYPE_CHECKING:
+    from assay.machine.model import Figure
     from assay.record import Record
 
 Only = Annotated[str, typer.Option("--only", help="One family or figure: bandwidth, latency, dram.copy, …")]
@@ -61,23 +62,23 @@ def machine(
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 
-def spread(figure: dict[str, Any]) -> str:
+def spread(figure: Figure) -> str:
     """How far the samples lie from the median, in percent."""
-    value = figure["value"]
-    if not value or figure["low"] is None:
+    value = figure.value
+    if not value or figure.low is None or figure.high is None:
         return ""
-    return f"−{100 * (value - figure['low']) / value:.1f} +{100 * (figure['high'] - value) / value:.1f} %"
+    return f"−{100 * (value - figure.low) / value:.1f} +{100 * (figure.high - value) / value:.1f} %"
 
 
-def said(figure: dict[str, Any]) -> str:
+def published(figure: Figure) -> str:
     """The published value beside it, a range as a range."""
-    known = figure.get("published")
+    known = figure.published
     if known is None:
         return ""
-    if isinstance(known, list | tuple):
+    if isinstance(known, tuple):
         low, high = known
-        return f"{low:g}–{si(high, figure['unit'], 3)}" if low != high else si(low, figure["unit"], 3)
-    return si(known, figure["unit"], 3)
+        return f"{low:g}–{si(high, figure.unit, 3)}" if low != high else si(low, figure.unit, 3)
+    return si(known, figure.unit, 3)
 
 
 def _list(planned: list[Any]) -> None:
@@ -97,25 +98,28 @@ def _show(records: list[Record], interrupted: bool, out: Path | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from assay.machine.evidence import MachineEvidence
+
     terminal = screen.console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("figure", "value", "spread", "clock", "published"):
         table.add_column(column, justify="left" if column == "figure" else "right", no_wrap=True)
     for record in records:
-        for key, figure in record.evidence.get("figures", {}).items():
-            clock = f"{figure['clock_mhz']:.0f} MHz" if figure["clock_mhz"] else ""
-            table.add_row(key, si(figure["value"], figure["unit"], 3), spread(figure), clock, said(figure))
+        for key, figure in (MachineEvidence.of(record).figures or {}).items():
+            clock = f"{figure.clock_mhz:.0f} MHz" if figure.clock_mhz else ""
+            table.add_row(key, si(figure.value, figure.unit, 3), spread(figure), clock, published(figure))
     if table.row_count:
         terminal.print(table)
     for record in records:
         if str(record.status) in ("fail", "skipped") and record.kernel != "machine":
             terminal.print(f"{screen.status_text(str(record.status))}  {record.kernel}: {escape(record.reason)}")
-            for name, finding in record.evidence.get("proof", {}).get("instances", {}).items():
-                for line in finding.get("lines", []):
+            proof = MachineEvidence.of(record).proof
+            for name, finding in ((proof and proof.instances) or {}).items():
+                for line in finding.lines:
                     terminal.print(f"    {escape(name)}  {escape(line)}", style="dim", soft_wrap=True)
-    model = next((r.evidence["model"] for r in records if "model" in r.evidence), None)
+    model = next((m for r in records if (m := MachineEvidence.of(r).model)), None)
     if model:
-        terminal.print(f"\n{escape(model['device'])}, measured {model['time']}")
+        terminal.print(f"\n{escape(model.device)}, measured {model.time}")
     terminal.print(screen.summary(records) + (" — interrupted; this is what was done" if interrupted else ""))
     if out:
         terminal.print(f"records: {out}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -52,7 +53,7 @@ def run(lab: Lab, probe: Any) -> dict[str, Any]:
     except Exception as problem:
         answer["why"] = f"{type(problem).__name__}: {problem}"
         answer["traceback"] = traceback.format_exc()
-    answer["proof"] = {name: finding.to_dict() for name, finding in lab.findings.items()}
+    answer["proof"] = {name: asdict(finding) for name, finding in lab.findings.items()}
     answer["artifacts"] = [artifact.summary() for artifact in {a.symbol: a for a in lab.artifacts}.values()]
     # After an error of the device the context is lost: end here, and the parent starts a new process.
     if not answer["ok"] and "CUDA" in answer["why"].upper():

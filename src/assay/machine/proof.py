@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
 
 from assay.isa import sass
 
@@ -22,9 +21,6 @@ class Finding:
     says: str
     lines: tuple[str, ...] = ()
     """The offending lines of the listing."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"held": self.held, "says": self.says, **({"lines": list(self.lines)} if self.lines else {})}
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,12 @@ from assay.machine import cpu, gpu
 from assay.machine.build import FOLDER
 from assay.machine.cpu import stream
 from assay.machine.cpu.cores import Missing
+from assay.machine.evidence import MachineEvidence, Proven
 from assay.machine.lab import build_target
 from assay.machine.model import MEASURED, Figure, Model, kept_file, published, this_device
 from assay.machine.probe import Probe
 from assay.machine.probes import probes
+from assay.machine.proof import Finding
 from assay.record import Record, Status, document
 from assay.target import Target, target
 
@@ -51,9 +53,11 @@ def machine(options: Options | None = None, **settings: Any) -> Iterator[Record]
         records.append(record)
         yield record
     last = _model(records, facts, kind, chosen, time.perf_counter() - begin)
-    worth = last.status is Status.PASS or not kept_file(last.evidence["model"]["device"]).exists()
-    if not chosen.only and last.evidence["model"]["figures"] and worth:
-        _keep([*records, last], last, chosen)
+    model = MachineEvidence.of(last).model
+    assert model
+    worth = last.status is Status.PASS or not kept_file(model.device).exists()
+    if not chosen.only and model.figures and worth:
+        _keep([*records, last], model, chosen)
     yield last
 
 
@@ -96,9 +100,10 @@ def _gpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
 
 def _measured(probe: Probe, outcome: dict[str, Any], stated: Model | None, options: Options, seconds: float) -> Record:
     about = {"artifacts": outcome["artifacts"], "seconds": seconds}
-    proof = {"says": str(next(iter(probe.instances.values()))), "instances": outcome["proof"]}
+    findings = {name: Finding(f["held"], f["says"], tuple(f["lines"])) for name, f in outcome["proof"].items()}
+    proof = Proven(str(next(iter(probe.instances.values()))), findings)
     if not outcome["ok"]:
-        evidence = {"proof": proof, **{k: outcome[k] for k in ("traceback",) if k in outcome}}
+        evidence = MachineEvidence(proof=proof, traceback=outcome.get("traceback", ""))
         return _record(probe, options, Status.FAIL, outcome["why"], evidence, **about)
     clocks = sorted(outcome["clocks_mhz"])
     known = stated.figures.get(probe.key) if stated else None
@@ -111,9 +116,13 @@ def _measured(probe: Probe, outcome: dict[str, Any], stated: Model | None, optio
         known.published if known else None,
         known.where if known else "",
     )
-    evidence = {"figures": {probe.key: _plain(figure)}, "proof": proof, "samples": outcome["samples"]}
-    evidence |= {"table": outcome["table"]} if outcome["table"] else {}
-    evidence |= outcome["more"]
+    evidence = MachineEvidence(
+        figures={probe.key: figure},
+        proof=proof,
+        samples=outcome["samples"],
+        table=outcome["table"] or None,
+        **outcome["more"],
+    )
     reason = f"measured over {len(outcome['samples'])} samples; its machine code is what it claims"
     return _record(probe, options, Status.PASS, reason, evidence, outcome["workload"], **about)
 
@@ -131,12 +140,12 @@ def _cpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
             why = str(problem) if isinstance(problem, AssayError) else f"{type(problem).__name__}: {problem}"
             yield _record(probe, options, Status.FAIL, why, seconds=time.perf_counter() - begin)
             continue
-        evidence = {
-            "figures": {probe.key: _plain(Figure(found.value, probe.unit, min(found.samples), max(found.samples)))},
-            "samples": found.samples,
-            **({"table": found.table} if found.table else {}),
+        evidence = MachineEvidence(
+            figures={probe.key: Figure(found.value, probe.unit, min(found.samples), max(found.samples))},
+            samples=found.samples,
+            table=found.table or None,
             **found.more,
-        }
+        )
         reason = f"measured over {len(found.samples)} samples"
         seconds = time.perf_counter() - begin
         yield _record(probe, options, Status.PASS, reason, evidence, found.workload, seconds=seconds)
@@ -152,12 +161,7 @@ def _proofs(options: Options) -> Iterator[Record]:
             continue
         begin = time.perf_counter()
         findings = {name: probe.prove(name, goal) for name in probe.instances}
-        evidence = {
-            "proof": {
-                "says": str(next(iter(probe.instances.values()))),
-                "instances": {name: finding.to_dict() for name, finding in findings.items()},
-            }
-        }
+        evidence = MachineEvidence(proof=Proven(str(next(iter(probe.instances.values()))), findings))
         broken = [f"{name}: {finding.says}" for name, finding in findings.items() if not finding.held]
         status = Status.FAIL if broken else Status.COMPILED
         reason = broken[0] if broken else f"built for {goal} and proven, not run"
@@ -176,7 +180,7 @@ def _record(
     options: Options,
     status: Status,
     reason: str,
-    evidence: dict[str, Any] | None = None,
+    evidence: MachineEvidence | None = None,
     workload: str = "",
     **more: Any,
 ) -> Record:
@@ -187,7 +191,7 @@ def _record(
         status=status,
         reason=reason,
         run=options.run,
-        evidence=evidence or {},
+        evidence=(evidence or MachineEvidence()).to_dict(),
         replay=f"assay machine --only {probe.key}",
         provenance=provenance.provenance(0),
         source=_source(probe),
@@ -200,7 +204,7 @@ def _source(probe: Any) -> dict[str, Any]:
 
 
 def _model(records: list[Record], facts: dict[str, float], kind: str, options: Options, seconds: float) -> Record:
-    figures = {key: _figure(f) for r in records for key, f in r.evidence.get("figures", {}).items()}
+    figures = {key: f for r in records for key, f in (MachineEvidence.of(r).figures or {}).items()}
     made = provenance.provenance(0)
     model = Model(this_device(kind), MEASURED, options.run, made["time"], figures, facts)
     failed = [r.kernel.removeprefix("machine/") for r in records if r.failed]
@@ -212,28 +216,18 @@ def _model(records: list[Record], facts: dict[str, float], kind: str, options: O
         status=Status.FAIL if failed else Status.PASS,
         reason=reason,
         run=options.run,
-        evidence={"model": model.to_dict()},
+        evidence=MachineEvidence(model=model).to_dict(),
         replay="assay machine",
         provenance=made,
         seconds=seconds,
     )
 
 
-def _keep(records: list[Record], last: Record, options: Options) -> None:
+def _keep(records: list[Record], model: Model, options: Options) -> None:
     """Whole or not at all: another process may be reading it."""
-    file = kept_file(last.evidence["model"]["device"])
+    file = kept_file(model.device)
     file.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document(records, verb="machine", run=options.run), indent=1, default=str)
     temporary = file.with_suffix(f".{os.getpid()}.tmp")
     temporary.write_text(text + "\n")
     temporary.replace(file)
-
-
-def _plain(figure: Figure) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(figure)
-
-
-def _figure(data: dict[str, Any]) -> Figure:
-    return Figure(**data)

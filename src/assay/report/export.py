@@ -11,7 +11,7 @@ from typing import Any
 from assay.bench.evidence import BenchEvidence
 from assay.check.evidence import CheckEvidence
 from assay.errors import UsageError
-from assay.evidence import at, typed
+from assay.evidence import at, figures, typed
 from assay.record import Record, document
 
 _FIRST = {
@@ -39,7 +39,7 @@ _LAST = {
     "source_hash": "source.hash",
 }
 """Columns that every record has, and where in it the value lies."""
-_FIGURES = tuple(f for cls in (BenchEvidence, CheckEvidence) for f in cls.figures() if f.column)
+_FIGURES = tuple(f for cls in (BenchEvidence, CheckEvidence) for f in figures(cls) if f.column)
 KINDS: dict[str, type] = {
     **{name: float if name.endswith("_s") else str for name in _FIRST},
     **{figure.column: figure.kind for figure in _FIGURES},

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from assay import units
-from assay.machine.model import Model
+from assay.machine.evidence import MachineEvidence
+from assay.machine.model import Figure, Model
 from assay.record import Record
-from assay.report.rows import number
 
 UNITS = {"B/s": "B/s", "op/s": "op/s", "s": "s", "Hz": "Hz", "cycles": "cycles", "ns": "ns"}
 GROUPS = {
@@ -36,33 +36,30 @@ WORDS = {
 }
 
 
-def models(records: Iterable[Record]) -> list[dict[str, Any]]:
+def models(records: Iterable[Record]) -> list[Model]:
     """One per device: the last that was measured, else the last that was published."""
-    found: dict[str, dict[str, Any]] = {}
-    told = [r.evidence["model"] for r in records if r.verb == "machine" and isinstance(r.evidence.get("model"), dict)]
-    for model in sorted(told, key=lambda m: (m.get("source") == "measured", str(m.get("time", "")))):
-        found[str(model.get("device", ""))] = model
+    every = [m for r in records if r.verb == "machine" and (m := MachineEvidence.of(r).model)]
+    found = {model.device: model for model in sorted(every, key=lambda m: (m.measured, m.time))}
     return list(found.values())
 
 
 def model_of(records: Iterable[Record], device: str) -> Model | None:
     """Of a device as a record names it. A CPU's model counts the cores it was given, which may be fewer."""
-    known = {str(m.get("device", "")): m for m in models(records)}
+    known = {m.device: m for m in models(records)}
     chip = re.sub(r", \d+ cores?$", "", device)
-    near = [name for name in known if re.sub(r", \d+ cores?$", "", name) == chip]
-    found = known.get(device) or (known[near[0]] if near else None)
-    return Model.from_dict(found) if found else None
+    near = (m for name, m in known.items() if re.sub(r", \d+ cores?$", "", name) == chip)
+    return known.get(device) or next(near, None)
 
 
-def table(model: dict[str, Any]) -> list[dict[str, Any]]:
+def table(model: Model) -> list[dict[str, Any]]:
     """Every figure, grouped, with its spread, clock, and what is published beside it."""
-    found, measured = [], model.get("source") == "measured"
-    for key, figure in (model.get("figures") or {}).items():
-        unit = UNITS.get(str(figure.get("unit", "")), str(figure.get("unit", "")))
-        value, low, high, published = (number(figure.get(k)) for k in ("value", "low", "high", "published"))
-        if unit == "ns" and value is not None:  # scaled like every other time
-            unit, value = "s", value * 1e-9
-            low, high, published = (None if v is None else v * 1e-9 for v in (low, high, published))
+    found = []
+    for key, figure in model.figures.items():
+        unit, factor = UNITS.get(figure.unit, figure.unit), 1.0
+        if unit == "ns":  # scaled like every other time
+            unit, factor = "s", 1e-9
+        value, low, high = (None if v is None else v * factor for v in (figure.value, figure.low, figure.high))
+        known = None if figure.published is None or isinstance(figure.published, tuple) else figure.published * factor
         found.append(
             {
                 "key": key,
@@ -71,10 +68,10 @@ def table(model: dict[str, Any]) -> list[dict[str, Any]]:
                 "value": units.scaled(value, unit),
                 "sort": value,
                 "spread": _spread(value, low, high),
-                "clock": units.scaled(_hertz(figure.get("clock_mhz")), "Hz"),
-                "published": _published(figure.get("published"), published, unit),
-                "share": value / published if measured and value and published and unit != "cycles" else None,
-                "where": str(figure.get("where") or ""),
+                "clock": units.scaled(figure.clock_mhz * 1e6 if figure.clock_mhz else None, "Hz"),
+                "published": _published(figure, known, unit),
+                "share": value / known if model.measured and value and known and unit != "cycles" else None,
+                "where": figure.where,
             }
         )
     order = list(dict.fromkeys(GROUPS.values()))
@@ -87,14 +84,8 @@ def _spread(value: float | None, low: float | None, high: float | None) -> str:
     return f"±{50 * (high - low) / abs(value):.1f}\u00a0%"
 
 
-def _hertz(mhz: Any) -> float | None:
-    return None if number(mhz) is None else float(mhz) * 1e6
-
-
-def _published(told: Any, value: float | None, unit: str) -> units.Quantity:
-    """A number, or a range or words as they stand."""
-    if value is not None:
-        return units.scaled(value, unit, 3)
-    if isinstance(told, list | tuple) and told:
-        return units.Quantity(" – ".join(f"{v:g}" for v in told), unit)
-    return units.Quantity(str(told) if told else units.NOTHING, "")
+def _published(figure: Figure, value: float | None, unit: str) -> units.Quantity:
+    """A number, or a range as it stands."""
+    if isinstance(figure.published, tuple):
+        return units.Quantity(" – ".join(f"{v:g}" for v in figure.published), unit)
+    return units.scaled(value, unit, 3)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text
 
 VERSION = 1
-"""Raised whenever a table changes, or `record.SCHEMA` does: an older or newer store is refused, never misread."""
+"""Raised whenever a table changes: an older or newer store is refused, never misread. Records carry a schema of their
+own, and one store may hold several."""
 
 metadata = MetaData()
 

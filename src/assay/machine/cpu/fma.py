@@ -9,6 +9,7 @@ from typing import Any
 from assay.errors import AssayError
 from assay.machine.cpu import cores
 from assay.machine.cpu.cores import REPEATS
+from assay.machine.evidence import Proven
 from assay.machine.probe import Measured
 
 CHAINS_WIDE, CHAINS = 24, 12
@@ -83,7 +84,7 @@ def build(bits: int) -> Any:
     return numba.njit(element(types.int64, element, element), nogil=True)(loop)
 
 
-def prove(assembly: str, bits: int) -> dict[str, Any]:
+def prove(assembly: str, bits: int) -> Proven:
     """The compiled loop must hold every multiply-add as one vector instruction of full width, and no narrower one."""
     letter = {32: "s", 64: "d"}[bits]
     register = {512: "zmm", 256: "ymm", 128: "xmm"}[vector_bits()]
@@ -97,7 +98,8 @@ def prove(assembly: str, bits: int) -> dict[str, Any]:
     if bad := narrow.findall("\n".join(body)):
         raise AssayError(f"the compiled loop holds narrower multiply-adds: {bad[0].strip()}")
     name = found[0].split()[0]
-    return {"held": True, "says": f"{len(found)} vector multiply-adds of {vector_bits()} bits in the loop: {name}"}
+    says = f"{len(found)} vector multiply-adds of {vector_bits()} bits in the loop: {name}"
+    return Proven(says, held=True)
 
 
 def _loops(lines: list[str]) -> list[list[str]]:

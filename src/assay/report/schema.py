@@ -1,0 +1,62 @@
+"""The JSON Schema of a document of records, and the figures in it, from the types."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from assay.bench.evidence import BenchEvidence
+from assay.check.evidence import CheckEvidence
+from assay.compare.evidence import CompareEvidence
+from assay.evidence import Evidence, Figure, figures
+from assay.inspect.evidence import DiffEvidence, InspectEvidence, SinceEvidence
+from assay.machine.evidence import MachineEvidence
+from assay.record import SCHEMA, Record
+from assay.selftest.evidence import SelftestEvidence
+from assay.selftest.mutants.evidence import MutantEvidence
+
+EVIDENCE: dict[str, tuple[type[Evidence], ...]] = {
+    "check": (CheckEvidence,),
+    "bench": (BenchEvidence,),
+    "compare": (CompareEvidence,),
+    "inspect": (InspectEvidence, DiffEvidence, SinceEvidence),
+    "machine": (MachineEvidence,),
+    "selftest": (SelftestEvidence, MutantEvidence),
+}
+"""By verb; several where a verb has several forms."""
+
+
+def schema() -> dict[str, Any]:
+    """Of a document, as `--json` prints it. The evidence of a record follows its verb."""
+    from pydantic import TypeAdapter
+
+    kinds = [Record, *itertools.chain(*EVIDENCE.values())]
+    refs, shared = TypeAdapter.json_schemas([(kind, "validation", TypeAdapter(kind)) for kind in kinds])
+    record = shared["$defs"]["Record"]
+    record["allOf"] = [
+        {
+            "if": {"properties": {"verb": {"const": verb}}},
+            "then": {"properties": {"evidence": {"anyOf": [refs[kind, "validation"] for kind in forms]}}},
+        }
+        for verb, forms in EVIDENCE.items()
+    ]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A document of records",
+        "type": "object",
+        "properties": {
+            "schema": {"type": "integer", "const": SCHEMA},
+            "verb": {"type": "string"},
+            "run": {"type": "string"},
+            "interrupted": {"type": "boolean"},
+            "records": {"type": "array", "items": {"$ref": "#/$defs/Record"}},
+        },
+        "required": ["schema", "records"],
+        "$defs": shared["$defs"],
+    }
+
+
+def every_figure() -> dict[str, tuple[Figure, ...]]:
+    """The figures of each verb that has any."""
+    found = {verb: tuple(itertools.chain(*map(figures, kinds))) for verb, kinds in EVIDENCE.items()}
+    return {verb: those for verb, those in found.items() if those}
