@@ -48,7 +48,7 @@ def test_what_is_written_is_read_back(evidence):
 
 def test_a_field_that_is_not_what_it_should_be_is_as_if_it_were_not_there():
     good = BenchEvidence(gbps=1.5, bytes=8, hot=Times(1.0, (0.9, 1.1)))
-    bad = good.to_dict() | {
+    wrong = {
         "gbps": "fast",
         "hot": {"median": 1.0},
         "speedup": [2],

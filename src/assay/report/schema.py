@@ -30,7 +30,7 @@ def schema() -> dict[str, Any]:
     """Of a document, as `--json` prints it. The evidence of a record follows its verb."""
     from pydantic import TypeAdapter
 
-    kinds = [Record, *itertools.chain(*EVIDENCE.values())]
+    kinds: list[Any] = [Record, *itertools.chain(*EVIDENCE.values())]
     refs, shared = TypeAdapter.json_schemas([(kind, "validation", TypeAdapter(kind)) for kind in kinds])
     record = shared["$defs"]["Record"]
     record["allOf"] = [
