@@ -441,12 +441,12 @@ use("a sweep along no axis", "bench gelu/torch --axis m=5", "gelu has no axis 'm
 use("a sweep that is not there", "bench --sweep {}/gone.toml", "gone.toml", "docs/bench.md")
 use("a baseline of no backend", "bench gelu/torch --against jax", "--against jax: no such backend")
 use("too few rounds", "bench gelu/torch --rounds 2", "--rounds")
-use("nothing to compare with", "inspect gelu/torch --diff", "0 kernels to compare", "name two")
+use("nothing to compare with", "inspect diff gelu/torch", "0 kernels to compare", "name two")
 use("an unknown compiler", "inspect gelu/cuda --compiler gcc", "no compiler called 'gcc'", "nvrtc")
 use("machine code of a CPU", "inspect gelu/cuda --target cpu", "gelu/cuda is not built for cpu")
 kind(
     "an older document that is none",
-    "inspect gelu/torch --since {}/d.json",
+    "inspect since {}/d.json gelu/torch",
     "d.json is no document of inspect",
     d__json="{}",
 )

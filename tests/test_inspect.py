@@ -21,6 +21,7 @@ from assay.isa.chips import CHIPS
 from assay.isa.cubin import functions
 from assay.isa.pipes import PIPES
 from assay.record import document, read
+from command import assay as command
 
 KERNELS = (
     "gelu/cuda",
@@ -438,3 +439,22 @@ def test_code_that_a_gpu_may_not_launch_is_marked():
     doubted = next(assay.inspect("sum/cupy"))
     assert any("on a GPU it may take one that it builds on CUB" in line for line in doubted.evidence["unavailable"])
     assert doubted.artifacts[0]["doubt"] and not next(assay.inspect("gelu/cupy")).artifacts[0]["doubt"]
+
+
+def test_subcommands_say_what_their_old_flags_said_and_the_flags_say_where_to_go(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    two = ("gelu/cuda", "silu/cuda")
+    new, old = command("inspect", "diff", *two, "--json"), command("inspect", *two, "--diff", "--json")
+    reasons = [json.loads(done.out)["records"][0]["reason"] for done in (new, old)]
+    assert reasons[0] == reasons[1] and "silu/cuda has" in reasons[0]
+    assert not new.err and "assay inspect diff gelu/cuda silu/cuda" in old.said
+    side = command("inspect", "across", *two)
+    assert side.code == 0 and all(name in side.out for name in two) and "registers" in side.out
+
+
+def test_the_word_of_a_subcommand_is_reserved_and_a_file_of_that_name_is_reached_with_its_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "diff").touch()
+    assert "0 kernels to compare" in command("inspect", "diff", "gelu/torch").said
+    reached = command("inspect", "./diff")
+    assert reached.code == 1 and "the file is empty" in reached.said

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import check as checking
+from assay.cli import options as common
 from assay.cli import screen, selection
 
 if TYPE_CHECKING:
     from assay.bench.verb import Plan
     from assay.record import Record
 
-DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
 Axes = Annotated[
     list[str] | None,
     typer.Option("--axis", help="rows=1024..65536:x2, cols=768,1024 or n=0..100:+10. May be repeated."),
@@ -33,24 +33,24 @@ _MORE, _WIDE = ("TFLOP/s", "compile", "kernels"), 108
 
 
 def bench(
-    what: checking.What = None,
-    everything: checking.All = False,
-    op: checking.OpName = None,
-    dtype: DTypes = "",
-    workload: checking.OneWorkload = "",
+    what: common.What = None,
+    everything: common.All = False,
+    op: common.OpName = None,
+    dtype: common.FirstDType = "",
+    workload: common.OneWorkload = "",
     axis: Axes = None,
     sweep: Sweep = None,
-    backend: checking.Backends = "",
+    backend: common.Backends = "",
     against: Against = "torch",
     rounds: Rounds = 10,
     budget: Budget = 8.0,
     threads: Threads = 0,
     timeout: Timeout = 120.0,
-    seed: checking.Seed = 0,
-    param: checking.Param = None,
-    json: checking.AsJson = False,
-    out: checking.Out = None,
-    strict: checking.Strict = False,
+    seed: common.Seed = 0,
+    param: common.Param = None,
+    json: common.AsJson = False,
+    out: common.Out = None,
+    strict: common.Strict = False,
 ) -> None:
     """How fast is it? Cold, hot and per call, over rounds, against a baseline, a copy and the device's own limit."""
     from assay.bench.sweep import axis_values, from_file
@@ -69,17 +69,17 @@ def bench(
         axes[name.strip()] = axis_values(sizes)
     options = Options(
         op=op,
-        dtypes=checking.split(dtype) or tuple(checking.split(told.get("dtype", ""))),
+        dtypes=common.split(dtype) or tuple(common.split(told.get("dtype", ""))),
         workload=workload,
         axes=axes,
-        against=checking.split(told.get("against", "") if sweep and against == "torch" else against) or ("torch",),
+        against=common.split(told.get("against", "") if sweep and against == "torch" else against) or ("torch",),
         rounds=told.get("rounds", rounds),
         budget=told.get("budget", budget),
         seconds=timeout,
         threads=threads,
         seed=seed,
-        parameters=checking.parameters(param or []),
-        backends=checking.split(backend),
+        parameters=common.parameters(param or []),
+        backends=common.split(backend),
     )
     chosen = selection.chosen(kernels, options, whole_library=everything)
     records, interrupted = perform(plan(chosen, options), options, json, out)

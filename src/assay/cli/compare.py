@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli import check as checking
+from assay.cli import options as common
 from assay.cli import screen
 from assay.cli.history import Place
 
@@ -27,8 +27,8 @@ def compare(
     old: Old = "last~1",
     new: New = "last",
     store: Place = None,
-    json: checking.AsJson = False,
-    out: checking.Out = None,
+    json: common.AsJson = False,
+    out: common.Out = None,
     strict: Strict = False,
 ) -> None:
     """Did it change? SAME, FASTER, SLOWER or AMBIGUOUS per kernel and workload, by the rule in docs/compare.md."""

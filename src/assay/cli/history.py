@@ -10,6 +10,7 @@ import typer
 
 from assay.cli import screen
 from assay.cli.bench import duration
+from assay.cli.options import AsJson
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -28,7 +29,6 @@ Import = Annotated[
 Place = Annotated[
     str | None, typer.Option("--store", help="A file or postgresql://…; default: $ASSAY_STORE, else yours.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
 _FIXED = 72
 """Columns that run, verb, time and counts take."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import screen
+from assay.cli.options import AsJson, Out, Strict
 from assay.units import si
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ Prove = Annotated[
     str, typer.Option("--prove", help="Build the GPU's probes for a target (sm_90a) and prove their code, run nothing.")
 ]
 List = Annotated[bool, typer.Option("--list", help="What would be measured, and what each probe's code must show.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
-Strict = Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")]
 
 
 def machine(

@@ -7,15 +7,24 @@ import signal
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from assay.cli import session
 from assay.cli.screen import error
 from assay.cli.stdout import lenient, lost
 
+
+class InOrder(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+
 app = typer.Typer(
     name="assay",
+    cls=InOrder,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -5,12 +5,57 @@ from __future__ import annotations
 import sys
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from assay.cli import screen
+from assay.cli.options import AsJson, Jobs, Out, Strict
 
 if TYPE_CHECKING:
     from assay.record import Record
+
+
+def mutants(
+    what: Annotated[list[str] | None, typer.Argument(help="Ops, kernels or files whose kernels are changed.")] = None,
+    jobs: Jobs = None,
+    json: AsJson = False,
+    out: Out = None,
+    strict: Strict = False,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="So many of each kernel.")] = None,
+    sample: Annotated[int | None, typer.Option("--sample", min=1, help="So many, drawn with --seed.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Of the sample.")] = None,
+    part: Annotated[str, typer.Option("--slice", help="The second of five slices is 2/5.")] = "",
+    operator: Annotated[str, typer.Option("--operator", help="Only these changes, e.g. mask,barrier.")] = "",
+    proof: Annotated[float | None, typer.Option("--proof", min=0, help="Seconds to prove one equivalent.")] = None,
+    keep: Annotated[Path | None, typer.Option("--keep", help="Leave their files in this folder.")] = None,
+) -> None:
+    """Change kernels a little and see that check notices: a comparison, a constant, a mask, a barrier, a cast."""
+    chosen = {"jobs": jobs, "limit": limit, "sample": sample, "seed": seed, "seconds": proof, "keep": keep}
+    settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    settings |= {"part": _slice(part)} if part else {}
+    settings |= {"operators": _operators(operator)} if operator else {}
+    perform(what or [], settings, json, out, strict)
+
+
+def _slice(text: str) -> tuple[int, int]:
+    """`2/5` → (2, 5)."""
+    from assay.errors import UsageError
+
+    which, _, slices = text.partition("/")
+    if not (which.isdigit() and slices.isdigit() and 1 <= int(which) <= int(slices)):
+        raise UsageError(f"--slice {text} is no slice", fix="the second of five is --slice 2/5")
+    return int(which), int(slices)
+
+
+def _operators(text: str) -> tuple[str, ...]:
+    from assay.errors import UsageError
+    from assay.selftest.mutants.operators import OPERATORS
+
+    named = tuple(filter(None, (t.strip() for t in text.split(","))))
+    if unknown := [n for n in named if n not in OPERATORS]:
+        raise UsageError(f"no operator called '{unknown[0]}'", fix=f"there are: {', '.join(OPERATORS)}")
+    return named
 
 
 def perform(what: list[str], settings: dict[str, Any], json: bool, out: Path | None, strict: bool) -> None:

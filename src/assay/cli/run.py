@@ -12,6 +12,7 @@ import typer
 from assay.cli import bench as timing
 from assay.cli import check as checking
 from assay.cli import keeping, screen
+from assay.cli import options as common
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -21,21 +22,21 @@ NoBench = Annotated[bool, typer.Option("--no-bench", help="Only check.")]
 
 
 def run(
-    what: checking.What = None,
-    op: checking.OpName = None,
-    dtype: checking.DTypes = "",
-    target: checking.TargetName = "",
-    timeout: checking.Timeout = 60.0,
-    jobs: checking.Jobs = None,
-    workloads: checking.Count = None,
+    what: common.What = None,
+    op: common.OpName = None,
+    dtype: common.DTypes = "",
+    target: common.TargetName = "",
+    timeout: common.Timeout = 60.0,
+    jobs: common.Jobs = None,
+    workloads: common.Count = None,
     against: timing.Against = "torch",
     rounds: timing.Rounds = 10,
     budget: timing.Budget = 8.0,
     no_bench: NoBench = False,
     page: Page = None,
-    json: checking.AsJson = False,
-    out: checking.Out = None,
-    strict: checking.Strict = False,
+    json: common.AsJson = False,
+    out: common.Out = None,
+    strict: common.Strict = False,
 ) -> None:
     """Take kernels from source to verdict: everything this machine can do with them, in one go."""
     from assay.check.verb import Options, host_target
@@ -43,7 +44,7 @@ def run(
 
     options = Options(
         op=op,
-        dtypes=checking.split(dtype),
+        dtypes=common.split(dtype),
         workloads=workloads,
         target=named(target) if target else host_target(),
         seconds=timeout,
@@ -51,7 +52,7 @@ def run(
     )
     records, interrupted = checking.perform(what or [], options, "check", json)
     if not interrupted and not no_bench:
-        timed, interrupted = _timed(records, what or [], options, checking.split(against), rounds, budget, json)
+        timed, interrupted = _timed(records, what or [], options, common.split(against), rounds, budget, json)
         records += timed
     about: dict[str, Any] = {"verb": "run", "run": options.run, "interrupted": interrupted}
     if json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli import check as checking
+from assay.cli import options as common
 from assay.cli.model import options as shared
 from assay.cli.model.study import Ending, finish
 
@@ -46,11 +46,11 @@ def attention(
     threads: shared.Threads = 0,
     timeout: Timeout = 600.0,
     seed: Seed = 0,
-    json: checking.AsJson = False,
-    out: checking.Out = None,
+    json: common.AsJson = False,
+    out: common.Out = None,
     html: Html = None,
     png: shared.Png = None,
-    strict: checking.Strict = False,
+    strict: common.Strict = False,
 ) -> None:
     """Attention, naive against compiled and fused: time, peak memory and error over sequence lengths."""
     from assay.bench.sweep import axis_values
@@ -68,9 +68,9 @@ def attention(
         heads=heads,
         dim=dim,
         causal=_CAUSAL[causal],
-        dtypes=checking.split(dtype),
+        dtypes=common.split(dtype),
         device=device,
-        arms=checking.split(arm) or tuple(ARMS),
+        arms=common.split(arm) or tuple(ARMS),
         rounds=rounds,
         budget=budget,
         threads=threads,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli import check as checking
+from assay.cli import options as common
 from assay.cli.bench import duration
 from assay.cli.model import options as shared
 from assay.cli.model.study import Ending, finish
@@ -55,11 +55,11 @@ def compile_(
     recompile_limit: Limit = 0,
     timeout: Timeout = 600.0,
     seed: Seed = 0,
-    json: checking.AsJson = False,
-    out: checking.Out = None,
+    json: common.AsJson = False,
+    out: common.Out = None,
     html: Html = None,
     png: shared.Png = None,
-    strict: checking.Strict = False,
+    strict: common.Strict = False,
 ) -> None:
     """torch.compile from a cold process, a warm disk cache and a warm process: seconds, graphs, kernels, break-even."""
     from assay.bench.sweep import axis_values
@@ -72,8 +72,8 @@ def compile_(
         batches=tuple(axis_values(batch)),
         dtype=dtype,
         device=device,
-        states=checking.split(state) or tuple(STATES),
-        modes=checking.split(mode),
+        states=common.split(state) or tuple(STATES),
+        modes=common.split(mode),
         dynamic=dynamic,
         backend=backend,
         timeout=timeout,

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli import check as checking
+from assay.cli import options as common
 from assay.cli import screen
 
 Names = Annotated[list[str] | None, typer.Argument(help="mnist, fashion-mnist, minilm; default: all.")]
 
 
-def fetch(names: Names = None, json: checking.AsJson = False, out: checking.Out = None) -> None:
+def fetch(names: Names = None, json: common.AsJson = False, out: common.Out = None) -> None:
     """Fetch data sets and published weights, or verify those that are here."""
     from assay import provenance
     from assay.models.data import ASSETS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli import check as checking
+from assay.cli import options as common
 from assay.cli import screen
 from assay.cli.model import options as shared
 from assay.cli.model.study import Ending, finish
@@ -58,11 +58,11 @@ def infer(
     threads: shared.Threads = 0,
     timeout: Timeout = 600.0,
     seed: Seed = 0,
-    json: checking.AsJson = False,
-    out: checking.Out = None,
+    json: common.AsJson = False,
+    out: common.Out = None,
     html: Html = None,
     png: shared.Png = None,
-    strict: checking.Strict = False,
+    strict: common.Strict = False,
 ) -> None:
     """The same weights through every backend: each kernel alone, in the model, and what the model gained by it."""
     from assay.bench.sweep import axis_values
@@ -78,8 +78,8 @@ def infer(
         batches=sizes,
         dtype=dtype,
         device=device,
-        arms=checking.split(arm) or tuple(ARMS),
-        variants=checking.split(variant),
+        arms=common.split(arm) or tuple(ARMS),
+        variants=common.split(variant),
         swap=shared.rules(swap or ()),
         options={k: v for k, v in chosen.items() if v},
         weights=weights,

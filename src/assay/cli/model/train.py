@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli import check as checking
+from assay.cli import options as common
 from assay.cli import screen
 from assay.cli.model import options as shared
 
@@ -60,8 +60,8 @@ def train(
     weights: Weights = None,
     every: Every = 30.0,
     target: Target = 0.0,
-    json: checking.AsJson = False,
-    out: checking.Out = None,
+    json: common.AsJson = False,
+    out: common.Out = None,
 ) -> None:
     """Train a model on 55,000 images, choose its best epoch by 5,000 others, and judge it once by the test split."""
     from assay.models.train import Options, plan, run

@@ -31,7 +31,7 @@ def record(build: Build, run: str) -> Record:
         str(build.error) if build.error else f"{len(steps)} steps, {total:.2f} s",
         run,
         {"target": str(build.target), "folder": str(build.folder), "steps": steps},
-        replay=f"assay inspect {build.file} --phases --target {build.target}",
+        replay=f"assay inspect phases {build.file} --target {build.target}",
         source={"file": str(build.file)},
         provenance=provenance.provenance(0),
         seconds=total,

@@ -1,0 +1,41 @@
+"""A verb that has subcommands and does something itself.
+
+`assay inspect diff …` runs the subcommand, `assay inspect gelu/triton` the verb. The words of subcommands are reserved
+as the first argument: a file or op of such a name is reached as `./diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+OWN = "."
+"""The name under which a group holds the verb itself."""
+
+
+class _Own(TyperCommand):
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        formatter.write_usage(ctx.command_path.rstrip(), " ".join(self.collect_usage_pieces(ctx)))
+
+
+class VerbGroup(TyperGroup):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or args[0] not in self.commands:
+            args = [OWN, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return ("" if name == OWN else name), command, rest
+
+
+def verb_app(verb: Callable[..., None], *subcommands: Callable[..., None]) -> typer.Typer:
+    """A verb with its subcommands. The verb's own docstring names them: it is what `--help` shows."""
+    summary = (verb.__doc__ or "").partition("\n\n")[0]
+    app = typer.Typer(cls=VerbGroup, add_completion=False, rich_markup_mode=None, help=summary)
+    app.command(OWN, cls=_Own)(verb)
+    for command in subcommands:
+        app.command(command.__name__)(command)
+    return app

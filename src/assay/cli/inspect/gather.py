@@ -1,0 +1,72 @@
+"""What the commands of inspect share: which kernels, built how, and the end of each."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli import keeping, screen, selection, session
+from assay.cli.inspect.shown import show
+from assay.cli.options import parameters, split
+
+if TYPE_CHECKING:
+    from assay.inspect import Inspection, Options
+    from assay.record import Record
+
+What = Annotated[
+    list[str], typer.Argument(help="Kernels (gelu/triton, 'gelu/*'), or files (my.py, my.cu, .ptx, .cubin, …).")
+]
+Targets = Annotated[str, typer.Option("--target", help="What to build for: sm_80,sm_90,sm_100.")]
+
+
+def options(
+    target: str,
+    dtype: str = "",
+    workload: str = "",
+    op: str | None = None,
+    compiler: str = "",
+    param: list[str] | None = None,
+) -> Options:
+    from assay.inspect import Options
+
+    return Options(split(target), split(dtype), workload, op, compiler, parameters(param or []))
+
+
+def gathered(
+    what: list[str], options: Options, json: bool, quiet: bool = True, brief: bool = False
+) -> list[Inspection]:
+    """Build everything that was named; unless `quiet`, show each as it is ready."""
+    from assay.catalog.select import gather
+    from assay.inspect import inspections
+    from assay.inspect.verb import bare
+
+    files = [w for w in what if bare(Path(w), options)]
+    named = gather([w for w in what if w not in files], options.op)
+    session.refuse(named.refused)
+    if not files and not named.choices:
+        sys.exit(session.WRONG_USE)
+    shared = selection.shared(kernel for kernel, _ in named.choices)
+    found: list[Inspection] = []
+    with screen.progress(0, "building", quiet=json) as tick, keeping.kept() as keep:
+        for one in inspections([*files, *named.choices], options, lambda doing: tick(doing, len(found))):
+            found.append(one)
+            if not json and not quiet:
+                show(one, brief, shared)
+            keep(replace(one.record, instructions=None))  # the code can be built again; what follows from it is kept
+    return found
+
+
+def end(records: list[Record], json: bool, out: Path | None, written: list[Path] | None = None) -> None:
+    """Write and print the document that was asked for, name the files, and exit with the right code."""
+    files = written or []
+    if out and screen.write_document(records, out, verb="inspect"):
+        files.append(out)
+    if json:
+        screen.write_document(records, verb="inspect")
+    elif files:
+        screen.console().print("written: " + ", ".join(map(str, files)))
+    sys.exit(screen.exit_code(records, False, False))

@@ -1,0 +1,61 @@
+"""Options that several verbs have, and how their texts are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+What = Annotated[
+    list[str] | None, typer.Argument(help="Ops (gelu), addresses (gelu/triton, 'gelu/*'), or files (my.py, my.cu).")
+]
+All = Annotated[bool, typer.Option("--all", help="Every kernel of the library.")]
+OpName = Annotated[str | None, typer.Option("--op", help="The op a bare .cu file computes.")]
+DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: all the op declares.")]
+OneWorkload = Annotated[
+    str, typer.Option("--workload", help="This one alone, as a record prints it: 'n=5,dtype=bf16'.")
+]
+Count = Annotated[
+    int | None, typer.Option("--workloads", min=1, help="How many to plan; default 150, fewer where interpreted.")
+]
+Thorough = Annotated[bool, typer.Option("--thorough", help="Eight times as many workloads, larger ones too.")]
+Limit = Annotated[
+    float | None, typer.Option("--limit", min=0.1, help="Seconds for the whole run; says what it leaves out.")
+]
+Backends = Annotated[str, typer.Option("--backend", help="Only these languages: triton,cuda.")]
+TargetName = Annotated[
+    str, typer.Option("--target", help="What to build for where nothing can run: sm_80, sm_90, sm_90a, …")
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0.1, help="Seconds of its own time that a kernel may take for one call.")
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Kernels side by side.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the fuzzing.")]
+Param = Annotated[list[str] | None, typer.Option("--param", help="A tunable: BLOCK=2048. May be repeated.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
+Strict = Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")]
+Compiler = Annotated[str, typer.Option("--compiler", help="Of CUDA C++: nvrtc or nvcc.")]
+FirstDType = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
+
+
+def split(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (t.strip() for t in text.split(","))))
+
+
+def parameters(texts: list[str]) -> dict[str, Any]:
+    import ast
+
+    from assay.errors import UsageError
+
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--param {text}: not name=value", fix="e.g. --param BLOCK=2048")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return found
