@@ -443,6 +443,7 @@ def test_code_that_a_gpu_may_not_launch_is_marked():
 
 def test_subcommands_say_what_their_old_flags_said_and_the_flags_say_where_to_go(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
     two = ("gelu/cuda", "silu/cuda")
     new, old = command("inspect", "diff", *two, "--json"), command("inspect", *two, "--diff", "--json")
     reasons = [json.loads(done.out)["records"][0]["reason"] for done in (new, old)]
