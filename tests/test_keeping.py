@@ -18,7 +18,7 @@ import pytest
 from assay.cli import keeping, screen, session
 from assay.cli.terminal import wrapped
 from assay.record import Record, Status
-from assay.store import open_store
+from assay.store import keeper, open_store
 
 sys.path.insert(0, str(Path(__file__).parent))
 from command import assay
@@ -77,7 +77,7 @@ def test_what_a_locked_store_refuses_is_kept_once_it_is_free(place):
 
 
 def test_a_store_that_stays_locked_costs_no_verdict_and_is_said_once(place, capsys, monkeypatch):
-    monkeypatch.setattr(keeping, "_LAST", 0.2)
+    monkeypatch.setattr(keeper, "_LAST", 0.2)
     holder = locked(place)
     shown = []
     screen.drain(iter([record(0), record(1)]), [], lambda r: shown.append(r.kernel))
@@ -86,6 +86,22 @@ def test_a_store_that_stays_locked_costs_no_verdict_and_is_said_once(place, caps
     said = capsys.readouterr().err
     assert said.count("assay:") == 1
     assert "2 records are not kept" in said and "database is locked" in said and "assay history --import" in said
+
+
+def test_what_python_asks_for_is_kept_like_what_the_command_asks_for(place, monkeypatch):
+    """`assay.check(…)` of a script or notebook stands in the history; `keep=False` and ASSAY_STORE=none turn it off."""
+    import assay
+
+    what = {"dtypes": "fp32", "workload": "n=4,dtype=fp32"}
+    (record,) = assay.check("gelu/torch", **what)
+    assert stored(place) == [record.kernel]
+    (first, *_) = assay.inspect("gelu/cuda", dtypes="fp32")
+    assert stored(place) == [record.kernel, first.kernel] and first.instructions
+    list(assay.check("silu/torch", **what, keep=False))
+    monkeypatch.setenv("ASSAY_STORE", "none")
+    list(assay.check("silu/torch", **what))
+    monkeypatch.setenv("ASSAY_STORE", str(place))
+    assert stored(place) == [record.kernel, first.kernel]
 
 
 @pytest.mark.parametrize(

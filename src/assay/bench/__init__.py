@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from assay.bench.verb import Options, bench, plan
+from assay.bench import verb
+from assay.bench.verb import Options, plan
+from assay.store.keeper import keeping
 from assay.verb import callable_room
 
 __all__ = ["Options", "bench", "plan"]
 
+bench = keeping(verb.bench)
 callable_room(__name__, bench)

@@ -1,5 +1,5 @@
-"""What is kept of a run besides what it shows: documents in files, records in the store. What cannot be kept costs no
-verdict: it is said in one sentence, and the run goes on."""
+"""Files that a run was asked to write. What cannot be written costs no verdict: it is said in one sentence, and the run
+goes on."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ import os
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import session
-from assay.errors import AssayError
 
 if TYPE_CHECKING:
     from assay.record import Record
 
-_AGAIN = 5.0
-"""Seconds after which a store that refused a record is asked again."""
-_LAST = 5.0
-"""Seconds that the last try waits for it, when everything is shown."""
 _quiet = False
 
 
@@ -96,62 +90,3 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-class Keeper:
-    """Puts records into the store, opened with the first. One that is refused waits, and is offered again later."""
-
-    def __init__(self) -> None:
-        self._store: Any = None
-        self._waiting: list[Record] = []
-        self._refused_at = 0.0
-        self._problem: Exception | None = None
-
-    def __call__(self, record: Record) -> None:
-        if os.environ.get("ASSAY_STORE") == "none":
-            return
-        self._waiting.append(record)
-        if self._problem is None or time.monotonic() > self._refused_at + _AGAIN:
-            self._offer()
-
-    def _offer(self, patience: float = 1.0) -> None:
-        """Give the store what waits, in order."""
-        from assay.store import open_store
-
-        try:
-            if self._store is None:
-                self._store = open_store(patience=patience)
-            while self._waiting:
-                self._store.add(self._waiting[0])
-                self._waiting.pop(0)
-            self._problem = None
-        except Exception as problem:  # whatever it is, the verdict stands without it
-            self._problem, self._refused_at, self._store = problem, time.monotonic(), None
-
-    def close(self) -> list[Record]:
-        """The last try, with more patience; what is left is said. Returns it."""
-        if self._waiting:
-            self._offer(patience=_LAST)
-        if self._waiting and self._problem is not None:
-            print(f"assay: {_count(self._waiting)} not kept: {_told(self._problem)}", file=sys.stderr)
-        return self._waiting
-
-
-def _count(records: list[Record]) -> str:
-    return "1 record is" if len(records) == 1 else f"{len(records)} records are"
-
-
-def _told(problem: Exception) -> str:
-    later = "write them with --out FILE.json and take them in with `assay history --import FILE.json`"
-    if isinstance(problem, AssayError):
-        return f"{problem.what}\n  → {problem.fix}; or {later}" if problem.fix else f"{problem.what}\n  → {later}"
-    return f"{type(problem).__name__}: {str(problem).splitlines()[0] if str(problem) else ''}\n  → {later}"
-
-
-@contextlib.contextmanager
-def kept() -> Iterator[Keeper]:
-    keep = Keeper()
-    try:
-        yield keep
-    finally:
-        keep.close()

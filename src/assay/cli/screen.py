@@ -116,7 +116,9 @@ def drain(
     """Take every record, show it, then keep it in the store. Ctrl-C keeps what was done; what is done so far is also
     saved every few seconds, for whoever is killed without warning."""
     saved = time.monotonic()
-    with keeping.kept() as keep:
+    from assay.store import keeper
+
+    with keeper.kept() as keep:
         try:
             with remembered() as asked:
                 for record in records:

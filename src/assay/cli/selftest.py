@@ -27,7 +27,7 @@ def selftest(
 
     \b
     assay selftest mutants gelu: every small change to a kernel of the library must be noticed."""
-    from assay.selftest import selftest as run
+    from assay.selftest.verb import selftest as run
     from assay.selftest.entry import entries
 
     chosen = entries(what)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from assay.selftest import verb
 from assay.selftest.entry import Entry, entries
-from assay.selftest.verb import selftest
+from assay.store.keeper import keeping
 from assay.verb import callable_room
 
 __all__ = ["Entry", "entries", "selftest"]
 
+selftest = keeping(verb.selftest)
 callable_room(__name__, selftest)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli import keeping, screen, selection, session
+from assay.cli import screen, selection, session
 from assay.cli.inspect.shown import show
 from assay.cli.options import parameters, split
 
@@ -43,6 +42,7 @@ def gathered(
     from assay.catalog.select import gather
     from assay.inspect import inspections
     from assay.inspect.verb import bare
+    from assay.store.keeper import kept
 
     files = [w for w in what if bare(Path(w), options)]
     named = gather([w for w in what if w not in files], options.op)
@@ -51,12 +51,12 @@ def gathered(
         sys.exit(session.WRONG_USE)
     shared = selection.shared(kernel for kernel, _ in named.choices)
     found: list[Inspection] = []
-    with screen.progress(0, "building", quiet=json) as tick, keeping.kept() as keep:
+    with screen.progress(0, "building", quiet=json) as tick, kept() as keep:
         for one in inspections([*files, *named.choices], options, lambda doing: tick(doing, len(found))):
             found.append(one)
             if not json and not quiet:
                 show(one, brief, shared)
-            keep(replace(one.record, instructions=None))  # the code can be built again; what follows from it is kept
+            keep(one.record)
     return found
 
 
