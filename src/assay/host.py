@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from assay.errors import UsageError
 from assay.target import Target
 
 
@@ -21,11 +22,13 @@ class Gpu:
     memory: int
     driver: str
     multiprocessors: int
+    bus: str = ""
+    """Its place on the PCI bus, by which NVML knows it too."""
 
 
 @cache
 def gpu() -> Gpu | None:
-    """The first GPU, through the driver itself; None where there is none or the driver says no."""
+    """The first visible GPU, through the driver itself; None where there is none or the driver says no."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return None
     try:
@@ -49,7 +52,43 @@ def gpu() -> Gpu | None:
     version = Path("/proc/driver/nvidia/version")
     if version.exists() and (words := [w for w in version.read_text().split() if w[0].isdigit() and w.count(".") >= 2]):
         driver = f"{words[0]} ({driver})"
-    return Gpu(name.value.decode(), Target(f"sm_{major}{minor}"), memory.value, driver, multiprocessors)
+    bus = ctypes.create_string_buffer(32)
+    cuda.cuDeviceGetPCIBusId(bus, 32, device)
+    target = Target(f"sm_{major}{minor}")
+    return Gpu(name.value.decode(), target, memory.value, driver, multiprocessors, bus.value.decode())
+
+
+def gpus() -> int:
+    """How many GPUs NVML knows, visible or not. The driver is not asked: it would not look again at what is visible."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return 0
+    number = ctypes.c_uint()
+    return 0 if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetCount_v2(ctypes.byref(number)) else number.value
+
+
+def use(device: str) -> str:
+    """Choose what this process and those it starts run on, before anything asks the driver: `cpu`, `cuda`, or `cuda:1`,
+    counted among the visible ones. Returns `cpu`, `cuda`, or nothing where nothing was asked."""
+    kind, _, number = device.partition(":")
+    if kind not in ("", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdigit())):
+        raise UsageError(f"no device called '{device}'", fix="cpu, cuda, or cuda:1 for the second GPU")
+    if kind == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+        gpu.cache_clear()
+    elif kind == "cuda":
+        listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+        visible = [v for v in listed.split(",") if v not in ("", "-1")] if listed is not None else None
+        names = visible if visible is not None else [str(n) for n in range(gpus())]
+        if not names:
+            raise UsageError("there is no GPU here", fix="--device cpu, or leave it out")
+        if int(number or 0) >= len(names):
+            raise UsageError(f"there is no {device} here", fix=f"cuda:0 to cuda:{len(names) - 1}")
+        if number:
+            os.environ["CUDA_VISIBLE_DEVICES"] = names[int(number)]
+            gpu.cache_clear()
+    return kind
 
 
 @cache

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay import provenance
+from assay import host, provenance
 from assay.bench.agreement import agreement
 from assay.bench.entrant import Effort, Entrant
 from assay.bench.evidence import BenchEvidence, Clocks, Copy, Floor, Speedup, Times, WriteBack
@@ -59,7 +59,8 @@ class Cell:
         """Measure, then one record per kernel, the copy's figures in each."""
         began = time.perf_counter()
         cuda = any(e.here.device == "cuda" for e in self.entrants)
-        sensors = Sensors() if cuda else None
+        gpu = host.gpu() if cuda else None
+        sensors = Sensors(gpu.bus) if gpu else None
         rng = random.Random(self.settings.seed)
         rounds = 0
         try:

@@ -47,6 +47,7 @@ def bench(
     threads: Threads = 0,
     timeout: Timeout = 120.0,
     seed: common.Seed = 0,
+    device: common.Device = "",
     param: common.Param = None,
     json: common.AsJson = False,
     out: common.Out = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import screen
-from assay.cli.options import AsJson, Out, Strict
+from assay.cli.options import AsJson, Device, Out, Strict
 from assay.units import si
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from assay.record import Record
 
 Only = Annotated[str, typer.Option("--only", help="One family or figure: bandwidth, latency, dram.copy, …")]
-Device = Annotated[str, typer.Option("--device", help="cuda or cpu; default: the GPU where there is one.")]
 Prove = Annotated[
     str, typer.Option("--prove", help="Build the GPU's probes for a target (sm_90a) and prove their code, run nothing.")
 ]

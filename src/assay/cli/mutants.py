@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import screen
-from assay.cli.options import AsJson, Jobs, Out, Strict
+from assay.cli.options import AsJson, Device, Jobs, Out, Strict
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def mutants(
     what: Annotated[list[str] | None, typer.Argument(help="Ops, kernels or files whose kernels are changed.")] = None,
     jobs: Jobs = None,
+    device: Device = "",
     json: AsJson = False,
     out: Out = None,
     strict: Strict = False,

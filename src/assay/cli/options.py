@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from assay.host import use
+
 What = Annotated[
     list[str] | None, typer.Argument(help="Ops (gelu), addresses (gelu/triton, 'gelu/*'), or files (my.py, my.cu).")
 ]
@@ -36,6 +38,13 @@ Param = Annotated[list[str] | None, typer.Option("--param", help="A tunable: BLO
 AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
 Strict = Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")]
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device", callback=lambda text: use(text), help="cpu, cuda or cuda:1; default: a GPU if there is one."
+    ),
+]
+"""The environment is set as soon as it is read: whatever starts later sees that device alone."""
 Compiler = Annotated[str, typer.Option("--compiler", help="Of CUDA C++: nvrtc or nvcc.")]
 FirstDType = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
 

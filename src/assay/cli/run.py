@@ -28,6 +28,7 @@ def run(
     target: common.TargetName = "",
     timeout: common.Timeout = 60.0,
     jobs: common.Jobs = None,
+    device: common.Device = "",
     workloads: common.Count = None,
     against: timing.Against = "torch",
     rounds: timing.Rounds = 10,

@@ -10,7 +10,7 @@ import typer
 from assay.cli import screen
 from assay.cli.group import verb_app
 from assay.cli.mutants import mutants
-from assay.cli.options import AsJson, Jobs, Out, Strict
+from assay.cli.options import AsJson, Device, Jobs, Out, Strict
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def selftest(
     what: Annotated[list[str] | None, typer.Argument(help="Only these entries.")] = None,
     jobs: Jobs = None,
+    device: Device = "",
     json: AsJson = False,
     out: Out = None,
     strict: Strict = False,
@@ -27,8 +28,8 @@ def selftest(
 
     \b
     assay selftest mutants gelu: every small change to a kernel of the library must be noticed."""
-    from assay.selftest.verb import selftest as run
     from assay.selftest.entry import entries
+    from assay.selftest.verb import selftest as run
 
     chosen = entries(what)
     terminal = screen.console()

@@ -39,7 +39,7 @@ def attention(
     batch: Batch = 1,
     causal: Causal = "both",
     dtype: DTypes = "",
-    device: shared.Device = "",
+    device: common.Device = "",
     arm: Arms = "",
     rounds: Rounds = 10,
     budget: Budget = 4.0,

@@ -43,7 +43,7 @@ def compile_(
     model: Model,
     batch: Batches = "64",
     dtype: shared.DType = "fp32",
-    device: shared.Device = "",
+    device: common.Device = "",
     state: States = "",
     mode: Modes = "default",
     dynamic: Dynamic = None,

@@ -43,7 +43,7 @@ def infer(
     model: Model,
     batch: Batches = "",
     dtype: shared.DType = "fp32",
-    device: shared.Device = "",
+    device: common.Device = "",
     arm: Arms = "",
     variant: Variants = "",
     swap: Swap = None,

@@ -10,7 +10,6 @@ import typer
 
 Activation = Annotated[str, typer.Option("--activation", help="gelu, relu or silu, where the model has a choice.")]
 Backend = Annotated[str, typer.Option("--backend", help="Of torch.compile: inductor, aot_eager or eager.")]
-Device = Annotated[str, typer.Option("--device", help="cuda or cpu; default: the GPU where there is one.")]
 DType = Annotated[str, typer.Option("--dtype", help="fp32, bf16 or fp16.")]
 Png = Annotated[Path | None, typer.Option("--png", help="The same as a picture (.png or .svg).")]
 Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; 0: as torch chooses.")]

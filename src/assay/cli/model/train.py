@@ -52,7 +52,7 @@ def train(
     activation: shared.Activation = "",
     data: Data = "",
     images: Images = 0,
-    device: shared.Device = "",
+    device: common.Device = "",
     threads: Threads = 0,
     swap: Swap = None,
     resume: Resume = False,
