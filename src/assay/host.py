@@ -84,7 +84,7 @@ def use(device: str) -> str:
         if not names:
             raise UsageError("there is no GPU here", fix="--device cpu, or leave it out")
         if int(number or 0) >= len(names):
-            raise UsageError(f"there is no {device} here", fix=f"cuda:0 to cuda:{len(names) - 1}")
+            raise UsageError(f"there is no {device} here", fix=" or ".join(f"cuda:{n}" for n in range(len(names))))
         if number:
             os.environ["CUDA_VISIBLE_DEVICES"] = names[int(number)]
             gpu.cache_clear()
