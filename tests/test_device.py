@@ -3,10 +3,10 @@
 import os
 
 import pytest
-from command import assay
 
 from assay import host
 from assay.errors import UsageError
+from command import assay
 
 
 @pytest.fixture
