@@ -12,7 +12,7 @@ from assay.catalog import library
 from assay.catalog.select import select
 from assay.check import exploring
 from assay.check.exploring import EFFORTS, Bounds, Exploration
-from assay.check.trial import Conditions, Outcome
+from assay.check.outcome import Conditions, Outcome
 from assay.coverage import constants, factors, regimes
 from assay.coverage.constants import Constants
 from assay.dtype import dtype

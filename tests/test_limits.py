@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import assay
 from assay.backends import here
 from assay.check.calls import Trial
+from assay.check.outcome import Conditions
 from assay.check.plain import PlainTorch
 from assay.check.runs import Run
-from assay.check.trial import Conditions
 from assay.check.verb import Options, plan
 from assay.worker import Limits, Pool, WorkerLost, asking
 from assay.worker.meter import Meter, Reading

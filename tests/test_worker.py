@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import assay
 from assay import host
-from assay.check.trial import slices
+from assay.check.slices import slices
 from assay.check.verb import Options, plan, run
 from assay.worker import Limits, Pool, Worker, WorkerLost
 from assay.worker.process import PRELOAD, imports

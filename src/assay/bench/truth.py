@@ -9,7 +9,7 @@ from assay import inputs as drawing
 from assay.check.judge import Finding, Prior, judge
 from assay.check.oracle import oracle
 from assay.check.plain import PlainTorch
-from assay.check.trial import HUGE, judged_in_slices
+from assay.check.slices import HUGE, judged_in_slices
 from assay.op import Op
 from assay.worker.change import changed
 from assay.workload import Workload

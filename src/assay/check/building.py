@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.check import trial
+from assay.check import outcome
 from assay.check.judge import Finding
 from assay.coverage import Effort, plan
 from assay.dtype import DType
@@ -53,7 +53,7 @@ def build(
             ask = message(kernel, op, workload, Layout(kernel, op, workload, 1), mode, parameters)
             answer = built.worker.ask(ask | {"do": "build", "target": str(target)})
             if "error" in answer:
-                built.finding = trial.raised(answer["error"]).finding
+                built.finding = outcome.raised(answer["error"]).finding
                 built.workload, built.trace = workload, answer["error"]["trace"]
                 return built
             built.workloads += 1

@@ -25,8 +25,9 @@ from assay.check import distribution, leftovers, runs, variations
 from assay.check.buffers import Buffers
 from assay.check.judge import Errors, Finding, Judgement, beyond, judge
 from assay.check.oracle import Oracle, oracle
+from assay.check.outcome import Conditions, Outcome, raised
 from assay.check.runs import Run
-from assay.check.trial import Conditions, Outcome, judged_in_slices, raised
+from assay.check.slices import judged_in_slices
 from assay.check.variations import Values, Variation
 from assay.dtype import dtype
 from assay.kernel import Kernel

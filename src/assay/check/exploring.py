@@ -15,9 +15,9 @@ from assay.backends.base import TOO_MANY
 from assay.catalog.signature import with_default
 from assay.check import trial
 from assay.check.judge import Finding
+from assay.check.outcome import Conditions, Outcome
 from assay.check.seen import Seen
 from assay.check.shrink import shrink
-from assay.check.trial import Conditions, Outcome
 from assay.coverage import Effort, Planned, branches, constants
 from assay.dtype import DType
 from assay.kernel import Kernel

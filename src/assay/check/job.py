@@ -18,9 +18,9 @@ from assay.check import building, races
 from assay.check.evidence import CheckEvidence
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
+from assay.check.outcome import Conditions
 from assay.check.plain import PlainTorch
 from assay.check.seen import Seen
-from assay.check.trial import Conditions
 from assay.dtype import DType
 from assay.inspect.evidence import Gates
 from assay.inspect.verb import gates

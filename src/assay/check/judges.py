@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from assay.check.schedule import Share, Task, Through, Verdict, languages, threads, unfinished
+from assay.check.crew import Share, Task, Through, Verdict, languages, threads, unfinished
 from assay.record import Record, Status
 from assay.worker import Pool
 from assay.worker.forking import ended_how

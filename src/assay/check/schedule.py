@@ -1,9 +1,8 @@
 """Jobs side by side: threads in this process, or several judging processes where there are cores to spare.
 
 Judging is Python and small tensors, so threads of one process soon wait for each other. A process that has not loaded
-torch may fork safely; each child has workers of its own and sends its records back (assay.check.judges).
-
-Every job ends in a record: an exception here is one too, and so is the loss of a process."""
+torch may fork safely; each child has workers of its own and sends its records back (assay.check.judges). The loss of a
+process ends in a record too."""
 
 from __future__ import annotations
 
@@ -11,52 +10,17 @@ import contextlib
 import os
 import queue
 import sys
-import threading
-import time
-import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from assay import provenance
-from assay.backends import Level
-from assay.backends import here as available
-from assay.check.job import Job, Settings
-from assay.record import Record, Status
-from assay.worker import Pool, Worker, WorkerLost
-from assay.worker.failure import describe
+from assay.check.crew import Group, Share, Task, Verdict, languages, threads
+from assay.check.job import Job
+from assay.check.judges import judged
+from assay.record import Record
+from assay.worker import Pool
 
 _WIDE = 12
 """Jobs side by side at most, unless more are asked for: each takes memory, on a GPU there too."""
-
-Group = list[Job]
-"""Jobs that one worker does, one after another."""
-Share = Callable[[Pool, threading.Event], Settings]
-
-
-@dataclass(frozen=True)
-class Task:
-    """Some of a group's jobs, by their places in it."""
-
-    index: int
-    group: Group
-    places: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The record of one job."""
-
-    task: int
-    place: int
-    record: Record
-
-
-@dataclass(frozen=True)
-class Through:
-    """A thread is through with a task, and free for another. Jobs it must repeat are still to come."""
-
-    task: int
 
 
 def width(jobs: int | None) -> int:
@@ -82,8 +46,6 @@ def side_by_side(groups: list[Group], pool: Callable[[], Pool], settings: Share,
     if judges < 2 or "torch" in sys.modules:
         yield from _here(tasks, pool, settings, wide)
     else:
-        from assay.check.judges import judged
-
         yield from judged(tasks, pool, settings, wide, judges)
 
 
@@ -100,168 +62,3 @@ def _here(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: in
     for each in threads(next_task, pool, settings, wide, languages(tasks)):
         if isinstance(each, Verdict):
             yield each.record
-
-
-def languages(tasks: list[Task]) -> list[tuple[str, str]]:
-    """Backend and mode of the kernels that run on this machine."""
-    found: dict[tuple[str, str], None] = {}
-    for job in (job for task in tasks for job in task.group):
-        if (here := available(job.kernel)).level in (Level.RUN, Level.INTERPRET):
-            found[job.kernel.address.backend, here.mode] = None
-    return list(found)
-
-
-def threads(
-    next_task: Callable[[], Task | None],
-    pool: Callable[[], Pool],
-    settings: Share,
-    wide: int,
-    running: list[tuple[str, str]],
-) -> Iterator[Verdict | Through]:
-    """What comes out of so many threads of this process, as it comes."""
-    with pool() as workers, contextlib.ExitStack() as stack:
-        # The processes that fork workers import torch while this one does.
-        threading.Thread(target=_prepare, args=(workers, running[:2]), daemon=True).start()
-        if running:
-            stack.enter_context(_quiet_torch())
-        crew = _Crew(next_task, workers, settings, wide)
-        try:
-            yield from crew.results()
-        finally:
-            crew.stop.set()
-            workers.close()
-            for thread in crew.threads:  # none may still be inside torch when the interpreter ends
-                thread.join(30)
-
-
-def _prepare(pool: Pool, running: list[tuple[str, str]]) -> None:
-    with contextlib.suppress(OSError, WorkerLost):  # whoever needs a worker will hear of it
-        pool.prepare(running)
-
-
-class _Crew:
-    """Threads that take tasks until there are none. A job during which a process that forks workers was lost may have
-    ended it, or may only have stood beside the one that did: the last thread repeats all such jobs, one at a time."""
-
-    def __init__(self, next_task: Callable[[], Task | None], pool: Pool, settings: Share, wide: int) -> None:
-        self.stop = threading.Event()
-        self._next_task, self._pool = next_task, pool
-        self._settings = settings(pool, self.stop)
-        self._done: queue.SimpleQueue[Verdict | Through | None] = queue.SimpleQueue()
-        self._suspects: list[tuple[Task, int]] = []
-        self._working, self._lock = wide, threading.Lock()
-        self.threads = [threading.Thread(target=self._work, daemon=True) for _ in range(wide)]
-        for thread in self.threads:
-            thread.start()
-
-    def results(self) -> Iterator[Verdict | Through]:
-        left = len(self.threads)
-        while left:
-            if (item := self._done.get()) is None:
-                left -= 1
-            else:
-                yield item
-
-    def _work(self) -> None:
-        while not self.stop.is_set() and (task := self._next_task()):
-            self._do(task)
-        with self._lock:
-            self._working -= 1
-            suspects = self._suspects if self._working == 0 else []
-        for task, place in suspects:
-            self._alone(task, place)
-        self._done.put(None)
-
-    def _do(self, task: Task) -> None:
-        worker: Worker | None = None
-        for place in task.places:
-            if self.stop.is_set():
-                break
-            record, worker, lost = self._one(task.group[place], worker)
-            if lost:
-                with self._lock:
-                    self._suspects.append((task, place))
-            else:
-                self._put(Verdict(task.index, place, record))
-        if worker:
-            worker.close()
-        self._put(Through(task.index))
-
-    def _alone(self, task: Task, place: int) -> None:
-        if self.stop.is_set():
-            return
-        job = task.group[place]
-        record, worker, lost = self._one(job, None)
-        if worker:
-            worker.close()
-        if lost:
-            reason = f"crash: the process that forks workers {lost} while this kernel ran, also when it ran alone"
-            record = unfinished(job, self._settings, Status.FAIL, reason, {"detector": "crash"}, record.seconds)
-        self._put(Verdict(task.index, place, record))
-
-    def _one(self, job: Job, worker: Worker | None) -> tuple[Record, Worker | None, str]:
-        """The record, the worker if it is still healthy, and how a process that forks workers was lost meanwhile."""
-        began = time.perf_counter()
-        with self._pool.watched() as watch:
-            try:
-                record, healthy = job.run(self._settings, worker)
-            except BaseException as error:  # of ours, or of the op's reference, which may even call sys.exit
-                record, healthy = broken(job, self._settings, error, time.perf_counter() - began), None
-                if worker:
-                    worker.close()
-        if watch.lost and healthy:
-            healthy.close()
-        return record, None if watch.lost else healthy, watch.lost
-
-    def _put(self, item: Verdict | Through) -> None:
-        if not self.stop.is_set():  # what ends while everything is being closed says nothing
-            self._done.put(item)
-
-
-def broken(job: Job, settings: Settings, error: BaseException, seconds: float) -> Record:
-    """The record of a job that could not be judged, because judging itself raised."""
-    told = describe(error)
-    where = f" at {told['where']}" if told["where"] and not told["ours"] else ""
-    what = (told["scarce"] or told["what"] or told["message"]).strip()
-    name = "" if told["ours"] or isinstance(error, WorkerLost) else f"{told['type']}: "
-    reason = f"it could not be judged: {name}{what[:1500]}{where}"
-    if told["fix"]:
-        reason += f"; {told['fix']}"
-    return unfinished(job, settings, Status.INCONCLUSIVE, reason, {"trace": told["trace"]}, seconds)
-
-
-def unfinished(
-    job: Job, settings: Settings, status: Status, reason: str, evidence: dict[str, Any], seconds: float = 0.0
-) -> Record:
-    """The record of a job that did not come to its own."""
-    told = provenance.provenance(settings.bounds.seed)
-    return Record(
-        "check",
-        job.kernel.name,
-        str(job.workload) if job.workload else f"dtype={job.dtype}",
-        status,
-        reason,
-        settings.run,
-        evidence,
-        job.replay(job.workload, settings.parameters),
-        provenance.source_of(job.kernel.file, job.kernel.line),
-        [],
-        told,
-        seconds,
-    )
-
-
-@contextlib.contextmanager
-def _quiet_torch() -> Iterator[None]:
-    """On one thread: small tensors gain nothing from more, and threads that wait for each other spin. What PyTorch
-    warns of while a reference is evaluated is nobody's concern."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        torch.set_num_threads(before)

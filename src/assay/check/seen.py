@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.backends import Availability, Level
 from assay.check.evidence import CallSeconds, CheckEvidence, Coverage, OutputError
-from assay.check.trial import Outcome
+from assay.check.outcome import Outcome
 from assay.coverage import Pair, Plan, Planned
 from assay.workload import Workload
 

@@ -11,6 +11,7 @@ from assay import host
 from assay.artifact import Artifact
 from assay.backends.launcher import Launcher
 from assay.errors import AssayError
+from assay.machine.build import build
 from assay.machine.probe import Probe
 from assay.machine.proof import Finding
 from assay.target import Target
@@ -126,9 +127,7 @@ class Lab:
 
     @cached_property
     def _hold(self) -> Kernel:
-        from assay.machine.probes.launching import HOLDER
-
-        return Kernel(HOLDER.build("hold", self.target))
+        return Kernel(build("launching.cu", ("hold",), self.target).artifacts["hold"])
 
     def hold(self, nanoseconds: int = HOLD) -> None:
         """Keep the stream busy while the host queues what is to be timed."""

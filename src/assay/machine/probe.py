@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.artifact import Artifact
 from assay.machine.build import Built, build
 from assay.machine.proof import Finding, Proof
 from assay.target import Target
-
-if TYPE_CHECKING:
-    from assay.machine.lab import Lab
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,8 @@ class Probe:
     source: str
     """A file in probes/."""
     instances: Mapping[str, Proof]
-    measure: Callable[[Lab, Probe], Measured]
+    measure: Callable[[Any, Probe], Measured]
+    """Given the lab (assay.machine.lab) and this probe."""
     helpers: tuple[str, ...] = ()
     """Instances that serve the measurement and are not measured."""
     least: tuple[int, int] = (8, 0)
@@ -52,6 +50,8 @@ class Probe:
     """The targets that have it; empty: all from the least."""
     lacks: str = ""
     """Why other targets do not have it."""
+    beside: tuple[Probe, ...] = ()
+    """Those that share its source: it is built once for all of them."""
 
     def fits(self, target: Target) -> bool:
         return str(target) in self.only if self.only else target.capability >= self.least
@@ -65,8 +65,6 @@ class Probe:
 
     def _built(self, target: Target) -> Built:
         """This probe's instances and those of all that share its source."""
-        from assay.machine.probes import probes
-
-        sharing = [p for p in probes() if p.source == self.source and p.fits(target)]
+        sharing = [p for p in self.beside if p.fits(target)]
         names = dict.fromkeys(name for probe in (*sharing, self) for name in (*probe.instances, *probe.helpers))
         return build(self.source, tuple(names), target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from assay.machine.probe import Probe
@@ -13,4 +14,5 @@ def probes() -> tuple[Probe, ...]:
     from assay.machine.probes import atomics, bandwidth, clock, latency, launching, shared, tensor, vector
 
     families = (launching, latency, shared, bandwidth, atomics, vector, tensor, clock)
-    return tuple(probe for family in families for probe in family.PROBES)
+    every = [probe for family in families for probe in family.PROBES]
+    return tuple(replace(probe, beside=tuple(p for p in every if p.source == probe.source)) for probe in every)

@@ -101,5 +101,4 @@ PROBES = (
     Probe("launch.host", "launch", "s", "the host's own time for one launch", "launching.cu", _EMPTY, _host),
 )
 
-HOLDER = PROBES[0]
 """Its source also has the kernel that holds a stream back."""

@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from assay import Axis, Tensor, kernel, op
+from assay.kernel import kernel
+from assay.op import Axis, Tensor, op
 
 FILE, NAME = Path(__file__), "plain_linear/torch:plain"
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from assay.backends import Level, here
 from assay.check import calls
+from assay.check.outcome import Conditions, Outcome
 from assay.check.plain import PlainTorch
-from assay.check.trial import Conditions, Outcome
 from assay.coverage import Effort, plan
 from assay.dtype import DType, dtype
 from assay.kernel import Kernel

@@ -1,0 +1,68 @@
+"""What was seen of one workload, and under which conditions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from assay.backends import Availability
+from assay.check.judge import Errors, Finding, Prior
+
+if TYPE_CHECKING:
+    from assay.check.plain import PlainTorch
+
+
+@dataclass(frozen=True)
+class Outcome:
+    finding: Finding | None = None
+    errors: tuple[Errors, ...] = ()
+    deterministic: bool = True
+    controls: dict[str, bool] = field(default_factory=dict)
+    seconds: tuple[float, ...] = ()
+    beyond: dict[str, int] = field(default_factory=dict)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
+    compared: tuple[int, ...] = ()
+    """Integers that the PTX started compares registers with."""
+    lost: bool = False
+    """The worker is gone, or cannot be trusted any more."""
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What stays the same over the workloads of one kernel and dtype."""
+
+    here: Availability
+    plain: PlainTorch
+    prior: Prior
+    parameters: dict[str, Any]
+    threads: int
+    programs: int = 1 << 62
+    """Of one launch, in an interpreter."""
+    depth: str = "deep"
+    """`lean`: two calls on one set of values. `usual`: five on three sets. `deep`: further values, and on a GPU calls
+    while the device is busy. Not every one of many workloads is looked at so closely."""
+
+
+def raised(error: dict[str, Any], seconds: tuple[float, ...] = ()) -> Outcome:
+    """An exception inside the worker. After a CUDA error the process's context is dead."""
+    text = error["what"] or error["message"]
+    words = text if error["ours"] else f"{error['type']}: {text}"
+    detector = (
+        "build"
+        if error["type"] == "BuildError"
+        else "launch"
+        if "CUDA" in text or "cuda" in error["type"].lower()
+        else "exception"
+    )
+    if error["type"] in ("SystemExit", "KeyboardInterrupt"):
+        detector = "exit"
+    where = f" at {error['where']}" if error["where"] else ""
+    where += f"\n  → {error['fix']}" if error.get("fix") else ""
+    return Outcome(
+        Finding(detector, f"{_short(words)}{where}"), seconds=seconds, lost=detector in ("launch", "exit"), detail=error
+    )
+
+
+def _short(text: str, limit: int = 1500) -> str:
+    return text if len(text) <= limit else text[:limit] + " …"

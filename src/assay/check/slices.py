@@ -1,0 +1,86 @@
+"""How a large workload is judged: in slices along the axis of independent results."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from assay.check.judge import Errors, Finding, Prior, judge_maximum
+from assay.check.oracle import oracle
+from assay.check.outcome import Outcome
+from assay.errors import UsageError
+from assay.op import Op
+from assay.workload import Workload
+
+if TYPE_CHECKING:
+    import torch
+
+HUGE = 1 << 27
+"""Elements from which only some slices are judged, and one workload at a time is run."""
+_SLICE, _SLICES = 1 << 24, 16
+"""Elements in a slice, and how many are judged: the first, the last, those where an index outgrows 31 or 32 bits, and
+others spread over the rest. Whether every element was written is looked at everywhere."""
+
+
+def slices(length: int, step: int, row: int) -> list[int]:
+    """Where the judged slices of `step` begin, the last first: an index that overflows shows there. A step along the
+    axis is `row` elements of the largest tensor."""
+    total = -(-length // step)
+    chosen = {0, total - 1} | {(b // row - o) // step for b in (1 << 31, 1 << 32) if b < length * row for o in (0, 1)}
+    spread = min(total, _SLICES)
+    for i in range(spread):
+        if len(chosen) >= spread:
+            break
+        chosen.add(i * total // spread)
+    return [i * step for i in sorted(chosen, reverse=True)]
+
+
+@contextlib.contextmanager
+def _more_threads() -> Iterator[None]:
+    """For one huge workload: others, which are small, gain nothing by threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(before, (os.cpu_count() or 2) // 2))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def judged_in_slices(
+    op: Op,
+    workload: Workload,
+    drawn: dict[str, torch.Tensor],
+    result: dict[str, torch.Tensor],
+    prior: Prior,
+    seconds: tuple[float, ...] = (),
+    artifacts: list[dict[str, Any]] | None = None,
+    size: int = 0,
+) -> Outcome:
+    """A float64 oracle of the whole would fit neither into memory nor into patience: judge slices of so many elements
+    along the axis of independent results. Without a size they cover all of a workload that is not huge."""
+    if not op.independent:
+        raise UsageError(
+            f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
+        )
+    length = int(workload.named[op.independent])
+    elements = op.elements(workload)
+    size = size or (_SLICE if elements > HUGE else -(-elements // _SLICES))
+    step = max(1, size // max(1, elements // length))
+    row = max(v.numel() for v in (*drawn.values(), *result.values())) // length
+    errors: list[Errors] = []
+    for start in slices(length, step, row):
+        part = slice(start, start + step)
+        inputs = {n: v[part] if op.inputs[n].shape[:1] == (op.independent,) else v for n, v in drawn.items()}
+        outputs = {n: v[part] if op.outputs[n].shape[:1] == (op.independent,) else v for n, v in result.items()}
+        with _more_threads() if elements > HUGE else contextlib.nullcontext():
+            verdict = judge_maximum(outputs, oracle(op, workload, inputs), prior)
+        errors += verdict.errors
+        if verdict.finding:
+            what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"
+            return Outcome(Finding(verdict.finding.detector, what), tuple(errors), seconds=seconds)
+    worst = max(errors, key=lambda e: e.share, default=None)
+    return Outcome(None, (worst,) if worst else (), seconds=seconds, artifacts=artifacts or [])
