@@ -167,7 +167,7 @@ def test_the_more_specific_rule_wins():
 
 
 def test_an_ops_name_finds_the_first_kernel_of_the_documented_order():
-    from assay.models.swap.rules import BEST
+    from assay.models.operators.choice import BEST
 
     model = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Conv2d(1, 1, 3))
     with assay.swap(model, {"gelu": "gelu", "conv2d": "conv2d"}) as report:
@@ -589,7 +589,7 @@ def test_a_module_can_be_replaced_as_a_whole(write):
         def chosen(self):
             return None
 
-        def refusal(self, module, kernel):
+        def refusal(self, module, kind, kernel):
             return "it has a bias" if module.bias is not None else ""
 
         def build(self, module, kernel, op, tally):

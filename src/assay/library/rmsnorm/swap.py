@@ -25,9 +25,7 @@ OTHERS = Module(lambda module, x: rms_norm(x, module.weight.shape, module.weight
 declared = Swappable(
     ops=("rmsnorm",),
     modules={
-        "torch.nn.RMSNorm": Module(
-            lambda module, x: rms_norm(x, module.normalized_shape, module.weight, module.eps)
-        )
+        "torch.nn.RMSNorm": Module(lambda module, x: rms_norm(x, module.normalized_shape, module.weight, module.eps))
     },
     lookalikes={"*RMSNorm": OTHERS, "*T5LayerNorm": OTHERS},
     functions={"torch.nn.functional.rms_norm": rms_norm, "torch.rms_norm": rms_norm},
