@@ -1,6 +1,7 @@
-"""ReLU: max(x, 0), and its backward pass. NaN is passed on; whether a zero is −0.0 is left open.
+"""ReLU: max(x, 0), and its backward pass. Both only select values, so every result has one right value.
 
-PyTorch leaves it open too: on a CPU relu(−0.0) is 0.0 where it is computed in vectors and −0.0 in their remainder."""
+NaN is passed on. The sign of a zero is not judged, so `roundings` stays undeclared: on a CPU, PyTorch's own relu(−0.0) is
+0.0 where it is computed in vectors and −0.0 in their remainder."""
 
 from assay import Axis, Tensor, op
 
@@ -13,7 +14,6 @@ AXES = {"n": Axis(typical=4194304)}
     outputs={"out": Tensor("n")},
     independent="n",
     operations=lambda w: w.n,
-    roundings=0,  # every result is x or 0
 )
 def relu(x):
     """max(x, 0)."""
@@ -28,7 +28,6 @@ def relu(x):
     outputs={"out": Tensor("n")},
     independent="n",
     operations=lambda w: w.n,
-    roundings=0,  # every result is dy or 0
 )
 def relu_backward(dy, x):
     """The gradient of relu with respect to x: 0 where x ≤ 0, else dy, also where x is NaN."""
