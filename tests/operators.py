@@ -7,7 +7,7 @@ from assay.inputs import generate
 from assay.models.operators.operator import for_training, operator
 from assay.workload import parse
 
-OPS = ("gelu", "gelu_tanh", "silu", "layernorm", "rmsnorm", "softmax", "conv2d")
+OPS = ("gelu", "gelu_tanh", "silu", "relu", "layernorm", "rmsnorm", "softmax", "conv2d")
 FORWARD = [
     k
     for k in library.kernels()

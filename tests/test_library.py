@@ -11,7 +11,7 @@ from assay.kernel import BACKENDS
 
 FORWARD = ("gelu", "gelu_tanh", "silu", "layernorm", "ln_gelu", "softmax", "rmsnorm")
 SMALL = ("sum", "mean_var", "normalize_clip", "axpy", "euclidean_distance", "row_scale", "col_scale")
-BACKWARD = ("gelu_backward", "silu_backward", "layernorm_backward", "ln_gelu_backward")
+BACKWARD = ("gelu_backward", "silu_backward", "relu_backward", "layernorm_backward", "ln_gelu_backward")
 NAMES = {k.name for k in library.kernels()}
 
 
