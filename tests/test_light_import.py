@@ -13,6 +13,7 @@ HEAVY = ("torch", "triton", "numba", "cupy", "numpy", "hypothesis")
     [
         "import assay",
         "import assay.cli.main",
+        "import assay.models.infer, assay.models.swap, assay.models.train",
         "from assay.catalog import library; assert library.kernels() and library.swappable()",
     ],
 )

@@ -14,7 +14,8 @@ from torch import nn
 import assay
 from assay.catalog import library
 from assay.models.swap import State
-from assay.models.swap.declared import FUNCTIONS, FUSIONS
+from assay.models.swap.declared import FUSIONS
+from assay.models.swap.resolved import FUNCTIONS, MODULES
 
 sys.path.insert(0, str(Path(__file__).parent))
 import architectures
@@ -30,6 +31,8 @@ def test_every_swappable_op_is_declared_in_its_own_folder_and_nowhere_else():
     """swap names no op of the library: what an op stands for is read from `library/<op>/swap.py`."""
     assert {*OPS} >= {"gelu", "gelu_tanh", "silu", "relu", "layernorm", "rmsnorm", "softmax", "conv2d"}
     assert {op for declared in library.swappable() for op in declared.ops} == {*OPS, "linear"}
+    for field, table in (("modules", MODULES), ("functions", FUNCTIONS)):  # nothing is declared twice
+        assert len(table) == sum(len(getattr(declared, field)) for declared in library.swappable())
     assert {*OPS, *FUSIONS.values()} <= library.ops().keys() and FUSIONS == {"layernorm+gelu": "ln_gelu"}
     for file in (ROOT / "src" / "assay" / "models" / "swap").glob("*.py"):
         words = {n.value for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Constant)}

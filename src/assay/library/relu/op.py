@@ -1,7 +1,7 @@
 """ReLU: max(x, 0), and its backward pass. Both only select values, so every result has one right value.
 
-NaN is passed on. The sign of a zero is not judged, so `roundings` stays undeclared: on a CPU, PyTorch's own relu(−0.0) is
-0.0 where it is computed in vectors and −0.0 in their remainder."""
+NaN is passed on. The sign of a zero is not judged, so `roundings` stays undeclared: on a CPU, PyTorch's own relu(−0.0)
+is 0.0 where it is computed in vectors and −0.0 in their remainder."""
 
 from assay import Axis, Tensor, op
 

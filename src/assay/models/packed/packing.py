@@ -150,8 +150,8 @@ def _unfit(weight: torch.Tensor, kernel: Kernel) -> str:
     if weight.device.type not in devices(kernel):
         return f"{kernel} runs on {' or '.join(devices(kernel))}, its weight is on {weight.device.type}"
     if weight.layout != torch.strided or weight.dtype not in (torch.float32, torch.bfloat16, torch.float16):
-        told = weight.dtype if weight.layout == torch.strided else weight.layout
-        return f"its weight is {str(told).removeprefix('torch.')}"
+        held = weight.dtype if weight.layout == torch.strided else weight.layout
+        return f"its weight is {str(held).removeprefix('torch.')}"
     if not weight.numel():
         return "its weight is packed already, in another model" if id(weight) in _packed else "its weight is empty"
     if weight.is_inference():

@@ -17,6 +17,7 @@ from assay.errors import AssayError
 from assay.models.clock import WaitedClock
 from assay.models.operators.choice import choose
 from assay.models.operators.operator import Operator, operator
+from assay.models.operators.tally import Tally
 from assay.models.swap import replacement
 from assay.models.swap.report import Entry
 from assay.models.swap.substitute import Substitute
@@ -96,7 +97,7 @@ def _gradient(made: Any, inputs: Sequence[torch.Tensor | None]) -> Callable[[], 
 
 
 def _swapped(plain: Operator, call: Call) -> Callable[[Tensors], Any]:
-    substitute = Substitute(plain, Entry("", plain.op.name, "module"))
+    substitute = Substitute(plain, Entry("", plain.op.name, "module", tally=Tally()))
     if substitute.attempt(call) is None:
         reason = next(iter(substitute.tally.fallbacks))
         raise AssayError(f"no site can call {plain.kernel.name} so: {reason}", fix="name another workload")

@@ -11,8 +11,8 @@ from typing import Any
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from assay.models.swap.declared import FUNCTIONS
 from assay.models.swap.report import Entry
+from assay.models.swap.resolved import FUNCTIONS
 from assay.models.swap.substitute import Substitute
 from assay.swappable import Bound
 

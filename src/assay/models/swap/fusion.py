@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from assay.models.swap.declared import FUNCTIONS
+from assay.models.swap.resolved import FUNCTIONS
 from assay.models.swap.sites import Form
 from assay.models.swap.straight_line import crooked
 from assay.models.swap.substitute import Substitute

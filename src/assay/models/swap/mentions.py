@@ -11,7 +11,9 @@ from typing import Any
 
 from torch import nn
 
-from assay.models.swap.declared import CALLED, CALLERS, FUNCTIONS, NAMED
+from assay.catalog import library
+from assay.models.swap.declared import CALLED
+from assay.models.swap.resolved import CALLERS, FUNCTIONS
 from assay.models.swap.wrapping import original_class
 
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodDescriptorType)
@@ -22,7 +24,7 @@ def may_call(module: nn.Module) -> frozenset[str]:
     module holds as attributes. Code elsewhere that it calls is not followed."""
     declared = [FUNCTIONS[v][0] for v in vars(module).values() if isinstance(v, _FUNCTIONS) and v in FUNCTIONS]
     declared += [d for kind, d in CALLERS.items() if isinstance(module, kind)]
-    held, mentioned = {op for d in declared for op in d.ops}, set[str]()
+    mentioned: set[str] = set()
     for kind in original_class(module).__mro__:
         if kind is nn.Module:
             break
@@ -31,7 +33,8 @@ def may_call(module: nn.Module) -> frozenset[str]:
             if found is None:
                 return frozenset(CALLED)
             mentioned |= found
-    return frozenset(held | {op for name in mentioned & NAMED.keys() for op in NAMED[name]})
+    declared += [d for d in library.swappable() if any(n.rpartition(".")[2] in mentioned for n in d.functions)]
+    return frozenset(op for d in declared for op in d.ops)
 
 
 def _names_in(module: str) -> frozenset[str] | None:

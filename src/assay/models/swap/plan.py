@@ -12,6 +12,7 @@ from assay.errors import UsageError
 from assay.kernel import Kernel
 from assay.models.operators.choice import Choice
 from assay.models.operators.operator import operator
+from assay.models.operators.tally import Tally
 from assay.models.swap import fusion, replacement
 from assay.models.swap.declared import CALLED, FUSIONS
 from assay.models.swap.forwards import Forward, counted, with_kernel
@@ -51,7 +52,7 @@ class Plan:
         return [entry for _, entry in sorted(self._sites, key=lambda site: order[site[0]])]
 
     def _entry(self, module: nn.Module, op: str, form: str, rule: Rule | None, path: str = "", left: str = "") -> Entry:
-        entry = Entry(path or self.has.paths[module][0], op, form, rule.key if rule else "", left=left)
+        entry = Entry(path or self.has.paths[module][0], op, form, rule.key if rule else "", left=left, tally=Tally())
         self._sites.append((module, entry))
         return entry
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from assay.kernel import Kernel
-from assay.models.operators.tally import Tally
 from assay.models.packed.packing import PACKINGS
 from assay.op import Op
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from assay.models.operators.tally import Tally
 
 
 class Replacement(Protocol):

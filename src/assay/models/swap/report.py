@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay.models.operators.tally import Tally
+if TYPE_CHECKING:
+    from assay.models.operators.tally import Tally
 
 NO_RULE = "no rule names it"
 
@@ -72,7 +73,7 @@ class Entry:
     left: str = ""
     """Why it was left; empty: it was replaced."""
     note: str = ""
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally = field(kw_only=True)
 
     @property
     def range(self) -> str:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from assay.catalog import library
-from assay.models.swap.declared import MODULES
+from assay.models.swap.resolved import MODULES
 from assay.models.swap.wrapping import original_class
 from assay.swappable import Bound, Call, Module, Swappable
 
