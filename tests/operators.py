@@ -7,7 +7,8 @@ from assay.inputs import generate
 from assay.models.operators.operator import for_training, operator
 from assay.workload import parse
 
-OPS = ("gelu", "gelu_tanh", "silu", "layernorm", "rmsnorm", "softmax", "conv2d")
+OPS = tuple(op for declared in library.swappable() if declared.functions for op in declared.ops)
+"""Those that functions of PyTorch compute."""
 FORWARD = [
     k
     for k in library.kernels()

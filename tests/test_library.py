@@ -1,6 +1,8 @@
 """The library: every op in the languages promised, every kernel right on this machine."""
 
 import ast
+import re
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +11,10 @@ from assay.backends import Level, backend
 from assay.catalog import library
 from assay.kernel import BACKENDS
 
+ROOT = Path(__file__).parents[1]
 FORWARD = ("gelu", "gelu_tanh", "silu", "layernorm", "ln_gelu", "softmax", "rmsnorm")
 SMALL = ("sum", "mean_var", "normalize_clip", "axpy", "euclidean_distance", "row_scale", "col_scale")
-BACKWARD = ("gelu_backward", "silu_backward", "layernorm_backward", "ln_gelu_backward")
+BACKWARD = ("gelu_backward", "silu_backward", "relu_backward", "layernorm_backward", "ln_gelu_backward")
 NAMES = {k.name for k in library.kernels()}
 
 
@@ -67,6 +70,14 @@ def test_a_library_file_says_in_its_docstring_what_design_it_is():
     for kernel in library.kernels():
         if kernel.file:
             assert ast.get_docstring(ast.parse(kernel.file.read_text())), kernel.file
+
+
+def test_the_guide_to_adding_an_op_shows_the_librarys_own_files():
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    shown = re.findall(r"^```python file=(\S+)\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    assert {Path(file).name for file, _ in shown} == {"op.py", "njit.py", "swap.py"}
+    for file, text in shown:
+        assert text in (ROOT / file).read_text(), file
 
 
 SAMPLE = ("gelu", "layernorm", "mx_quantize", "transpose")

@@ -9,7 +9,13 @@ HEAVY = ("torch", "triton", "numba", "cupy", "numpy", "hypothesis")
 
 
 @pytest.mark.parametrize(
-    "code", ["import assay", "import assay.cli.main", "from assay.catalog import library; library.kernels()"]
+    "code",
+    [
+        "import assay",
+        "import assay.cli.main",
+        "import assay.models.infer, assay.models.swap, assay.models.train",
+        "from assay.catalog import library; assert library.kernels() and library.swappable()",
+    ],
 )
 def test_nothing_heavy_is_imported(code):
     script = f"{code}\nimport sys\nprint([m for m in {HEAVY} if m in sys.modules])"

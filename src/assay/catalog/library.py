@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 from assay.catalog.reader import kernels_in, ops_in
 from assay.errors import UsageError
 from assay.kernel import BACKENDS, Address, Kernel
 from assay.op import Op
+from assay.swappable import Swappable
 
 ROOT = Path(__file__).resolve().parents[1] / "library"
 
@@ -53,6 +55,13 @@ def kernels() -> tuple[Kernel, ...]:
     return tuple(
         sorted(found, key=lambda k: (order[k.address.op], BACKENDS.index(k.address.backend), k.address.variant))
     )
+
+
+@cache
+def swappable() -> tuple[Swappable, ...]:
+    """What the ops of the library stand for in a model: the `declared` of every folder's swap.py."""
+    folders = sorted(file.parent.name for file in ROOT.glob("*/swap.py"))
+    return tuple(import_module(f"assay.library.{folder}.swap").declared for folder in folders)
 
 
 def derived(op: str, backend: str) -> Kernel:

@@ -14,7 +14,7 @@ from assay.errors import AssayError
 from assay.models.infer.planning import Plan
 from assay.models.infer.variants import named
 from assay.models.packed import plain
-from assay.models.swap.rules import FUSIONS
+from assay.models.swap.declared import FUSIONS
 from assay.record import Record
 from assay.worker.fresh import Tick
 

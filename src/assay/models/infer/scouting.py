@@ -15,9 +15,8 @@ from assay.errors import UsageError
 from assay.models.infer.calls import calls
 from assay.models.infer.loaded import load
 from assay.models.swap import swap
-from assay.models.swap.functions import OPS
+from assay.models.swap.declared import CALLED, FUSIONS
 from assay.models.swap.plan import Plan
-from assay.models.swap.rules import FUSIONS
 from assay.worker.fresh import Tick
 
 
@@ -80,7 +79,7 @@ def _wait(device: str) -> None:
 
 def _rules(model: torch.nn.Module) -> list[dict[str, str]]:
     """Every op that it may have sites of, and by itself every fusion."""
-    single = {op: f"{op}/torch" for op in OPS if _matches(model, op, f"{op}/torch")}
+    single = {op: f"{op}/torch" for op in CALLED if _matches(model, op, f"{op}/torch")}
     fused = [{k: f"{v}/torch"} for k, v in FUSIONS.items() if _matches(model, k, f"{v}/torch")]
     return [*([single] if single else []), *fused]
 

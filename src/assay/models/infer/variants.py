@@ -13,8 +13,9 @@ from assay.catalog.select import Choice, select
 from assay.errors import UsageError
 from assay.kernel import BACKENDS, Kernel
 from assay.models.infer.case import BASELINE, OWN
+from assay.models.operators.choice import choose
 from assay.models.swap import replacement
-from assay.models.swap.rules import FUSIONS, choose
+from assay.models.swap.declared import FUSIONS
 
 _ON_REQUEST = ("inductor",)
 """Each op compiled for itself: the compiled arm does the whole model at once, which is what inductor is for."""
@@ -82,8 +83,8 @@ def named(rules: Mapping[str, str], device: str) -> Iterator[tuple[str, Choice]]
     for key, value in rules.items():
         op = key.rpartition(":")[2]
         if value in library.ops():
-            if (choice := choose(value, op, device, key)) is not None:
-                yield choice[0].name, choice
+            choice = choose(value, op, device, key)
+            yield choice[0].name, choice
         elif replacement.find(value) is None:
             yield from ((value, choice) for choice in select([value], FUSIONS.get(op, op)))
 

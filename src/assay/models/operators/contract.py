@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from assay.backends import here
 from assay.dtype import dtype
@@ -92,6 +93,17 @@ def devices(kernel: Kernel) -> tuple[str, ...]:
     if kernel.address.backend in ("torch", "inductor"):
         return ("cpu", "cuda")
     return (here(kernel).device,)
+
+
+def transformed() -> str:
+    """Function transforms and tracers see through PyTorch's operators, not through kernels."""
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return "inside a torch.func transform"
+    if forward_ad._current_level >= 0:
+        return "forward-mode differentiation"
+    if torch.jit.is_tracing():
+        return "torch.jit.trace"
+    return ""
 
 
 def _short(what: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -12,18 +12,27 @@ from assay.catalog import library
 from assay.catalog.reader import kernels_in, ops_in
 from assay.dtype import dtype
 from assay.kernel import Kernel
-from assay.models.operators.contract import PLAIN
+from assay.models.operators.contract import PLAIN, Contract
 from assay.models.operators.reference_gradient import ByReference, Named
 from assay.models.operators.remembered import Remembered
 from assay.op import Op, Tensor
 
-if TYPE_CHECKING:
-    from assay.models.operators.operator import Operator
-
 BY_REFERENCE = "PyTorch's, of the reference"
-Make = Callable[[Kernel, Op, Sequence[str]], "Operator"]
 
 
+class Backward(Protocol):
+    """The operator of a backward kernel, as far as a gradient needs it."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+    @property
+    def contract(self) -> Contract: ...
+    @property
+    def call(self) -> Any: ...
+    def unrecorded(self, *arguments: Any) -> Any: ...
+
+
+Make = Callable[[Kernel, Op, Sequence[str]], Backward]
 _DY = -1
 _NOWHERE = -2
 
@@ -32,7 +41,7 @@ class Path(NamedTuple):
     """From what a call kept to its backward kernel's arguments, and from that kernel's results to the gradients wanted:
     the same for every call that wants these."""
 
-    operator: Operator
+    operator: Backward
     arguments: list[tuple[int, Tensor]]
     """Of each: where among the saved tensors it is, `_DY` or `_NOWHERE`."""
     attributes: list[int]

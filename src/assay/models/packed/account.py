@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
-
-    from assay.models.swap.report import Report
 
 GRAIN = 512
 """PyTorch's CUDA allocator hands out multiples of it."""
@@ -93,8 +91,15 @@ class _Part:
     rounding: int
 
 
+class Report(Protocol):
+    """Of a swap: its sites, each with `path`, `op`, `state` and `why`."""
+
+    @property
+    def sites(self) -> Iterable[Any]: ...
+
+
 def account(model: nn.Module, report: Report | None = None) -> Account:
-    """Of a model with packed layers; `report` tells why others were left."""
+    """Of a model with packed layers; `report` says why others were left."""
     from assay.models.packed.linear import PackedLinear
 
     layers = {m: None for m in model.modules() if isinstance(m, PackedLinear)}
@@ -122,9 +127,8 @@ def _parts(model: nn.Module, report: Report | None, bits: float) -> Iterator[_Pa
     from torch import nn
 
     from assay.models.packed.linear import PackedLinear
-    from assay.models.swap.report import State
 
-    sites = [s for s in report.sites if s.op == "linear" and s.state is State.LEFT] if report else []
+    sites = [s for s in report.sites if s.op == "linear" and s.state == "left"] if report else []
     left = {model.get_submodule(s.path): s.why for s in sites}
     seen: set[int] = set()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,12 +12,9 @@ from torch import nn
 from assay.errors import UsageError
 from assay.models import checkpoint
 from assay.models.checkpoint import PACKED, Checkpoint
+from assay.models.operators.choice import Named, choose
 from assay.models.packed.format import Packed, find
 from assay.models.packed.linear import PackedLinear
-from assay.models.swap.rules import choose
-
-if TYPE_CHECKING:
-    from assay.models.swap.rules import Value
 
 _SAME = "same"
 Facts = Mapping[str, Any]
@@ -49,7 +46,7 @@ def save(model: nn.Module, path: str | Path) -> str:
     return checkpoint.write(Path(path), Checkpoint(tensors, {PACKED: layers, _SAME: same}))
 
 
-def load(model: nn.Module, path: str | Path, kernel: Value = "mx_linear") -> list[str]:
+def load(model: nn.Module, path: str | Path, kernel: Named | None = "mx_linear") -> list[str]:
     """The file's state into the model, whose linear layers become packed ones where the file's are; `kernel` multiplies
     by MXINT8. Returns their paths. What was in the model is gone: nothing is spilled, and there is nothing to undo.
     All of it or, with an error that says why, none."""
@@ -74,7 +71,7 @@ def load(model: nn.Module, path: str | Path, kernel: Value = "mx_linear") -> lis
 
 
 def _built(
-    model: nn.Module, path: Path, layers: Facts, found: Mapping[str, torch.Tensor], kernel: Value
+    model: nn.Module, path: Path, layers: Facts, found: Mapping[str, torch.Tensor], kernel: Named | None
 ) -> dict[nn.Module, PackedLinear]:
     """A packed layer for each of the model's that is none yet."""
     placed: dict[tuple[int, torch.device], torch.Tensor] = {}
@@ -96,7 +93,8 @@ def _built(
                 raise UsageError(f"{path}: {name} is {formats}", fix="undo the swap first")
             continue
         weight = module.weight
-        chosen = choose(kernel, "mx_linear", weight.device.type, str(kernel)) if told["format"] == "mxint8" else None
+        asked = kernel if told["format"] == "mxint8" else None
+        chosen = None if asked is None else choose(asked, "mx_linear", weight.device.type, str(asked))
         kind = find(told["format"], chosen[0].address.backend if chosen else "torch")
         packed = Packed(*(on(weight.device, found[f"{name}.{part}"]) for part in Packed._fields))
         made[module] = PackedLinear(packed, (rows, cols), module.bias, weight.dtype, kind).standing_for(module)

@@ -88,16 +88,16 @@ def _kernel(op: str, language: str, device: str) -> Operator:
 
 
 def _found(op: str, language: str, device: str) -> Operator:
+    from assay.models.operators.choice import choose
     from assay.models.operators.contract import devices
     from assay.models.operators.operator import operator
-    from assay.models.swap.rules import choose
 
     for name in (f"{op}/{language}", f"{op}/torch"):
         try:
             chosen = choose(name, op, device, name)
         except UsageError:  # no such kernel, or not here
             continue
-        if chosen is not None and device in devices(chosen[0]):
+        if device in devices(chosen[0]):
             return operator(*chosen)
     raise AssertionError("PyTorch's kernels run everywhere")
 

@@ -12,17 +12,15 @@ from torch.nn import functional
 from assay.catalog import library
 from assay.errors import AssayError
 from assay.kernel import Kernel
-from assay.models.operators.contract import PLAIN
+from assay.models.operators.choice import choose
+from assay.models.operators.contract import PLAIN, transformed
 from assay.models.operators.operator import Operator, operator
 from assay.models.operators.remembered import Remembered
+from assay.models.operators.tally import Tally
 from assay.models.packed.format import BLOCK, Format, Packed
-from assay.models.swap.report import Tally, count_traced
-from assay.models.swap.rules import choose
-from assay.models.swap.substitute import transformed
 from assay.op import Op
 
 READ = "somebody reads its weight: unpacked for the moment"
-_count_traced = torch.compiler.assume_constant_result(count_traced)
 _TENSORS = ("_parameters", "_buffers", "_non_persistent_buffers_set", "_modules")
 
 
@@ -121,11 +119,7 @@ class PackedLinear(nn.Module):
         return self._operator.contract.refusal((rows, self.elements, self.scales, bias), (BLOCK,))
 
     def _fall_back(self, reason: str) -> None:
-        if self.tally is None:
-            return
-        if torch.compiler.is_compiling():
-            _count_traced(self.tally.number, reason)
-        else:
+        if self.tally is not None:
             self.tally.fall_back(reason)
 
     def extra_repr(self) -> str:
@@ -146,7 +140,6 @@ class PackedLinear(nn.Module):
         except AssayError:  # it cannot run on this machine
             self.kernel = ""
             return
-        assert chosen is not None
         self.with_kernel(*chosen)
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
+    from assay.models.operators.tally import Tally
     from assay.models.packed.linear import PackedLinear
     from assay.models.packed.spill import Spilled
-    from assay.models.swap.report import Tally
 
 FROZEN = "PyTorch's; the packed weight is frozen"
 
@@ -67,13 +67,11 @@ class Packing:
     site: str = "linear"
     backward: str = FROZEN
 
-    def refusal(self, module: nn.Module, kernel: Kernel) -> str:
+    def refusal(self, module: nn.Module, kind: type[nn.Module], kernel: Kernel) -> str:
         """Only what is a weight and a bias and nothing else, in memory of its own, can be taken out and put back."""
         from torch import nn
 
-        from assay.models.swap.wrapping import original_class
-
-        kind, weight = original_class(module), module._parameters.get("weight")
+        weight = module._parameters.get("weight")
         if weight is None:
             return "its weight is computed by a parametrisation or a hook"
         if kind is not nn.Linear:
@@ -152,8 +150,8 @@ def _unfit(weight: torch.Tensor, kernel: Kernel) -> str:
     if weight.device.type not in devices(kernel):
         return f"{kernel} runs on {' or '.join(devices(kernel))}, its weight is on {weight.device.type}"
     if weight.layout != torch.strided or weight.dtype not in (torch.float32, torch.bfloat16, torch.float16):
-        told = weight.dtype if weight.layout == torch.strided else weight.layout
-        return f"its weight is {str(told).removeprefix('torch.')}"
+        held = weight.dtype if weight.layout == torch.strided else weight.layout
+        return f"its weight is {str(held).removeprefix('torch.')}"
     if not weight.numel():
         return "its weight is packed already, in another model" if id(weight) in _packed else "its weight is empty"
     if weight.is_inference():

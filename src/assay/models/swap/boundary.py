@@ -15,14 +15,15 @@ from assay.backends import backend
 from assay.dtype import dtype
 from assay.errors import AssayError
 from assay.models.clock import WaitedClock
+from assay.models.operators.choice import choose
 from assay.models.operators.operator import Operator, operator
+from assay.models.operators.tally import Tally
 from assay.models.swap import replacement
-from assay.models.swap.call import Call, Tensors
 from assay.models.swap.report import Entry
-from assay.models.swap.rules import choose
 from assay.models.swap.substitute import Substitute
 from assay.models.swap.verb import swap
 from assay.models.turns import Arm, Clock, in_turn
+from assay.swappable import Call, Tensors
 from assay.worker import load
 from assay.worker.stopwatch import HostClock
 from assay.workload import parse
@@ -58,7 +59,6 @@ def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: 
     """Time one kernel six ways. Without a workload all axes are 16, or as near as the op allows."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     chosen = choose(kernel, "", device, kernel)
-    assert chosen is not None
     plain = operator(*chosen)
     op = plain.op
     sizes = ",".join(f"{n}={min(max(16, a.min), a.max)}" for n, a in op.axes.items())
@@ -97,7 +97,7 @@ def _gradient(made: Any, inputs: Sequence[torch.Tensor | None]) -> Callable[[], 
 
 
 def _swapped(plain: Operator, call: Call) -> Callable[[Tensors], Any]:
-    substitute = Substitute(plain, Entry("", plain.op.name, "module"))
+    substitute = Substitute(plain, Entry("", plain.op.name, "module", tally=Tally()))
     if substitute.attempt(call) is None:
         reason = next(iter(substitute.tally.fallbacks))
         raise AssayError(f"no site can call {plain.kernel.name} so: {reason}", fix="name another workload")

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from assay.models.operators.tally import Tally
 from assay.models.swap.functions import Watch, watching
-from assay.models.swap.report import Tally
 from assay.models.swap.sites import Bind
-from assay.models.swap.substitute import Substitute, note_call
+from assay.models.swap.substitute import Substitute
 
 Forward = Callable[..., Any]
 
@@ -52,7 +52,7 @@ def counted(original: Forward, tally: Tally) -> Forward:
     """That of a module that stands in for another, with its calls counted."""
 
     def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        note_call(tally)
+        tally.call()
         return original(self, *args, **kwargs)
 
     return forward

@@ -5,72 +5,16 @@ outside the model is seen; one for all, because every mode on the stack costs ti
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import torch
-import torch.nn.functional as F
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from assay.models.swap import sites
-from assay.models.swap.call import Bound, Call
 from assay.models.swap.report import Entry
-from assay.models.swap.substitute import Substitute, note_call
-
-
-def _gelu(input: Any, approximate: str = "none") -> Bound:
-    return Call("gelu_tanh" if approximate == "tanh" else "gelu", (input,))
-
-
-def _silu(input: Any, inplace: bool = False) -> Bound:
-    return "it works in place" if inplace else Call("silu", (input,))
-
-
-def _layer_norm(
-    input: Any,
-    normalized_shape: Any,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
-) -> Bound:
-    return sites.norm("layernorm", input, normalized_shape, (weight, bias), eps)
-
-
-def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Bound:
-    return sites.norm("rmsnorm", input, normalized_shape, (weight,), eps)
-
-
-def _softmax_function(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Bound:
-    return sites.softmax(input, dim, dtype)
-
-
-def _softmax(input: Any, dim: Any, dtype: Any = None) -> Bound:
-    return sites.softmax(input, dim, dtype)
-
-
-def _conv2d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Bound:
-    return sites.conv2d(input, weight, bias, stride, padding, dilation, groups)
-
-
-FUNCTIONS: Mapping[Any, tuple[str, Callable[..., Bound]]] = {
-    F.gelu: ("gelu", _gelu),
-    F.silu: ("silu", _silu),
-    F.layer_norm: ("layernorm", _layer_norm),
-    torch.layer_norm: ("layernorm", _layer_norm),
-    F.rms_norm: ("rmsnorm", _rms_norm),
-    torch.rms_norm: ("rmsnorm", _rms_norm),
-    F.softmax: ("softmax", _softmax_function),
-    torch.softmax: ("softmax", _softmax),
-    torch.special.softmax: ("softmax", _softmax),
-    torch.Tensor.softmax: ("softmax", _softmax),
-    F.conv2d: ("conv2d", _conv2d),
-}
-"""Function → the op it computes unless its arguments say otherwise, and how they become its call."""
-OPS = ("gelu", "gelu_tanh", "silu", "layernorm", "rmsnorm", "softmax", "conv2d")
+from assay.models.swap.resolved import FUNCTIONS
+from assay.models.swap.substitute import Substitute
+from assay.swappable import Bound
 
 
 class Watched:
@@ -93,7 +37,7 @@ class Watched:
             result = self.substitutes[bound.op].attempt(bound)
             return function(*args, **kwargs) if result is None else result
         if bound.op in self.left:
-            note_call(self.left[bound.op].tally)
+            self.left[bound.op].tally.call()
         return function(*args, **kwargs)
 
 
@@ -114,8 +58,8 @@ class Watch(TorchFunctionMode):
         watched = self.here.watched
         if watched is None or func not in FUNCTIONS:
             return func(*args, **kwargs)
-        op, bind = FUNCTIONS[func]
-        return watched.call(bind, op, func, args, kwargs)
+        declared, bind = FUNCTIONS[func]
+        return watched.call(bind, declared.ops[0], func, args, kwargs)
 
 
 def watching(forward: Callable[..., Any], watch: Watch, watched: Watched | None) -> Callable[..., Any]:

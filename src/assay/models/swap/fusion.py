@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from assay.models.swap.call import Call
-from assay.models.swap.functions import FUNCTIONS
+from assay.models.swap.resolved import FUNCTIONS
 from assay.models.swap.sites import Form
 from assay.models.swap.straight_line import crooked
 from assay.models.swap.substitute import Substitute
 from assay.models.swap.wrapping import obstacle, original_class
+from assay.swappable import Call
 
 Forms = Mapping[nn.Module, Form]
 

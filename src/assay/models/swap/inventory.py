@@ -13,9 +13,9 @@ from torch import nn
 
 from assay.errors import UsageError
 from assay.models.operators.contract import devices
-from assay.models.swap.functions import OPS
+from assay.models.swap.declared import CALLED, FUSIONS
 from assay.models.swap.mentions import may_call
-from assay.models.swap.rules import FUSIONS, Rule, Rules, family
+from assay.models.swap.rules import Rule, Rules, family
 from assay.models.swap.sites import form_of
 
 
@@ -61,11 +61,6 @@ class Inventory:
     def device(self) -> str:
         return self.devices[0] if self.devices else torch.get_default_device().type
 
-    @property
-    def ops(self) -> set[str]:
-        """Those that modules or functions are known to compute."""
-        return {*OPS, *(f.op for f in self.forms.values()), "linear"}
-
     def known_inside(self, above: set[nn.Module]) -> set[nn.Module]:
         """Known modules below those: what they call is their own, not their containers'."""
         inside = {m for a in above for m in a.modules()} - above
@@ -91,7 +86,7 @@ class Inventory:
 
     def _may_match(self, rule: Rule) -> bool:
         """May it be about functional calls? They are known once they run; a rule that names path and op is believed."""
-        ops = OPS if rule.takes is None else tuple({rule.takes} & {*OPS})
+        ops = CALLED if rule.takes is None else tuple({rule.takes} & {*CALLED})
         return any(
             (rule.outspoken or op in calls) and rule.rank(self.paths[m], op) is not None
             for m, calls in self.calls.items()
@@ -123,7 +118,7 @@ class Inventory:
         near = [f"{path} computes {op}" for path, op in known if rule.takes and op in family(rule.takes)]
         there = ", ".join(f"{op} ×{n}" for op, n in Counter(op for _, op in known).most_common())
         fix = "; ".join(near[:3]) or (f"known there: {there}" if there else "nothing known is there")
-        if rule.takes in OPS and not rule.outspoken:
+        if rule.takes in CALLED and not rule.outspoken:
             fix += f". A functional call that other files hide is found if its module is named: '*:{rule.takes}'"
         where = f"in {rule.path}" if rule.path else "in the model"
         what = f"computes {rule.takes}" if rule.takes else "computes an op that is known"

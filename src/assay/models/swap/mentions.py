@@ -11,31 +11,30 @@ from typing import Any
 
 from torch import nn
 
-from assay.models.swap.functions import FUNCTIONS, OPS
+from assay.catalog import library
+from assay.models.swap.declared import CALLED
+from assay.models.swap.resolved import CALLERS, FUNCTIONS
 from assay.models.swap.wrapping import original_class
 
-_NAMES = {"layernorm": "layer_norm", "rmsnorm": "rms_norm", "gelu_tanh": "gelu"}
-"""Functions that are not called like their op."""
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodDescriptorType)
 
 
 def may_call(module: nn.Module) -> frozenset[str]:
     """Ops whose functions the module's class, its bases, or other code of their files mention; and functions that the
     module holds as attributes. Code elsewhere that it calls is not followed."""
-    held = {FUNCTIONS[v][0] for v in vars(module).values() if isinstance(v, _FUNCTIONS) and v in FUNCTIONS}
-    if isinstance(module, nn.MultiheadAttention):
-        held.add("softmax")
-    named: set[str] = set()
+    declared = [FUNCTIONS[v][0] for v in vars(module).values() if isinstance(v, _FUNCTIONS) and v in FUNCTIONS]
+    declared += [d for kind, d in CALLERS.items() if isinstance(module, kind)]
+    mentioned: set[str] = set()
     for kind in original_class(module).__mro__:
         if kind is nn.Module:
             break
         if not kind.__module__.startswith("torch.nn."):  # those that call functions are known themselves
             found = _names_in(kind.__module__)
             if found is None:
-                return frozenset(OPS)
-            named |= found
-    held |= {op for op in OPS if _NAMES.get(op, op) in named}
-    return frozenset(held | ({"gelu_tanh"} if "gelu" in held else set()))
+                return frozenset(CALLED)
+            mentioned |= found
+    declared += [d for d in library.swappable() if any(n.rpartition(".")[2] in mentioned for n in d.functions)]
+    return frozenset(op for d in declared for op in d.ops)
 
 
 def _names_in(module: str) -> frozenset[str] | None:

@@ -10,13 +10,16 @@ from torch import nn
 
 from assay.errors import UsageError
 from assay.kernel import Kernel
+from assay.models.operators.choice import Choice
 from assay.models.operators.operator import operator
+from assay.models.operators.tally import Tally
 from assay.models.swap import fusion, replacement
+from assay.models.swap.declared import CALLED, FUSIONS
 from assay.models.swap.forwards import Forward, counted, with_kernel
-from assay.models.swap.functions import OPS, Watch, Watched, watching
+from assay.models.swap.functions import Watch, Watched, watching
 from assay.models.swap.inventory import Inventory
 from assay.models.swap.report import NO_RULE, Entry
-from assay.models.swap.rules import FUSIONS, Choice, Rule, Rules, Value
+from assay.models.swap.rules import Rule, Rules, Value
 from assay.models.swap.sites import Form
 from assay.models.swap.substitute import Substitute
 from assay.models.swap.wrapping import Change, ClassChange, SlotChange, obstacle, original_class, subclass
@@ -28,7 +31,7 @@ class Plan:
     def __init__(self, model: nn.Module, rules: Mapping[str, Value]) -> None:
         self.model: nn.Module = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
         self.has = Inventory(self.model)
-        self.rules = Rules(rules, self.has.ops, self.has.device)
+        self.rules = Rules(rules, self.has.device)
         self.has.verify(self.rules)
         self.changes: list[Change] = []
         self._classes: dict[nn.Module, type[nn.Module]] = {}
@@ -49,7 +52,7 @@ class Plan:
         return [entry for _, entry in sorted(self._sites, key=lambda site: order[site[0]])]
 
     def _entry(self, module: nn.Module, op: str, form: str, rule: Rule | None, path: str = "", left: str = "") -> Entry:
-        entry = Entry(path or self.has.paths[module][0], op, form, rule.key if rule else "", left=left)
+        entry = Entry(path or self.has.paths[module][0], op, form, rule.key if rule else "", left=left, tally=Tally())
         self._sites.append((module, entry))
         return entry
 
@@ -100,7 +103,7 @@ class Plan:
     def _stays(self, module: nn.Module, kernel: Kernel, whole: replacement.Replacement) -> str:
         """Why it cannot be replaced. What a replacement takes away must be nobody's who stays as he is: an embedding
         that shares its weight with the head."""
-        if why := whole.refusal(module, kernel):
+        if why := whole.refusal(module, original_class(module), kernel):
             return why
         for name, other, held, same in self.has.shared(module):
             if not (same and self._goes_too(other, whole)):
@@ -113,7 +116,7 @@ class Plan:
         if form is None or form.why or rule is None or rule.choice is None:
             return False
         kernel, op = rule.choice
-        return replacement.find(op.name) is whole and not whole.refusal(module, kernel)
+        return replacement.find(op.name) is whole and not whole.refusal(module, original_class(module), kernel)
 
     def _replaced(self, module: nn.Module, whole: replacement.Replacement, chosen: Choice, entry: Entry) -> SlotChange:
         slots = [(parent, name) for parent in self.has.paths for name, m in parent._modules.items() if m is module]
@@ -133,7 +136,7 @@ class Plan:
         """Modules whose functional calls some rule is about, with what becomes of them."""
         for module, calls in self.has.calls.items():
             functions, blocked = Watched(), obstacle(module)
-            for op in OPS:
+            for op in CALLED:
                 rule = self.rules.of(self.has.paths[module], op)
                 near = self.rules.near(self.has.paths[module], op) if rule is None else None
                 decides = rule or near

@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from assay.kernel import Kernel
-from assay.models.swap.report import Tally
+from assay.models.packed.packing import PACKINGS
 from assay.op import Op
 
 if TYPE_CHECKING:
     from torch import nn
 
-_HOMES = ("assay.models.packed",)
-"""Modules that register replacements when they are imported."""
-_KNOWN: dict[str, Replacement] = {}
+    from assay.models.operators.tally import Tally
 
 
 class Replacement(Protocol):
@@ -38,17 +35,21 @@ class Replacement(Protocol):
     def chosen(self) -> tuple[Kernel, Op] | None:
         """The kernel that a rule means by the op's name alone; None: the best that the library has of that op."""
 
-    def refusal(self, module: nn.Module, kernel: Kernel) -> str:
-        """Why this module must be left as it is; empty: it can be replaced. Asked before anything is changed."""
+    def refusal(self, module: nn.Module, kind: type[nn.Module], kernel: Kernel) -> str:
+        """Why this module must be left as it is; empty: it can be replaced. Asked before anything is changed. `kind`:
+        its class, whatever other swaps made of it."""
 
     def build(self, module: nn.Module, kernel: Kernel, op: Op, tally: Tally) -> nn.Module:
         """The module that stands in for it. It may take the original's tensors away (to a file, say), and must leave
-        the original as it was if it raises. Hooks, `training` and the count of calls are the swap's business; a call
-        that the kernel cannot take is the module's own, and told by `tally.fall_back(reason)`."""
+        the original as it was if it raises. Hooks, `training` and the count of calls are the swap's business; where the
+        kernel cannot take a call, the module computes it itself and counts it with `tally.fall_back(reason)`."""
 
     def restore(self, module: nn.Module, built: nn.Module) -> None:
         """Give back what `build` took, bit for bit and into the same Parameter objects. Called before the original
         returns to its slots; harmless if called twice."""
+
+
+_KNOWN: dict[str, Replacement] = {packing.op: packing for packing in PACKINGS}
 
 
 def register(replacement: Replacement) -> None:
@@ -57,6 +58,4 @@ def register(replacement: Replacement) -> None:
 
 def find(op: str) -> Replacement | None:
     """The replacement that a rule's value names, if it is one."""
-    for home in _HOMES:
-        import_module(home)
     return _KNOWN.get(op)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assay.models.operators.tally import Tally
 
 NO_RULE = "no rule names it"
 
@@ -59,36 +60,6 @@ class Site:
         return ": ".join(["replaced", *filter(None, ["; ".join(notes)])])
 
 
-_numbers = itertools.count()
-_tallies: weakref.WeakValueDictionary[int, Tally] = weakref.WeakValueDictionary()
-
-
-class Tally:
-    """Counts at one site. Compiled code finds it by number: what runs while a graph is traced takes constants only."""
-
-    def __init__(self) -> None:
-        self.number = next(_numbers)
-        self.calls, self.traced, self.copied, self.fallbacks = 0, 0, 0, Counter[str]()
-        _tallies[self.number] = self
-
-    def fall_back(self, reason: str) -> None:
-        self.fallbacks[reason] += 1
-
-    @property
-    def seen(self) -> bool:
-        return bool(self.calls or self.traced or self.fallbacks)
-
-
-def count_traced(number: int, reason: str) -> bool:
-    """A graph is being traced in which a site runs its kernel or, for a reason, the original."""
-    tally = _tallies.get(number)
-    if tally is not None and reason:
-        tally.fall_back(f"{reason} (in a compiled graph, counted once)")
-    elif tally is not None:
-        tally.traced += 1
-    return True
-
-
 @dataclass
 class Entry:
     """A site while its swap is active."""
@@ -102,7 +73,7 @@ class Entry:
     left: str = ""
     """Why it was left; empty: it was replaced."""
     note: str = ""
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally = field(kw_only=True)
 
     @property
     def range(self) -> str:

@@ -4,35 +4,18 @@ kernel: its address, a file, an op's name for the best kernel here, or None to l
 from __future__ import annotations
 
 import fnmatch
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache, cached_property
-from pathlib import Path
-from typing import Any
+from functools import cached_property
 
-from assay.backends import Level, backend, here
 from assay.catalog import library
-from assay.catalog.select import select
-from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.kernel import Address, Kernel
+from assay.models.operators.choice import Choice, Named, choose
 from assay.models.swap import replacement
-from assay.op import Op
-from assay.worker import load
-from assay.worker.process import MODES
+from assay.models.swap.declared import FUSIONS, OPS
 
-Value = str | Path | Callable[..., Any] | None
-Choice = tuple[Kernel, Op]
-FUSIONS = {"layernorm+gelu": "ln_gelu"}
-"""Neighbours that one kernel computes."""
-BEST = {"cuda": ("cuda", "triton", "cupy", "numba", "torch"), "cpu": ("njit", "torch")}
-"""The order in which an op's name finds its kernel: hand-written before PyTorch's own, the lower language first. It is
-no measurement; a kernel known to be faster is named by its address. inductor is never found: it takes seconds."""
-AHEAD = {"mx_linear": "triton"}
-"""Op → the language that comes before those. On an H200 Triton's mx_linear is ahead of CUDA's in every workload of
-results/h200/mx.json."""
+Value = Named | None
 _GLOB = frozenset("*?[")
 
 
@@ -90,11 +73,12 @@ def _above(path: str) -> list[str]:
 
 
 class Rules:
-    def __init__(self, rules: Mapping[str, Value], ops: Iterable[str], device: str) -> None:
-        """`ops`: those that modules or functions are known to compute."""
+    ops = sorted({*OPS, *FUSIONS})
+    """What a rule can be about."""
+
+    def __init__(self, rules: Mapping[str, Value], device: str) -> None:
         if not rules:
             raise UsageError("no rule: nothing to swap", fix='write one as {"gelu": "gelu/triton"}')
-        self.ops = sorted({*ops, *FUSIONS})
         self.all = [self._rule(i, key, value, device) for i, (key, value) in enumerate(rules.items())]
 
     def _rule(self, order: int, key: str, value: Value, device: str) -> Rule:
@@ -109,7 +93,7 @@ class Rules:
                 f"rule '{key}': no module or function is known to compute {op}",
                 fix=f"{hint}known: {', '.join(self.ops)}",
             )
-        rule = Rule(key, value, order, path, op or None, choose(value, op, device, key))
+        rule = Rule(key, value, order, path, op or None, _chosen(value, op, device, key))
         if op and rule.choice is not None and (is_op := Rule("", value, 0, None, None, rule.choice).takes) != op:
             raise UsageError(
                 f"rule '{key}': {rule.choice[0]} computes {is_op}, not {op}", fix=f"name a kernel of {op}: `assay list`"
@@ -137,51 +121,9 @@ def family(op: str) -> list[str]:
     return [n for n, o in library.ops().items() if o.source == source and n != op and not n.endswith("_backward")]
 
 
-def choose(value: Value, op: str, device: str, key: str) -> Choice | None:
-    """The kernel that a value names, once it is sure to run here."""
+def _chosen(value: Value, op: str, device: str, key: str) -> Choice | None:
+    """The kernel that a value names. A replacement may have one that the library has not."""
     if value is None:
         return None
     whole = replacement.find(value) if isinstance(value, str) else None
-    if whole is not None and (chosen := whole.chosen()) is not None:
-        return chosen
-    if isinstance(value, str) and value in library.ops():
-        return _best(value, device, key)
-    found = select([value], FUSIONS.get(op, op) or None)
-    if len(found) > 1:  # a file with several
-        wanted = FUSIONS.get(op, op)
-        meant = [c for c in found if c[1].name == wanted or (not op and not c[1].name.endswith("_backward"))]
-        if len(meant) != 1:
-            raise UsageError(
-                f"rule '{key}': {value} is {len(found)} kernels: {', '.join(c[0].name for c in found)}", fix="name one"
-            )
-        found = meant
-    kernel, its_op = found[0]
-    if why := _unusable(kernel):
-        raise UsageError(f"rule '{key}': {kernel} cannot run here: {why}", fix=here(kernel).fix)
-    # Its file's own mistakes are told now, not in a forward.
-    load.function(kernel, its_op, dtype((kernel.dtypes or its_op.dtypes)[0]))
-    return kernel, its_op
-
-
-def _best(op: str, device: str, key: str) -> Choice:
-    for language in sorted(BEST.get(device, ("torch",)), key=lambda name: name != AHEAD.get(op)):
-        for kernel in library.kernels():
-            if kernel.address == Address(op, language) and not _unusable(kernel):
-                return kernel, library.ops()[op]
-    raise UsageError(f"rule '{key}': no kernel of {op} can run on {device} here", fix=f"`assay list {op}` says why")
-
-
-def _unusable(kernel: Kernel) -> str:
-    """Why this process cannot run the kernel. In an interpreter only if the process was started for one."""
-    found = here(kernel)
-    if found.level is Level.INTERPRET:
-        environment = MODES[found.mode]
-        if all(os.environ.get(name) == wanted for name, wanted in environment.items()):
-            _prepare(kernel.address.backend, found.mode)
-            return ""
-    return "" if found.level is Level.RUN else found.reason
-
-
-@cache
-def _prepare(name: str, mode: str) -> None:
-    backend(name).prepare(mode)
+    return (whole.chosen() if whole else None) or choose(value, FUSIONS.get(op, op), device, key)

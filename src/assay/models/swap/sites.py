@@ -1,19 +1,20 @@
 """Which modules compute which op, and with which of their tensors. A class is known by its forward: a subclass that
-writes its own is not assumed to compute the same. Hugging Face's classes are known by name and tried out."""
+writes its own is not assumed to compute the same. A class known by its name alone is tried out."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
 from torch import nn
 
 from assay.catalog import library
-from assay.models.swap.call import Bound, Call
+from assay.models.swap.resolved import MODULES
 from assay.models.swap.wrapping import original_class
+from assay.swappable import Bound, Call, Module, Swappable
 
 Bind = Callable[[Any, torch.Tensor], Bound]
 
@@ -36,167 +37,54 @@ class Form:
 def form_of(module: nn.Module) -> Form | None:
     """What the module computes, if it is known."""
     kind = original_class(module)
-    family = next((f for f in _FAMILIES if issubclass(kind, f)), None)
+    family = next((f for f in MODULES if issubclass(kind, f)), None)
     if isinstance(module, torch.jit.ScriptModule):
         return None
     if family is None:
-        return _by_name(module, kind)
-    op, bind, limit = _FAMILIES[family](module)
+        return _lookalike(module, kind)
+    declared, how = MODULES[family]
+    op = _op(module, declared, how)
     if kind.forward is not family.forward:
         return Form(op, why=f"{kind.__name__} writes its own forward over {family.__name__}'s", opened=True)
     if "forward" in vars(module):
         return Form(op, why="somebody put another forward on this module", opened=True)
     if any(isinstance(p, nn.UninitializedParameter) for p in module.parameters(recurse=False)):
         return Form(op, why="its parameters are made by its first call: run it once before")
-    return Form(op, bind, limit(module))
+    return Form(op, _bind(op, how), how.limit(module))
 
 
-Family = tuple[str, Bind | None, Callable[[Any], str]]
-"""The op, how the module's input and tensors become its call, and what of it lies outside the op already."""
+def _op(module: nn.Module, declared: Swappable, how: Module) -> str:
+    return declared.ops[0] if how.op is None else how.op(module)
 
 
-def _unlimited(module: Any) -> str:
-    return ""
+def _bind(op: str, how: Module) -> Bind | None:
+    """A module whose settings choose the op may have been given others since."""
+    bind = how.bind
+    if bind is None or how.op is None:
+        return bind
+
+    def bound(module: Any, x: torch.Tensor) -> Bound:
+        call = bind(module, x)
+        return call if isinstance(call, str) or call.op == op else f"it computes {call.op} now"
+
+    return bound
 
 
-def _gelu(module: Any) -> Family:
-    approximate = module.approximate
-    op = "gelu_tanh" if approximate == "tanh" else "gelu"
-    return op, lambda m, x: Call(op, (x,)) if m.approximate == approximate else "its approximation changed", _unlimited
-
-
-def _silu(module: Any) -> Family:
-    return "silu", lambda m, x: Call("silu", (x,)), lambda m: "it works in place" if m.inplace else ""
-
-
-def _layernorm(module: Any) -> Family:
-    return "layernorm", lambda m, x: norm("layernorm", x, m.normalized_shape, (m.weight, m.bias), m.eps), _unlimited
-
-
-def _rmsnorm(module: Any) -> Family:
-    return "rmsnorm", lambda m, x: norm("rmsnorm", x, m.normalized_shape, (m.weight,), m.eps), _unlimited
-
-
-def _softmax(module: Any) -> Family:
-    return "softmax", lambda m, x: softmax(x, m.dim), _unlimited
-
-
-def _conv2d(module: Any) -> Family:
-    def bind(m: Any, x: torch.Tensor | None) -> Bound:
-        if m.padding_mode != "zeros":
-            return f"padding with {m.padding_mode}"
-        return conv2d(x, m.weight, m.bias, m.stride, m.padding, m.dilation, m.groups)
-
-    def limit(m: Any) -> str:
-        tried = bind(m, None)  # all but the image is known already
-        return tried if isinstance(tried, str) else ""
-
-    return "conv2d", bind, limit
-
-
-def _linear(module: Any) -> Family:
-    own = isinstance(module, nn.modules.linear.NonDynamicallyQuantizableLinear)
-    return "linear", None, lambda m: "nn.MultiheadAttention reads its weight without calling it" if own else ""
-
-
-_FAMILIES: dict[type[nn.Module], Callable[[Any], Family]] = {
-    nn.GELU: _gelu,
-    nn.SiLU: _silu,
-    nn.LayerNorm: _layernorm,
-    nn.RMSNorm: _rmsnorm,
-    nn.Softmax: _softmax,
-    nn.Conv2d: _conv2d,
-    nn.Linear: _linear,
-}
-
-
-# What modules and functions share: from PyTorch's arguments to a call of the op.
-
-
-def norm(op: str, x: torch.Tensor, shape: Any, weights: tuple[torch.Tensor | None, ...], eps: float | None) -> Bound:
-    shape = tuple(shape)
-    if not shape or tuple(x.shape[-len(shape) :]) != shape:
-        return f"its input does not end in {shape}"
-    if 0 in shape:
-        return "its rows are empty"
-    if eps is None:
-        if x.dtype != torch.float32:
-            return "eps is left to PyTorch, whose choice for 16-bit formats depends on its version"
-        eps = torch.finfo(x.dtype).eps
-    return Call(op, (x, *weights), (eps,), math.prod(shape))
-
-
-def softmax(x: torch.Tensor, dim: Any, dtype: torch.dtype | None = None) -> Bound:
-    if not isinstance(dim, int) or x.dim() == 0 or dim not in (-1, x.dim() - 1):
-        return f"over dimension {dim} of {x.dim()}, not the last"
-    if x.shape[-1] == 0:
-        return "its rows are empty"
-    return Call("softmax", (x if dtype is None else x.to(dtype),), (), x.shape[-1])
-
-
-def conv2d(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Bound:
-    if groups != 1:
-        return f"{groups} groups"
-    if _one(dilation) != 1:
-        return f"dilation {dilation}"
-    if padding == "valid":
-        padding = 0
-    if padding == "same":
-        height, width = weight.shape[-2:]
-        if height != width or height % 2 == 0:
-            return f"padding 'same' of a {height}×{width} kernel"
-        padding = height // 2
-    if _one(stride) is None or _one(padding) is None:
-        return f"stride {stride} or padding {padding} differs between height and width"
-    if most := next((f"kernel {tuple(weight.shape[-2:])}" for k in weight.shape[-2:] if k > _LARGEST_KERNEL), ""):
-        return f"{most} is larger than {_LARGEST_KERNEL}"
-    return Call("conv2d", (x, weight, bias), (_one(stride), _one(padding)))
-
-
-_LARGEST_KERNEL = library.ops()["conv2d"].axes["r"].max
-
-
-def _one(value: Any) -> Any:
-    """The value, if it is the same both ways."""
-    values = tuple(value) if isinstance(value, tuple | list) else (value,)
-    return values[0] if all(v == values[0] for v in values) else None
-
-
-# Classes of other packages, which are not imported here.
-
-_NAMES = {
-    "GELUActivation": "gelu",
-    "NewGELUActivation": "gelu_tanh",
-    "FastGELUActivation": "gelu_tanh",
-    "AccurateGELUActivation": "gelu_tanh",
-    "GELUTanh": "gelu_tanh",
-    "PytorchGELUTanh": "gelu_tanh",
-    "SiLUActivation": "silu",
-}
 _CLOSE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 """A trial's tolerance, of the largest value; GELU and its tanh form differ by 4.7e-4."""
 
 
-def _by_name(module: nn.Module, kind: type[nn.Module]) -> Form | None:
+def _lookalike(module: nn.Module, kind: type[nn.Module]) -> Form | None:
+    """A class of another package, which is not imported here."""
     if "forward" in vars(module):
         return None
-    if op := _NAMES.get(kind.__name__):
-        return _tried(module, kind, Form(op, lambda m, x: Call(op, (x,)), own_autocast=True))
-    weight, eps = getattr(module, "weight", None), _epsilon(module)
-    if kind.__name__ == "Conv1D" and kind.__module__.startswith("transformers."):
-        return Form("linear", why="Conv1D holds its weight transposed", opened=True)
-    if kind.__name__.endswith(("RMSNorm", "T5LayerNorm")) and isinstance(weight, torch.Tensor) and eps is not None:
-
-        def bind(m: Any, x: torch.Tensor) -> Bound:
-            return norm("rmsnorm", x, m.weight.shape, (m.weight,), _epsilon(m))
-
-        return _tried(module, kind, Form("rmsnorm", bind, own_autocast=True))
+    name = f"{kind.__module__}.{kind.__name__}"
+    for declared in library.swappable():
+        for pattern, how in declared.lookalikes.items():
+            if fnmatchcase(name, pattern) and (op := _op(module, declared, how)):
+                form = Form(op, _bind(op, how), how.limit(module), own_autocast=True)
+                return replace(form, opened=True) if form.why else _tried(module, kind, form)
     return None
-
-
-def _epsilon(module: Any) -> float | None:
-    value = getattr(module, "variance_epsilon", getattr(module, "eps", None))
-    return float(value) if isinstance(value, float | int) else None
 
 
 def _tried(module: nn.Module, kind: type[nn.Module], form: Form) -> Form:

@@ -6,24 +6,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd import forward_ad, profiler
+from torch.autograd import profiler
 
-from assay.models.operators.contract import PLAIN
+from assay.models.operators.contract import PLAIN, transformed
 from assay.models.operators.operator import Operator, for_training
 from assay.models.operators.remembered import Remembered
 from assay.models.swap import autocast
-from assay.models.swap.call import AS_IS, Call, Layout, copied, layout_of
-from assay.models.swap.report import Entry, Tally, count_traced
+from assay.models.swap.layout import AS_IS, Layout, copied, layout_of
+from assay.models.swap.report import Entry
+from assay.swappable import Call
 
 _OWN_AUTOCAST = "under autocast its formula chooses its own dtypes"
-_count_traced = torch.compiler.assume_constant_result(count_traced)
-
-
-def note_call(tally: Tally) -> None:
-    if torch.compiler.is_compiling():
-        _count_traced(tally.number, "")
-    else:
-        tally.calls += 1
 
 
 class Decision(NamedTuple):
@@ -83,10 +76,7 @@ class Substitute:
 
     def refuse(self, reason: str) -> torch.Tensor | None:
         """No result, and the reason counted: the original's turn."""
-        if torch.compiler.is_compiling():
-            _count_traced(self.tally.number, reason)
-        else:
-            self.tally.fall_back(reason)
+        self.tally.fall_back(reason)
         return None
 
     def _run(self, lowered: list[torch.Tensor | None], call: Call) -> torch.Tensor:
@@ -130,9 +120,9 @@ class Substitute:
         layout = self._layout_of(call)
         lowered = layout.lower(call)
         refusal = self._plain.contract.refusal(lowered, call.attributes)
-        _count_traced(self.tally.number, refusal)
         if refusal:
-            return None
+            return self.refuse(refusal)
+        self.tally.call()
         return layout.lift(self._run(lowered, call), call)
 
 
@@ -154,14 +144,3 @@ def _cast(call: Call, number: torch.dtype) -> Call:
 def _autocast(tensor: torch.Tensor) -> torch.dtype | None:
     device = tensor.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
-
-
-def transformed() -> str:
-    """Function transforms and tracers see through PyTorch's operators, not through kernels."""
-    if torch._C._functorch.peek_interpreter_stack() is not None:
-        return "inside a torch.func transform"
-    if forward_ad._current_level >= 0:
-        return "forward-mode differentiation"
-    if torch.jit.is_tracing():
-        return "torch.jit.trace"
-    return ""

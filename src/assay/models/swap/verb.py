@@ -23,5 +23,5 @@ def swap(model: nn.Module, rules: Mapping[str, Value]) -> Report:
 
     plan = Plan(model, rules)
     apply(plan.changes)
-    told = {key: "None" if value is None else str(value) for key, value in rules.items()}
-    return Report(type(plan.model).__name__, told, plan.entries, lambda: undo(plan.changes))
+    written = {key: "None" if value is None else str(value) for key, value in rules.items()}
+    return Report(type(plan.model).__name__, written, plan.entries, lambda: undo(plan.changes))

@@ -1,28 +1,14 @@
-"""One call of an op as a model makes it, and its tensors in the op's own shapes and back."""
+"""The tensors of a model's call, brought into the op's own shapes and back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from assay.op import Op
-
-Tensors = tuple[torch.Tensor | None, ...]
-
-
-class Call(NamedTuple):
-    op: str
-    tensors: Tensors
-    """As the op's inputs, in the model's shapes."""
-    attributes: tuple[float | int, ...] = ()
-    cols: int = 0
-    """Elements of one row, for ops over rows."""
-
-
-Bound = Call | str
-"""A call, or why these arguments are none of the op's."""
+from assay.swappable import Call, Tensors
 
 
 class Layout:

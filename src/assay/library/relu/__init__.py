@@ -1,0 +1,1 @@
+"""ReLU and its backward pass."""

@@ -1,0 +1,72 @@
+"""Which kernel a value names: its address, a file, or an op's name for the first kernel that can run here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from assay.backends import Level, backend, here
+from assay.catalog import library
+from assay.catalog.select import select
+from assay.dtype import dtype
+from assay.errors import UsageError
+from assay.kernel import Address, Kernel
+from assay.op import Op
+from assay.worker import load
+from assay.worker.process import MODES
+
+Named = str | Path | Callable[..., Any]
+Choice = tuple[Kernel, Op]
+BEST = {"cuda": ("cuda", "triton", "cupy", "numba", "torch"), "cpu": ("njit", "torch")}
+"""The order in which an op's name finds its kernel: hand-written before PyTorch's own, the lower language first, unless
+the op's folder prefers another (`Swappable.prefer`). It is no measurement; a kernel known to be faster is named by its
+address. inductor is never found: it takes seconds."""
+
+
+def choose(value: Named, op: str, device: str, key: str) -> Choice:
+    """The kernel that a value names, once it is sure to run here. `op`: which one is meant where a file has several, or
+    empty. `key`: the rule that asks, for messages."""
+    if isinstance(value, str) and value in library.ops():
+        return _best(value, device, key)
+    found = select([value], op or None)
+    if len(found) > 1:  # a file with several
+        meant = [c for c in found if c[1].name == op or (not op and not c[1].name.endswith("_backward"))]
+        if len(meant) != 1:
+            raise UsageError(
+                f"rule '{key}': {value} is {len(found)} kernels: {', '.join(c[0].name for c in found)}", fix="name one"
+            )
+        found = meant
+    kernel, its_op = found[0]
+    if why := _unusable(kernel):
+        raise UsageError(f"rule '{key}': {kernel} cannot run here: {why}", fix=here(kernel).fix)
+    # An error in its file is raised now, not in a forward.
+    load.function(kernel, its_op, dtype((kernel.dtypes or its_op.dtypes)[0]))
+    return kernel, its_op
+
+
+def _best(op: str, device: str, key: str) -> Choice:
+    preferred = {declared.prefer.get(op) for declared in library.swappable()}
+    for language in sorted(BEST.get(device, ("torch",)), key=lambda name: name not in preferred):
+        for kernel in library.kernels():
+            if kernel.address == Address(op, language) and not _unusable(kernel):
+                return kernel, library.ops()[op]
+    raise UsageError(f"rule '{key}': no kernel of {op} can run on {device} here", fix=f"`assay list {op}` says why")
+
+
+def _unusable(kernel: Kernel) -> str:
+    """Why this process cannot run the kernel. In an interpreter only if the process was started for one."""
+    found = here(kernel)
+    if found.level is Level.INTERPRET:
+        environment = MODES[found.mode]
+        if all(os.environ.get(name) == wanted for name, wanted in environment.items()):
+            _prepare(kernel.address.backend, found.mode)
+            return ""
+    return "" if found.level is Level.RUN else found.reason
+
+
+@cache
+def _prepare(name: str, mode: str) -> None:
+    backend(name).prepare(mode)
