@@ -23,7 +23,6 @@ from assay.target import Target
 from assay.worker import seal, stopwatch, yardstick
 from assay.worker.buffers import Buffers
 from assay.worker.change import changed
-from assay.workload import parse
 
 GELU = library.ops()["gelu"]
 BENCH = [e.name for e in entries() if e.verb == "bench"]
@@ -91,12 +90,12 @@ def test_a_call_that_wrote_nothing_is_found_among_all_of_a_batch(buffers):
 
 def test_inputs_that_follow_from_others_are_not_changed():
     backward = library.ops()["layernorm_backward"]
-    assert changeable(backward, parse("rows=4,cols=8,dtype=fp32", backward)) == []
-    assert changeable(GELU, parse("n=8,dtype=fp32", GELU)) == ["x"]
+    assert changeable(backward, backward.workload("rows=4,cols=8,dtype=fp32")) == []
+    assert changeable(GELU, GELU.workload("n=8,dtype=fp32")) == ["x"]
 
 
 def test_a_round_is_judged_on_changed_values():
-    workload = parse("n=5000,dtype=fp32", GELU)
+    workload = GELU.workload("n=5000,dtype=fp32")
 
     class Plain:
         def prior(self, *_):

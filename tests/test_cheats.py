@@ -17,7 +17,6 @@ from assay.record import Record, Status
 from assay.sanitize import Problem, Report
 from assay.worker.patches import Patches
 from assay.worker.settings import Settings
-from assay.workload import parse
 
 HEAD = "import torch\nfrom assay import kernel\n\n"
 
@@ -113,7 +112,7 @@ def test_replaced_functions_are_named_and_installed_packages_may_replace():
 
 def drawn(text, name):
     op = library.ops()[name]
-    workload = parse(text, op)
+    workload = op.workload(text)
     return op, workload, inputs.generate(op, workload, 0), inputs.generate(op, workload, 1)
 
 
@@ -154,7 +153,7 @@ def test_another_order_keeps_every_sum_and_a_few_elements_are_few():
 
 def test_inputs_that_follow_from_others_follow_their_change():
     op = next(o for o in library.ops().values() if any(t.given for t in o.inputs.values()))
-    workload = parse("", op)
+    workload = op.workload("")
     first, fresh = (inputs.generate(op, workload, v) for v in (0, 1))
     given = next(n for n, t in op.inputs.items() if t.given)
     free = next(n for n in first if variations.free(op.inputs[n]))

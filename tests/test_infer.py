@@ -624,7 +624,6 @@ def test_when_one_of_several_is_wrong_use_none_is_left_running(monkeypatch):
 
 def test_a_kernels_workload_is_told_as_bench_takes_it():
     from assay.catalog import library
-    from assay.workload import parse
 
     model = nn.Sequential(nn.Conv2d(3, 4, 3, stride=2, bias=False), nn.Flatten(), nn.LayerNorm(36, eps=1e-6)).eval()
     with torch.no_grad(), swap(model, {"conv2d": "conv2d/torch", "layernorm": "layernorm/torch"}) as report:
@@ -633,7 +632,7 @@ def test_a_kernels_workload_is_told_as_bench_takes_it():
     assert conv == "n=2,c=3,h=8,w=8,k=4,r=3,s=3,stride=2,padding=0,dtype=fp32,without=bias"
     assert norm == "rows=2,cols=36,eps=1e-06,dtype=fp32"
     for text, op in ((conv, "conv2d"), (norm, "layernorm")):
-        assert str(parse(text, library.ops()[op])) == text
+        assert str(library.ops()[op].workload(text)) == text
 
 
 # Arithmetic

@@ -13,7 +13,6 @@ from assay import inputs
 from assay.catalog import library
 from assay.check import judge, oracle
 from assay.dtype import dtype
-from assay.workload import parse
 
 LOWER = {"fp32": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -43,8 +42,8 @@ def test_ulp_is_the_spacing_of_the_format(value):
 def test_the_rounded_oracle_passes_and_every_control_is_rejected(name, number):
     op = library.ops()[name]
     for values in ("normal", "offset", "wide"):
-        workload = parse(
-            ",".join(f"{a}={min(x.max, 13)}" for a, x in op.axes.items()) + f",dtype={number},values={values}", op
+        workload = op.workload(
+            ",".join(f"{a}={min(x.max, 13)}" for a, x in op.axes.items()) + f",dtype={number},values={values}"
         )
         result = verdict(op, workload, rounded)
         assert result.finding is None, (str(workload), result.finding)
@@ -55,7 +54,7 @@ def test_the_rounded_oracle_passes_and_every_control_is_rejected(name, number):
 @pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
 def test_zeros_a_constant_and_a_shuffle_fail(name, number):
     op = library.ops()[name]
-    workload = parse(",".join(f"{a}={min(x.max, 11)}" for a, x in op.axes.items()) + f",dtype={number},seed=3", op)
+    workload = op.workload(",".join(f"{a}={min(x.max, 11)}" for a, x in op.axes.items()) + f",dtype={number},seed=3")
     for wrong in (
         torch.zeros_like,
         lambda t: torch.full_like(t, float(t.float().median())),
@@ -89,7 +88,7 @@ def test_lower_precision_inside_is_told_apart(name, number):
     sizes = ",".join(
         f"{a}={min(x.max, 5000 if len(op.axes) == 1 else 64 if len(op.axes) == 2 else 6)}" for a, x in op.axes.items()
     )
-    workload = parse(f"{sizes},dtype={number}", op)
+    workload = op.workload(f"{sizes},dtype={number}")
 
     def stepwise(op, workload, drawn, truth):
         low = LOWER[number]
@@ -130,7 +129,7 @@ def _sum(x, low):
 
 def test_a_nan_out_of_place_is_found_and_named():
     op = library.find_op("gelu")
-    workload = parse("n=10000,dtype=fp32,values=special", op)
+    workload = op.workload("n=10000,dtype=fp32,values=special")
 
     def swallow(op, workload, drawn, truth):
         return {"out": rounded(op, workload, drawn, truth)["out"].nan_to_num(0.0)}
@@ -141,7 +140,7 @@ def test_a_nan_out_of_place_is_found_and_named():
 
 def test_an_extra_nan_is_found_too():
     op = library.find_op("silu")
-    workload = parse("n=50,dtype=bf16", op)
+    workload = op.workload("n=50,dtype=bf16")
 
     def spoil(op, workload, drawn, truth):
         out = rounded(op, workload, drawn, truth)["out"]
@@ -155,7 +154,7 @@ def test_an_extra_nan_is_found_too():
 def test_a_kernel_that_rounds_its_inputs_to_half_fails_where_pytorch_itself_is_far_off():
     """PyTorch's fp32 GELU is off by millions of plain ulps near −6; that must not excuse anyone."""
     op = library.find_op("gelu")
-    workload = parse("n=4096,dtype=fp32,values=wide", op)
+    workload = op.workload("n=4096,dtype=fp32,values=wide")
 
     def half(op, workload, drawn, truth):
         return {"out": torch.nn.functional.gelu(drawn["x"].half().float())}
@@ -166,7 +165,7 @@ def test_a_kernel_that_rounds_its_inputs_to_half_fails_where_pytorch_itself_is_f
 def test_a_reference_that_makes_pytorch_switch_onednn_off_does_not_do_so_for_the_next():
     """PyTorch does it where a product in bf16 fails, and computes convolutions in another way from then on."""
     op = library.ops()["gelu"]
-    one = parse("n=8,dtype=fp32", op)
+    one = op.workload("n=8,dtype=fp32")
 
     def reference(x):
         torch._C._set_mkldnn_enabled(False)
@@ -179,7 +178,7 @@ def test_a_reference_that_makes_pytorch_switch_onednn_off_does_not_do_so_for_the
 
 def test_two_different_orders_of_summation_both_pass():
     op = library.find_op("layernorm")
-    workload = parse("rows=16,cols=1000,dtype=fp32,values=offset", op)
+    workload = op.workload("rows=16,cols=1000,dtype=fp32,values=offset")
 
     def reversed_order(op, workload, drawn, truth):
         flipped = {"x": drawn["x"].flip(-1), "weight": drawn["weight"].flip(-1), "bias": drawn["bias"].flip(-1)}
@@ -193,7 +192,7 @@ def test_a_float32_sum_of_values_rounded_to_float16_is_seen(n):
     op = library.ops()["sum"]
     caught = 0
     for seed in range(10):
-        workload = parse(f"n={n},dtype=fp32,seed={seed}", op)
+        workload = op.workload(f"n={n},dtype=fp32,seed={seed}")
         result = verdict(op, workload, lambda op, w, drawn, truth: {"out": drawn["x"].half().double().sum().float()})
         caught += result.finding is not None
     assert caught >= 8  # in some draws the roundings cancel
@@ -202,9 +201,9 @@ def test_a_float32_sum_of_values_rounded_to_float16_is_seen(n):
 def test_what_float32_may_lose_is_counted_from_the_formula():
     sum_, axpy = library.ops()["sum"], library.ops()["axpy"]
     assert axpy.lost() == sum_.lost() == 1
-    assert axpy.lost_in_sums(parse("n=1000,dtype=fp32", axpy)) == {"out": 0}
-    assert sum_.lost_in_sums(parse("n=0,dtype=fp32", sum_)) == {"out": 0}
-    assert sum_.lost_in_sums(parse("n=1024,dtype=fp32", sum_)) == {"out": 0.75 * 10}
+    assert axpy.lost_in_sums(axpy.workload("n=1000,dtype=fp32")) == {"out": 0}
+    assert sum_.lost_in_sums(sum_.workload("n=0,dtype=fp32")) == {"out": 0}
+    assert sum_.lost_in_sums(sum_.workload("n=1024,dtype=fp32")) == {"out": 0.75 * 10}
     backward = library.ops()["layernorm_backward"]
-    lost = backward.lost_in_sums(parse("rows=1024,cols=16,dtype=fp32", backward))
+    lost = backward.lost_in_sums(backward.workload("rows=1024,cols=16,dtype=fp32"))
     assert lost == {"out": 0.75 * 4, "dweight": 0.75 * 10, "dbias": 0.75 * 10}

@@ -57,13 +57,12 @@ def test_every_dtype_is_covered(kernel):
 @pytest.mark.parametrize("name", sorted(library.ops()))
 def test_an_ops_cost_and_contract_are_declared(name):
     op = library.ops()[name]
-    from assay.workload import parse
 
-    workload = parse("", op)
+    workload = op.workload("")
     assert op.summary
     assert op.bytes(workload) > 0
     assert op.operations(workload) > 0 or name == "transpose"
-    assert op.bytes(parse("dtype=bf16", op)) < op.bytes(workload)
+    assert op.bytes(op.workload("dtype=bf16")) < op.bytes(workload)
 
 
 def test_a_library_file_says_in_its_docstring_what_design_it_is():

@@ -20,7 +20,6 @@ from assay.check.runs import Run
 from assay.check.verb import Options, plan
 from assay.worker import Limits, Pool, WorkerLost, asking
 from assay.worker.meter import Meter, Reading
-from assay.workload import parse
 
 SOURCE = """
 import threading, time
@@ -48,7 +47,7 @@ def asked(file, limits, beside=contextlib.nullcontext):
     with Pool(limits) as pool:
         worker = pool.worker(job.kernel.address.backend, "native")
         conditions = Conditions(here(job.kernel), PlainTorch(pool), {}, {}, 1)
-        trial = Trial(worker, job.kernel, job.op, parse("n=5,dtype=fp32", job.op), conditions, False)
+        trial = Trial(worker, job.kernel, job.op, job.op.workload("n=5,dtype=fp32"), conditions, False)
         with beside():
             return worker.ask(trial.ask | {"run": asdict(Run(0)) | {"threads": 1, "first": True}})
 

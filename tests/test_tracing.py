@@ -21,7 +21,6 @@ from assay.isa import cubin, sass
 from assay.target import Target
 from assay.worker import Pool
 from assay.worker.request import Layout, message
-from assay.workload import parse
 
 ROWS = "rows=1000,cols=1024,dtype=bf16"
 CASES = {
@@ -69,7 +68,7 @@ def built(pool):
 
     def build(what, workload, target="sm_90", **parameters):
         ((kernel, op),) = select([what])
-        return launches(kernel, op, parse(workload, op), Target(target), pool, parameters)
+        return launches(kernel, op, op.workload(workload), Target(target), pool, parameters)
 
     return build
 
@@ -220,7 +219,7 @@ def test_building_twice_gives_the_same_machine_code(name, built, monkeypatch, tm
         monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
         with Pool() as pool:
             ((kernel, op),) = select([name])
-            (second,) = launches(kernel, op, parse("rows=64,cols=100,dtype=fp16", op), Target("sm_90"), pool)
+            (second,) = launches(kernel, op, op.workload("rows=64,cols=100,dtype=fp16"), Target("sm_90"), pool)
     else:
         (second,) = built(name, "rows=64,cols=100,dtype=fp16")
     assert second.artifact.text_hash == first.artifact.text_hash
@@ -231,7 +230,7 @@ def test_building_twice_gives_the_same_machine_code(name, built, monkeypatch, tm
 @pytest.mark.parametrize("language", ["triton", "numba"])
 def test_a_workers_build_gives_the_same_in_summary(language, built, pool):
     ((kernel, op),) = select([f"gelu/{language}"])
-    workload = parse("n=4096,dtype=fp32", op)
+    workload = op.workload("n=4096,dtype=fp32")
     asked = message(kernel, op, workload, Layout(kernel, op, workload, 1), "native", {})
     worker = pool.worker(language, "native")
     (told,) = worker.ask(asked | {"do": "build", "target": "sm_90"})["launches"]
@@ -398,7 +397,7 @@ def test_a_compilers_refusal_names_the_line(language, pool, write):
     kernel = kernels_in_cuda(file, "gelu")[0] if language == "cuda" else kernels_in(file)[0]
     op = library.ops()["gelu"]
     with pytest.raises(BuildError) as caught:
-        launches(kernel, op, parse("n=64,dtype=fp32", op), Target("sm_90"), pool)
+        launches(kernel, op, op.workload("n=64,dtype=fp32"), Target("sm_90"), pool)
     line = next(n for n, words in enumerate(text.splitlines(), 1) if "missing" in words)
     assert caught.value.where == f"{file}:{line}"
     assert "refused" in caught.value.what

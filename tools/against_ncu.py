@@ -192,13 +192,12 @@ def target() -> None:
     from assay.machine.lab import Lab
     from assay.machine.probes.launching import HOLDER
     from assay.worker import load
-    from assay.workload import parse
 
     nothing = Lab().kernel(HOLDER, "nothing")
     watched(lambda: nothing(1, 32))
     for name, text in cells():
         ((kernel, op),) = select([name])
-        workload = parse(text, op)
+        workload = op.workload(text)
         if not _prepared.get(kernel.address.backend):
             load.prepare(kernel, "native")
             _prepared[kernel.address.backend] = True

@@ -10,7 +10,10 @@ from typing import Any
 
 from assay.dtype import DType, dtype
 from assay.errors import UsageError
-from assay.workload import Workload
+from assay.workload import VALUES, Workload, values_exist
+
+_PARTS = ("dtype", "seed", "values", "offset", "strided", "scattered", "without", "inplace")
+"""Of a printed workload, besides axes and attributes."""
 
 NAN, INF = math.nan, math.inf
 FORMS = ("sorted", "unique", "positive_definite", "row_stochastic")
@@ -182,6 +185,53 @@ class Op:
         """Is the workload within the contract?"""
         sizes = all(self.axes[n].min <= v <= self.axes[n].max for n, v in workload.axes)
         return sizes and (self.require is None or bool(self.require(workload)))
+
+    def workload(self, text: str) -> Workload:
+        """The workload printed as `text`, e.g. `rows=3,cols=5,dtype=bf16,seed=7,offset=1`. What it does not say takes
+        its default."""
+        given: dict[str, str] = {}
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise UsageError(f"'{part}' in workload '{text}' is not name=value", fix=self._example())
+            given[key.strip()] = value.strip()
+        if unknown := sorted(set(given) - {*self.axes, *self.attributes, *_PARTS}):
+            raise UsageError(f"{self.name} has no '{unknown[0]}' (in workload '{text}')", fix=self._example())
+        try:
+            axes = tuple((name, int(given.get(name, axis.typical))) for name, axis in self.axes.items())
+            attributes = tuple(
+                (name, type(a.default)(given[name]) if name in given else a.default)
+                for name, a in self.attributes.items()
+            )
+            numbers = {key: int(given.get(key, 0)) for key in ("seed", "offset", "inplace")}
+        except ValueError as error:
+            raise UsageError(f"workload '{text}': {error}", fix=self._example()) from None
+        values = given.get("values", "normal")
+        if not values_exist(values):
+            kinds = f"one of: {', '.join(VALUES)}, near:NUMBER"
+            raise UsageError(f"values={values}: no such kind of values", fix=kinds)
+        listed = {
+            key: tuple(filter(None, given.get(key, "").split("+"))) for key in ("strided", "without", "scattered")
+        }
+        workload = Workload(
+            axes,
+            dtype(given.get("dtype", self.dtypes[0])),
+            attributes,
+            numbers["seed"],
+            values,
+            numbers["offset"],
+            listed["strided"],
+            listed["without"],
+            bool(numbers["inplace"]),
+            listed["scattered"],
+        )
+        self.validate(workload)
+        return workload
+
+    def _example(self) -> str:
+        return "write it as " + ",".join(
+            [*(f"{n}={a.typical}" for n, a in self.axes.items()), f"dtype={self.dtypes[0]}"]
+        )
 
     def validate(self, workload: Workload) -> None:
         for name, value in workload.axes:

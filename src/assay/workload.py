@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from assay.dtype import DType, dtype
-from assay.errors import UsageError
-
-if TYPE_CHECKING:
-    from assay.op import Op
+from assay.dtype import DType
 
 VALUES = {
     "normal": "unit normals",
@@ -92,63 +88,3 @@ class Workload:
         parts += [f"without={'+'.join(self.without)}"] if self.without else []
         parts += ["inplace=1"] if self.inplace else []
         return ",".join(parts)
-
-
-_PARTS = ("dtype", "seed", "values", "offset", "strided", "scattered", "without", "inplace")
-
-
-def parse(text: str, op: Op) -> Workload:
-    """The workload printed as `text`, e.g. `rows=3,cols=5,dtype=bf16,seed=7,offset=1`. The rest takes its default."""
-    given: dict[str, str] = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise UsageError(f"'{part}' in workload '{text}' is not name=value", fix=_example(op))
-        given[key.strip()] = value.strip()
-    known = {
-        *op.axes,
-        *op.attributes,
-        "dtype",
-        "seed",
-        "values",
-        "offset",
-        "strided",
-        "scattered",
-        "without",
-        "inplace",
-    }
-    if unknown := sorted(set(given) - known):
-        raise UsageError(f"{op.name} has no '{unknown[0]}' (in workload '{text}')", fix=_example(op))
-    try:
-        axes = tuple((name, int(given.get(name, axis.typical))) for name, axis in op.axes.items())
-        attributes = tuple(
-            (name, type(a.default)(given[name]) if name in given else a.default) for name, a in op.attributes.items()
-        )
-        numbers = {key: int(given.get(key, 0)) for key in ("seed", "offset", "inplace")}
-    except ValueError as error:
-        raise UsageError(f"workload '{text}': {error}", fix=_example(op)) from None
-    values = given.get("values", "normal")
-    if not values_exist(values):
-        raise UsageError(f"values={values}: no such kind of values", fix=f"one of: {', '.join(VALUES)}, near:NUMBER")
-    workload = Workload(
-        axes,
-        dtype(given.get("dtype", op.dtypes[0])),
-        attributes,
-        numbers["seed"],
-        values,
-        numbers["offset"],
-        _listed(given.get("strided")),
-        _listed(given.get("without")),
-        bool(numbers["inplace"]),
-        _listed(given.get("scattered")),
-    )
-    op.validate(workload)
-    return workload
-
-
-def _listed(text: str | None) -> tuple[str, ...]:
-    return tuple(text.split("+")) if text else ()
-
-
-def _example(op: Op) -> str:
-    return "write it as " + ",".join([*(f"{n}={a.typical}" for n, a in op.axes.items()), f"dtype={op.dtypes[0]}"])

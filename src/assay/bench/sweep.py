@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.errors import UsageError
 from assay.op import Op
-from assay.workload import Workload, parse
+from assay.workload import Workload
 
 _RANGE = re.compile(r"(?P<first>\d{1,18})\.\.(?P<last>\d{1,18})(?::(?P<how>[x+])(?P<step>\d{1,18}))?$")
 _LIMIT = 10_000
@@ -52,7 +52,7 @@ def workloads(op: Op, dtypes: Sequence[str], axes: Mapping[str, Iterable[int]], 
         raise UsageError(f"{op.name} has no axis '{unknown[0]}'", fix=f"its axes: {', '.join(op.axes)}")
     points = itertools.product(dtypes, *axes.values())
     return [
-        parse(",".join([*(f"{n}={v}" for n, v in zip(axes, sizes, strict=True)), f"dtype={number},seed={seed}"]), op)
+        op.workload(",".join([*(f"{n}={v}" for n, v in zip(axes, sizes, strict=True)), f"dtype={number},seed={seed}"]))
         for number, *sizes in points
     ]
 

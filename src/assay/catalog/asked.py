@@ -9,7 +9,7 @@ import psutil
 
 from assay.errors import UsageError
 from assay.op import Op
-from assay.workload import Workload, parse
+from assay.workload import Workload
 
 _COPIES = 3
 """Of every tensor: as it is drawn, in the memory shared with the worker, and inside the worker."""
@@ -30,7 +30,7 @@ def asked(text: str, op: Op) -> Workload:
             )
         if whole and value.startswith("-"):
             raise UsageError(f"{name}={value} in workload '{text}' is negative", fix=f"choose {name}=0 or more")
-    workload = parse(text, op)
+    workload = op.workload(text)
     _refuse_too_large(op, workload)
     return workload
 

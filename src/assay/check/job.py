@@ -29,7 +29,7 @@ from assay.op import Op
 from assay.record import Record, Status
 from assay.target import Target
 from assay.worker import Pool, Worker, WorkerLost
-from assay.workload import Workload, parse
+from assay.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Job:
     def _compiled(self, found: Record, settings: Settings, record: Callable[..., Record]) -> Record:
         """An interpreter takes more than a compiler does (a `break`, a range that is no power of two): what passed must
         be a kernel for the target too."""
-        point = parse(f"dtype={self.dtype}", self.op)
+        point = self.op.workload(f"dtype={self.dtype}")
         try:
             built = building.build(
                 self.kernel, self.op, [point], "native", settings.parameters, settings.target, settings.pool, None
@@ -119,7 +119,7 @@ class Job:
         """A right kernel may still not be the code that its author asked for."""
         if not self.kernel.expects or found.status not in (Status.PASS, Status.COMPILED):
             return found
-        broken = gates(self.kernel, self.op, parse(f"dtype={self.dtype}", self.op), settings.target, settings.pool)
+        broken = gates(self.kernel, self.op, self.op.workload(f"dtype={self.dtype}"), settings.target, settings.pool)
         evidence = replace(CheckEvidence.of(found), gates=Gates(dict(self.kernel.expects), broken))
         if not broken:
             return replace(found, evidence=evidence.to_dict())

@@ -12,7 +12,6 @@ from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.record import Record
-from assay.workload import parse
 
 
 def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> Record:
@@ -20,7 +19,7 @@ def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, 
     if record.detector != "unstable" or sanitize.why_not(kernel)[0]:
         return record
     try:
-        report = sanitize.run(kernel, op, parse(record.workload, op), "racecheck", parameters=dict(parameters))
+        report = sanitize.run(kernel, op, op.workload(record.workload), "racecheck", parameters=dict(parameters))
     except AssayError as error:
         report = sanitize.Report("racecheck", (), str(error))
     found = Racecheck(report.clean, [str(p) for p in report.problems], report.trouble)

@@ -15,7 +15,6 @@ from assay.catalog import library
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.worker import load
-from assay.workload import parse
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
@@ -23,7 +22,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     op = library.ops_of(Path(request["op_file"]))[request["op"]]
-    workload = parse(request["workload"], op)
+    workload = op.workload(request["workload"])
     kernel = Kernel.from_dict(request["kernel"])
     language = backend(kernel.address.backend)
     here = language.availability()
