@@ -108,6 +108,9 @@ class Op:
     """No algorithm does it with fewer operations, so they make a floor."""
     magnitude: Callable[..., Any] | None = None
     """The scale at which its arithmetic rounds; None: that of the result itself."""
+    half_magnitude: Callable[..., Any] | None = None
+    """In 16-bit formats: the scale of an intermediate result that kernels round to the format as well (the weights of
+    attention, before they multiply the values). None: only the output is rounded to it."""
     roundings: float | None = None
     """Ulps, at the magnitude, that a careful float32 evaluation may lose: elementary functions at the bounds they are
     specified to, and half an ulp for each operation around them. 0: the exact result, rounded once to the output's

@@ -1,0 +1,66 @@
+"""Scaled dot-product attention: every query takes a weighted mean of the values, by its similarity to the keys."""
+
+import math
+
+from assay import Attribute, Axis, Tensor, op
+
+
+def seen(w):
+    """Pairs of a query and a key that it sees, in one head: all, or if causal those with key ≤ query."""
+    square = min(w.queries, w.keys)
+    return square * (square + 1) // 2 + (w.queries - square) * w.keys if w.causal else w.queries * w.keys
+
+
+def scores(q, k, causal):
+    s = q @ k.mT * (1 / math.sqrt(q.shape[-1]))
+    later = s.new_ones(s.shape[-2:]).triu(1).bool()
+    return s.masked_fill(later, -math.inf) if causal else s
+
+
+def magnitude(q, k, v, *, causal):
+    # What a score loses is relative error of its weight, and moves the weighted sum as well as the sum of weights that
+    # divides it. A score rounds at its own scale and at that of its products, its distance from the row's largest too.
+    s = scores(q, k, causal).clamp(min=-1e4)  # of what is masked, something finite
+    p = s.softmax(-1)
+    products = ((q * q) @ (k * k).mT / q.shape[-1]).sqrt()
+    lost = p * (1 + products + s.abs() + s.amax(-1, keepdim=True) - s)
+    return lost @ v.abs() + lost.sum(-1, keepdim=True) * (p @ v.abs())
+
+
+def half_magnitude(q, k, v, *, causal):
+    """Of the products with v of weights in 16 bits: each is off by itself, so they add up like deviations."""
+    p = scores(q, k, causal).softmax(-1)
+    return ((p * p) @ (v * v)).sqrt()
+
+
+@op(
+    axes={
+        "batch": Axis(typical=1),
+        "heads": Axis(max=128, typical=8),
+        "queries": Axis(typical=1024),
+        "keys": Axis(min=1, typical=1024),
+        "dim": Axis(min=1, max=256, typical=64),
+    },
+    attributes={"causal": Attribute(0, (0, 1))},
+    inputs={
+        # Narrow enough that fp16 holds a sum of 256 products before it is scaled. No NaN or Inf: whether a masked one
+        # reaches the result depends on whether products that count nothing are computed.
+        "q": Tensor("batch", "heads", "queries", "dim", range=(-8, 8), specials=()),
+        "k": Tensor("batch", "heads", "keys", "dim", range=(-8, 8), specials=()),
+        "v": Tensor("batch", "heads", "keys", "dim", specials=()),
+    },
+    outputs={"out": Tensor("batch", "heads", "queries", "dim")},
+    independent="batch",
+    aligned=True,  # PyTorch's fused kernels read 16 bytes at a time
+    operations=lambda w: 4 * w.batch * w.heads * seen(w) * w.dim,
+    magnitude=magnitude,
+    half_magnitude=half_magnitude,
+    roundings=4,  # an exponential within 2 ulps; the scale, the difference, the quotient, the product with v
+    terms=lambda w: w.dim * w.keys,  # a score sums over dim, the result over keys: ulps for each doubling of either
+)
+def attention(q, k, v, *, causal):
+    """softmax(q·kᵀ / √dim)·v in each head. Causal: query i sees the keys 0 to i alone."""
+    if q.element_size() > 2:
+        return scores(q, k, causal).softmax(-1) @ v
+    # In 16 bits, as fused kernels do it: scores in float32, weights rounded for the product with v.
+    return scores(q.float(), k.float(), causal).softmax(-1).to(v.dtype) @ v
