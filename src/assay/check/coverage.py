@@ -32,8 +32,10 @@ _DIVISORS = (24, 12, 6, 5, 3)
 """Lengths, no powers of two, of which another axis is a multiple: the first that the contract and the budget allow."""
 _MULTIPLES = 8
 """Ordered pairs of axes, at most."""
-_TRIES = 3
-"""Rows built for a pair before it counts as one that cannot be visited."""
+_PROBLEM, _PROBLEMS = 128, 32
+"""Several axes that lead every tensor (attention's batch and heads) count problems, each of which tends to be a
+program: the elements that one counts for besides its own, and how long such an axis is at most."""
+_TRIES = 3  # rows built for a pair before it counts as one that cannot be visited
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,8 @@ class Effort:
     """Workloads around the kernel's constants."""
 
     def times(self, factor: int) -> Effort:
-        return Effort(
-            self.workloads * factor, self.elements, self.most * factor, self.typical * factor, self.constants * factor
-        )
+        more = (n * factor for n in (self.most, self.typical, self.constants))
+        return Effort(self.workloads * factor, self.elements, *more)
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Planned:
     """That it visits. Strides of a single row, and anything but its size in an empty tensor, have no effect and are not
     visited."""
     cost: int = 0
-    """Elements of all tensors, and a sixteenth of the operations."""
+    """Elements of all tensors, a sixteenth of the operations, and more for every problem of a batch."""
 
 
 @dataclass
@@ -96,16 +97,16 @@ def plan(
 ) -> Plan:
     """The workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others; `omittable` outputs
     may be left out of a call."""
-    told = constants or Constants()
-    told = replace(told, sizes=(*dict.fromkeys((*sizes, *told.sizes)),))
+    known = constants or Constants()
+    known = replace(known, sizes=(*dict.fromkeys((*sizes, *known.sizes)),))
     space = _Space(op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())), tuple(omittable))
     rows = [*space.typical(), *space.equal()]
-    rows += space.around(told)
+    rows += space.around(known)
     rows += space.covering(rows.copy())
     rows += space.multiples()
     distinct = {str(row.workload): row for row in reversed(rows)}
     ordered = sorted(distinct.values(), key=space.patience)
-    return Plan(ordered, len(space.all_pairs), space.impossible, told)
+    return Plan(ordered, len(space.all_pairs), space.impossible, known)
 
 
 def _pair(a: Level, b: Level) -> Pair:
@@ -117,8 +118,11 @@ class _Space:
 
     def __init__(self, op: Op, dtype: DType, effort: Effort, rng: random.Random, omittable: tuple[str, ...]) -> None:
         self.op, self.dtype, self.effort, self.rng = op, dtype, effort, rng
-        self.sizes = {name: regimes.of(axis, effort.most) for name, axis in op.axes.items()}
         tensors = {**op.inputs, **op.outputs}
+        leading, *others = {t.shape[:-2] for t in tensors.values()}
+        self.problems = leading if len(leading) > 1 and not others else ()
+        self.lengths = [name for name in op.axes if name not in self.problems]
+        self.sizes = {n: regimes.of(a, effort.most if n in self.lengths else _PROBLEMS) for n, a in op.axes.items()}
         self.factors: dict[str, list[str]] = {name: list(found) for name, found in self.sizes.items()}
         for name, attribute in op.attributes.items():
             self.factors[name] = [repr(c) for c in attribute.choices or (attribute.default,)]
@@ -156,15 +160,14 @@ class _Space:
         small = self._shortened(usual, first, self.effort.elements)
         for name, axis in self.op.axes.items():
             for size in (axis.typical + 1, axis.typical - 1):
-                near = self._at(
-                    {**small, name: size if name != first else small[name] + size - axis.typical}, self._plain
-                )
+                size = size if name != first else small[name] + size - axis.typical
+                near = self._at({**small, name: size}, self._plain)
                 if near is not None and self.op.elements(near) <= self.effort.most:
                     yield Planned(near, "near typical", self._visits(near, self._plain), self._cost(near))
 
     def equal(self) -> Iterator[Planned]:
         """Every two axes of the same length: what tells them apart by their lengths cannot."""
-        pairs = list(itertools.combinations(self.op.axes, 2))
+        pairs = list(itertools.combinations(self.lengths, 2))
         for first, second in self.rng.sample(pairs, min(len(pairs), _PAIRS)):
             levels = self._random_levels(self._plain)
             drawn = {n: self.rng.choice(self.sizes[n][levels[n]]) or 1 for n in self.op.axes}
@@ -179,7 +182,7 @@ class _Space:
         """One axis five times as long as another, or as an attribute says: a shortcut for what divides evenly is taken
         there, and blocks that are no powers of two go on to a second one."""
         few = {n: max(2, axis.min) for n, axis in self.op.axes.items()}
-        pairs = list(itertools.permutations(self.op.axes, 2))
+        pairs = list(itertools.permutations(self.lengths, 2))
         for first, second in self.rng.sample(pairs, min(len(pairs), _MULTIPLES)):
             rows = (self._few({**few, first: 5 * size, second: size}, self._plain) for size in _DIVISORS)
             yield from itertools.islice(filter(None, rows), 1)
@@ -230,7 +233,7 @@ class _Space:
                 yield Planned(row, f"constant {value:g}", frozenset(), self._cost(row))
 
     def _at_sizes(self, constants: Constants) -> Iterator[Planned]:
-        wanted = [(c, name) for c in constants.sizes for name in self.op.axes]
+        wanted = [(c, name) for c in constants.sizes for name in self.lengths]
         per = max(2, self.effort.constants // max(1, len(wanted)))
         for c, name in wanted:
             for number, size in enumerate(regimes.around([c], self.op.axes[name])[:per]):
@@ -266,7 +269,7 @@ class _Space:
             for other in self.op.axes:
                 if other != name:
                     near = regimes.around(constants.sizes[:4], self.op.axes[other])
-                    near = [n for n in near if n <= self.effort.elements]
+                    near = [n for n in near if n <= self.effort.elements and other in self.lengths]
                     small = self.sizes[other].get("few") or next(iter(self.sizes[other].values()))
                     if attempt > 5:
                         chosen[other] = max(1, self.op.axes[other].min)
@@ -348,9 +351,8 @@ class _Space:
             row = self._at(chosen, levels)
             steps = 0
             while row is None or self._cost(row) > most:
-                shorter = sorted(
-                    (n for n in names if self._smaller(n, levels[n], chosen[n]) is not None), key=lambda n: -chosen[n]
-                )
+                shorter = [n for n in names if self._smaller(n, levels[n], chosen[n]) is not None]
+                shorter.sort(key=lambda n: -chosen[n])
                 if not shorter or steps > 60:
                     break
                 steps += 1
@@ -425,7 +427,8 @@ class _Space:
         return math.prod(shape[:-1] if level == "rows" else shape) > 1
 
     def _cost(self, row: Workload) -> int:
-        return self.op.elements(row) + max(0, self.op.operations(row)) // 16
+        problems = math.prod(self.op.size(n, row) for n in self.problems) if self.problems else 0
+        return self.op.elements(row) + max(0, self.op.operations(row)) // 16 + _PROBLEM * problems
 
 
 def kinds(op: Op, dtype: DType) -> list[str]:

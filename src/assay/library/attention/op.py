@@ -13,8 +13,7 @@ def seen(w):
 
 def scores(q, k, causal):
     s = q @ k.mT * (1 / math.sqrt(q.shape[-1]))
-    later = s.new_ones(s.shape[-2:]).triu(1).bool()
-    return s.masked_fill(later, -math.inf) if causal else s
+    return s.masked_fill(s.new_ones(s.shape[-2:]).triu(1).bool(), -math.inf) if causal else s
 
 
 def magnitude(q, k, v, *, causal):
@@ -28,17 +27,19 @@ def magnitude(q, k, v, *, causal):
 
 
 def half_magnitude(q, k, v, *, causal):
-    """Of the products with v of weights in 16 bits: each is off by itself, so they add up like deviations."""
-    p = scores(q, k, causal).softmax(-1)
-    return ((p * p) @ (v * v)).sqrt()
+    # Scores and weights may be rounded to 16 bits. Each is off by itself, so that errors add up like deviations.
+    s = scores(q, k, causal).clamp(min=-1e4)
+    p = s.softmax(-1)
+    lost = (p * (1 + s.abs())).square()
+    return (lost @ (v * v)).sqrt() + lost.sum(-1, keepdim=True).sqrt() * (p @ v).abs()
 
 
 @op(
     axes={
-        "batch": Axis(typical=1),
-        "heads": Axis(max=128, typical=8),
-        "queries": Axis(typical=1024),
-        "keys": Axis(min=1, typical=1024),
+        "batch": Axis(min=1, typical=1),
+        "heads": Axis(min=1, typical=8),
+        "queries": Axis(typical=512),
+        "keys": Axis(min=1, typical=512),
         "dim": Axis(min=1, max=256, typical=64),
     },
     attributes={"causal": Attribute(0, (0, 1))},
@@ -56,7 +57,7 @@ def half_magnitude(q, k, v, *, causal):
     magnitude=magnitude,
     half_magnitude=half_magnitude,
     roundings=4,  # an exponential within 2 ulps; the scale, the difference, the quotient, the product with v
-    terms=lambda w: w.dim * w.keys,  # a score sums over dim, the result over keys: ulps for each doubling of either
+    terms=lambda w: max(w.dim, w.keys),
 )
 def attention(q, k, v, *, causal):
     """softmax(q·kᵀ / √dim)·v in each head. Causal: query i sees the keys 0 to i alone."""

@@ -60,16 +60,14 @@ def _attention(
     tl.store(out + at, (mean / total[:, None]).to(out.dtype.element_ty), mask=inside)
 
 
-BYTES = 1 << 15
-"""Of a tile of queries, at most: with some tiles of keys and values it must fit into shared memory."""
-
-
 @kernel("attention", tune={"M": [64, 128], "N": [32, 64, 128], "num_warps": [4, 8], "num_stages": [2, 3, 4]})
 def attention(q, k, v, *, causal, out, M=128, N=64, num_warps=8, num_stages=3):
     batch, heads, queries, dim = q.shape
     keys, D = k.shape[2], max(16, triton.next_power_of_2(dim))
-    M = min(M, BYTES // (D * q.element_size()), max(16, triton.next_power_of_2(queries)))
-    N = min(N, BYTES // (2 * D * q.element_size()), max(16, triton.next_power_of_2(keys)))
+    # Tiles must fit into shared memory, and in fp32, where threads and not tensor cores multiply, into registers.
+    most = int(2.0**16 / (D * q.element_size() ** 2))
+    M = min(M, most, max(16, triton.next_power_of_2(queries)))
+    N = min(N, max(16, most // 2), max(16, triton.next_power_of_2(keys)))
     scale = math.log2(math.e) / math.sqrt(dim)  # e^x is 2^(x·log₂e)
     _attention[(batch * heads * triton.cdiv(queries, M),)](
         q, k, v, out, queries, keys, dim, scale, bool(causal), M, N, D, num_warps=num_warps, num_stages=num_stages
