@@ -122,7 +122,7 @@ class Op:
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Outputs that may share memory with an input."""
     independent: str = ""
-    """The leading axis along which results do not depend on each other; huge workloads are judged in slices of it."""
+    """An axis along which results do not depend on each other; huge workloads are judged in slices of it."""
     aligned: bool = False
     """Kernels may assume 16-byte aligned tensors."""
     random: Random | None = None

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay import provenance
 from assay.bench.agreement import agreement
-from assay.bench.entrant import Effort, Entrant
+from assay.bench.entrant import UNSUPPORTED, Effort, Entrant
 from assay.bench.limit import Floor, Limit, limit, timed_floor
 from assay.bench.sensors import Sensors, state
 from assay.bench.statistics import Estimate, ratio
@@ -117,10 +117,11 @@ class Cell:
         }
         tuned = {"parameters": entrant.parameters} if entrant.parameters else {}
         if entrant.failure:
-            detector = entrant.failure.detector
+            detector, what = entrant.failure.detector, entrant.failure.what
+            skipped = detector == UNSUPPORTED
             return Record(
-                status=Status.FAIL,
-                reason=f"{detector}: {entrant.failure.what}",
+                status=Status.SKIPPED if skipped else Status.FAIL,
+                reason=what if skipped else f"{detector}: {what}",
                 evidence={"device": entrant.here.device, "detector": detector} | tuned,
                 **common,
             )

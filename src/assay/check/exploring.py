@@ -19,6 +19,7 @@ from assay.check.seen import Seen
 from assay.check.shrink import shrink
 from assay.check.trial import Conditions, Outcome
 from assay.dtype import DType
+from assay.errors import Unsupported
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.worker import Pool, Worker
@@ -159,6 +160,9 @@ class Exploration:
         """Try it; True if it failed."""
         outcome = self.attempt(row.workload, self._depth(row))
         finding = outcome.finding
+        if finding and self.kernel.peer and outcome.detail.get("type") == Unsupported.__name__:
+            self.seen.leave_out(outcome.detail["what"], [row])
+            return False
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
             self.seen.leave_out(f"too slow in {self._place()}", [row])
             return False
