@@ -171,6 +171,8 @@ class Cell:
             "tflops": operations / cold.median / 1e12,
             "compile_seconds": self._compiled(entrant),
         }
+        if "peak_bytes" in first:
+            found["peak_bytes"] = first["peak_bytes"]
         if device == "cpu":
             found["threads"] = self.settings.effort.threads
         if base := self._measured(self.baseline, device):

@@ -269,11 +269,11 @@ class _Space:
             for other in self.op.axes:
                 if other != name:
                     near = regimes.around(constants.sizes[:4], self.op.axes[other])
-                    near = [n for n in near if n <= self.effort.elements and other in self.lengths]
+                    near = [n for n in near if n <= self.effort.elements]
                     small = self.sizes[other].get("few") or next(iter(self.sizes[other].values()))
                     if attempt > 5:
                         chosen[other] = max(1, self.op.axes[other].min)
-                    elif attempt > 3:
+                    elif attempt > 3 or other in self.problems:
                         chosen[other] = small[0]
                     elif near and self.rng.random() < 0.5:
                         chosen[other] = self.rng.choice(near)

@@ -195,7 +195,7 @@ class Job:
             left = len(seen.left_out["the time limit"])
             return f"{seen.workloads} workloads passed; --limit left out {left} of {seen.workloads + left}"
         left_out = sum(map(len, seen.left_out.values()))
-        if (left_out > seen.workloads and not self.kernel.peer) or any("lacks" in why for why in seen.left_out):
+        if left_out > seen.workloads or any("lacks" in why for why in seen.left_out):
             planned = seen.workloads + left_out
             return f"only {seen.workloads} of {planned} workloads could be run: {', '.join(seen.left_out)}"
         powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]

@@ -49,6 +49,7 @@ COLUMNS = {
     "roofline_s": "evidence.roofline.seconds",
     "share_of_roofline": "evidence.roofline.share",
     "roofline_model": "evidence.roofline.model",
+    "peak_bytes": "evidence.peak_bytes",
     "launches": "evidence.launches",
     "compile_s": "evidence.compile_seconds",
     "rounds": "evidence.rounds",
@@ -68,7 +69,17 @@ COLUMNS = {
 """A flat record: name, unit included, and where in it the value lies (`column.`: drawn from it)."""
 
 _WHOLE = frozenset(
-    ("moved_bytes", "operations", "launches", "rounds", "batch_calls", "threads", "workloads", "source_line")
+    (
+        "moved_bytes",
+        "operations",
+        "peak_bytes",
+        "launches",
+        "rounds",
+        "batch_calls",
+        "threads",
+        "workloads",
+        "source_line",
+    )
 )
 _REAL = frozenset(("speedup", "speedup_low", "speedup_high", "share_of_copy", "share_of_roofline"))
 _UNITS = ("_s", "_mhz", "_celsius", "_w")

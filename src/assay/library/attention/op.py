@@ -16,33 +16,35 @@ def scores(q, k, causal):
     return s.masked_fill(s.new_ones(s.shape[-2:]).triu(1).bool(), -math.inf) if causal else s
 
 
+def deviation(p, lost, v):
+    # What a score loses is relative error of its weight. It moves the weighted sum of the values, and the sum of
+    # weights that divides it. Each weight is off by itself, so that errors add up like deviations.
+    off = (p * lost).square()
+    return (off @ (v * v)).sqrt() + off.sum(-1, keepdim=True).sqrt() * (p @ v).abs()
+
+
 def magnitude(q, k, v, *, causal):
-    # What a score loses is relative error of its weight, and moves the weighted sum as well as the sum of weights that
-    # divides it. A score rounds at its own scale and at that of its products, its distance from the row's largest too.
+    # A score rounds at the scale of its products and at its own, and so does its distance from the row's largest.
     s = scores(q, k, causal).clamp(min=-1e4)  # of what is masked, something finite
-    p = s.softmax(-1)
     products = ((q * q) @ (k * k).mT / q.shape[-1]).sqrt()
-    lost = p * (1 + products + s.abs() + s.amax(-1, keepdim=True) - s)
-    return lost @ v.abs() + lost.sum(-1, keepdim=True) * (p @ v.abs())
+    return deviation(s.softmax(-1), 1 + products + s.abs() + s.amax(-1, keepdim=True) - s, v)
 
 
 def half_magnitude(q, k, v, *, causal):
-    # Scores and weights may be rounded to 16 bits. Each is off by itself, so that errors add up like deviations.
+    # In 16 bits weights may be rounded to the format, and scores, before and after they are scaled.
     s = scores(q, k, causal).clamp(min=-1e4)
-    p = s.softmax(-1)
-    lost = (p * (1 + s.abs())).square()
-    return (lost @ (v * v)).sqrt() + lost.sum(-1, keepdim=True).sqrt() * (p @ v).abs()
+    return deviation(s.softmax(-1), 1 + 2 * s.abs(), v)
 
 
 @op(
     axes={
         "batch": Axis(min=1, typical=1),
         "heads": Axis(min=1, typical=8),
-        "queries": Axis(typical=512),
+        "queries": Axis(min=1, typical=512),
         "keys": Axis(min=1, typical=512),
         "dim": Axis(min=1, max=256, typical=64),
     },
-    attributes={"causal": Attribute(0, (0, 1))},
+    attributes={"causal": Attribute(1, (0, 1))},
     inputs={
         # Narrow enough that fp16 holds a sum of 256 products before it is scaled. No NaN or Inf: whether a masked one
         # reaches the result depends on whether products that count nothing are computed.
