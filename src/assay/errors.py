@@ -27,5 +27,9 @@ class BuildError(SourceError):
     """A toolchain refused the source. `what` is the toolchain's own text."""
 
 
+class Unsupported(AssayError):
+    """A peer does not take this workload on this device. `what` is the library's own reason."""
+
+
 class MalformedError(AssayError):
     """A file of machine code is not what it should be: cut short, damaged, or of another kind."""

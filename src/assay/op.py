@@ -28,6 +28,9 @@ class Axis:
     min: int = 0
     max: int = 2**40
     typical: int = 1024
+    problems: bool = False
+    """It counts problems that know nothing of each other: a batch, heads. An interpreter, which runs them one after
+    another, is given few of them."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,9 @@ class Op:
     """No algorithm does it with fewer operations, so they make a floor."""
     magnitude: Callable[..., Any] | None = None
     """The scale at which its arithmetic rounds; None: that of the result itself."""
+    half_magnitude: Callable[..., Any] | None = None
+    """In 16-bit formats: the scale of an intermediate result that kernels round to the format as well (the weights of
+    attention, before they multiply the values). None: only the output is rounded to it."""
     roundings: float | None = None
     """Ulps, at the magnitude, that a careful float32 evaluation may lose: elementary functions at the bounds they are
     specified to, and half an ulp for each operation around them. 0: the exact result, rounded once to the output's
@@ -122,7 +128,7 @@ class Op:
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Outputs that may share memory with an input."""
     independent: str = ""
-    """The leading axis along which results do not depend on each other; huge workloads are judged in slices of it."""
+    """An axis along which results do not depend on each other; huge workloads are judged in slices of it."""
     aligned: bool = False
     """Kernels may assume 16-byte aligned tensors."""
     random: Random | None = None

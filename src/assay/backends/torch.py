@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from assay import host
 from assay.backends.base import Availability, Backend, Level, missing
+from assay.errors import Unsupported
 from assay.op import Op
+
+_NO_KERNEL = ("No available kernel", "No viable backend for scaled_dot_product_attention")
+"""How PyTorch begins to say that the fused kernel it was asked for is not for this device, format or shape."""
 
 
 class Torch(Backend):
@@ -20,6 +26,28 @@ class Torch(Backend):
 
     def prepare(self, mode: str) -> None:
         in_full_precision()
+
+    def invoke(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except RuntimeError as error:
+            if not str(error).startswith(_NO_KERNEL):
+                raise
+            said = [reason for reason in _warnings(function, args, kwargs) if _is_reason(reason)]
+            raise Unsupported("; ".join(dict.fromkeys(said)) or str(error).splitlines()[0]) from None
+
+
+def _warnings(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """What a call that fails warns of: PyTorch gives its reasons so, those of every kernel under a heading."""
+    with warnings.catch_warnings(record=True) as caught, contextlib.suppress(RuntimeError):
+        warnings.simplefilter("always")
+        function(*args, **kwargs)
+    return [str(w.message).partition(" (Triggered internally")[0].strip() for w in caught]
+
+
+def _is_reason(text: str) -> bool:
+    """Neither a heading nor that a kernel nobody asked for is switched off."""
+    return "not used because" not in text and "runtime disabled" not in text
 
 
 def in_full_precision() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay import host, provenance
 from assay.bench.agreement import agreement
-from assay.bench.entrant import Effort, Entrant
+from assay.bench.entrant import UNSUPPORTED, Effort, Entrant
 from assay.bench.evidence import BenchEvidence, Clocks, Copy, Floor, Speedup, Times, WriteBack
 from assay.bench.limit import Limit, limit, timed_floor
 from assay.bench.sensors import Sensors, state
@@ -118,10 +118,11 @@ class Cell:
             "seconds": spent,
         }
         if entrant.failure:
-            detector = entrant.failure.detector
+            detector, what = entrant.failure.detector, entrant.failure.what
+            skipped = detector == UNSUPPORTED
             return Record(
-                status=Status.FAIL,
-                reason=f"{detector}: {entrant.failure.what}",
+                status=Status.SKIPPED if skipped else Status.FAIL,
+                reason=what if skipped else f"{detector}: {what}",
                 evidence=BenchEvidence(
                     device=entrant.here.device, detector=detector, parameters=entrant.parameters or None
                 ).to_dict(),
@@ -171,6 +172,7 @@ class Cell:
             gbps=moved / cold.median / 1e9,
             tflops=operations / cold.median / 1e12,
             compile_seconds=self._compiled(entrant),
+            peak_bytes=first.get("peak_bytes"),
             threads=self.settings.effort.threads if device == "cpu" else None,
             floor=floor,
             parent_clock=entrant.paces[-1] if entrant.paces else None,

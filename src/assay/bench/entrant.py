@@ -17,6 +17,7 @@ from assay.bench.statistics import Estimate, estimate
 from assay.bench.truth import Truth
 from assay.check.judge import Finding
 from assay.dtype import dtype
+from assay.errors import Unsupported
 from assay.inspect.build import launches
 from assay.kernel import Kernel
 from assay.worker import Worker, WorkerLost
@@ -27,6 +28,8 @@ from assay.worker.request import Layout, message
 _TRANSIENT = 0.97
 """A batch at less than this share of the usual SM clock is set aside, unless many are: then so runs the device."""
 _MANY = 1 / 3
+UNSUPPORTED = "unsupported"
+"""The detector's name where a peer does not take the workload: it is skipped, not wrong."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,8 @@ class Entrant:
             return self._fail(role, Finding(lost.how, lost.detail))
         if "error" in answer:
             error = answer["error"]
+            if self.kernel and self.kernel.peer and error["type"] == Unsupported.__name__:
+                return self._fail(role, Finding(UNSUPPORTED, error["what"]))
             where = f" at {error['where']}" if error["where"] else ""
             return self._fail(
                 role, Finding("exception", f"{error['type']}: {error['what'] or error['message']}{where}")

@@ -126,6 +126,8 @@ class BenchEvidence(Evidence):
         None
     )
     roofline: Annotated[Roofline | None, Figure("share", "limit", "by the machine's model")] = None
+    peak_bytes: Annotated[int | None, Figure("B", "memory", "that a call allocates at its peak", "peak_bytes")] = None
+    """Measured on a GPU alone."""
     launches: Annotated[float | None, Figure("", "launches", "kernels that a call launches", "launches")] = None
     compile_seconds: Annotated[float | None, Figure("s", "compile", "of the first call", "compile_s")] = None
     rounds: Annotated[int | None, Figure("", "rounds", "independent observations", "rounds")] = None

@@ -240,11 +240,13 @@ def _mode() -> Any:
             if self.how.reduction == "plain":
                 return None
             step = {"serial": 1, "kahan": 1, "reversed": 4, "pairwise": 16}.get(self.how.reduction, 8)
-            step = max(step, a.shape[0] * a.shape[1] * b.shape[1] // _WORK)
-            total = a.new_zeros(a.shape[0], b.shape[1])
-            for k in range(0, a.shape[1], step):
-                total = total + a[:, k : k + step] @ b[k : k + step]
+            step = max(step, a.numel() * b.shape[-1] // _WORK)
+            total = a.new_zeros(*a.shape[:-1], b.shape[-1])
+            for k in range(0, a.shape[-1], step):
+                total = total + a[..., k : k + step] @ b[..., k : k + step, :]
             return total
+
+        _bmm = _mm
 
         def _addmm(self, bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
             made = self._mm(a, b)
@@ -278,5 +280,5 @@ def _mode() -> Any:
 
 
 _KEPT = frozenset(
-    {"sum", "mean", "mm", "addmm", "convolution", "exp", "div", "erf", "var_mean", "amax", "max", "where"}
+    {"sum", "mean", "mm", "bmm", "addmm", "convolution", "exp", "div", "erf", "var_mean", "amax", "max", "where"}
 )

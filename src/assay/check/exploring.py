@@ -20,6 +20,7 @@ from assay.check.seen import Seen
 from assay.check.shrink import shrink
 from assay.coverage import Effort, Planned, branches, constants
 from assay.dtype import DType
+from assay.errors import Unsupported
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.worker import Pool, Worker
@@ -30,8 +31,8 @@ EFFORTS = {
     "cuda, triton": Effort(60, 1 << 17, 1 << 20, 1 << 23, 24),
     "cuda, inductor": Effort(30, 1 << 17, 1 << 20, 1 << 23, 24),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
-    "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14),
-    "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6),
+    "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14, problems=32),
+    "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6, problems=32),
 }
 """How much is tried, by where a kernel runs. Triton and inductor compile anew for most workloads, which takes longer
 than everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds."""
@@ -72,7 +73,7 @@ class Bounds:
         usual = EFFORTS[where].times(_THOROUGH) if self.thorough else EFFORTS[where]
         if self.workloads is None:
             return usual
-        return Effort(self.workloads, usual.elements, usual.most, usual.typical, min(usual.constants, self.workloads))
+        return replace(usual, workloads=self.workloads, constants=min(usual.constants, self.workloads))
 
 
 class Exploration:
@@ -160,6 +161,9 @@ class Exploration:
         """Try it; True if it failed."""
         outcome = self.attempt(row.workload, self._depth(row))
         finding = outcome.finding
+        if finding and self.kernel.peer and outcome.detail.get("type") == Unsupported.__name__:
+            self.seen.leave_out(outcome.detail["what"], [row])
+            return False
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
             self.seen.leave_out(f"too slow in {self._place()}", [row])
             return False

@@ -60,6 +60,8 @@ class Oracle:
     kernels and approximate functions take them."""
     signed: bool = True
     """Does the sign of a zero count, where there is one right answer?"""
+    half: dict[str, torch.Tensor] | None = None
+    """Scale of what kernels round to a 16-bit format before the output is."""
     others: Callable[[], list[dict[str, torch.Tensor]]] = list
     """The outputs of other honest float32 evaluations than PyTorch's, made when they are first asked for."""
 
@@ -75,6 +77,8 @@ class Oracle:
         if not number.is_float:
             return torch.ones_like(rounded)
         finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
+        if self.half is not None and number.itemsize < 4:
+            finite = torch.maximum(finite.abs(), self.half[name])
         unit, magnitude = ulp(finite, number).clamp(min=_SMALLEST), self.magnitude[name]
         if self.flushed is not None:
             unit = torch.maximum(unit, self.flushed[name].nan_to_num(0.0, 0.0, 0.0))
@@ -113,10 +117,11 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
     scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
     if op.magnitude is not None:
         scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
+    half = _per_output(op, op.half_magnitude(*wide, **attributes)) if op.half_magnitude else None
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
     others = cache(lambda: evaluations.others(op, workload, inputs))
     if op.magnitude is not None or op.roundings is not None:
-        return Oracle(exact, scale, op.lost(), op.lost_in_sums(workload), None, flushed, others=others)
+        return Oracle(exact, scale, op.lost(), op.lost_in_sums(workload), None, flushed, half=half, others=others)
     whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
     noise = rounding.spread(op, workload, inputs) if whole else None
     if noise is None:

@@ -11,7 +11,7 @@ from assay.check.judge import Errors, Finding, Prior, judge_maximum
 from assay.check.oracle import oracle
 from assay.check.outcome import Outcome
 from assay.errors import UsageError
-from assay.op import Op
+from assay.op import Op, Tensor
 from assay.workload import Workload
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ _SLICE, _SLICES = 1 << 24, 16
 others spread over the rest. Whether every element was written is looked at everywhere."""
 
 
-def slices(length: int, step: int, row: int) -> list[int]:
+def slices(length: int, step: int, row: int, count: int = _SLICES) -> list[int]:
     """Where the judged slices of `step` begin, the last first: an index that overflows shows there. A step along the
     axis is `row` elements of the largest tensor."""
     total = -(-length // step)
     chosen = {0, total - 1} | {(b // row - o) // step for b in (1 << 31, 1 << 32) if b < length * row for o in (0, 1)}
-    spread = min(total, _SLICES)
+    spread = min(total, count)
     for i in range(spread):
         if len(chosen) >= spread:
             break
@@ -69,13 +69,14 @@ def judged_in_slices(
     length = int(workload.named[op.independent])
     elements = op.elements(workload)
     size = size or (_SLICE if elements > HUGE else -(-elements // _SLICES))
-    step = max(1, size // max(1, elements // length))
+    each = max(1, elements // length)
+    step = max(1, size // each)
+    count = max(2, _SLICES * size // (step * each))  # where one is larger than asked for, fewer of them
     row = max(v.numel() for v in (*drawn.values(), *result.values())) // length
     errors: list[Errors] = []
-    for start in slices(length, step, row):
-        part = slice(start, start + step)
-        inputs = {n: v[part] if op.inputs[n].shape[:1] == (op.independent,) else v for n, v in drawn.items()}
-        outputs = {n: v[part] if op.outputs[n].shape[:1] == (op.independent,) else v for n, v in result.items()}
+    for start in slices(length, step, row, count):
+        inputs = {n: _cut(v, op.inputs[n], op.independent, start, step) for n, v in drawn.items()}
+        outputs = {n: _cut(v, op.outputs[n], op.independent, start, step) for n, v in result.items()}
         with _more_threads() if elements > HUGE else contextlib.nullcontext():
             verdict = judge_maximum(outputs, oracle(op, workload, inputs), prior)
         errors += verdict.errors
@@ -84,3 +85,11 @@ def judged_in_slices(
             return Outcome(Finding(verdict.finding.detector, what), tuple(errors), seconds=seconds)
     worst = max(errors, key=lambda e: e.share, default=None)
     return Outcome(None, (worst,) if worst else (), seconds=seconds, artifacts=artifacts or [])
+
+
+def _cut(value: torch.Tensor, declared: Tensor, axis: str, start: int, step: int) -> torch.Tensor:
+    """A tensor's part along an axis; all of one that does not have it."""
+    if axis not in declared.shape:
+        return value
+    dim = declared.shape.index(axis)
+    return value.narrow(dim, start, min(step, value.shape[dim] - start))

@@ -28,8 +28,8 @@ Threads = Annotated[int, typer.Option("--threads", min=0, help="Of CPU kernels; 
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds one round of one kernel may take.")]
 
 
-_MORE, _WIDE = ("TFLOP/s", "compile", "kernels"), 108
-"""Columns that only a wide terminal has room for."""
+_MORE, _WIDE = ("TFLOP/s", "memory", "compile", "kernels"), 108
+"""Columns that only a wide terminal has room for. Memory is measured on a GPU alone."""
 
 
 def bench(
@@ -132,22 +132,30 @@ def show(records: list[Record], terminal: Any) -> None:
                 title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, collapse_padding=True
             )
             table.add_column("kernel", no_wrap=True)
-            wide = terminal.width >= _WIDE
-            for column in ("cold", "±", "hot", "call", "GB/s", *_MORE * wide, "copy", "limit", "speedup"):
+            weighed = any(BenchEvidence.of(r).peak_bytes is not None for r in timed)
+            more = [c for c in _MORE if terminal.width >= _WIDE and (weighed or c != "memory")]
+            for column in ("cold", "±", "hot", "call", "GB/s", *more, "copy", "limit", "speedup"):
                 table.add_column(column, justify="right", no_wrap=True)
             for r in timed:
-                table.add_row(*row(r, wide, r.named(apart)))
+                table.add_row(*row(r, more, r.named(apart)))
             terminal.print(table)
         for r in (r for r in group if str(r.status) == "skipped"):
             terminal.print(f"[yellow]– {r.named(apart)}[/]  {r.reason}", style="dim")
 
 
-def row(record: Record, wide: bool, name: str) -> list[str]:
+def row(record: Record, more: list[str], name: str) -> list[str]:
     from assay.bench.evidence import BenchEvidence
+    from assay.units import si
 
     e = BenchEvidence.of(record)
     assert record.median is not None and record.interval is not None
     spread = (record.interval[1] - record.interval[0]) / 2 / record.median
+    extra = {
+        "TFLOP/s": f"{e.tflops:.3g}",
+        "memory": si(e.peak_bytes, "B", 3),
+        "compile": f"{e.compile_seconds:.2f} s",
+        "kernels": f"{e.launches or ''}",
+    }
     return [
         f"[red]✗[/] {name}" if str(record.status) == "fail" else name,
         duration(record.median),
@@ -155,7 +163,7 @@ def row(record: Record, wide: bool, name: str) -> list[str]:
         duration(e.hot.median) if e.hot else "",
         duration(e.call.median) if e.call else "",
         f"{e.gbps:.1f}",
-        *([f"{e.tflops:.3g}", f"{e.compile_seconds:.2f} s", f"{e.launches or ''}"] if wide else []),
+        *(extra[column] for column in more),
         f"{e.share_of_copy:.0%}" if e.share_of_copy is not None else "",
         (f"{e.roofline.share:.0%}" + ("" if e.roofline.measured else "*")) if e.roofline else "",
         f"{e.speedup.median:.2f}×" if e.speedup else "",

@@ -37,7 +37,7 @@ def typical(space: Factors) -> Iterator[Planned]:
 
 def equal(space: Factors) -> Iterator[Planned]:
     """Every two axes of the same length: what tells them apart by their lengths cannot."""
-    pairs = list(itertools.combinations(space.op.axes, 2))
+    pairs = list(itertools.combinations(space.lengths, 2))
     for first, second in space.rng.sample(pairs, min(len(pairs), _PAIRS)):
         levels = space.random_levels(space.plain)
         drawn = {n: space.rng.choice(space.sizes[n][levels[n]]) or 1 for n in space.op.axes}
@@ -53,7 +53,7 @@ def multiples(space: Factors) -> Iterator[Planned]:
     """One axis five times as long as another, or as an attribute says: a shortcut for what divides evenly is taken
     there, and blocks that are no powers of two go on to a second one."""
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
-    pairs = list(itertools.permutations(space.op.axes, 2))
+    pairs = list(itertools.permutations(space.lengths, 2))
     for first, second in space.rng.sample(pairs, min(len(pairs), _MULTIPLES)):
         rows = (_few(space, {**few, first: 5 * size, second: size}, space.plain) for size in _DIVISORS)
         yield from itertools.islice(filter(None, rows), 1)

@@ -17,14 +17,22 @@ from assay.op import Op
 from assay.workload import VALUES, Workload
 
 _ONLY_REPORTED = ("beyond",)
+_PROBLEM = 128
+"""Elements that each problem of a batch counts for besides its own: it tends to be a program."""
 
 
 class Factors:
-    """`levels` by factor; `sizes` by axis and regime; `plain`: the usual level of every factor but the axes."""
+    """`levels` by factor; `sizes` by axis and regime; `lengths`: the axes, without those that count problems where few
+    are tried; `plain`: the usual level of every factor but the axes."""
 
     def __init__(self, op: Op, dtype: DType, effort: Effort, rng: random.Random, omittable: tuple[str, ...]) -> None:
         self.op, self.dtype, self.effort, self.rng = op, dtype, effort, rng
-        self.sizes = {name: regimes.of(axis, effort.most) for name, axis in op.axes.items()}
+        self._problems = {name for name, axis in op.axes.items() if axis.problems and effort.problems}
+        self.lengths = [name for name in op.axes if name not in self._problems]
+        self.sizes = {
+            name: regimes.of(axis, effort.problems if name in self._problems else effort.most)
+            for name, axis in op.axes.items()
+        }
         tensors = {**op.inputs, **op.outputs}
         self.levels: dict[str, list[str]] = {name: list(found) for name, found in self.sizes.items()}
         for name, attribute in op.attributes.items():
@@ -82,7 +90,8 @@ class Factors:
         return Planned(workload, why, self.visits(workload, levels), self.cost(workload))
 
     def cost(self, row: Workload) -> int:
-        return self.op.elements(row) + max(0, self.op.operations(row)) // 16
+        problems = math.prod(size for name, size in row.axes if name in self._problems) if self._problems else 0
+        return self.op.elements(row) + max(0, self.op.operations(row)) // 16 + _PROBLEM * problems
 
     def visits(self, row: Workload, levels: Mapping[str, str]) -> frozenset[Pair]:
         """The pairs of levels that a workload has and that have an effect in it. A size may stand for several regimes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.workload import Workload
 
@@ -30,11 +30,12 @@ class Effort:
     """Above so many elements the typical workload's leading axis is shortened."""
     constants: int
     """Workloads around the kernel's constants."""
+    problems: int = 0
+    """How long an axis that counts problems may be (`Axis.problems`); 0: as long as any other."""
 
     def times(self, factor: int) -> Effort:
-        return Effort(
-            self.workloads * factor, self.elements, self.most * factor, self.typical * factor, self.constants * factor
-        )
+        more = {name: getattr(self, name) * factor for name in ("workloads", "most", "typical", "constants")}
+        return replace(self, **more)
 
 
 @dataclass(frozen=True)
@@ -46,4 +47,4 @@ class Planned:
     """That it visits. Strides of a single row, and anything but its size in an empty tensor, have no effect and are not
     visited."""
     cost: int = 0
-    """Elements of all tensors, and a sixteenth of the operations."""
+    """Elements of all tensors, a sixteenth of the operations, and more for every problem of a batch."""

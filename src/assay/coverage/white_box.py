@@ -25,7 +25,7 @@ def around(space: Factors, constants: Constants) -> Iterator[Planned]:
 
 
 def _at_sizes(space: Factors, constants: Constants) -> Iterator[Planned]:
-    wanted = [(c, name) for c in constants.sizes for name in space.op.axes]
+    wanted = [(c, name) for c in constants.sizes for name in space.lengths]
     per = max(2, space.effort.constants // max(1, len(wanted)))
     for c, name in wanted:
         for number, size in enumerate(regimes.around([c], space.op.axes[name])[:per]):
@@ -67,7 +67,7 @@ def _beside(
                 small = space.sizes[other].get("few") or next(iter(space.sizes[other].values()))
                 if attempt > 5:
                     chosen[other] = max(1, space.op.axes[other].min)
-                elif attempt > 3:
+                elif attempt > 3 or other not in space.lengths:
                     chosen[other] = small[0]
                 elif near and space.rng.random() < 0.5:
                     chosen[other] = space.rng.choice(near)

@@ -103,6 +103,8 @@ class Round(TypedDict):
     call: NotRequired[list[float]]
     single: NotRequired[Annotated[int, Ge(1)]]
     """These three are missing from a round of the yardsticks."""
+    peak_bytes: NotRequired[Count]
+    """That one call allocates at its most; of the first round on a GPU."""
 
 
 class Found(TypedDict):

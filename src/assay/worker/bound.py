@@ -22,6 +22,8 @@ capture_begin, capture_end, replay = Graph.capture_begin, Graph.capture_end, Gra
 synchronize: Any = getattr(torch._C, "_cuda_synchronize", torch.cuda.synchronize)
 spin: Any = getattr(torch._C, "_cuda_sleep", None)
 current_stream = torch.cuda.current_stream
+reset_peak, peak_bytes = torch.cuda.reset_peak_memory_stats, torch.cuda.max_memory_allocated
+held_bytes = torch.cuda.memory_allocated
 
 # Tensor's own methods, of a type that Python code cannot change (torch.Tensor itself can be).
 _base: Any = torch._C.TensorBase

@@ -112,6 +112,7 @@ def _round(message: dict[str, Any], memory: memoryview) -> dict[str, Any]:
             from assay.worker.activity import record
 
             return record(call, message["activity"], _stream(device))
+        peak = {"peak_bytes": _peak(call)} if device == "cuda" and message["round"] == 0 else {}
         guess = watch.sample(call, 4, 2).seconds
         if guess < _LONG * _LEAD[device]:  # an interruption makes a short call look long, and its batches short
             guess = min(guess, *(watch.sample(call, place, 2).seconds for place in (6, 8)))
@@ -127,7 +128,18 @@ def _round(message: dict[str, Any], memory: memoryview) -> dict[str, Any]:
         taken = _Round(message, buffers, call, watch, memory, guess, min(batch, buffers.count - lead), lead).run()
         if message["keep"]:
             _keep(watch, call, taken["batch"], entered)
-    return {"first_call": first, "artifacts": artifacts, **taken}
+    return {"first_call": first, "artifacts": artifacts, **peak, **taken}
+
+
+def _peak(call: Call) -> int:
+    """Bytes that PyTorch's allocator holds at the most during one warm call, beyond what it held before: results that
+    the kernel returns are among them, its arguments are not."""
+    bound.synchronize()
+    before = bound.held_bytes()
+    bound.reset_peak()
+    call(0)
+    bound.synchronize()
+    return max(0, bound.peak_bytes() - before)
 
 
 def _keep(watch: Watch, call: Call, batch: int, entered: Any) -> None:
