@@ -1,318 +1,311 @@
-"""Attention, naive against fused: errors that tell right from wrong, honest memory, refusals in PyTorch's own words."""
+"""Attention: an op whose limit tells right from wrong, kernels that pass or say why not, a preset over two verbs."""
 
-import json
+import io
 import math
+import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from assay.check.constants import Constants
+from assay.store.export import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
+from typer.testing import CliRunner
 
-from assay.cli.model import attention as command
-from assay.errors import UsageError
-from assay.models.attention import Options, arms, attention, child, plan, verb
-from assay.models.attention.cell import Cell
-from assay.models.attention.truth import controls, judge, truth
-from assay.models.clock import WaitedClock
-from assay.models.turns import NEEDED, Arm, in_turn
-from assay.record import document, read
-from assay.worker.stopwatch import HostClock
+import assay
+from assay.backends import backend
+from assay.catalog import library
+from assay.check import coverage, judge, oracle
+from assay.check.exploring import EFFORTS
+from assay.check.trial import judged_in_slices
+from assay.cli import bench as table
+from assay.dtype import dtype
+from assay.errors import Unsupported, UsageError
+from assay.inputs import generate
+from assay.library.attention.op import seen
+from assay.models.attention import Options, attention, plan
+from assay.record import Record, Status, read
+from assay.report.charts import attention as chart
+from assay.workload import parse
 
-SEQ = 256
+OP = library.ops()["attention"]
+OLD = Path(__file__).parents[1] / "results" / "h200" / "models" / "attention.json"
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.fixture(scope="module")
-def study():
-    """A real one, in processes of its own: everything but the compiled arm, which has a test to itself."""
-    wanted = ("naive", "math", "flash", "efficient", "cudnn")
-    options = Options(
-        lengths=(SEQ, 64), device="cpu", causal=(False, True), arms=wanted, rounds=NEEDED, budget=30, threads=1
-    )
-    return list(attention(options))
+def naive(q, k, v, causal, scale=1.0, diagonal=1):
+    scores = q @ k.mT * (scale / math.sqrt(q.shape[-1]))
+    if causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(diagonal).bool(), -math.inf)
+    return scores.softmax(-1) @ v
 
 
-def drawn(cell):
-    torch.manual_seed(cell.seq)
-    shape = (cell.batch, cell.heads, cell.seq, cell.dim)
-    number = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[cell.dtype]
-    return tuple(torch.randn(shape).to(number) for _ in range(3))
+def judged(text, answer):
+    """The verdict on what `answer` makes of a workload's inputs."""
+    workload = parse(text, OP)
+    inputs = generate(OP, workload)
+    truth, plain = oracle.oracle(OP, workload, inputs), oracle.baseline(OP, workload, inputs)
+    out = answer(*(v.float() for v in inputs.values()), workload.causal).to(inputs["q"].dtype)
+    return judge.judge({"out": out}, truth, plain, {}).finding
 
 
-@pytest.fixture
-def here(in_this_process):
-    in_this_process(child, verb, end=torch._dynamo.reset)
+# The op
 
 
-def by_arm(records, seq, causal=0):
-    place = f"seq={seq},dim=64,causal={causal},"
-    return {r.evidence["arm"]: r for r in records if place in r.workload}
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 2), st.integers(1, 12), st.integers(1, 12), st.sampled_from([1, 8, 33]), st.booleans())
+def test_the_reference_is_pytorchs_attention_with_as_many_queries_as_keys_or_not(heads, queries, keys, dim, causal):
+    torch.manual_seed(queries)
+    q, k, v = (torch.randn(2, heads, n, dim, dtype=torch.float64) for n in (queries, keys, keys))
+    known = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    torch.testing.assert_close(OP.reference(q, k, v, causal=int(causal)), known, rtol=1e-12, atol=1e-13)
 
 
-# The real study
+@given(st.integers(1, 40), st.integers(1, 40), st.booleans())
+def test_operations_count_the_pairs_that_are_seen(queries, keys, causal):
+    workload = parse(f"batch=2,heads=3,queries={queries},keys={keys},dim=5,causal={int(causal)}", OP)
+    pairs = sum(1 for i in range(queries) for j in range(keys) if not causal or j <= i)
+    assert seen(workload) == pairs and OP.operations(workload) == 4 * 2 * 3 * 5 * pairs
+    assert OP.bytes(workload) == 4 * 2 * 3 * 5 * (2 * queries + 2 * keys)
 
 
-def test_there_is_a_record_for_every_arm_length_and_mask_short_ones_first(study):
-    assert len(study) == 5 * 2 * 2
-    assert [r.workload.split(",")[2] for r in study[:10]] == ["seq=64"] * 5 + [f"seq={SEQ}"] * 5
-    assert {r.verb for r in study} == {"model"} and all(r.replay.startswith("assay model attention") for r in study)
-    assert {r.kernel for r in study} < set(arms.ARMS.values())
-
-
-def test_what_runs_is_right_timed_and_was_really_the_backend_asked_for(study):
-    operators = {"math": "_attention_math", "flash": "_flash_attention"}
-    for record in (r for r in study if r.evidence["arm"] in ("naive", "math", "flash")):
-        assert record.status == "pass", record.reason
-        assert record.median > 0 and len(record.samples) >= NEEDED
-        assert record.evidence["controls_rejected"] == {"zeros": True, "another row": True, "window": True}
-        wanted = operators.get(record.evidence["arm"], "")
-        assert not wanted or any(wanted in name for name in record.evidence["ran"])
-
-
-def test_an_arm_that_is_not_for_this_device_is_skipped_with_the_librarys_reason(study):
-    for record in (r for r in study if r.evidence["arm"] in ("efficient", "cudnn")):
-        assert record.status == "skipped" and "scaled_dot_product_attention" in record.reason
-        assert record.median is None
-
-
-def test_the_naive_form_holds_its_scores_in_memory_and_the_fused_one_does_not(study):
-    for causal in (0, 1):
-        found = by_arm(study, SEQ, causal)
-        scores = found["naive"].evidence["scores_bytes"]
-        assert scores == 8 * SEQ * SEQ * 4
-        assert 2 * scores <= found["naive"].evidence["peak_bytes"] < 6 * scores  # scores, probabilities, little else
-        assert found["flash"].evidence["peak_bytes"] < scores / 2
-        assert "VmHWM" in found["naive"].evidence["memory"]
-
-
-def test_operations_and_bytes_are_those_of_the_shape(study):
-    plain, causal = (by_arm(study, SEQ, c)["flash"] for c in (0, 1))
-    assert plain.evidence["operations"] == 4 * 8 * SEQ * SEQ * 64 == 2 * causal.evidence["operations"]
-    assert plain.evidence["bytes"] == 4 * 8 * SEQ * 64 * 4
-    assert plain.evidence["tflops"] * 1e12 == pytest.approx(plain.evidence["operations"] / plain.median)
-
-
-def test_speedups_are_against_naive_round_by_round(study):
-    found = by_arm(study, SEQ)
-    assert "speedup" not in found["naive"].evidence
-    low, high = found["flash"].evidence["speedup"]["interval"]
-    assert 0 < low <= found["flash"].evidence["speedup"]["median"] <= high
-
-
-def test_records_survive_a_file(study, tmp_path):
-    file = tmp_path / "records.json"
-    file.write_text(json.dumps(document(study), allow_nan=False))
-    assert [r.workload for r in read(file)] == [r.workload for r in study]
-
-
-def test_the_chart_shows_time_and_memory_of_every_arm(study):
-    from assay.report.charts.attention import draw, points
-
-    rows = points(study)
-    assert {(r["arm"], r["mask"]) for r in rows} == {
-        (a, m) for a in ("naive", "math", "flash") for m in ("every key seen", "causal")
+@pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_the_formula_is_right_and_a_lost_key_another_scale_and_the_next_key_are_not(number, causal):
+    text = f"batch=1,heads=2,queries=60,keys=60,dim=24,causal={causal},dtype={number}"
+    assert judged(text, naive) is None
+    wrong = {
+        "the last key is lost": lambda q, k, v, c: naive(q, k[..., :-1, :], v[..., :-1, :], c),
+        "scaled by 1.05 too much": lambda q, k, v, c: naive(q, k, v, c, scale=1.05),
+        "a key too many or too few is masked": lambda q, k, v, c: naive(q, k, v, 1, diagonal=2),
     }
-    assert all(r["seconds"] > 0 and r["peak"] > 0 for r in rows)
-    spec = draw(study).to_dict()  # Altair validates it
-    assert len(spec["vconcat"]) == 2 and all(len(line["hconcat"]) == 2 for line in spec["vconcat"])
+    for what, answer in wrong.items():
+        found = judged(text, answer)
+        assert found is not None and found.detector == "values", what
 
 
-def test_tables_fit_eighty_columns_and_say_once_what_was_left_out(study):
-    import io
+def test_tensor_cores_tf32_is_no_float32():
+    def cut(x):
+        return (x.view(torch.int32) & ~0x1FFF).view(torch.float32)
 
-    from rich.console import Console
-
-    terminal = Console(width=80, record=True, file=io.StringIO())
-    command.show(study, terminal)
-    text = terminal.export_text()
-    assert "…" not in text and "causal" in text
-    assert text.count(f"– efficient at 64, {SEQ}") == 2  # once for each mask
+    text = "batch=1,heads=2,queries=40,keys=300,dim=64,dtype=fp32"
+    assert judged(text, naive) is None
+    assert judged(text, lambda q, k, v, c: naive(cut(q), cut(k), v, c)).detector == "values"
 
 
-def test_the_compiled_arm_is_compiled_and_says_if_inductor_knew_the_naive_form(here, monkeypatch, tmp_path):
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    wanted = Options(
-        lengths=(64,), heads=2, device="cpu", causal=(False,), arms=("naive", "compiled"), rounds=NEEDED, budget=30
-    )
-    _, compiled = attention(wanted)
-    assert compiled.status == "pass", compiled.reason
-    assert compiled.evidence["recognised"] in (0, 1) and compiled.evidence["first_seconds"] > compiled.median
-    # If it was replaced by PyTorch's fused form, that is what ran.
-    assert bool(compiled.evidence["recognised"]) == any("flash" in name for name in compiled.evidence["ran"])
+def test_weights_rounded_to_16_bits_are_honest_where_the_values_cancel():
+    """Two keys whose weighted values nearly cancel: the result is far smaller than what was rounded."""
+    text = "batch=2,heads=6,queries=14,keys=2,dim=2,causal=0,dtype=bf16,seed=1499"
+
+    def rounded(q, k, v, causal):
+        return (q @ k.mT / math.sqrt(2)).softmax(-1).bfloat16().float() @ v
+
+    assert judged(text, rounded) is None
 
 
-def test_the_command_prints_one_document_and_writes_it_to_a_file(assay, tmp_path):
-    done = assay(
-        "model",
-        "attention",
-        "--seq",
-        "32",
-        "--heads",
-        "2",
-        "--arm",
-        "naive,flash,cudnn",
-        "--causal",
-        "no",
-        "--device",
-        "cpu",
-        "--rounds",
-        "6",
-        "--json",
-        "--out",
-        "a.json",
-        cwd=tmp_path,
-        env={"ASSAY_STORE": "none"},
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["study"] == "attention" and [r["status"] for r in told["records"]] == ["pass", "pass", "skipped"]
-    assert json.loads((tmp_path / "a.json").read_text())["run"] == told["run"]
+def test_one_wrong_head_of_many_is_found_in_slices():
+    workload = parse("batch=2,heads=32,queries=9,keys=9,dim=4", OP)
+    inputs = generate(OP, workload)
+    right = OP.reference(*inputs.values(), causal=1)
+    wrong = right.clone()
+    wrong[:, 31] += 1e-3
+    assert judged_in_slices(OP, workload, inputs, {"out": right}, {}).finding is None
+    assert "slice of heads from" in judged_in_slices(OP, workload, inputs, {"out": wrong}, {}).finding.what
 
 
-def test_an_arm_that_the_budget_cannot_pay_is_skipped_and_says_so(here):
-    (record,) = attention(Options(lengths=(64,), heads=1, device="cpu", causal=(False,), arms=("naive",), budget=1e-7))
-    assert record.status == "skipped" and "--budget" in record.reason
-    assert record.evidence["errors"]["share"] < 1  # judged all the same
+def test_an_interpreter_gets_few_problems_of_many_lengths():
+    planned = coverage.plan(OP, dtype("fp32"), EFFORTS["triton-interpret"], constants=Constants((128, 64)))
+    sizes = [dict(row.workload.axes) for row in planned.rows]
+    assert all(s["batch"] <= 32 and s["heads"] <= 32 for s in sizes)
+    assert any(s["queries"] == 129 for s in sizes) and any(s["keys"] == 129 for s in sizes)
+    many = sum(s["batch"] * s["heads"] > 32 for s in sizes)
+    assert many < len(sizes) / 4
+
+
+# The kernels
+
+
+def test_the_kernels_stand_in_the_library():
+    names = {k.name for k in library.kernels() if k.address.op == "attention"}
+    assert names >= {f"attention/{b}" for b in ("torch", "inductor", "triton", "njit")}
+    assert names >= {f"attention/torch:{v}" for v in ("naive", "math", "flash", "efficient", "cudnn")}
+
+
+@pytest.mark.parametrize("number", ["fp32", *(pytest.param(n, marks=pytest.mark.whole) for n in ("bf16", "fp16"))])
+def test_several_tiles_of_queries_and_keys_are_right_in_triton_and_numba(number):
+    """Neither length is a multiple of a tile, and the second tile's diagonal crosses two tiles of keys."""
+    text = f"batch=1,heads=2,queries=150,keys=141,dim=24,causal=1,dtype={number}"
+    for record in assay.check("attention/triton", "attention/njit", workload=text, seconds=300):
+        assert record.status == "pass", (record.kernel, record.reason)
+
+
+def test_pytorchs_reasons_come_from_its_warnings():
+    def refused():
+        for text in (
+            "Flash attention kernel not used because: (Triggered internally at sdp_utils.cpp:2.)",
+            "Expected query, key and value to all be of dtype: {Half, BFloat16}. (Triggered internally at x.h:9.)",
+            "CuDNN attention has been runtime disabled. (Triggered internally at sdp_utils.h:7.)",
+        ):
+            warnings.warn(text, stacklevel=1)
+        raise RuntimeError("No available kernel. Aborting execution.")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(Unsupported) as caught:
+            backend("torch").invoke(refused, (), {})
+    assert caught.value.what == "Expected query, key and value to all be of dtype: {Half, BFloat16}."
+
+
+def test_another_runtime_error_stays_what_it_is():
+    def fails():
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        backend("torch").invoke(fails, (), {})
+
+
+# The preset
+
+
+def test_kernels_are_checked_on_the_shortest_sequence_and_timed_on_all():
+    kernels = ("attention/torch:naive", "attention/torch:flash", "attention/torch:cudnn")
+    wanted = Options(kernels, lengths=(48, 32), heads=2, dim=16, causal=(True,), dtypes=("fp32",), budget=0.1)
+    study = list(attention(wanted))
+    checked = [r for r in study if r.verb == "check"]
+    timed = [r for r in study if r.verb == "bench"]
+    assert {r.point["keys"] for r in checked} == {"32"} and len(checked) == 3
+    assert [r.point["keys"] for r in timed] == ["32"] * 4 + ["48"] * 4  # the baseline besides
+    assert len({r.run for r in study}) == 1
+    for record in study:
+        assert record.replay.startswith(f"assay {record.verb} attention/torch") or record.status == "skipped"
+    by = {(r.variant, r.point["keys"]): r for r in timed}
+    assert by["naive", "48"].status == "pass" and by["naive", "48"].evidence["baseline"] == "attention/torch"
+    if by["naive", "48"].evidence["device"] == "cpu":
+        assert "peak_bytes" not in by["flash", "48"].evidence
+        refused = [r for r in study if r.variant == "cudnn"]  # checked and timed, and PyTorch has none for a CPU
+        assert len(refused) == 3 and {r.status for r in refused} == {"skipped"}
+        assert all("scaled_dot_product_attention" in r.reason for r in refused)
+
+
+def timed(kernel, length, **evidence):
+    """A record as bench makes it, with what tables and charts need."""
+    evidence = {
+        "threads": 1,
+        "hot": {"median": 1e-3},
+        "call": {"median": 1e-3},
+        "gbps": 1.0,
+        "tflops": 0.5,
+        "compile_seconds": 0.0,
+        "baseline": "attention/torch",
+        "speedup": {"median": 2.0},
+        **evidence,
+    }
+    text = f"batch=1,heads=2,queries={length},keys={length},dim=16,causal=1,dtype=fp32"
+    return Record("bench", kernel, text, Status.PASS, "", "run", evidence, median=1e-3, interval=(9e-4, 2e-3))
+
+
+def test_the_chart_has_a_panel_for_memory_only_where_it_was_measured():
+    kernels = ("attention/torch", "attention/torch:flash", "attention/triton", "attention/cuda:mine")
+    plain = [timed(k, n) for k in kernels for n in (32, 64)]
+    drawn = chart.points(plain)
+    assert {(p["arm"], p["seq"]) for p in drawn} == {
+        (a, n) for a in ("torch", "flash", "triton", "cuda:mine") for n in (32, 64)
+    }
+    assert {p["mask"] for p in drawn} == {"causal"} and drawn[0]["Speedup"] == "2.00× over torch"
+    assert [len(line["hconcat"]) for line in chart.draw(plain).to_dict()["vconcat"]] == [1]
+    weighed = [timed(k, n, peak_bytes=4096) for k in kernels for n in (32, 64)]
+    assert [len(line["hconcat"]) for line in chart.draw(weighed).to_dict()["vconcat"]] == [2]
+
+
+def test_the_chart_leaves_out_what_has_no_one_length():
+    oblong = replace(timed("attention/torch", 32), workload="batch=1,heads=2,queries=1,keys=32,dim=16,dtype=fp32")
+    other = replace(timed("attention/torch", 32), workload="tokens=7,dtype=fp32")  # a user's op of the same name
+    assert chart.points([oblong, other]) == [] and chart.draw([oblong, other]) is None
+
+
+def test_memory_is_shown_only_where_it_was_measured():
+    for evidence, shown in (({}, False), ({"peak_bytes": 2_500_000}, True)):
+        record = timed("attention/torch", 32, **evidence)
+        terminal = Console(width=140, record=True, file=io.StringIO())
+        table.show([record], terminal)
+        text = terminal.export_text()
+        assert ("memory" in text) == shown and ("2.50" in text) == shown
+        assert flat(record)["peak_bytes"] == (2_500_000 if shown else None)
+
+
+def test_the_studys_own_records_of_an_h200_still_load_and_are_drawn():
+    drawn = chart.points(read(OLD))
+    assert {p["arm"] for p in drawn} == {"naive", "compiled", "math", "flash", "efficient", "cudnn"}
+    assert {p["seq"] for p in drawn} == {512 << i for i in range(6)} and all(p["peak"] > 0 for p in drawn)
+    assert len(chart.draw(read(OLD)).to_dict()["vconcat"]) == 2
+
+
+def test_the_sweep_is_that_of_the_device_unless_lengths_are_named():
+    cells = plan(Options(("attention/njit",), causal=(False, True))).cells
+    on_gpu = backend("torch").availability().device == "cuda"
+    assert len(cells) == 2 * (6 if on_gpu else 5)
+    assert {str(c.workload.dtype) for c in cells} == {"bf16" if on_gpu else "fp32"}
+    assert all(c.workload.queries == c.workload.keys for c in cells)
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("options", "says"),
     [
-        ({"arms": ("fast",)}, "no arm called 'fast'"),
+        ({"kernels": ("attention/fast",)}, "attention/fast"),
         ({"dtypes": ("fp64",)}, "fp64"),
-        ({"lengths": (0,)}, "at least 1"),
-        ({"device": "tpu"}, "no device called 'tpu'"),
+        ({"lengths": (0,)}, "queries=0"),
+        ({"dim": 257}, "dim=257"),
     ],
 )
-def test_wrong_use_is_said_at_once(settings, says):
+def test_wrong_use_is_said_before_anything_runs(options, says):
     with pytest.raises(UsageError, match=says) as caught:
-        plan(Options(**({"device": "cpu"} | settings)))
+        plan(Options(**options))
     assert caught.value.fix
 
 
-@pytest.mark.parametrize("study", [("attention", "--arm", "none"), ("compile", "no-model"), ("infer", "no-model")])
+@pytest.mark.parametrize("study", [("attention", "no/kernel"), ("compile", "no-model"), ("infer", "no-model")])
 def test_a_chart_that_cannot_be_written_is_said_before_anything_is_planned(study):
-    from typer.testing import CliRunner
-
     from assay.cli.model import app
 
     done = CliRunner().invoke(app, [*study, "--png", "a.pdf"])
     assert isinstance(done.exception, UsageError) and "a.png" in done.exception.fix
 
 
-# Errors
+def test_the_mask_is_yes_no_or_both():
+    from assay.cli.model import app
+
+    done = CliRunner().invoke(app, ["attention", "--causal", "maybe"])
+    assert isinstance(done.exception, UsageError) and "--causal both" in done.exception.fix
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    st.integers(1, 2),
-    st.integers(1, 3),
-    st.integers(1, 40),
-    st.sampled_from([1, 8, 33]),
-    st.booleans(),
-)
-def test_the_truth_is_float64_attention(batch, heads, seq, dim, causal):
-    cell = Cell(batch, heads, seq, dim, causal, "fp32", "cpu")
-    inputs = drawn(cell)
-    known = torch.nn.functional.scaled_dot_product_attention(*(t.double() for t in inputs), is_causal=causal)
-    assert torch.allclose(truth(inputs, cell).exact, known, rtol=1e-12, atol=1e-13)
-
-
-def test_long_sequences_are_judged_on_rows_that_include_the_first_and_the_last():
-    cell = Cell(1, 1, 3000, 4, True, "fp32", "cpu")
-    found = truth(drawn(cell), cell)
-    assert found.rows[0] == 0 and found.rows[-1] == 2999 and len(found.rows) == 512
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("seq", [8, 100, 400])
-def test_zeros_a_window_and_another_row_are_wrong_and_naive_is_right(dtype, causal, seq):
-    cell = Cell(1, 2, seq, 64, causal, dtype, "cpu")
-    inputs = drawn(cell)
-    known = truth(inputs, cell)
-    plain = known.errors(arms.naive(*inputs, causal))
-    assert judge(plain, cell, None)["share"] < 0.5
-    for against in (None, plain):
-        assert controls(known, inputs, cell, against) == {"zeros": True, "another row": True, "window": True}
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
-def test_one_key_lost_in_a_thousand_a_wrong_scale_and_a_nan_are_seen(dtype):
-    cell = Cell(1, 1, 1024, 8, False, dtype, "cpu")
-    q, k, v = inputs = drawn(cell)
-    known = truth(inputs, cell)
-    right = arms.naive(q, k, v, False)
-    plain = known.errors(right)
-    blemished = right.clone()
-    blemished[0, 0, 0, 3] = math.nan
-    wrong = {
-        "a key lost": arms.naive(q, k[..., :-1, :], v[..., :-1, :], False),
-        "another scale": arms.naive(q * 1.05, k, v, False),
-        "a NaN": blemished,
-    }
-    for name, out in wrong.items():
-        assert judge(known.errors(out), cell, plain)["share"] > 1, name
-
-
-# Arms and turns
-
-
-def test_pytorchs_reasons_are_those_of_the_backend_that_was_asked_for():
-    warned = [
-        "Memory efficient kernel not used because: (Triggered internally at sdp_utils.cpp:1.)",
-        "Memory Efficient attention has been runtime disabled. (Triggered internally at sdp_utils.h:5.)",
-        "Flash attention kernel not used because: (Triggered internally at sdp_utils.cpp:2.)",
-        "Expected query, key and value to all be of dtype: {Half, BFloat16}. (Triggered internally at x.h:9.)",
-        "CuDNN attention kernel not used because: (Triggered internally at sdp_utils.cpp:3.)",
-        "CuDNN attention has been runtime disabled. (Triggered internally at sdp_utils.h:7.)",
-    ]
-    assert arms.why_not("flash", warned) == ["Expected query, key and value to all be of dtype: {Half, BFloat16}."]
-    assert arms.why_not("efficient", warned) == ["Memory Efficient attention has been runtime disabled."]
-
-
-def test_another_backend_than_the_one_asked_for_is_an_error():
-    inputs = drawn(Cell(1, 1, 16, 8, False, "fp32", "cpu"))
-    pretender = arms.Way("cudnn", arms.naive)
-    with pytest.raises(Exception, match="cudnn was asked for"):
-        arms.operators(pretender, inputs, False)
-
-
-def test_every_arm_is_first_equally_often():
-    seen = []
-    turns = in_turn([Arm(n, lambda n=n: seen.append(n)) for n in "abc"], HostClock(), rounds=9, budget=60, samples=1)
-    assert {len(rounds) for rounds in turns.samples.values()} == {9}
-    order = [n for i, n in enumerate(seen) if not i or seen[i - 1] != n][3:]  # the first three are guesses
-    assert order[:6] == ["a", "b", "c", "b", "c", "a"]
-
-
-@pytest.mark.parametrize(("each", "order"), [(False, "w012w"), (True, "w0w1w2w")])
-def test_the_device_is_waited_for_once_or_after_each_call(monkeypatch, each, order):
-    seen = []
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append("w"))
-    clock = WaitedClock(each)
-    clock.sample(lambda i: seen.append(str(i)), 0, 3)
-    assert "".join(seen) == order and ("every call" in clock.method) == each
+# On a GPU
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_backends_run_or_say_why_not_and_memory_is_the_allocators():
-    wanted = Options(
-        lengths=(2048,),
-        heads=16,
-        dim=128,
-        causal=(False, True),
-        dtypes=("bf16", "fp32"),
-        device="cuda",
-        rounds=NEEDED,
-        budget=1.0,
-    )
-    records = list(attention(wanted))
-    for record in records:
-        assert record.status in ("pass", "skipped"), f"{record.kernel} {record.workload}: {record.reason}"
-    halves = {r.evidence["arm"]: r for r in records if "causal=0,dtype=bf16" in r.workload}
-    assert halves["flash"].status == "pass" and halves["flash"].median < halves["naive"].median
-    assert halves["flash"].evidence["peak_bytes"] < halves["naive"].evidence["scores_bytes"]
-    assert halves["naive"].evidence["peak_bytes"] >= 2 * halves["naive"].evidence["scores_bytes"]
-    whole = {r.evidence["arm"]: r for r in records if "causal=0,dtype=fp32" in r.workload}
-    assert whole["flash"].status == "skipped" and "dtype" in whole["flash"].reason
+def test_the_naive_form_holds_its_scores_in_memory_and_fused_ones_do_not():
+    kernels = ("attention/torch:naive", "attention/torch:flash", "attention/triton")
+    wanted = Options(kernels, lengths=(2048,), heads=16, dim=128, causal=(False,), dtypes=("bf16",), budget=1.0)
+    timed = {r.kernel: r for r in attention(wanted) if r.verb == "bench"}
+    scores = 16 * 2048 * 2048 * 2
+    for record in timed.values():
+        assert record.status == "pass", record.reason
+    assert timed["attention/torch:naive"].evidence["peak_bytes"] >= 2 * scores
+    assert timed["attention/torch:flash"].evidence["peak_bytes"] < scores / 2
+    assert timed["attention/triton"].evidence["peak_bytes"] < 1 << 20  # its output is given to it
+    assert timed["attention/torch:flash"].median < timed["attention/torch:naive"].median
+
+
+@pytest.mark.gpu
+def test_a_fused_kernel_says_for_which_formats_it_is():
+    (record,) = assay.check("attention/torch:flash", workload="batch=1,heads=2,queries=64,keys=64,dim=64,dtype=fp32")
+    assert record.status == "skipped" and "dtype" in record.reason
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
+def test_our_kernel_is_right_on_the_device(number):
+    (record,) = assay.check("attention/triton", dtypes=number, seconds=120)
+    assert record.status == "pass", record.reason

@@ -1,4 +1,5 @@
-"""Attention over the length of the sequence: time and peak memory of every arm, both axes logarithmic."""
+"""Attention over the length of the sequence: time and peak memory of every kernel, both axes logarithmic. Drawn from
+bench's records of the op, as many queries as keys."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from assay import units
 from assay.record import Record
 from assay.report import rows
 from assay.report.charts import parts
-from assay.report.theme import BACKEND_COLOURS
+from assay.report.theme import BACKEND_COLOURS, OTHER_COLOUR
 
 TITLE = "Attention"
 CAPTION = (
@@ -18,13 +19,18 @@ CAPTION = (
 )
 COLOURS = {
     "naive": BACKEND_COLOURS["torch"],
+    "inductor": BACKEND_COLOURS["inductor"],
     "compiled": BACKEND_COLOURS["inductor"],
     "math": BACKEND_COLOURS["numba"],
     "flash": BACKEND_COLOURS["triton"],
     "efficient": BACKEND_COLOURS["cuda"],
     "cudnn": BACKEND_COLOURS["njit"],
+    "triton": BACKEND_COLOURS["cupy"],
+    "torch": OTHER_COLOUR,
+    "njit": "#6A51A3",
 }
-"""The naive form is the baseline and has its grey; compiled is inductor's."""
+"""By variant, else by backend. `compiled` is inductor in records of the study that this was before attention was an op
+(results/h200/models/attention.json)."""
 MASKS = {"0": "every key seen", "1": "causal"}
 
 
@@ -35,11 +41,12 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     if not found:
         return None
     masks = [m for m in MASKS.values() if any(r["mask"] == m for r in found)]
-    lines = [alt.hconcat(*(_panel(found, mask, *what) for what in PANELS), spacing=30) for mask in masks]
+    panels = [what for what in PANELS if any(r[what[0]] for r in found)]  # memory is measured on a GPU alone
+    lines = [alt.hconcat(*(_panel(found, mask, *what) for what in panels), spacing=30) for mask in masks]
     return (
         alt.vconcat(*lines, spacing=26)
         .add_params(parts.pick("case", list(dict.fromkeys(r["case"] for r in found)), "Case"))
-        .properties(description="Time and peak memory of attention over the sequence's length, by arm")
+        .properties(description="Time and peak memory of attention over the sequence's length, by kernel")
     )
 
 
@@ -50,7 +57,8 @@ def _panel(found: list[rows.Row], mask: str, field: str, title: str, unit: str) 
     import altair as alt
 
     lengths = alt.Axis(format="d", labelOverlap="greedy", values=sorted({r["seq"] for r in found}))
-    names = [n for n in COLOURS if any(r["arm"] == n for r in found)]
+    names = list(dict.fromkeys(r["arm"] for r in found))
+    names.sort(key=lambda n: list(COLOURS).index(n) if n in COLOURS else len(COLOURS))
     base = (
         alt.Chart(parts.data("attention", found))
         .transform_filter(parts.picked("case"))
@@ -70,10 +78,10 @@ def _panel(found: list[rows.Row], mask: str, field: str, title: str, unit: str) 
             ),
             color=alt.Color(
                 "arm:N",
-                scale=alt.Scale(domain=names, range=[COLOURS[n] for n in names]),
+                scale=alt.Scale(domain=names, range=[COLOURS.get(n, OTHER_COLOUR) for n in names]),
                 legend=alt.Legend(title=None, symbolOpacity=1),
             ),
-            tooltip=parts.tooltips("Time", "Speedup", "Memory", "Compute", "Error"),
+            tooltip=parts.tooltips("Time", "Speedup", "Memory", "Compute", *(["Error"] if "Error" in found[0] else [])),
         )
     )
     drawn = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=48, opacity=1)]
@@ -83,32 +91,45 @@ def _panel(found: list[rows.Row], mask: str, field: str, title: str, unit: str) 
 
 
 def points(records: Sequence[Record]) -> list[rows.Row]:
-    mine = [r for r in records if r.verb == "model" and r.evidence.get("study") == "attention" and r.median]
-    several = len({rows.device(r) for r in mine}) > 1
+    drawn = [r for r in records if r.median and r.evidence.get("study", r.verb) in ("bench", "attention")]
+    drawn = [r for r in drawn if r.op == "attention" and {"batch", "heads", "dim"} <= r.point.keys() and _length(r)]
+    several = len({rows.device(r) for r in drawn}) > 1
     found = []
-    for record in mine:
-        told, sizes = record.evidence, record.point
+    for record in drawn:
+        evidence, sizes = record.evidence, record.point
         about = [f"{sizes['batch']} × {sizes['heads']} heads of {sizes['dim']}", sizes["dtype"]]
         median = float(record.median or 0)
         low, high = record.interval or (median, median)
-        off = told.get("errors") or {}
-        faster = rows.number((told.get("speedup") or {}).get("median"))
+        off = evidence.get("errors")  # of the study's own records
+        faster = rows.number((evidence.get("speedup") or {}).get("median"))
         found.append(
             rows.common(record)
             | {
-                "arm": str(told.get("arm")),
-                "seq": int(sizes.get("seq", 0)),
+                "arm": evidence.get("arm") or _name(record.kernel),
+                "seq": int(_length(record)),
                 "mask": MASKS.get(sizes.get("causal", ""), ""),
                 "case": " · ".join(about + [rows.device(record)] * several),
                 "seconds": median,
                 "low": low,
                 "high": high,
-                "peak": rows.number(told.get("peak_bytes")),
+                "peak": rows.number(evidence.get("peak_bytes")),
                 "Time": units.between(median, (low, high), "s"),
-                "Speedup": f"{units.times(faster)} over naive" if faster else units.NOTHING,
-                "Memory": units.si(rows.number(told.get("peak_bytes")), "B"),
-                "Compute": units.si((rows.number(told.get("tflops")) or 0) * 1e12 or None, "FLOP/s"),
-                "Error": f"{off['rms']:.3g} units (rms), at worst {off['worst']:.3g}" if off else units.NOTHING,
+                "Speedup": f"{units.times(faster)} over {_name(evidence['baseline'])}" if faster else units.NOTHING,
+                "Memory": units.si(rows.number(evidence.get("peak_bytes")), "B"),
+                "Compute": units.si((rows.number(evidence.get("tflops")) or 0) * 1e12 or None, "FLOP/s"),
             }
+            | ({"Error": f"{off['rms']:.3g} units (rms), at worst {off['worst']:.3g}"} if off else {})
         )
     return found
+
+
+def _length(record: Record) -> str:
+    """As many queries as keys; `seq` in the study's own records. Empty where they differ."""
+    sizes = record.point
+    return sizes.get("seq") or (sizes.get("keys", "") if sizes.get("queries") == sizes.get("keys") else "")
+
+
+def _name(kernel: str) -> str:
+    """The variant, else the backend; both where this chart has no colour for it."""
+    backend, _, variant = kernel.partition("/")[2].partition(":")
+    return variant or backend if (variant or backend) in COLOURS else kernel.partition("/")[2]
