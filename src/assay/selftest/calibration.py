@@ -201,7 +201,8 @@ def _planted(case: _Case, rng: random.Random, size: float, share: str) -> dict[s
 
 
 def _flip(rng: random.Random, cases: list[_Case]) -> tuple[_Case, dict[str, torch.Tensor] | None]:
-    """One bit of one element of one output of one workload; None where NaN stays NaN, or nothing is put out."""
+    """One bit of one element of one output of one workload; None where the result is as right as before: NaN stays NaN,
+    a zero changes a sign that the op leaves open, or there is no element."""
     import torch
 
     case = rng.choice(cases)
@@ -217,5 +218,6 @@ def _flip(rng: random.Random, cases: list[_Case]) -> tuple[_Case, dict[str, torc
     raw[place * width + bit // 8] ^= 1 << bit % 8
     after = value.flatten()[place]
     still = value.is_floating_point() and bool(before.double().isnan() and after.double().isnan())
+    still |= not case.truth.signed and bool(before == after)
     outputs[name] = value
     return case, None if still else outputs
