@@ -6,13 +6,12 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from assay.catalog.reader import LIBRARY as ROOT
 from assay.catalog.reader import kernels_in, ops_in
 from assay.errors import UsageError
 from assay.kernel import BACKENDS, Address, Kernel
 from assay.op import Op
 from assay.swappable import Swappable
-
-ROOT = Path(__file__).resolve().parents[1] / "library"
 
 
 @cache

@@ -26,6 +26,9 @@ __all__ = ["Contents", "contents", "kernels_in", "kernels_in_cuda", "ops_in", "p
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Decorated = tuple[ast.FunctionDef, ast.expr]
 
+LIBRARY = Path(__file__).resolve().parents[1] / "library"
+"""One folder per op."""
+
 
 @dataclass
 class Contents:
@@ -122,7 +125,7 @@ def _read_ops(file: Path, tree: ast.Module, found: Contents) -> None:
 
 def _read_kernels(file: Path, tree: ast.Module, found: Contents, backend: str, variant: str) -> None:
     lines: dict[Address, int] = {}
-    library = Path(__file__).parent in file.resolve().parents
+    library = LIBRARY in file.resolve().parents
     for node, decorator in _decorated(file, tree, "kernel", found):
         try:
             kernel = _kernel(file, tree, node, decorator, backend, variant, library)
