@@ -2,8 +2,11 @@
 
 import contextlib
 import io
+import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
 
 
 @dataclass(frozen=True)
@@ -18,15 +21,21 @@ class Done:
         return " ".join((self.out + " " + self.err).split())
 
 
-def assay(*arguments):
-    """Run the command to its end. What is printed is taken as UTF-8 text; nothing escapes but an exit code."""
+def assay(*arguments, cwd=None, env=None):
+    """Run the command to its end, in another folder and with more variables if asked to. What is printed is taken as
+    UTF-8 text; nothing escapes but an exit code."""
     from assay.cli import main
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     before = sys.argv
     sys.argv = ["assay", *map(str, arguments)]
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            contextlib.chdir(cwd or Path.cwd()),
+            mock.patch.dict(os.environ, env or {}),
+        ):
             main()
     except SystemExit as end:
         code = end.code

@@ -13,6 +13,9 @@ from hypothesis import HealthCheck, settings
 
 from assay import host
 
+sys.path.insert(0, str(Path(__file__).parent))
+import command
+
 # Tests share the machine: threads that wait must not spin. Read when torch is first imported, here or in a child.
 os.environ |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 
@@ -53,14 +56,25 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def assay():
-    """Run the command as a user does: `assay("check", "gelu/torch", cwd=folder)`."""
+    """Run the command inside this process: `assay("check", "gelu/torch", cwd=folder)`. Importing torch twice, for the
+    judge and for the workers, takes longer than most commands."""
 
-    def run(*arguments, cwd=None, timeout=300, env=None):
-        command = [sys.executable, "-m", "assay", *map(str, arguments)]
+    def run(*arguments, cwd=None, env=None):
+        done = command.assay(*arguments, cwd=cwd, env={"COLUMNS": "200"} | (env or {}))
+        return subprocess.CompletedProcess(arguments, done.code, done.out, done.err)
+
+    return run
+
+
+@pytest.fixture
+def assay_process():
+    """The same in a process of its own, for what only a process can show."""
+
+    def run(*arguments, cwd=None, env=None):
         return subprocess.run(
-            command,
+            [sys.executable, "-m", "assay", *map(str, arguments)],
             cwd=cwd,
-            timeout=timeout,
+            timeout=300,
             capture_output=True,
             text=True,
             env=os.environ | {"COLUMNS": "200", "PYTHONPATH": str(ROOT / "src")} | (env or {}),

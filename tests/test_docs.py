@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,32 +15,32 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+def run(words, assay, folder):
+    """A line of shell without anything of a shell in it: its exit code, and what it printed."""
+    program, *arguments = words
+    if program == "assay":
+        done = assay(*arguments, cwd=folder)
+    else:
+        assert program == "python"
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("page", "commands"), [("first-kernel.md", 5), pytest.param("ops.md", 4, marks=pytest.mark.whole)]
 )
-def test_a_page_takes_a_reader_from_an_empty_folder_to_a_verdict(page, commands, tmp_path):
+def test_a_page_takes_a_reader_from_an_empty_folder_to_a_verdict(page, commands, assay, tmp_path):
     """Every file is written, every command run, and every promised line of output looked for."""
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / "assay").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m assay "$@"\n')
-    (tools / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    for tool in tools.iterdir():
-        tool.chmod(0o755)
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    environment = os.environ | {
-        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT / "src"),
-        "COLUMNS": "250",
-    }
     ran, said = 0, ""
     for language, about, body in BLOCK.findall((ROOT / "docs" / page).read_text()):
         if name := re.search(r"file=(\S+)", about):
-            (folder / name[1]).write_text(body)
+            (tmp_path / name[1]).write_text(body)
         elif language == "sh" and "run" in about:
-            done = subprocess.run(body, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
-            said = done.stdout + done.stderr
-            assert (done.returncode != 0) == ("fails" in about), said
+            for line in body.splitlines():
+                code, said = run(shlex.split(line, comments=True), assay, tmp_path)
+                assert (code != 0) == ("fails" in about), said
             ran += 1
         elif "output" in about:
             for line in filter(None, body.splitlines()):

@@ -339,6 +339,7 @@ def test_looking_for_the_wrong_module_keeps_rows_of_every_output_not_all_of_it()
     assert torch.equal(suspect._some(wide[:64]), wide[:64])
 
 
+@pytest.mark.usefixtures("here")
 def test_packed_weights_are_told_by_their_bytes_and_their_noise_and_are_not_called_wrong(mine):
     rules = {"linear": "mx_linear", "gelu": "gelu"}
     record = by(quick(f"{mine / 'model.py'}:tiny", batches=(8,), swap=rules, alone=(8,)), variant="swap")

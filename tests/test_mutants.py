@@ -173,15 +173,15 @@ def test_real_mutants_are_killed_from_the_command_line(assay, tmp_path):
     out = tmp_path / "records.json"
     kept = tmp_path / "kept"
     kernels = ("silu/njit", "gelu/triton", "axpy/numba", "--operator", "float,arithmetic,term,guard,swap,sign")
-    done = assay("selftest", "mutants", *kernels, "--sample", "5", "--json", "--out", out, "--keep", kept)
+    done = assay("selftest", "mutants", *kernels, "--sample", "3", "--json", "--out", out, "--keep", kept)
     document = json.loads(done.stdout)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert json.loads(out.read_text())["records"] == document["records"]
     assert {r["evidence"]["outcome"] for r in document["records"]} <= {"killed", "equivalent"}
-    assert len(document["records"]) + len(document["summary"]["stillborn"]) == 5
-    assert document["summary"]["total"]["score"] == 1 and document["summary"]["total"]["killed"] >= 4
+    assert len(document["records"]) + len(document["summary"]["stillborn"]) == 3
+    assert document["summary"]["total"]["score"] == 1 and document["summary"]["total"]["killed"] >= 2
     assert all(r["evidence"]["dtypes"] == ["fp32", "bf16"] for r in document["records"])
-    assert len(list(kept.glob("*/mutant_of_*.py"))) == 5
+    assert len(list(kept.glob("*/mutant_of_*.py"))) == 3
 
 
 def test_mutants_is_a_reserved_word_and_its_options_are_refused_elsewhere(assay, tmp_path):

@@ -46,29 +46,6 @@ def passed(records, said):
     return [r["status"] for r in records] == ["pass"] or pytest.fail(f"{records}\n{said}")
 
 
-def test_modules_of_the_same_names_beside_the_kernel_stand_in_for_none(tmp_path):
-    for name in SHADOWS:
-        (tmp_path / f"{name}.py").write_text("raise RuntimeError('the wrong module was imported')\n")
-    assert passed(*check(tmp_path, environment={"LC_ALL": "C", "LANG": None}))
-
-
-@pytest.mark.parametrize(
-    "handles",
-    [
-        pytest.param("<&-", id="stdin", marks=pytest.mark.whole),
-        pytest.param(">&-", id="stdout", marks=pytest.mark.whole),
-        pytest.param("<&- >&- 2>&-", id="all"),
-    ],
-)
-def test_closed_standard_handles_and_no_home_change_nothing(tmp_path, handles):
-    assert passed(*check(tmp_path, f"exec {handles}", {"HOME": None}))
-
-
-def test_nowhere_to_write_changes_nothing(tmp_path):
-    nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None, "TMPDIR": "/no/such/folder"}
-    assert passed(*check(tmp_path, environment=nowhere))
-
-
 def test_a_folder_deleted_under_ones_feet_is_a_sentence(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -97,23 +74,36 @@ MAY_MOUNT = (
     ).returncode
     == 0
 )
-needs_mount = pytest.mark.skipif(not MAY_MOUNT, reason="this user may not mount anything")
 
 
-@needs_mount
-def test_no_folder_for_shared_memory_changes_nothing(tmp_path):
-    nothing = tmp_path / "nothing"
-    nothing.mkdir()
-    inside = f"mount --bind {nothing} {{what}} && mount -o remount,ro,bind {{what}}"
-    assert Path("/dev/shm").exists()
-    assert passed(*check(tmp_path, mounts("/dev/shm", inside)))
+def test_poor_surroundings_all_at_once_change_nothing(tmp_path):
+    """Modules of the same names beside the kernel stand in for none; the standard handles are closed; there is no
+    Unicode, no home, nowhere to write but the document, and no folder for shared memory (where that can be arranged)."""
+    for name in SHADOWS:
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('the wrong module was imported')\n")
+    nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None, "TMPDIR": "/no/such/folder"}
+    before = "exec <&- >&- 2>&-"
+    if MAY_MOUNT:
+        nothing = tmp_path / "nothing"
+        nothing.mkdir()
+        assert Path("/dev/shm").exists()
+        inside = f"mount --bind {nothing} {{what}} && mount -o remount,ro,bind {{what}}"
+        before += "\n" + mounts("/dev/shm", inside)
+    assert passed(*check(tmp_path, before, nowhere | {"LC_ALL": "C", "LANG": None}))
 
 
-@needs_mount
+@pytest.mark.whole
+@pytest.mark.parametrize("handles", ["<&-", ">&-"], ids=["stdin", "stdout"])
+def test_one_closed_handle_and_no_home_change_nothing(tmp_path, handles):
+    assert passed(*check(tmp_path, f"exec {handles}", {"HOME": None}))
+
+
+@pytest.mark.skipif(not MAY_MOUNT, reason="this user may not mount anything")
 def test_a_full_disk_for_temporary_files_is_a_sentence(tmp_path):
+    """With no home either."""
     full = tmp_path / "full"
     full.mkdir()
     inside = "mount -t tmpfs -o size=4k,nr_inodes=1 none {what}"
-    records, said = check(tmp_path, mounts(full, inside), {"TMPDIR": str(full)})
+    records, said = check(tmp_path, mounts(full, inside), {"TMPDIR": str(full), "HOME": None})
     # Python looks for another folder of its own accord; either it finds one, or the record says what is missing.
     assert [r["status"] for r in records] == ["pass"] or "temporary" in records[0]["reason"], said

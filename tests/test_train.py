@@ -207,13 +207,14 @@ def build():
 """
 
 
-def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(quick, write, tmp_path):
+def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(assay, quick, write, tmp_path):
     """With SIGKILL in the middle of its second epoch. The model draws random numbers and has running statistics."""
     file = write("drops_out.py", DROPS_OUT)
     settings = "--images 256 --epochs 3 --batch 8 --device cpu --threads 1 --every 0"
     kept, ended = tmp_path / "killed.safetensors", tmp_path / "killed-weights.safetensors"
-    command = [sys.executable, "-m", "assay", "model", "train", f"{file}:build", *settings.split()]
-    command += ["--checkpoint", str(kept), "--weights", str(ended), "--resume", "--json"]
+    arguments = ["model", "train", f"{file}:build", *settings.split()]
+    arguments += ["--checkpoint", str(kept), "--weights", str(ended), "--resume", "--json"]
+    command = [sys.executable, "-m", "assay", *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "ASSAY_STORE": "none"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     until = time.monotonic() + 120
@@ -222,7 +223,7 @@ def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(quick, write, tmp_path):
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, process.stderr.read()
     assert (1, 5) <= reached(kept) < (2, 32) and not ended.exists()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = assay(*arguments, env={"ASSAY_STORE": "none"})
     (killed,) = json.loads(done.stdout)["records"]
     assert killed["evidence"]["resumed"].startswith("at epoch ")
 

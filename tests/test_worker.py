@@ -1,6 +1,5 @@
 """Whatever a kernel does to its process becomes a failed record that says so; the rest of the run goes on."""
 
-import json
 import os
 import subprocess
 import sys
@@ -201,33 +200,23 @@ def test_asking_whether_there_is_a_gpu_asks_the_driver(driver, tmp_path):
     assert touched(driver, "from assay import host; host.gpu()", tmp_path / "asked")
 
 
-@pytest.mark.parametrize("names", sorted(set(PRELOAD.values())), ids=" ".join)
-def test_nothing_asks_the_driver_before_a_fork(driver, names, monkeypatch, tmp_path):
-    """What cuInit has set up does not survive a fork: the worker would be told that there is no GPU."""
-    monkeypatch.setattr(host, "runs_on_gpu", lambda: True)
-    backend = next(b for b, wanted in PRELOAD.items() if wanted == names)
-    assert not touched(driver, f"import {', '.join(imports(backend))}, assay.worker.zygote", tmp_path / "imported")
-
-
-FORKED = """
-import json, os, sys
-os.cpu_count = lambda: 8
-import assay
-records = list(assay.check({bad!r}, {good!r}, "silu/torch", "axpy/torch", dtypes="fp32", workloads=3, jobs=6))
-print(json.dumps([[r.kernel, r.status, "torch" in sys.modules] for r in records]))
+IMPORTED = """
+import os, torch, assay.worker.zygote
+assert not os.path.exists(os.environ["TOUCHED"]), "torch"
+for names in {sets!r}:
+    if os.fork() == 0:
+        for name in names: __import__(name)
+        os._exit(0)
+    assert os.wait()[1] == 0 and not os.path.exists(os.environ["TOUCHED"]), names
 """
 
 
-def test_with_cores_to_spare_several_processes_judge_and_this_one_stays_light(tmp_path):
-    bad, good = tmp_path / "bad.py", tmp_path / "good.py"
-    bad.write_text(source(KERNELS["crash"][2]))
-    good.write_text(source("out.copy_(torch.nn.functional.gelu(x))"))
-    done = subprocess.run(
-        [sys.executable, "-c", FORKED.format(bad=str(bad), good=str(good))], capture_output=True, text=True, timeout=300
-    )
-    records = json.loads(done.stdout)
-    assert sorted(status for _, status, _ in records) == ["fail", "pass", "pass", "pass"], done.stderr
-    assert not any(loaded for *_, loaded in records)
+def test_nothing_asks_the_driver_before_a_fork(driver, monkeypatch, tmp_path):
+    """What cuInit has set up does not survive a fork: the worker would be told that there is no GPU."""
+    monkeypatch.setattr(host, "runs_on_gpu", lambda: True)
+    sets = sorted({imports(backend) for backend in PRELOAD})
+    assert len(sets) > 4
+    assert not touched(driver, IMPORTED.format(sets=sets), tmp_path / "imported")
 
 
 @given(length=st.integers(1, 2**33), step=st.integers(1, 2**24), row=st.integers(1, 4096))

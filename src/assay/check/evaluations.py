@@ -179,6 +179,11 @@ def _mode() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Honest(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            """Nothing is compiled here. Otherwise PyTorch imports its compiler at the first operation, for seconds."""
+            return False
+
         def __init__(self, how: Variation) -> None:
             super().__init__()
             self.how = how

@@ -97,6 +97,11 @@ def _mode() -> Any:
     class RandomRounding(TorchDispatchMode):
         """Disturbs what each operation gives. Composite ones are taken apart first."""
 
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            """Nothing is compiled here. Otherwise PyTorch imports its compiler at the first operation, for seconds."""
+            return False
+
         def __init__(self, seed: int) -> None:
             super().__init__()
             self.arithmetic = self.compared = False

@@ -15,6 +15,7 @@ from assay.worker import answers, channel, lifeline
 from assay.worker.forking import Forking, signal_name
 from assay.worker.limits import Limits, Phase, WorkerLost
 from assay.worker.meter import Meter, Reading
+from assay.worker.roots import harmless
 from assay.worker.zygote import WORKER
 
 _LISTEN = 50
@@ -50,6 +51,8 @@ class Worker:
             raise
         theirs.close()
         os.close(write)
+        with contextlib.suppress(OSError):  # one that is gone already is noticed when it is asked something
+            channel.send(self._connection, harmless())
         self._connection.settimeout(max(limits.wall, limits.seconds))  # for a question that nobody takes
         self._reader = channel.Reader(self._connection)
         self._poll = select.poll()

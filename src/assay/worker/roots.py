@@ -28,7 +28,7 @@ _QUIET = {
 }
 """Workers share the machine: threads that wait must not spin, and inductor must not keep a pool of its own."""
 _HARMLESS = ("ASSAY_", "COLUMNS", "LINES", "PYTEST_CURRENT_TEST")
-"""Variables that no import looks at: a zygote gets them, whatever they were when torch was imported."""
+"""Variables that no import looks at. They are passed to each worker, so that a change needs no new zygote."""
 
 
 def standard_handles() -> None:
@@ -95,6 +95,11 @@ _planting = threading.Lock()
 def _surroundings() -> Any:
     """What a new process takes over from this one, and what an import may look at."""
     return os.getpid(), {k: v for k, v in os.environ.items() if not k.startswith(_HARMLESS)}
+
+
+def harmless() -> dict[str, str]:
+    """The variables that a worker gets as they are now, whenever its zygote was started."""
+    return {k: v for k, v in os.environ.items() if k.startswith(_HARMLESS)}
 
 
 def _folder() -> str:
@@ -192,25 +197,24 @@ class Zygote(Forking):
 
 
 _zygotes: dict[Any, Zygote] = {}
-"""By the folder and environment they work in, and what they have imported."""
+"""By the folder they work in, the variables of their mode, and what they have imported."""
 _sharing = threading.RLock()
 
 
 def zygote(environment: Mapping[str, str], preload: tuple[str, ...]) -> Zygote:
     """One that has imported this, for one more user; a new one where there is none, or it was lost. Those of another
-    folder or with other variables serve no further users, so that they do not pile up."""
-    harmless = {k: v for k, v in os.environ.items() if k.startswith(_HARMLESS)}
-    place = (_folder(), tuple(sorted(harmless.items())))
-    key = (place, tuple(sorted(environment.items())), preload)
+    folder serve no further users, so that they do not pile up."""
+    folder = _folder()
+    key = (folder, tuple(sorted(environment.items())), preload)
     with _sharing:
         above = root()
         for old, known in list(_zygotes.items()):
-            if old[0] != place or known.above is not above or known.gone or known.failed:
+            if old[0] != folder or known.above is not above or known.gone or known.failed:
                 del _zygotes[old]
                 if known.above.ours and known.retire():
                     known.close()
         found = _zygotes.get(key)
         if found is None:
-            found = _zygotes[key] = Zygote(above, place[0], harmless | dict(environment), preload)
+            found = _zygotes[key] = Zygote(above, folder, environment, preload)
         found.borrow()
         return found

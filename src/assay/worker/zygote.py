@@ -181,7 +181,10 @@ def _become_worker(above: int, connection: int, output: int, arena: int) -> NoRe
     def live() -> None:
         from assay.worker.serve import serve
 
-        serve(socket.socket(fileno=connection), channel.Arena(arena))
+        asked = socket.socket(fileno=connection)
+        if (variables := channel.receive(asked)) is not None:
+            os.environ.update(variables)
+            serve(asked, channel.Arena(arena))
 
     _end_after(live)
 
