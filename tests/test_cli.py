@@ -87,7 +87,9 @@ def test_the_schema_in_the_docs_is_the_codes_own():
 
 def test_ctrl_c_keeps_what_was_done(tmp_path, write):
     out = tmp_path / "kept.json"
-    sleeps = write("sleeps.py", 'import time\nfrom assay import kernel\n\n@kernel("gelu")\ndef f(x, *, out): time.sleep(99)\n')
+    sleeps = write(
+        "sleeps.py", 'import time\nfrom assay import kernel\n\n@kernel("gelu")\ndef f(x, *, out): time.sleep(99)\n'
+    )
     few = ("--dtype", "fp32", "--workloads", "2", "-j", "1")
     process = subprocess.Popen(
         [sys.executable, "-m", "assay", "check", "gelu/torch", str(sleeps), *few, "--out", str(out)],

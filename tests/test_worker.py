@@ -1,6 +1,5 @@
 """Whatever a kernel does to its process becomes a failed record that says so; the rest of the run goes on."""
 
-import json
 import os
 import subprocess
 import sys
