@@ -16,7 +16,7 @@ TRAIN    ?= $(BIN)/assay model train mnist-cnn --images 4096 --epochs 2 $(LEARNT
               --checkpoint $(RESULTS)/mnist-cnn.checkpoint --out $(RESULTS)/mnist-cnn-training.json
 INFER    ?= $(BIN)/assay model infer mnist-cnn --variant torch,njit --batch 16 --arm eager --budget 0.5 --no-score \
               --out $(RESULTS)/mnist-cnn.json
-PYTEST   ?= $(BIN)/pytest -n 4 --dist worksteal -m "not gpu and not whole"
+PYTEST   ?= $(BIN)/pytest -n 3 --dist worksteal -m "not gpu and not whole"
 
 # wheelhouse: the other machine's Python and processor, and the largest slice
 PYTHON   ?= 3.12

@@ -21,6 +21,7 @@ os.environ |= {"OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 
 # Hundreds of processes import the same modules: they may keep what they compile.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # How long an example takes says something about the machine's other work, and nothing about the product.
 settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -213,8 +213,7 @@ def test_with_cores_to_spare_several_processes_judge_and_one_that_dies_costs_onl
 
 def test_too_many_open_files_are_a_sentence(tmp_path):
     code = """
-import json, os, torch
-import assay, assay.check.verb, assay.check.trial
+import json, os
 from assay.worker import Pool, WorkerLost
 with Pool() as pool:
     pool.worker("torch", "native").close()

@@ -78,7 +78,7 @@ MAY_MOUNT = (
 
 def test_poor_surroundings_all_at_once_change_nothing(tmp_path):
     """Modules of the same names beside the kernel stand in for none; the standard handles are closed; there is no
-    Unicode, no home, nowhere to write but the document, and no folder for shared memory (where that can be arranged)."""
+    Unicode, no home, nowhere to write but the document, and no folder for shared memory, if mounts are allowed."""
     for name in SHADOWS:
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('the wrong module was imported')\n")
     nowhere = {"HOME": "/proc/nowhere", "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None, "TMPDIR": "/no/such/folder"}

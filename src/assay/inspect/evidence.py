@@ -106,7 +106,7 @@ class Block:
     number: int
     start: int
     end: int
-    follows: tuple[int, ...]
+    follows: list[int]
     loop_depth: int
 
 
