@@ -99,7 +99,7 @@ declared("an op that is no text", "5", "f.py:3: op=5 in @kernel is not the name 
 declared("an op with odd characters", '"ge lu"', "f.py:3: op='ge lu': a part of an address", '"ge_lu"')
 declared("no op at all", "", "f.py:3: @kernel() does not say which op", '@kernel("gelu")')
 declared("two values without names", '"gelu", "triton"', "f.py:3: @kernel takes the op's name", "it was given 2 values")
-declared("a name instead of a literal", "OP", "f.py:3: @kernel takes literals only")
+declared("a name instead of a literal", "OP", "f.py:3: @kernel takes literals, and constants of its module")
 declared("arguments unpacked", '"gelu", **{}', "f.py:3: @kernel(**…) cannot be read without running")
 declared("an unknown parameter", '"gelu", tunes={}', "f.py:3: @kernel has no parameter 'tunes'", "did you mean tune?")
 declared("dtypes as text", '"gelu", dtypes="fp32"', "f.py:3: dtypes='fp32' in @kernel is not a list of dtypes")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from assay.bench.evidence import BenchEvidence, Clocks, Speedup, Times
 from assay.check.evidence import CheckEvidence, OutputError
 from assay.evidence import figures
-from assay.inspect.evidence import InspectEvidence
+from assay.inspect.evidence import Block, InspectEvidence
 from assay.machine.evidence import MachineEvidence
 from assay.record import Record, Status, document, parsed, read
 from assay.report.export import KINDS, flat
@@ -73,6 +73,12 @@ def test_committed_records_load_with_all_they_say(file):
         known = {name: value for name, value in one.evidence.items() if name in kind.__dataclass_fields__}
         lost = {name for name, value in known.items() if value not in (None, "", []) and name not in typed}
         assert not lost, (one.kernel, lost)
+
+
+def test_an_empty_part_that_is_not_left_to_a_default_is_written():
+    evidence = InspectEvidence(blocks=[Block(0, 0, 16, (), 0)])
+    assert evidence.to_dict() == {"blocks": [{"number": 0, "start": 0, "end": 16, "follows": [], "loop_depth": 0}]}
+    assert InspectEvidence.of(record(evidence, "inspect")) == evidence
 
 
 def test_figures_are_named_once_and_explained():

@@ -121,8 +121,8 @@ BAD = {
         "it gives",
     ),
     "not a literal": (
-        'from assay import kernel\nN="gelu"\n@kernel(N)\ndef f(x, *, out): ...\n',
-        "literals only",
+        'from assay import kernel\nN="gelu"\nN+="_tanh"\n@kernel(N)\ndef f(x, *, out): ...\n',
+        "literals, and constants",
         "@kernel",
     ),
     "no such backend": (

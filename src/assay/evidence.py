@@ -61,9 +61,8 @@ class Evidence:
             return adapter.validate_python(kept)
 
     def to_dict(self) -> dict[str, Any]:
-        """As a record holds it: what is None or empty is left out."""
-        whole = dataclasses.asdict(self, dict_factory=_said)  # type: ignore[call-overload]
-        return {name: value for name, value in whole.items() if value is not None}
+        """As a record holds it: without what is None or empty and has that as its default."""
+        return {name: value for name, value in _plain(self).items() if value is not None}
 
 
 def figures(cls: type[Evidence]) -> tuple[Figure, ...]:
@@ -71,9 +70,14 @@ def figures(cls: type[Evidence]) -> tuple[Figure, ...]:
     return tuple(_figures(cls, "", "", ""))
 
 
-def _said(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A dataclass without its empty words and tuples."""
-    return {name: value for name, value in fields if value != "" and value != ()}
+def _plain(value: Any) -> Any:
+    """Dataclasses as dictionaries, however deep."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        said = ((f, getattr(value, f.name)) for f in dataclasses.fields(value))
+        return {f.name: _plain(v) for f, v in said if v not in ("", ()) or f.default != v}
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 @cache

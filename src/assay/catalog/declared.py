@@ -1,8 +1,9 @@
-"""What `@kernel(...)` says in a file, read from its literals and verified word by word."""
+"""What `@kernel(...)` says in a file, read from literals and constants of its module, and verified word by word."""
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -43,14 +44,37 @@ _WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 """Each parameter of @kernel: is a value of the right type, and what that type is."""
 
 
-def declaration(call: ast.Call, where: str) -> dict[str, Any]:
+class _Constants(ast.NodeTransformer):
+    """Puts literals in place of the names that a module gives them, once and at its top level."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        stores = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+        self._values = {
+            node.targets[0].id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+            if stores.count(node.targets[0].id) == 1
+        }
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        value = self._values.get(node.id)
+        return node if value is None or isinstance(value, ast.Name) else value
+
+    def literal(self, node: ast.expr) -> Any:
+        return ast.literal_eval(self.visit(copy.deepcopy(node)))
+
+
+def declaration(call: ast.Call, tree: ast.Module, where: str) -> dict[str, Any]:
     """The decorator's arguments by name; `op` always among them."""
+    constants = _Constants(tree)
     try:
-        said = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
-        positional = [ast.literal_eval(a) for a in call.args]
+        said = {k.arg: constants.literal(k.value) for k in call.keywords if k.arg}
+        positional = [constants.literal(a) for a in call.args]
     except (ValueError, TypeError):
         raise SourceError(
-            "@kernel takes literals only: it is read without running the file", where=where, fix=_EXAMPLE
+            "@kernel takes literals, and constants of its module: it is read without running the file",
+            where=where,
+            fix=_EXAMPLE,
         ) from None
     if len(said) < len(call.keywords):
         raise SourceError("@kernel(**…) cannot be read without running the file", where=where, fix=_EXAMPLE)

@@ -151,7 +151,7 @@ def _kernel(
 ) -> Kernel:
     where = f"{file}:{decorator.lineno}"
     assert isinstance(decorator, ast.Call)
-    said = declaration(decorator, where)
+    said = declaration(decorator, tree, where)
     address = addressed(said, file, node.name, backend or _backend_of(tree), variant, library)
     arguments = node.args
     if arguments.vararg or arguments.kwarg:
