@@ -106,7 +106,7 @@ class Block:
     number: int
     start: int
     end: int
-    follows: list[int]
+    follows: tuple[int, ...]
     loop_depth: int
 
 

@@ -229,7 +229,7 @@ def of_artifact(
         launch,
         dict(parameters) if parameters else None,
         follows,
-        [Block(b.number, b.start, b.end, list(b.follows), b.loop_depth) for b in found.blocks],
+        [Block(b.number, b.start, b.end, b.follows, b.loop_depth) for b in found.blocks],
         unavailable=missing,
     )
     reason = f"{follows.instructions} instructions, {follows.registers} registers"
