@@ -2,17 +2,13 @@
 command, every kernel is judged as what it is, or refused with a sentence."""
 
 import json
-import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
 from assay.catalog.select import gather, select
 from assay.errors import SourceError
 from assay.record import Record, Status, namesakes
-
-sys.path.insert(0, str(Path(__file__).parent))
 from command import assay
 
 OP = """

@@ -3,9 +3,7 @@
 import json
 import re
 import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -23,9 +21,6 @@ from assay.isa.cubin import functions
 from assay.isa.pipes import PIPES
 from assay.record import document, read
 from command import assay as command
-
-sys.path.insert(0, str(Path(__file__).parent))
-import command
 
 KERNELS = (
     "gelu/cuda",
@@ -267,7 +262,7 @@ def test_what_would_lift_it_lifts_it(capability, warps, registers, shared):
 
 def test_the_document_and_the_tables(tmp_path):
     csv, parquet = tmp_path / "i.csv", tmp_path / "i.parquet"
-    done = command.assay("inspect", "gelu/cuda", "--target", "sm_90", "--json", "--csv", csv, "--parquet", parquet)
+    done = command("inspect", "gelu/cuda", "--target", "sm_90", "--json", "--csv", csv, "--parquet", parquet)
     (record,) = json.loads(done.out)["records"]
     needed = {"address", "opcode", "source_file", "source_line", "ptx_line"}
     assert record["verb"] == "inspect" and all(needed <= set(i) for i in record["instructions"])

@@ -19,8 +19,6 @@ from assay.cli import keeping, screen, session
 from assay.cli.terminal import wrapped
 from assay.record import Record, Status
 from assay.store import keeper, open_store
-
-sys.path.insert(0, str(Path(__file__).parent))
 from command import assay
 
 ROOT = Path(__file__).parents[1]

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from assay.catalog import library
 from assay.models.operators.inlined import constant_in_text
-
-sys.path.insert(0, str(Path(__file__).parent))
 from operators import FORWARD, GPU, WRITTEN, arguments, point, trained, within
 
 ROOT = Path(__file__).parents[1]

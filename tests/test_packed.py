@@ -20,6 +20,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.utils import parametrizations
 
+import architectures
 import assay
 from assay import host
 from assay.errors import AssayError, UsageError
@@ -34,9 +35,6 @@ from assay.models.packed.format import MX_FLOATS, MxInt8
 from assay.models.packed.linear import READ, PackedLinear
 from assay.models.packed.peak import peak, peak_saved
 from assay.models.swap import State
-
-sys.path.insert(0, str(Path(__file__).parent))
-import architectures
 
 ROOT = Path(__file__).parents[1]
 NUMBERS = (torch.float32, torch.bfloat16, torch.float16)

@@ -5,14 +5,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from assay import host
 from assay.isa import ptx, sass
-
-sys.path.insert(0, str(Path(__file__).parent))
 from ptx_texts import HAND, NVRTC, all_instructions, by_nvrtc, has_nvrtc, library
 
 PYTHON = """\

@@ -2,8 +2,6 @@
 
 import math
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,8 +9,6 @@ from hypothesis import strategies as st
 
 from assay import host
 from assay.isa import cubin, ptx
-
-sys.path.insert(0, str(Path(__file__).parent))
 from ptx_texts import HAND
 
 

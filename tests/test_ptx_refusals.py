@@ -1,10 +1,8 @@
 """The PTX reader on wrong, damaged and very long texts."""
 
 import re
-import sys
 import time
 from itertools import accumulate
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,8 +10,6 @@ from hypothesis import strategies as st
 
 from assay.errors import SourceError
 from assay.isa import ptx
-
-sys.path.insert(0, str(Path(__file__).parent))
 from ptx_texts import HAND, HEAD, all_instructions, body
 
 

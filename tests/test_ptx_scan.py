@@ -1,15 +1,11 @@
 """Single facts of a PTX text, from texts that the reader accepts and from texts that it refuses."""
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
 from assay.errors import SourceError
 from assay.isa import ptx
-
-sys.path.insert(0, str(Path(__file__).parent))
 from ptx_texts import HAND, NVRTC, body, by_nvrtc, has_nvrtc
 
 UNKNOWN = """\

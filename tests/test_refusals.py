@@ -3,15 +3,11 @@ a traceback, never a hang. What was named beside it is judged all the same."""
 
 import os
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
 from assay.catalog import executed
 from assay.catalog.select import gather
-
-sys.path.insert(0, str(Path(__file__).parent))
 from bad_input import CASES, GOOD, POINT
 from command import assay
 

@@ -3,7 +3,6 @@
 import copy
 import pickle
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import architectures
 import assay
 from assay.errors import UsageError
 from assay.models.swap import State
-
-sys.path.insert(0, str(Path(__file__).parent))
-import architectures
 from operators import within
 from swapping import everything, rules_for, run, seeded, sites  # noqa: F401
 

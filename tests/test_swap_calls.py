@@ -1,8 +1,6 @@
 """What a swapped site does with a call: shapes, dtypes, what falls back, who watches, what it costs."""
 
 import math
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+import architectures
 import assay
 from assay.models.swap import State
-
-sys.path.insert(0, str(Path(__file__).parent))
-import architectures
 from swapping import seeded  # noqa: F401
 
 # Fallbacks.

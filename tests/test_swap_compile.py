@@ -1,19 +1,14 @@
 """torch.compile of a swapped model, and pairs of neighbours that one kernel computes."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+import architectures
 import assay
 from assay.errors import UsageError
 from assay.models.swap import State
-
-sys.path.insert(0, str(Path(__file__).parent))
-import architectures
 from swapping import run, seeded, sites  # noqa: F401
 
 # torch.compile.

@@ -1,8 +1,6 @@
 """Swapped models on a GPU: every language, CUDA graphs, inductor, autocast, the cost of a site."""
 
 import copy
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,8 +8,6 @@ from torch import nn
 
 import assay
 from assay.catalog import library
-
-sys.path.insert(0, str(Path(__file__).parent))
 from operators import OPS, within
 from swapping import seeded  # noqa: F401
 

@@ -3,7 +3,6 @@
 import ast
 import inspect
 import math
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import architectures
 import assay
 from assay.catalog import library
 from assay.models.swap import State
 from assay.models.swap.declared import FUSIONS
 from assay.models.swap.resolved import FUNCTIONS, MODULES
-
-sys.path.insert(0, str(Path(__file__).parent))
-import architectures
 from operators import OPS
 from swapping import run, seeded, sites  # noqa: F401
 

@@ -10,10 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-import assay
-
-sys.path.insert(0, str(Path(__file__).parent))
 import architectures
+import assay
 from operators import GPU, within
 from swapping import rules_for, run, seeded  # noqa: F401
 
