@@ -51,7 +51,7 @@ class Kernel:
     returns: bool = False
     """It can only return its result (the outputs that are not optional); the allocation is noted in the record."""
     needs: str = ""
-    """The distribution it is a call into, other than its language's own: somebody else's kernel."""
+    """The distribution whose kernel it calls: a peer, which may refuse workloads (`Unsupported`)."""
     requires: tuple[str, ...] = ()
     """Inputs that the op may leave out and this kernel may not."""
     most: Mapping[str, int] = field(default_factory=dict)

@@ -144,10 +144,7 @@ class Pairing:
 
     def _peak(self, way: Way) -> int:
         """Most bytes that one call holds beyond what was there before it."""
-        if isinstance(way, Captured):
-            return way.bytes
-        told = memory.peak(way, self.device)
-        return int((told["peak_bytes"] if self.device == "cuda" else told["allocated_bytes"]) or 0)
+        return way.bytes if isinstance(way, Captured) else memory.peak(way, self.device)
 
     def profile(self, arms: Sequence[str], batch: int, tick: Tick) -> dict[str, Any]:
         """Time per module and site, both ways, in the eager form; and on a GPU how busy each arm keeps it."""

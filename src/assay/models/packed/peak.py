@@ -37,8 +37,7 @@ def peak(model: nn.Module, call: Callable[[], Any]) -> Peak:
     if device == "cuda":
         torch.cuda.synchronize()
     held = torch.cuda.memory_allocated() if device == "cuda" else sum(map(size, tensors.values()))
-    told = memory.peak(call, device)
-    return Peak(held, (told["peak_bytes"] if device == "cuda" else told["allocated_bytes"]) or 0)
+    return Peak(held, memory.peak(call, device))
 
 
 def peak_saved(before: Peak, after: Peak, found: Account) -> dict[str, Any]:
