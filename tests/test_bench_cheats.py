@@ -11,7 +11,8 @@ import torch
 
 import assay
 from assay.backends import Level, backend
-from assay.bench.limit import Floor, timed_floor
+from assay.bench.evidence import BenchEvidence, Floor
+from assay.bench.limit import timed_floor
 from assay.bench.pace import claims_too_much, pace
 from assay.bench.statistics import Estimate
 from assay.bench.truth import Truth, changeable
@@ -216,11 +217,11 @@ COPY = Estimate(1e-5, (0.99e-5, 1.01e-5))
 
 
 def judged(cold, own=None, copy=COPY, rounds=ENOUGH, floor=None):
-    return verdict(cold, own or cold, copy, {"gbps": 1.0, "converged": True, "rounds": rounds}, None, floor)
+    return verdict(cold, own or cold, copy, BenchEvidence(gbps=1.0, converged=True, rounds=rounds), None, floor)
 
 
 def test_a_time_below_the_floor_fails_and_one_whose_interval_reaches_it_does_not():
-    floor = Floor(1e-5, "write", 4.7e12, "")
+    floor = Floor(1e-5, "write", 4700.0, "")
     status, detector, reason = judged(Estimate(0.9e-5, (0.89e-5, 0.95e-5)), floor=floor)
     assert (status, detector) == (Status.FAIL, "floor") and "the fastest write" in reason
     assert judged(Estimate(0.9e-5, (0.89e-5, 1.05e-5)), floor=floor)[0] is Status.PASS
