@@ -191,16 +191,17 @@ class Worker:
 
     def kill(self) -> None:
         """End the process from any thread. The one that waits for its answer learns of it."""
-        if self._connection.fileno() >= 0:
+        if self._connection.fileno() >= 0 and not self._zygote.ended(self.pid):
             lifeline.kill_group(self.pid)
             with contextlib.suppress(ProcessLookupError):  # forked just now, it may not lead its group yet
                 os.kill(self.pid, signal.SIGKILL)
             self._zygote.status(self.pid)
 
     def close(self) -> None:
-        """Kill the process and everything it started."""
-        lifeline.kill_group(self.pid)
+        """Kill the process and everything it started. One that has ended is left alone: its number may be another's."""
         if self._connection.fileno() >= 0:
+            if not self._zygote.ended(self.pid):
+                lifeline.kill_group(self.pid)
             self._connection.close()
             self._arena.close()
 

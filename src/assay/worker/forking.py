@@ -94,6 +94,8 @@ class Forking:
         raise NotImplementedError
 
     def kill(self) -> None:
+        if self.gone:  # by now its number may be another process's
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(self.pid, signal.SIGKILL)
 
@@ -147,6 +149,10 @@ class Forking:
             while pid not in self._exited and not self.gone and time.monotonic() < deadline and _dead(pid):
                 self._changed.wait(_LOOK_EVERY)
             return self._exited.get(pid)
+
+    def ended(self, pid: int) -> bool:
+        """Is a process it forked known to have ended, and all that it left behind too?"""
+        return pid in self._exited
 
     def close(self) -> None:
         self._closing = True
