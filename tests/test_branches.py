@@ -87,3 +87,16 @@ def test_an_axis_is_a_multiple_of_another_and_of_an_attribute_that_is_no_power_o
     sizes = [dict(r.workload.axes) | dict(r.workload.attributes) for r in rows if r.why == "multiples"]
     assert any(s["cols"] == 5 * s["rows"] for s in sizes) and any(s["rows"] == 5 * s["cols"] for s in sizes)
     assert any(s["cols"] == 5 * s["block"] and s["block"] & (s["block"] - 1) for s in sizes)
+
+
+@pytest.mark.parametrize("effort", ["cuda, triton", "native", "triton-interpret"])
+def test_a_path_for_long_rows_is_taken_with_several_rows_that_lie_apart(effort):
+    kernel, op = select(["layernorm/triton"])[0]
+    known = constants.of(kernel, (), branches.bounds(kernel, op))
+    rows = [
+        r.workload
+        for r in plan(op, dtype("fp32"), EFFORTS[effort], constants=known).rows
+        if r.why == "branch cols > 32768"
+    ]
+    assert all(dict(w.axes) == {"rows": 2, "cols": 32769} and w.values == "normal" for w in rows)
+    assert {("x" in w.strided, "weight" in w.without) for w in rows} >= {(False, False), (True, True)}

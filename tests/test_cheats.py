@@ -326,3 +326,46 @@ def test_what_goes_to_a_device_and_back_is_bytes(monkeypatch):
     assert held.tolist() == [7.0] * 100
     here.keep({"out": torch.arange(200.0)[::2]}, 0)
     assert torch.frombuffer(arena, dtype=torch.float32, count=100, offset=61440).tolist() == list(range(0, 200, 2))
+
+
+BYTES = """import torch
+from assay import Axis, Tensor, kernel, op
+
+byte = Tensor("n", dtype="int8")
+
+@op(axes={"n": Axis(typical=4096)}, inputs={"x": byte}, outputs={"out": byte})
+def same_bytes(x):
+    return x
+
+@kernel("same_bytes", backend="torch")
+def mine(x, *, out):
+    BODY
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "detector"), [("out.copy_(torch.arange(x.numel()))", "values"), ("out[1:] = x[1:]", "unwritten")]
+)
+def test_a_wrong_byte_that_equals_what_stood_there_by_chance_was_written(body, detector, tmp_path):
+    """One byte of 256 is the leftover's: only one that keeps other leftovers too was never written."""
+    record = checked(tmp_path, BYTES.replace("BODY", body), workloads=None, workload="n=65536")
+    assert (record.status, record.detector) == ("fail", detector)
+
+
+PEER = """import torch
+from assay import kernel
+from assay.errors import Unsupported
+
+@kernel("gelu", backend="torch", needs="torch")
+def mine(x, *, out):
+    if x.numel() % DIVISOR:
+        raise Unsupported(f"{x.numel()} elements are no multiple of DIVISOR")
+    torch.ops.aten.gelu.out(x, out=out)
+"""
+
+
+def test_what_a_peer_refuses_is_one_reason_and_leaves_a_verdict_where_enough_was_tried(tmp_path):
+    record = checked(tmp_path, PEER.replace("DIVISOR", "2"), workloads=60)
+    assert record.status == "pass" and record.reason.count("refused by it") == 1
+    few = checked(tmp_path, PEER.replace("DIVISOR", "4096"), workloads=20)
+    assert few.status == "inconclusive" and few.reason.count("are no multiple of 4096") == 1

@@ -53,6 +53,8 @@ _OTHER_BANDS = tuple(Run(runs.USUAL, bands=i % 2, held="nan") for i in range(4))
 """Nothing differs but the bytes around the tensors, and each answer is asked for twice."""
 _ILLEGAL = re.compile("illegal memory access|illegal_?address", re.IGNORECASE)
 """What CUDA, CuPy and Numba call it when a kernel reaches an address without memory."""
+_AGAIN = 3
+"""Times that a call whose inputs arrive late must be wrong, and one whose inputs are there right, to blame a stream."""
 _MOMENT = 0.25
 """Seconds after which a result that was not there may have come."""
 _trials = itertools.count()
@@ -345,8 +347,15 @@ class Trial:
         in_time = next(d for d in alike if d is not late)
         if _same(in_time.final, late.final) or cases[0].judge(in_time.final).finding:
             return None
-        if not cases[0].judge(late.final).finding:
+        wrong = cases[0].judge(late.final).finding
+        if not wrong:
             return None
+        for one in (late.run, in_time.run) * _AGAIN:
+            again = self._call(one, cases, done)
+            if isinstance(again, Outcome):
+                return again.finding
+            if one.late != bool(cases[0].judge(again.final).finding):  # it was chance: a race, not the stream
+                return _differs(in_time.run, wrong)
         what = "inputs that arrive on the current stream were not waited for: it runs on another stream"
         return Finding("stream", what)
 
@@ -391,11 +400,23 @@ class Trial:
                     return stale
         for name, held in call.held.items():
             wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(cases[index].right[name], held)
+            if bool(wrong.any()) and not self._kept_again(name, wrong, call.run, cases, done):
+                continue
             if count := int(wrong.sum()):
                 what = f"{count} of {wrong.numel()} elements of `{name}` kept what stood there before the call "
-                what += f"({leftovers.KINDS[call.run.held]}), first at {int(wrong.nonzero()[0])}"
+                kind = "number" if call.run.held == "nan" and not held.is_floating_point() else call.run.held
+                what += f"({leftovers.KINDS[kind]}), first at {int(wrong.nonzero()[0])}"
                 return Finding("unwritten", what)
         return finding
+
+    def _kept_again(self, name: str, which: torch.Tensor, one: Run, cases: list[_Case], done: list[_Done]) -> bool:
+        """Do these elements keep other leftovers too? A wrong result may equal what stood there by chance."""
+        if one.held in ("zeros", "other"):  # those would be the same again
+            return True
+        again = self._call(one, cases, done)
+        if isinstance(again, Outcome):
+            return False
+        return bool(leftovers.kept(again.result[name], again.held[name])[which].all())
 
     def _stale(self, cases: list[_Case], index: int, call: _Done, earlier: _Done) -> Finding | None:
         """An output that is wrong and is, bit for bit, the one an earlier call gave for other values."""

@@ -162,7 +162,7 @@ class Exploration:
         outcome = self.attempt(row.workload, self._depth(row))
         finding = outcome.finding
         if finding and self.kernel.peer and outcome.detail.get("type") == Unsupported.__name__:
-            self.seen.leave_out(outcome.detail["what"], [row])
+            self.seen.refuse(outcome.detail["what"], row)
             return False
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
             self.seen.leave_out(f"too slow in {self._place()}", [row])

@@ -31,6 +31,9 @@ from assay.target import Target
 from assay.worker import Pool, Worker, WorkerLost
 from assay.workload import Workload
 
+_ENOUGH = 16
+"""Workloads that decide about a peer which refuses all others."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -179,7 +182,10 @@ class Job:
         if seen.admitted:
             against += f"; on {seen.admitted} it loses as much as one float32 accumulator for each sum would"
         plural = "s" if seen.workloads != 1 else ""
-        left = "".join(f"; {len(rows)} left out: {why}" for why, rows in seen.left_out.items())
+        left = "".join(
+            f"; {len(rows)} {'refused by it' if why in seen.refused else 'left out'}: {why}"
+            for why, rows in seen.left_out.items()
+        )
         return record(
             Status.PASS,
             f"{seen.workloads} workload{plural}{how}; worst error {worst:.0%} of its limit{against}{bits}{left}",
@@ -196,10 +202,11 @@ class Job:
         if "the time limit" in seen.left_out:
             left = len(seen.left_out["the time limit"])
             return f"{seen.workloads} workloads passed; --limit left out {left} of {seen.workloads + left}"
-        left_out = sum(map(len, seen.left_out.values()))
+        enough = seen.workloads >= _ENOUGH
+        left_out = sum(len(rows) for why, rows in seen.left_out.items() if not (enough and why in seen.refused))
         if left_out > seen.workloads or any("lacks" in why for why in seen.left_out):
             planned = seen.workloads + left_out
-            return f"only {seen.workloads} of {planned} workloads could be run: {', '.join(seen.left_out)}"
+            return f"only {seen.workloads} of {planned} workloads could be run: {'; '.join(seen.left_out)}"
         powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]
         if powerless and self.workload is None:
             return f"the check has no power here: {', '.join(powerless)} would have passed too"

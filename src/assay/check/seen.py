@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from assay.check.outcome import Outcome
 from assay.coverage import Pair, Plan, Planned
 from assay.workload import Workload
 
+_NUMBER = re.compile(r"\d+")
 _SHOWN = 6
 """Pairs of each reason that a record names."""
 
@@ -24,6 +26,8 @@ class Seen:
     tried: list[Planned] = field(default_factory=list)
     left_out: dict[str, list[Planned]] = field(default_factory=dict)
     """Planned workloads that were not tried, by reason."""
+    refused: set[str] = field(default_factory=set)
+    """Which of these reasons are the kernel's own words: outside what it is written for."""
     workloads: int = 0
     nondeterministic: int = 0
     admitted: int = 0
@@ -61,6 +65,13 @@ class Seen:
 
     def leave_out(self, why: str, rows: Iterable[Planned]) -> None:
         self.left_out.setdefault(why, []).extend(rows)
+
+    def refuse(self, why: str, row: Planned) -> None:
+        """Left out because the kernel refuses it. Refusals that differ only in their numbers are one reason."""
+        alike = (known for known in self.refused if _NUMBER.sub("", known) == _NUMBER.sub("", why))
+        reason = next(alike, why)
+        self.refused.add(reason)
+        self.leave_out(reason, [row])
 
     def evidence(self, here: Availability) -> CheckEvidence:
         return CheckEvidence(

@@ -42,7 +42,8 @@ class Effort:
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `equal axes`, `multiples`, `pairs`, `constant 768` or `branch rows > 128, cols > 9`"""
+    """`typical`, `near typical`, `equal axes`, `multiples`, `pairs`, `constant 768`, `branch cols > 9`
+    or `branch rows > 128, cols > 9`"""
     pairs: frozenset[Pair] = frozenset()
     """That it visits. Strides of a single row, and anything but its size in an empty tensor, have no effect and are not
     visited."""

@@ -15,6 +15,7 @@ from assay.workload import Workload
 def around(space: Factors, constants: Constants) -> Iterator[Planned]:
     """Each axis at the sizes around each constant, beside other axes of any regime, or around constants too."""
     yield from itertools.islice(_at_sizes(space, constants), space.effort.constants)
+    yield from _beyond(space, constants.bounds)
     yield from _both(space, constants.bounds)
     for value in constants.values[: max(2, space.effort.constants // 8)]:
         levels = space.random_levels({"values": "normal"})
@@ -33,6 +34,19 @@ def _at_sizes(space: Factors, constants: Constants) -> Iterator[Planned]:
             levels, row = _beside(space, name, size, constants, plain=number < 2)
             if row is not None:
                 yield space.planned(row, f"constant {c}", levels)
+
+
+def _beyond(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
+    """One axis just beyond the length at which the kernel goes another way, beside several of every other axis: that
+    path with every layout, with and without what is optional, in place and not, on plain values."""
+    switches = [f for f in space.plain if f not in space.op.attributes and f not in ("values", "offset")]
+    few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
+    for bound in sorted(bounds, key=lambda b: b.size)[: max(2, space.effort.constants // 4)]:
+        for turn in range(max((len(space.levels[f]) for f in switches), default=1)):
+            levels = space.plain | {f: space.levels[f][turn % len(space.levels[f])] for f in switches}
+            row = space.at(few | {bound.axis: bound.size + 1}, levels)
+            if row is not None and space.cost(row) <= space.effort.typical:
+                yield space.planned(row, f"branch {bound.axis} > {bound.size}", levels)
 
 
 def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:

@@ -224,7 +224,7 @@ class Prover:
                 if self._digests[key].startswith("error"):
                     continue  # beyond what the kernel itself can be asked here
                 if self._digest(workers[1], kernel, op, point) != self._digests[key]:
-                    return Proof(False, f"its outputs differ in the {compared + 1}th workload", compared, str(point))
+                    return Proof(False, f"its outputs differ in workload {compared + 1}", compared, str(point))
                 compared += 1
         finally:
             for worker in workers:
