@@ -84,7 +84,7 @@ def _checked(records: list[dict]) -> str:
     for record in records:
         where = address(record["kernel"])
         cells.setdefault((where.op, where.backend), []).append(record)
-    ops = dict.fromkeys(op for op, _ in cells)
+    ops = sorted({op for op, _ in cells})
     lines = [
         f"### check: {counts}\n",
         f"{kernels} kernels, {workloads} workloads. In each cell the worst error over all",
