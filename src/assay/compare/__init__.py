@@ -1,7 +1,5 @@
 """compare: did it change? Two runs, cell by cell, by the rule in docs/compare.md."""
 
-from __future__ import annotations
-
 from assay.compare.rule import Change, Verdict
 from assay.compare.verb import compare
 from assay.verb import callable_room

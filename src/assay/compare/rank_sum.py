@@ -1,7 +1,5 @@
 """The rank-sum test, exact where nothing ties, and the shift it allows: no distribution is assumed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

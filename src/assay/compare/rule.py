@@ -1,7 +1,5 @@
 """The rule of docs/compare.md: what two sets of rounds say about a change."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

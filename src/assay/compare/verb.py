@@ -1,7 +1,5 @@
 """The verb itself: pairs the cells of two runs and asks the rule."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
