@@ -492,7 +492,7 @@ kind(
     d__json="[]",
 )
 use("an import beside a run", "history last --import {}/gone.json", "--import stands alone")
-use("a file of no known kind", "history --out {}/all.xls", "nothing is written as '.xls'", ".csv")
+use("a file of no known kind", "history --out {}/all.xls", "records are not written as '.xls'", ".csv")
 kind(
     "a comparison of no run",
     "compare odd --store {}/s.sqlite",

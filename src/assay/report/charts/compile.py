@@ -1,9 +1,9 @@
-"""What n calls take together: eager, and compiled from each state. Where two lines cross, compiling has paid."""
-
-from __future__ import annotations
+"""The time of n calls together: eager, and compiled from each state. Where two lines cross, compiling has paid off."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import altair as alt
 
 from assay import units
 from assay.record import Record
@@ -30,18 +30,16 @@ NAMES = {
 }
 HEIGHT = 340
 _LEAST = 1000
-"""Calls that the lines go to at least; and ten times beyond the last crossing."""
+"""The lines go to at least this many calls, and to ten times the last crossing."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = list(lines(records))
-    if not found:
+    points = list(lines(records))
+    if not points:
         return None
-    names = [NAMES[n] for n in NAMES if any(r["way"] == NAMES[n] for r in found)]
+    names = [NAMES[n] for n in NAMES if any(r["way"] == NAMES[n] for r in points)]
     colours = [COLOURS[n] for n in NAMES if NAMES[n] in names]
-    base = alt.Chart(parts.data("compile", found)).transform_filter(parts.picked("case"))
+    base = alt.Chart(parts.data("compile", points)).transform_filter(parts.picked("case"))
     tens = alt.Axis(format="~s", values=[10**n for n in range(13)])
     x = alt.X("calls:Q", title="calls", axis=tens, scale=alt.Scale(type="log", nice=False))
     y = alt.Y(
@@ -73,27 +71,25 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     ]
     return (
         alt.layer(*layers)
-        .add_params(parts.pick("case", list(dict.fromkeys(r["case"] for r in found)), "Case"))
+        .add_params(parts.pick("case", list(dict.fromkeys(r["case"] for r in points)), "Case"))
         .properties(width=900, height=HEIGHT, description="Time of n calls, eager and compiled")
     )
 
 
 def _hover(*fields: str) -> list[Any]:
-    import altair as alt
-
     return [alt.Tooltip("way:N", title="Way"), *(alt.Tooltip(f"{f}:N", title=f) for f in fields)]
 
 
 def lines(records: Sequence[Record]) -> Iterator[rows.Row]:
-    """Measured points, the straight lines through them, and the crossings."""
-    mine = [r for r in records if r.verb == "model" and "break_even" in r.evidence]
-    several = len({rows.device(r) for r in mine}) > 1
+    """Yield the measured points, the straight lines through them, and the crossings."""
+    studies = [r for r in records if r.verb == "model" and "break_even" in r.evidence]
+    several = len({rows.device(r) for r in studies}) > 1
     groups: dict[str, list[Record]] = {}
-    for record in mine:
-        told = record.evidence
-        about = [record.kernel, f"batch {'+'.join(map(str, told['batches']))}", str(told["dtype"])]
-        about += [str(told["mode"])] * (told["mode"] != "default")
-        about += [{True: "dynamic", False: "static"}[told["dynamic"]]] if told["dynamic"] is not None else []
+    for record in studies:
+        evidence = record.evidence
+        about = [record.kernel, f"batch {'+'.join(map(str, evidence['batches']))}", str(evidence["dtype"])]
+        about += [str(evidence["mode"])] * (evidence["mode"] != "default")
+        about += [{True: "dynamic", False: "static"}[evidence["dynamic"]]] if evidence["dynamic"] is not None else []
         groups.setdefault(" · ".join(about + [rows.device(record)] * several), []).append(record)
     for case, states in groups.items():
         most = 10 * max([_LEAST / 10, *(r.evidence["break_even"]["calls"] or 0 for r in states)])
@@ -102,19 +98,20 @@ def lines(records: Sequence[Record]) -> Iterator[rows.Row]:
 
 
 def _state(case: str, record: Record, most: float) -> Iterator[rows.Row]:
-    """Eager is drawn for each state: as it ran in the same process, in turn with compiled."""
-    told = record.evidence
-    state = str(told["state"])
-    fixed = told["compile_seconds"] if state != "warm" else 0.0  # there it is noise
+    """Yield the rows of one state. Eager is drawn for each state, as it ran in the same process in turn with
+    compiled."""
+    evidence = record.evidence
+    state = str(evidence["state"])
+    fixed = evidence["compile_seconds"] if state != "warm" else 0.0  # there it is noise
     for arm, begin in (("eager", 0.0), ("compiled", fixed)):
         way = NAMES["eager" if arm == "eager" else state]
         row = rows.common(record) | {"case": case, "state": state, "way": way}
-        each, calls = told["steady"][arm]["median"], 1.0
+        each, calls = evidence["steady"][arm]["median"], 1.0
         while calls <= most * 1.001:
             yield row | {"kind": "line", "calls": calls, "seconds": begin + calls * each}
             calls *= 10**0.125
-        for count, seconds in told["curve"][arm]:
+        for count, seconds in evidence["curve"][arm]:
             words = {"Calls": f"{count:,}", "Time": units.si(seconds, "s")}
             yield row | {"kind": "measured", "calls": count, "seconds": seconds} | words
-        if arm == "compiled" and (count := told["break_even"]["calls"]):
+        if arm == "compiled" and (count := evidence["break_even"]["calls"]):
             yield row | {"kind": "crossing", "calls": count, "Says": f"{state}: pays after {count:,} calls"}

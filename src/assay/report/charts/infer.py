@@ -1,10 +1,10 @@
 """Kernels inside a model: latency and gain over batch sizes, and what each site saves alone, in the model, and in the
 end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import altair as alt
 
 from assay import units
 from assay.record import Record
@@ -21,24 +21,22 @@ CAPTION = (
     "the whole pass was seen to save."
 )
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-"""Of the variants that share a language, in the order they come."""
+"""The line styles of variants that share a language, in their order."""
 ALL, SEEN = "all sites", "the whole pass, seen"
 BOTH = " + "
 """Between the modules of a site that has two."""
 WHOLE = 24
-"""A name of so many characters is shown whole."""
+"""Names of up to this many characters are shown whole."""
 WAYS = {"alone, cold": "#56B4E9", "alone, hot": "#0072B2", "in the model": "#E69F00", SEEN: "#009E73"}
 SLOTS = {"alone, cold": 0, "alone, hot": 1, "in the model": 2, SEEN: 1}
-"""Which of a site's three bars; a pass has one, in the middle."""
+"""The position among a site's three bars; a pass has one bar, in the middle."""
 
 _KINDS = {"alone, cold": "cold", "alone, hot": "hot"}
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    mine = [r for r in records if r.verb == "model" and r.evidence.get("study") == "infer" and r.median]
-    points = [_point(r, _case(r, mine)) for r in mine]
+    studies = [r for r in records if r.verb == "model" and r.evidence.get("study") == "infer" and r.median]
+    points = [_point(r, _case(r, studies)) for r in studies]
     if not points:
         return None
     arms = list(dict.fromkeys(p["arm"] for p in points))
@@ -46,8 +44,8 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     if gains := [p for p in points if "gain" in p]:
         drawn.append(alt.hconcat(*(_gain(points, gains, arm) for arm in arms), spacing=26))
     groups: dict[tuple[str, str], list[Record]] = {}
-    for record in mine:
-        groups.setdefault((_case(record, mine), str(record.evidence["variant"])), []).append(record)
+    for record in studies:
+        groups.setdefault((_case(record, studies), str(record.evidence["variant"])), []).append(record)
     if saved := [row for (case, _), group in groups.items() for row in savings(group, case)]:
         panels = [_savings(saved, name) for name in dict.fromkeys(row["variant"] for row in saved)]
         drawn.append(alt.concat(*panels, columns=3, spacing=26))
@@ -65,26 +63,26 @@ def _case(record: Record, among: Sequence[Record]) -> str:
 
 
 def _point(record: Record, case: str) -> rows.Row:
-    told, median = record.evidence, float(record.median or 0)
+    evidence, median = record.evidence, float(record.median or 0)
     low, high = record.interval or (median, median)
-    speedup = told.get("speedup") or {}
+    speedup = evidence.get("speedup") or {}
     faster = rows.number(speedup.get("median"))
     gain = {"gain": faster, "least": speedup["interval"][0], "most": speedup["interval"][1]} if faster else {}
-    variant, held = str(told["variant"]), told.get("peak_bytes") or {}
+    variant, held = str(evidence["variant"]), evidence.get("peak_bytes") or {}
     return rows.common(record) | {
         "case": case,
         "variant": variant,
         "backend": _language(variant),
-        "arm": str(told["arm"]),
-        "batch": int(told["batch"]),
+        "arm": str(evidence["arm"]),
+        "batch": int(evidence["batch"]),
         "seconds": median,
         "low": low,
         "high": high,
         "Variant": variant,
         "Latency": units.between(median, (low, high), "s"),
-        "Throughput": units.si(rows.number(told.get("throughput")), "1/s"),
+        "Throughput": units.si(rows.number(evidence.get("throughput")), "1/s"),
         "Gain": f"{units.times(faster)} over torch" if faster else units.NOTHING,
-        "Memory": units.si(rows.number(held.get("variant" if told["rules"] else "torch")), "B"),
+        "Memory": units.si(rows.number(held.get("variant" if evidence["rules"] else "torch")), "B"),
         **gain,
     }
 
@@ -94,8 +92,6 @@ def _language(variant: str) -> str:
 
 
 def _latency(points: list[rows.Row], arm: str) -> Any:
-    import altair as alt
-
     y = alt.Y(
         "seconds:Q",
         title="latency of one pass",
@@ -108,8 +104,6 @@ def _latency(points: list[rows.Row], arm: str) -> Any:
 
 
 def _gain(points: list[rows.Row], gains: list[rows.Row], arm: str) -> Any:
-    import altair as alt
-
     seen = [value for p in gains if p["arm"] == arm for value in (p["least"], p["most"])]
     wide = seen and max(seen) > 6 * min(seen)
     ticks = {"values": [d * 10.0**e for e in range(-3, 4) for d in (1, 2, 5)]} if wide else {"tickCount": 5}
@@ -121,8 +115,6 @@ def _gain(points: list[rows.Row], gains: list[rows.Row], arm: str) -> Any:
 
 
 def _over_batches(data: Any, points: list[rows.Row], arm: str, y: Any, ends: tuple[str, str], legend: Any) -> list[Any]:
-    import altair as alt
-
     names = list(dict.fromkeys(p["variant"] for p in points))
     colours = [BACKEND_COLOURS.get(_language(n), OTHER_COLOUR) for n in names]
     dashes = [DASHES[[m for m in names if _language(m) == _language(n)].index(n) % len(DASHES)] for n in names]
@@ -147,7 +139,7 @@ def _over_batches(data: Any, points: list[rows.Row], arm: str, y: Any, ends: tup
 
 
 def labels(sites: Sequence[str]) -> dict[str, str]:
-    """Site → as much of its end as tells it from the others. A site of two modules has both."""
+    """Return, for each site, the shortest end of its path that no other site has. A site of two modules has both."""
     paths = {path for site in sites for path in site.split(BOTH)}
 
     def end(path: str) -> str:
@@ -162,24 +154,24 @@ def labels(sites: Sequence[str]) -> dict[str, str]:
 
 
 def savings(records: Sequence[Record], case: str) -> Iterator[rows.Row]:
-    """Of one variant in all its arms, at the largest batch at which its sites were timed alone: one row for each site
-    and way, and what the whole pass was seen to save in each arm."""
+    """Yield the savings of one variant in all its arms, at the largest batch at which its sites were timed alone: one
+    row for each site and way, and what the whole pass was measured to save in each arm."""
     from assay.models.infer.joined import alike
 
     promised = [r for r in records if "cold" in (r.evidence.get("predicted") or {})]
     batch = max((r.evidence["batch"] for r in promised), default=0)
-    mine = [r for r in promised if r.evidence["batch"] == batch]
-    told = next((r.evidence for r in mine if r.evidence.get("sites")), None)
-    if told is None:
+    largest = [r for r in promised if r.evidence["batch"] == batch]
+    evidence = next((r.evidence for r in largest if r.evidence.get("sites")), None)
+    if evidence is None:
         return
-    base = {"case": case, "variant": f"{told['variant']}, batch {batch}"}
+    base = {"case": case, "variant": f"{evidence['variant']}, batch {batch}"}
 
     def row(site: str, way: str, saved: float, words: str) -> rows.Row:
         return base | {"site": site, "way": way, "slot": SLOTS[way], "saved": saved, "Saves": words}
 
-    found = alike(told["sites"])
-    called = labels([site["site"] for site in found])
-    for site in found:
+    sites = alike(evidence["sites"])
+    called = labels([site["site"] for site in sites])
+    for site in sites:
         times = {way: {side: site["alone"][side][kind] for side in ("torch", "kernel")} for way, kind in _KINDS.items()}
         if inside := site.get("in_model"):
             times["in the model"] = inside
@@ -189,22 +181,20 @@ def savings(records: Sequence[Record], case: str) -> Iterator[rows.Row]:
                 called[site["site"]], way, saved, f"{units.si(saved, 's', 3)} of {units.si(pair['torch'], 's', 3)}"
             )
     for way, kind in {**_KINDS, "in the model": "in_model"}.items():
-        if promise := told["predicted"].get(kind):
+        if promise := evidence["predicted"].get(kind):
             yield row(ALL, way, promise["saving"], units.si(promise["saving"], "s", 3))
-    for record in mine:
+    for record in largest:
         seen = record.evidence["saving"]
         low, high = seen["interval"]
         words = units.between(seen["median"], (low, high), "s")
         yield row(f"the pass, {record.evidence['arm']}", SEEN, seen["median"], words) | {"low": low, "high": high}
 
 
-def _savings(found: list[rows.Row], variant: str) -> Any:
-    import altair as alt
-
-    mine = [row for row in found if row["variant"] == variant]
+def _savings(saved: list[rows.Row], variant: str) -> Any:
+    sites = [row for row in saved if row["variant"] == variant]
     wanted = alt.FieldEqualPredicate(field="variant", equal=variant)
-    base = alt.Chart(parts.data("saved", found)).transform_filter(parts.picked("case")).transform_filter(wanted)
-    y = alt.Y("site:N", title=None, sort=list(dict.fromkeys(r["site"] for r in mine)), axis=alt.Axis(labelLimit=210))
+    base = alt.Chart(parts.data("saved", saved)).transform_filter(parts.picked("case")).transform_filter(wanted)
+    y = alt.Y("site:N", title=None, sort=list(dict.fromkeys(r["site"] for r in sites)), axis=alt.Axis(labelLimit=210))
     offset = alt.YOffset("slot:N", scale=alt.Scale(domain=sorted(set(SLOTS.values()))))
     tint = alt.Color(
         "way:N",

@@ -1,9 +1,9 @@
-"""A model learning: the training loss over the steps; runs with kernels inside, before the band of PyTorch's own."""
-
-from __future__ import annotations
+"""The training loss over the steps: runs with kernels inside, before the band of PyTorch's own runs."""
 
 from collections.abc import Sequence
 from typing import Any
+
+import altair as alt
 
 from assay.record import Record
 from assay.report import rows
@@ -18,12 +18,10 @@ CAPTION = (
 )
 PLAIN = "torch"
 _POINTS = 60
-"""Of a curve at most, neighbours averaged: more is noise in which nobody tells lines apart."""
+"""The most points of a curve: with more of them, noise would hide the difference between lines."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
     lines, band = points(records)
     if not lines and not band:
         return None
@@ -61,15 +59,15 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def points(records: Sequence[Record]) -> tuple[list[rows.Row], list[rows.Row]]:
-    """Of the lines, and of the band behind them."""
+    """Return the points of the lines, and of the band behind them."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         if record.verb == "model" and record.workload.startswith("train ") and record.evidence.get("curve"):
             groups.setdefault(_case(record), []).append(record)
     lines: list[rows.Row] = []
     band: list[rows.Row] = []
-    for case, found in groups.items():
-        plain = [r for r in found if not _swap(r)]
+    for case, group in groups.items():
+        plain = [r for r in group if not _swap(r)]
         seeds = {r.evidence["config"]["seed"]: r for r in reversed(plain)}  # of a seed, the first
         curves = [thinned(r.evidence["curve"]) for r in seeds.values()]
         whole = min(map(len, curves), default=0)
@@ -78,7 +76,7 @@ def points(records: Sequence[Record]) -> tuple[list[rows.Row], list[rows.Row]]:
                 losses = [curve[at][1] for curve in curves]
                 band.append({"case": case, "step": curves[0][at][0], "low": min(losses), "high": max(losses)})
         alone = [r for r in plain if len(seeds) == 1 or r is not seeds[r.evidence["config"]["seed"]]]
-        for record in (*alone, *(r for r in found if _swap(r))):
+        for record in (*alone, *(r for r in group if _swap(r))):
             lines += _line(case, record)
     return lines, band
 
@@ -97,16 +95,16 @@ def _line(case: str, record: Record) -> list[rows.Row]:
 
 
 def thinned(curve: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
-    """Neighbours averaged, each group at its last step."""
+    """Return the curve with neighbours averaged, each group at its last step."""
     each = -(-len(curve) // _POINTS)
     groups = [curve[i : i + each] for i in range(0, len(curve), each)]
     return [(float(g[-1][0]), sum(float(loss) for _, loss in g) / len(g)) for g in groups]
 
 
 def _case(record: Record) -> str:
-    told = record.evidence["config"]
+    config = record.evidence["config"]
     data = str(record.evidence["data"]["name"])
-    return " · ".join([record.kernel, data, f"{told['epochs']} epochs", rows.device(record)])
+    return " · ".join([record.kernel, data, f"{config['epochs']} epochs", rows.device(record)])
 
 
 def _swap(record: Record) -> dict[str, str]:
