@@ -77,7 +77,7 @@ python("a pipe", made(os.mkfifo), "f.py is a pipe, not a file", "save the source
 python("a device", made(lambda p: p.symlink_to("/dev/zero")), "f.py is a device, not a file")
 python("a huge file", made(lambda p: p.touch() or os.truncate(p, 10**9)), "f.py holds 1000 MB", "at most 8 MB")
 python("a binary file", bytes(range(256)) * 8, "f.py: this is a binary file", "name a Python or CUDA source")
-python("a NUL byte", GOOD.encode() + b"\0\n", "f.py:6: a NUL byte stands in the text")
+python("a NUL byte", GOOD.encode() + b"\0\n", "f.py:6: a NUL byte is in the text")
 python(
     "Latin-1 without saying so",
     b"# gr\xfc\xdfe\n" + GOOD.encode(),
@@ -86,7 +86,7 @@ python(
 )
 python("an encoding nobody knows", "# -*- coding: klingon -*-\n" + GOOD, "f.py:1: unknown encoding", "coding: utf-8")
 python("UTF-16", GOOD.encode("utf-16"), "f.py: this is UTF-16 text", "save it as UTF-8")
-python("a syntax error", TORCH + "def f(x:\n", "f.py:3: '(' was never closed: def f(x:", "mend the syntax")
+python("a syntax error", TORCH + "def f(x:\n", "f.py:3: '(' was never closed: def f(x:", "fix the syntax")
 python("tabs and blanks mixed", TORCH + "if 1:\n\ta = 1\n        b = 1\n", "f.py:5: inconsistent use of tabs")
 python("brackets without end", "x = " + "(" * 5000 + ")" * 5000, "f.py:1: too many nested parentheses")
 python("an empty file", "", "f.py: no kernel in this file", '@kernel("gelu")')
@@ -224,7 +224,7 @@ op(
     f'{AXES}, {IN}, {OUT}, independent="m"',
     "op mine: independent names 'm', which is no axis",
 )
-op("an op's odd name", f'{AXES}, {IN}, {OUT}, name="a b"', "f.py:4: op a b: 'a b' is no name for an op")
+op("an op's odd name", f'{AXES}, {IN}, {OUT}, name="a b"', "f.py:4: op a b: 'a b' is not a valid name for an op")
 op(
     "a reference of other arguments",
     f"{AXES}, {IN}, {OUT}",

@@ -103,7 +103,7 @@ BAD = {
         "f.py:3: no op called 'gelo'",
         "gelu",
     ),
-    "syntax error": ("from assay import kernel\ndef f(x:\n", "f.py:2:", "mend the syntax"),
+    "syntax error": ("from assay import kernel\ndef f(x:\n", "f.py:2:", "fix the syntax"),
     "no kernel": ("x = 1\n", "no kernel in this file", "@kernel"),
     "no output": (
         'from assay import kernel\n@kernel("gelu")\ndef f(x): ...\n',

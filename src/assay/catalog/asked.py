@@ -1,4 +1,4 @@
-"""The workload that a user wrote: read, and refused before anything runs where it cannot be meant."""
+"""Reads a workload that a user wrote, and refuses an impossible one before anything runs."""
 
 import math
 import re
@@ -10,11 +10,11 @@ from assay.op import Op
 from assay.workload import Workload
 
 _COPIES = 3
-"""Of every tensor: as it is drawn, in the memory shared with the worker, and inside the worker."""
+"""Each tensor exists three times: as it is drawn, in the memory shared with the worker, and inside the worker."""
 
 
 def asked(text: str, op: Op) -> Workload:
-    """The workload printed as `text`. The rest takes its default."""
+    """Return the workload printed as `text`. What it does not name takes its default."""
     given: set[str] = set()
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = (t.strip() for t in part.partition("="))

@@ -1,4 +1,4 @@
-"""What a kernel is called on a command line: the way back from `select`."""
+"""How a kernel is named on a command line: the inverse of `select`."""
 
 import shlex
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from assay.op import Op
 
 
 def called(kernel: Kernel, op: Op, parameters: Mapping[str, Any] | None = None) -> str:
-    """`gelu/triton`, `my.cu --op gelu`, `my.cu --op my_op.py:row_sum`; with the file that declares its op where that is
-    another and the kernel does not name it, and with its tunables where they are not at their defaults."""
+    """Return `gelu/triton`, `my.cu --op gelu` or `my.cu --op my_op.py:row_sum`; with the file that declares its op
+    where that is another and the kernel does not name it, and with these parameters."""
     inside = kernel.file is None or library.ROOT in kernel.file.parents
     words = [kernel.name if inside else provenance.shown(kernel.file)]
     elsewhere = bool(op.source) and library.ROOT not in Path(op.source).parents and Path(op.source) != kernel.file

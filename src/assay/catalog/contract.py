@@ -1,4 +1,4 @@
-"""Is a declared op whole? Types, names and the reference's signature, verified without evaluating anything."""
+"""Verifies a declared op: types, names and the reference's signature, without evaluating anything."""
 
 import inspect
 import re
@@ -12,7 +12,7 @@ from assay.op import Attribute, Axis, Op, Tensor
 from assay.workload import Workload
 
 _PARTS = {f.name for f in fields(Workload)}
-"""What a lambda of the op reads as `w.dtype`, and what the printed form calls by this name."""
+"""Names that every workload has: an op's lambda reads them as `w.dtype`, and the printed form uses them."""
 
 
 def verify_op(op: Op, where: str) -> None:
@@ -22,8 +22,8 @@ def verify_op(op: Op, where: str) -> None:
         raise SourceError(f"op {op.name}: {what}", where=where, fix=fix)
 
     if not re.fullmatch(r"\w+", op.name):
-        refuse(f"'{op.name}' is no name for an op", "use letters, digits and underscores")
-    axes: Mapping[str, object] = op.axes  # whatever its author wrote
+        refuse(f"'{op.name}' is not a valid name for an op", "use letters, digits and underscores")
+    axes: Mapping[str, object] = op.axes  # its author may have written anything
     attributes: Mapping[str, object] = op.attributes
     for name, axis in axes.items():
         if not isinstance(axis, Axis):

@@ -1,11 +1,11 @@
-"""What `@kernel(...)` says in a file, read from literals and constants of its module, and verified word by word."""
+"""The arguments of `@kernel(...)` in a file, read from literals and constants of its module, and verified one by
+one."""
 
 import ast
 import copy
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from assay.dtype import dtype
@@ -14,7 +14,7 @@ from assay.kernel import BACKENDS, Address, Kernel
 from assay.op import Op
 
 OP = r"(?:(?P<file>.+\.py):)?(?P<name>\w+)"
-"""How an op is named: `gelu`, or `my_op.py:row_sum` for one that this file declares."""
+"""The name of an op: `gelu`, or `my_op.py:row_sum` for one that this file declares."""
 _EXAMPLE = 'write it as @kernel("gelu", tune={"BLOCK": [512, 1024]})'
 
 
@@ -39,11 +39,11 @@ _WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "most": (_lists, 'a dict of axes and sizes, e.g. {"cols": 65536}'),
     "expects": (_lists, 'a dict of gates, e.g. {"spills": 0}'),
 }
-"""Each parameter of @kernel: is a value of the right type, and what that type is."""
+"""For each parameter of @kernel: the test of a value's type, and that type in words."""
 
 
 class _Constants(ast.NodeTransformer):
-    """Puts literals in place of the names that a module gives them, once and at its top level."""
+    """Replaces names by the literals that a module assigns to them, once and at its top level."""
 
     def __init__(self, tree: ast.Module) -> None:
         stores = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
@@ -63,10 +63,10 @@ class _Constants(ast.NodeTransformer):
 
 
 def declaration(call: ast.Call, tree: ast.Module, where: str) -> dict[str, Any]:
-    """The decorator's arguments by name; `op` always among them."""
+    """Return the decorator's arguments by name; `op` is always among them."""
     constants = _Constants(tree)
     try:
-        said = {k.arg: constants.literal(k.value) for k in call.keywords if k.arg}
+        arguments = {k.arg: constants.literal(k.value) for k in call.keywords if k.arg}
         positional = [constants.literal(a) for a in call.args]
     except (ValueError, TypeError):
         raise SourceError(
@@ -74,7 +74,7 @@ def declaration(call: ast.Call, tree: ast.Module, where: str) -> dict[str, Any]:
             where=where,
             fix=_EXAMPLE,
         ) from None
-    if len(said) < len(call.keywords):
+    if len(arguments) < len(call.keywords):
         raise SourceError("@kernel(**…) cannot be read without running the file", where=where, fix=_EXAMPLE)
     if len(positional) > 1:
         raise SourceError(
@@ -83,12 +83,12 @@ def declaration(call: ast.Call, tree: ast.Module, where: str) -> dict[str, Any]:
             fix=f'write {positional[1]!r} with its parameter\'s name, e.g. backend="triton"',
         )
     if positional:
-        said = {"op": positional[0], **said}
-    if "op" not in said:
+        arguments = {"op": positional[0], **arguments}
+    if "op" not in arguments:
         raise SourceError("@kernel() does not say which op is computed", where=where, fix='write @kernel("gelu")')
-    for name, value in said.items():
+    for name, value in arguments.items():
         _verify_word(name, value, where)
-    return said
+    return arguments
 
 
 def _verify_word(name: str, value: Any, where: str) -> None:
@@ -110,7 +110,7 @@ def _verify_word(name: str, value: Any, where: str) -> None:
         raise SourceError(f"no backend called '{value}'", where=where, fix=f"one of: {', '.join(BACKENDS)}")
     if name == "dtypes":
         for number in value:
-            _number(number, "dtypes", where)
+            _verify_dtype(number, "dtypes", where)
     if name == "tune":
         for parameter, choices in value.items():
             if not isinstance(choices, list | tuple) or not choices:
@@ -120,14 +120,14 @@ def _verify_word(name: str, value: Any, where: str) -> None:
                     fix=f'list what may be tried: tune={{"{parameter}": [1, 2]}}',
                 )
     if name == "scratch":
-        for tensor, told in value.items():
-            if not isinstance(told, list | tuple) or len(told) < 2 or not isinstance(told[0], str):
+        for tensor, parts in value.items():
+            if not isinstance(parts, list | tuple) or len(parts) < 2 or not isinstance(parts[0], str):
                 raise SourceError(
-                    f"scratch: '{tensor}' is declared as {told!r}, which is no dtype followed by sizes",
+                    f"scratch: '{tensor}' is declared as {parts!r}, which is no dtype followed by sizes",
                     where=where,
                     fix=f'write scratch={{"{tensor}": ["fp32", "rows"]}}',
                 )
-            _number(told[0], f"scratch '{tensor}'", where)
+            _verify_dtype(parts[0], f"scratch '{tensor}'", where)
     if name == "most":
         for axis, size in value.items():
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
@@ -138,7 +138,7 @@ def _verify_word(name: str, value: Any, where: str) -> None:
                 )
 
 
-def _number(name: str, whose: str, where: str) -> None:
+def _verify_dtype(name: str, whose: str, where: str) -> None:
     try:
         dtype(name)
     except UsageError as problem:
@@ -146,21 +146,17 @@ def _number(name: str, whose: str, where: str) -> None:
 
 
 def verify_against(kernel: Kernel, op: Op) -> None:
-    """Does what the declaration names exist in the op?"""
+    """Refuse a declaration that names something the op does not have."""
     where = f"{kernel.file}:{kernel.line}"
-    for name in kernel.most:
-        if name not in op.axes:
+    for word, names, kind, known in (
+        ("most", kernel.most, "axis", [*op.axes]),
+        ("requires", kernel.requires, "input", [*op.inputs]),
+    ):
+        if unknown := [name for name in names if name not in known]:
             raise SourceError(
-                f"most names '{name}', which is no axis of {op.name}",
+                f"{word} names '{unknown[0]}', which is no {kind} of {op.name}",
                 where=where,
-                fix=f"its axes: {', '.join(op.axes)}",
-            )
-    for name in kernel.requires:
-        if name not in op.inputs:
-            raise SourceError(
-                f"requires names '{name}', which is no input of {op.name}",
-                where=where,
-                fix=f"its inputs: {', '.join(op.inputs)}",
+                fix=f"its {'axes' if kind == 'axis' else 'inputs'}: {', '.join(known)}",
             )
     for name, (_, *sizes) in kernel.scratch.items():
         for size in sizes:
@@ -172,7 +168,7 @@ def verify_against(kernel: Kernel, op: Op) -> None:
                 )
         if name in {*op.inputs, *op.outputs, *op.attributes}:
             raise SourceError(f"scratch: {op.name} has a '{name}' of its own", where=where, fix="choose another name")
-    if kernel.dtypes and not set(map(_short, kernel.dtypes)) & set(op.dtypes):
+    if kernel.dtypes and not {dtype(name).name for name in kernel.dtypes} & set(op.dtypes):
         raise SourceError(
             f"{op.name} is declared for {', '.join(op.dtypes)}, the kernel for {', '.join(kernel.dtypes)} only",
             where=where,
@@ -180,12 +176,9 @@ def verify_against(kernel: Kernel, op: Op) -> None:
         )
 
 
-def _short(name: str) -> str:
-    return dtype(name).name
-
-
-def addressed(said: dict[str, Any], file: Path, function: str, backend: str, variant: str, library: bool) -> Address:
-    """The address that a declaration gives: a user's function names the variant where nothing else does."""
-    op = said["op"].rpartition(":")[2]
+def addressed(arguments: dict[str, Any], function: str, backend: str, variant: str, library: bool) -> Address:
+    """Return the address that a declaration gives. In a user's file the function's name is the variant, where nothing
+    else names one."""
+    op = arguments["op"].rpartition(":")[2]
     own = "" if function == op or library else function
-    return Address(op, said.get("backend") or backend, said.get("variant") or variant or own)
+    return Address(op, arguments.get("backend") or backend, arguments.get("variant") or variant or own)

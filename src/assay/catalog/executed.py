@@ -1,4 +1,4 @@
-"""Runs the statements that a file's ops need, and no others, in this process: it must hold the oracle."""
+"""Runs the statements that a file's ops need, and no others, in this process, which computes the references."""
 
 import ast
 import builtins
@@ -22,11 +22,11 @@ PATIENCE = 60.0
 
 
 class TooLong(BaseException):
-    """Raised inside what is `bounded`, through any `except Exception` there."""
+    """Raised inside `bounded`. It is not an Exception, so that no `except Exception` there catches it."""
 
 
 def executed(file: Path, tree: ast.Module, wanted: list[ast.FunctionDef]) -> dict[str, Op]:
-    """The ops that these decorated functions became, by the function's name."""
+    """Return the ops that these decorated functions became, by the function's name."""
     needed = _closure(tree, wanted)
     module = ast.Module([n for n in tree.body if n in needed], type_ignores=[])
     path = str(file.resolve())
@@ -40,12 +40,13 @@ def executed(file: Path, tree: ast.Module, wanted: list[ast.FunctionDef]) -> dic
             exec(compile(module, path, "exec"), vars(home))
     except (Exception, SystemExit, TooLong) as error:
         raise _failed(file, path, error) from error
-    made = {f.name: vars(home).get(f.name) for f in wanted}
-    return {name: replace(op, source=path) for name, op in made.items() if isinstance(op, Op)}
+    ops = {f.name: vars(home).get(f.name) for f in wanted}
+    return {name: replace(op, source=path) for name, op in ops.items() if isinstance(op, Op)}
 
 
 def _import_torch(module: ast.Module) -> None:
-    """Before the clock starts, where these statements import it: half an import of torch cannot be repeated."""
+    """Import torch before the time limit starts, if these statements import it: an interrupted import cannot be
+    repeated."""
     later = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     nodes = [n for s in module.body if not isinstance(s, later) for n in ast.walk(s)]
     imported = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
@@ -57,7 +58,7 @@ def _import_torch(module: ast.Module) -> None:
 
 @contextlib.contextmanager
 def _importable(folder: Path) -> Iterator[None]:
-    """While open, modules beside the file can be imported. Afterwards they are forgotten: another file's neighbour of
+    """Make the modules beside the file importable. Afterwards they are removed from sys.modules: beside another file,
     the same name is another module."""
     before = set(sys.modules)
     sys.path.insert(0, str(folder))
@@ -73,7 +74,7 @@ def _importable(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Ends what takes longer. Only the main thread can be interrupted so; elsewhere nothing is bounded."""
+    """End what takes longer than that. Only the main thread can be interrupted; elsewhere there is no limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -91,6 +92,7 @@ def bounded(seconds: float) -> Iterator[None]:
 
 
 def _failed(file: Path, path: str, error: BaseException) -> SourceError:
+    """Return the error that tells the user where the declaration failed, and why."""
     at, where = error.__traceback__, str(file)
     while at:
         if at.tb_frame.f_code.co_filename == path:
@@ -111,7 +113,7 @@ def _failed(file: Path, path: str, error: BaseException) -> SourceError:
 
 
 def _closure(tree: ast.Module, wanted: list[ast.FunctionDef]) -> set[ast.stmt]:
-    """The top-level statements that `wanted` need, directly or not."""
+    """Return the top-level statements that `wanted` need, directly or indirectly."""
     binds: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
         for name in bound_by(statement):
@@ -125,24 +127,24 @@ def _closure(tree: ast.Module, wanted: list[ast.FunctionDef]) -> set[ast.stmt]:
         needed.add(statement)
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                # What nothing here binds, and Python does not have, may come from any `import *`.
+                # A name that is neither assigned here nor a builtin may come from any `import *`.
                 todo += binds.get(node.id) or ([] if hasattr(builtins, node.id) else binds.get("*", []))
     future = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
     return needed | set(future)
 
 
 def bound_by(statement: ast.stmt) -> set[str]:
-    """Names that a top-level statement gives a value, in whole or, as in `AXES["n"] = …`, in part."""
+    """Return the names that a top-level statement assigns, in whole or, as in `AXES["n"] = …`, in part."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
-    found = set()
+    names = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {(a.asname or a.name).split(".")[0] for a in node.names}
+            names |= {(a.asname or a.name).split(".")[0] for a in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            found.add(node.value.id)
-    return found
+            names.add(node.value.id)
+    return names

@@ -1,7 +1,7 @@
-"""Reads ops and kernels out of a Python or CUDA file without importing it.
+"""Reads ops and kernels from a Python or CUDA file without importing it.
 
 A kernel's declaration is read from its decorator's literals. Of an op, only the statements it needs are run: the parent
-process must hold the oracle, and must not run kernels. What is wrong with one kernel or op does not hide the others."""
+process computes the references, and must not run kernels. A mistake in one kernel or op does not hide the others."""
 
 import ast
 import contextlib
@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from assay.catalog.contract import verify_op
 from assay.catalog.declared import addressed, declaration
@@ -19,10 +20,7 @@ from assay.errors import AssayError, SourceError
 from assay.kernel import Address, Kernel
 from assay.op import Op
 
-__all__ = ["Contents", "contents", "kernels_in", "kernels_in_cuda", "ops_in", "parse"]
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-Decorated = tuple[ast.FunctionDef, ast.expr]
 
 LIBRARY = Path(__file__).resolve().parents[1] / "library"
 """One folder per op."""
@@ -30,7 +28,7 @@ LIBRARY = Path(__file__).resolve().parents[1] / "library"
 
 @dataclass
 class Contents:
-    """What a file declares, and what it declares wrongly."""
+    """What a file declares, and the errors in it."""
 
     ops: dict[str, Op] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
@@ -38,35 +36,33 @@ class Contents:
     broken: set[str] = field(default_factory=set)
     """Names of functions that were to become ops and did not."""
 
+    def verified(self) -> Self:
+        """Return the same contents. Raise the first error, if there is one."""
+        if self.refused:
+            raise self.refused[0]
+        return self
+
 
 def contents(file: Path, *, backend: str = "", variant: str = "") -> Contents:
-    """The ops and kernels of a Python file. `backend` and `variant` are what the file's name says, if anything."""
-    tree, found = parse(file), Contents()
-    _read_ops(file, tree, found)
-    _read_kernels(file, tree, found, backend, variant)
-    return found
+    """Return the ops and kernels of a Python file. `backend` and `variant` are what the file's name says, if
+    anything."""
+    tree = parse(file)
+    return _read_kernels(file, tree, _read_ops(file, tree, Contents()), backend, variant)
 
 
 def ops_in(file: Path) -> dict[str, Op]:
-    """The ops declared in `file`, by name."""
-    found = Contents()
-    _read_ops(file, parse(file), found)
-    if found.refused:
-        raise found.refused[0]
-    return found.ops
+    """Return the ops declared in `file`, by name."""
+    return _read_ops(file, parse(file), Contents()).verified().ops
 
 
 def kernels_in(file: Path, *, backend: str = "", variant: str = "") -> list[Kernel]:
-    """The kernels declared in a Python file."""
-    found = Contents()
-    _read_kernels(file, parse(file), found, backend, variant)
-    if found.refused:
-        raise found.refused[0]
-    return found.kernels
+    """Return the kernels declared in a Python file."""
+    return _read_kernels(file, parse(file), Contents(), backend, variant).verified().kernels
 
 
 def kernels_in_cuda(file: Path, op: str) -> list[Kernel]:
-    """A bare .cu file: its `// assay: name<T><<<grid, block>>>(arguments)` comments are the launches."""
+    """Return the kernel of a bare .cu file: its `// assay: name<T><<<grid, block>>>(arguments)` comments are the
+    launches."""
     lines = cuda_text(file).splitlines()
     launches = tuple(
         (i, m[1]) for i, line in enumerate(lines, 1) if (m := re.match(r"\s*//\s*assay:\s*(.+?)\s*$", line))
@@ -81,15 +77,16 @@ def kernels_in_cuda(file: Path, op: str) -> list[Kernel]:
     return [Kernel(Address(op, "cuda", stem), file.resolve(), line=launches[0][0], launches=launches)]
 
 
-def _read_ops(file: Path, tree: ast.Module, found: Contents) -> None:
+def _read_ops(file: Path, tree: ast.Module, found: Contents) -> Contents:
+    """Add the ops of a file, and the errors in them, to the contents; return these."""
     wanted = dict(_decorated(file, tree, "op", found))
     if not wanted:
-        return
+        return found
     try:
         made = executed(file, tree, list(wanted))
     except SourceError as problem:
         made, problems = {}, []
-        for one in wanted if len(wanted) > 1 else ():  # one of several: the others are read without it
+        for one in wanted if len(wanted) > 1 else ():  # without the one that failed
             try:
                 made |= executed(file, tree, [one])
             except SourceError as its_problem:
@@ -119,9 +116,11 @@ def _read_ops(file: Path, tree: ast.Module, found: Contents) -> None:
             )
         else:
             found.ops[op.name] = op
+    return found
 
 
-def _read_kernels(file: Path, tree: ast.Module, found: Contents, backend: str, variant: str) -> None:
+def _read_kernels(file: Path, tree: ast.Module, found: Contents, backend: str, variant: str) -> Contents:
+    """Add the kernels of a file, and the errors in them, to the contents; return these."""
     lines: dict[Address, int] = {}
     library = LIBRARY in file.resolve().parents
     for node, decorator in _decorated(file, tree, "kernel", found):
@@ -142,20 +141,20 @@ def _read_kernels(file: Path, tree: ast.Module, found: Contents, backend: str, v
         else:
             lines[kernel.address] = kernel.line
             found.kernels.append(kernel)
+    return found
 
 
 def _kernel(
-    file: Path, tree: ast.Module, node: ast.FunctionDef, decorator: ast.expr, backend: str, variant: str, library: bool
+    file: Path, tree: ast.Module, node: ast.FunctionDef, decorator: ast.Call, backend: str, variant: str, library: bool
 ) -> Kernel:
-    where = f"{file}:{decorator.lineno}"
-    assert isinstance(decorator, ast.Call)
-    said = declaration(decorator, tree, where)
-    address = addressed(said, file, node.name, backend or _backend_of(tree), variant, library)
+    declared = declaration(decorator, tree, f"{file}:{decorator.lineno}")
+    address = addressed(declared, node.name, backend or _backend_of(tree), variant, library)
     arguments = node.args
-    if arguments.vararg or arguments.kwarg:
-        star = f"*{arguments.vararg.arg}" if arguments.vararg else f"**{arguments.kwarg.arg}" if arguments.kwarg else ""
+    stars = [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+    stars += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
+    if stars:
         raise SourceError(
-            f"{node.name} takes {star}: which arguments it asks for is read from its signature",
+            f"{node.name} takes {stars[0]}: which arguments it asks for is read from its signature",
             where=f"{file}:{node.lineno}",
             fix="name every parameter",
         )
@@ -164,21 +163,21 @@ def _kernel(
         file.resolve(),
         node.name,
         node.lineno,
-        tune=said.get("tune", {}),
-        scratch=said.get("scratch", {}),
-        dtypes=tuple(dtype(d).name for d in said.get("dtypes", ())),
+        tune=declared.get("tune", {}),
+        scratch=declared.get("scratch", {}),
+        dtypes=tuple(dtype(d).name for d in declared.get("dtypes", ())),
         parameters=tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)),
-        returns=said.get("returns", False),
-        needs=said.get("needs", ""),
-        requires=tuple(said.get("requires", ())),
-        most=said.get("most", {}),
-        expects=said.get("expects", {}),
-        op_file=(file.parent / said["op"].rpartition(":")[0]).resolve() if ":" in said["op"] else None,
+        returns=declared.get("returns", False),
+        needs=declared.get("needs", ""),
+        requires=tuple(declared.get("requires", ())),
+        most=declared.get("most", {}),
+        expects=declared.get("expects", {}),
+        op_file=(file.parent / declared["op"].rpartition(":")[0]).resolve() if ":" in declared["op"] else None,
     )
 
 
-def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iterator[Decorated]:
-    """The functions at the top level that carry `@word(...)`. What carries it elsewhere or otherwise is refused."""
+def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
+    """Yield the functions at the top level that carry `@word(...)`; refuse it anywhere else or in another form."""
     spellings = _spellings(tree, word)
 
     def marks(node: ast.AST) -> ast.expr | None:
@@ -206,7 +205,8 @@ def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iter
             continue
         decorator = next((d for d in node.decorator_list if marks(d)), None)
         if decorator is None:
-            if word not in bound and any(isinstance(d, ast.Call) and _is(d.func, word) for d in node.decorator_list):
+            names = [d.func.id for d in node.decorator_list if isinstance(d, ast.Call) and isinstance(d.func, ast.Name)]
+            if word in names and word not in bound:
                 refuse(
                     f"@{word} stands above {node.name}, but the file does not import it",
                     node.lineno,
@@ -230,12 +230,8 @@ def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iter
             yield node, decorator
 
 
-def _is(node: ast.expr, word: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == word
-
-
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements of the module itself, also those inside its `if`, `try` and `with`."""
+    """Yield the statements of the module itself, also those inside its `if`, `try` and `with`."""
     for statement in body:
         yield statement
         for part in ("body", "orelse", "finalbody"):
@@ -246,19 +242,19 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _spellings(tree: ast.Module, word: str) -> set[str]:
-    """How the file may write Assay's `kernel` or `op`: by the names that it imports."""
-    found = set()
+    """Return how the file may write Assay's `kernel` or `op`, by the names that it imports."""
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module in ("assay", f"assay.{word}"):
-            found |= {a.asname or a.name for a in node.names if a.name == word}
-            found |= {word for a in node.names if a.name == "*"}
+            names |= {a.asname or a.name for a in node.names if a.name == word}
+            names |= {word for a in node.names if a.name == "*"}
         elif isinstance(node, ast.Import):
-            found |= {f"{a.asname or a.name}.{word}" for a in node.names if a.name == "assay"}
-    return found
+            names |= {f"{a.asname or a.name}.{word}" for a in node.names if a.name == "assay"}
+    return names
 
 
 def _backend_of(tree: ast.Module) -> str:
-    """The language a user's file is written in, by what it imports."""
+    """Return the language of a user's file, by what it imports."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,6 +1,6 @@
 """From what a user names (an op, an address, a pattern, a file, a function) to kernels and their ops.
 
-An op is told from another by its name and the file that declares it, a kernel by its address and its file. So two files
+An op is identified by its name and the file that declares it, a kernel by its address and its file. So two files
 may use the same names: each kernel belongs to the op that it names together with its file, else to the op of its own
 file, else to the op of that name that another file of the same command declares, else to the library's. Where that
 leaves two answers, the kernel is refused, not guessed."""
@@ -9,7 +9,6 @@ import fnmatch
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -37,21 +36,21 @@ class Selection:
 
 
 def select(what: Iterable[Named], op: str | None = None) -> list[Choice]:
-    """The kernels named. Raises what is wrong with any of them."""
-    found = gather(what, op)
-    if found.refused:
-        raise found.refused[0]
-    return found.choices
+    """Return the kernels named. Raise the first error in any of them."""
+    selection = gather(what, op)
+    if selection.refused:
+        raise selection.refused[0]
+    return selection.choices
 
 
 def gather(what: Iterable[Named], op: str | None = None) -> Selection:
-    """The kernels named; what is wrong with one of them costs none of the others."""
+    """Return the kernels named, and the errors: one that is wrong does not cost the others."""
     named, selection = list(what), Selection()
     files = _Files(selection.refused)
     for item in named:
         if not isinstance(item, tuple) and (file := _file(item)) is not None:
             files.add(file)
-    found: dict[tuple[Address, Path | None], Choice] = {}
+    choices: dict[tuple[Address, Path | None], Choice] = {}
     for item in named:
         try:
             chosen = [item] if isinstance(item, tuple) else _chosen(item, op, files)
@@ -59,9 +58,9 @@ def gather(what: Iterable[Named], op: str | None = None) -> Selection:
             selection.refused.append(problem)
             continue
         for choice in chosen:
-            found.setdefault((choice[0].address, choice[0].file), choice)
+            choices.setdefault((choice[0].address, choice[0].file), choice)
     selection.refused += files.idle()
-    for kernel, its_op in found.values():
+    for kernel, its_op in choices.values():
         try:
             verify_against(kernel, its_op)
             verify_signature(kernel, its_op)
@@ -72,6 +71,7 @@ def gather(what: Iterable[Named], op: str | None = None) -> Selection:
 
 
 def everything() -> list[Choice]:
+    """Return all kernels of the library."""
     return [_narrowed(k, library.ops()[k.address.op]) for k in library.kernels()]
 
 
@@ -80,7 +80,7 @@ def _narrowed(kernel: Kernel, op: Op) -> Choice:
 
 
 def _file(item: str | Path | Callable[..., Any]) -> Path | None:
-    """The file that is meant, if one is: by its suffix, or because it is there and written as a path."""
+    """Return the file that is meant, if one is: by its suffix, or because a file of that name exists."""
     if callable(item):
         return None
     text = str(item)
@@ -89,16 +89,16 @@ def _file(item: str | Path | Callable[..., Any]) -> Path | None:
     try:
         there = Path(item).exists()
     except (OSError, ValueError):
-        there = True  # reading it will say what is wrong
+        there = True  # reading it gives the reason
     known = text in library.ops() or any(k.name == text for k in library.kernels())
     return Path(item) if there and not known else None
 
 
 class _Files:
-    """The Python files of one command, each read once, whatever it is called."""
+    """The Python files of one command, each read once, even if it is named in several ways."""
 
     def __init__(self, refused: list[AssayError]) -> None:
-        self._refused = refused
+        self.refused = refused
         self._read: dict[Path, Contents] = {}
         self._shown: dict[Path, Path] = {}
         self._used: set[Path] = set()
@@ -114,46 +114,42 @@ class _Files:
                 self._shown[path] = file
                 self._read[path] = contents(file)
         except AssayError as problem:
-            self._refused.append(problem)
+            self.refused.append(problem)
             return
-        self._refused += [p for p in self._read[path].refused if p not in self._refused]
-
-    def refuse(self, problems: list[AssayError]) -> None:
-        self._refused += problems
+        self.refused += [p for p in self._read[path].refused if p not in self.refused]
 
     def contents(self, file: Path) -> Contents:
-        """What a file holds; of one that was refused, nothing."""
+        """Return what a file declares; nothing for one that was refused."""
         try:
             return self._read.get(file.resolve(), Contents())
         except (OSError, RuntimeError, ValueError):
             return Contents()
 
     def op(self, name: str, file: Path, where: str) -> Op:
-        """The op that a kernel in `file` means by `name`."""
+        """Return the op that a kernel in `file` means by `name`."""
         if own := self.contents(file).ops.get(name):
             return own
         others = {p: c.ops[name] for p, c in self._read.items() if name in c.ops}
-        # A file that has kernels of its own for this op is complete without the one that asks.
+        # A file with kernels of its own for this op is complete: it does not declare the op for others.
         shared = [p for p in others if not any(k.address.op == name for k in self._read[p].kernels)]
         if name in library.ops() and not shared:
             if not others:
                 return library.ops()[name]
-            raise self._ambiguous(name, where, [*others], "the library")
+            raise _ambiguous(name, where, [*map(provenance.shown, others), "the library"])
         offered = shared or [*others]
         if len(offered) > 1:
-            raise self._ambiguous(name, where, offered, "")
+            raise _ambiguous(name, where, [*map(provenance.shown, offered)])
         if offered:
             self._used.add(offered[0])
             return others[offered[0]]
         if name in self.contents(file).broken:
-            raise SourceError(f"the op {name}, declared in this file, was refused", where=where, fix="mend it first")
-        near = get_close_matches(name, [*(o for c in self._read.values() for o in c.ops), *library.ops()], n=3)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise SourceError(f"the op {name}, declared in this file, was refused", where=where, fix="fix it first")
+        hint = library.did_you_mean(name, [*(o for c in self._read.values() for o in c.ops), *library.ops()])
         fix = f"{hint}Or declare it with @op, in the same file or in one named together with it"
         raise SourceError(f"no op called '{name}'", where=where, fix=fix)
 
     def op_in(self, file: Path, name: str, where: str) -> Op:
-        """The op that `file` declares, which need not be named in the command."""
+        """Return the op that `file` declares; the command need not name that file."""
         bytes_of(file)
         path = file.resolve()
         declared = self._read[path].ops if path in self._read else ops_in(file)
@@ -163,17 +159,9 @@ class _Files:
         self._used.add(path)
         return declared[name]
 
-    def _ambiguous(self, name: str, where: str, files: list[Path], also: str) -> SourceError:
-        homes = [provenance.shown(p) for p in files] + [also] * bool(also)
-        return SourceError(
-            f"the op {name} is declared by {' and by '.join(homes)}: which one is meant is not clear",
-            where=where,
-            fix="declare the op in the same file, or name that file in a command without the others",
-        )
-
     def idle(self) -> list[AssayError]:
-        """Files that have neither a kernel nor an op that another file's kernel uses."""
-        found: list[AssayError] = []
+        """Return an error for each file that has neither a kernel nor an op that another file's kernel uses."""
+        result: list[AssayError] = []
         for path, read in self._read.items():
             if read.kernels or read.refused or path in self._used:
                 continue
@@ -182,8 +170,16 @@ class _Files:
                 fix = "name the file that holds the kernel too"
             else:
                 what, fix = "no kernel in this file", 'mark one with @kernel("gelu"); see docs/first-kernel.md'
-            found.append(SourceError(what, where=str(self._shown[path]), fix=fix))
-        return found
+            result.append(SourceError(what, where=str(self._shown[path]), fix=fix))
+        return result
+
+
+def _ambiguous(name: str, where: str, homes: list[str]) -> SourceError:
+    return SourceError(
+        f"the op {name} is declared by {' and by '.join(homes)}: which one is meant is not clear",
+        where=where,
+        fix="declare the op in the same file, or name that file in a command without the others",
+    )
 
 
 def _chosen(item: str | Path | Callable[..., Any], op: str | None, files: _Files) -> list[Choice]:
@@ -203,8 +199,7 @@ def _of_name(name: str) -> list[Choice]:
         raise UsageError(f"no kernel matches '{name}'", fix="`assay list` shows them all; quote a pattern: 'gelu/*'")
     if "/" not in name:
         library.find_op(name)
-    near = get_close_matches(name, [k.name for k in library.kernels()], n=3)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    hint = library.did_you_mean(name, [k.name for k in library.kernels()])
     raise UsageError(f"no kernel called '{name}'", fix=f"{hint}`assay list` shows them all")
 
 
@@ -217,15 +212,14 @@ def _of_file(file: Path, op: str | None, files: _Files) -> list[Choice]:
         home, _, name = op.rpartition(":")
         its_op = files.op_in(Path(home), name, f"--op {op}") if home else files.op(name, file, f"--op {op}")
         return [(k, its_op) for k in kernels_in_cuda(file, name)]
-    choices, problems = [], []
+    choices = []
     for kernel in files.contents(file).kernels:
         try:
             name, where = kernel.address.op, f"{file}:{kernel.line}"
             its_op = files.op_in(kernel.op_file, name, where) if kernel.op_file else files.op(name, file, where)
             choices.append((kernel, its_op))
         except AssayError as problem:
-            problems.append(problem)
-    files.refuse(problems)
+            files.refused.append(problem)
     return choices
 
 
@@ -236,11 +230,11 @@ def _of_function(function: Callable[..., Any], files: _Files) -> list[Choice]:
         )
     file = Path(inspect.getsourcefile(inspect.unwrap(function)) or "")
     files.add(file)
-    found = [c for c in _of_file(file, None, files) if c[0].function == function.__name__]
-    if not found:
+    choices = [c for c in _of_file(file, None, files) if c[0].function == function.__name__]
+    if not choices:
         raise SourceError(
             f"{function.__name__} is not at the top level of its file",
             where=str(file),
             fix="a worker must be able to import it: move it there",
         )
-    return found
+    return choices

@@ -9,7 +9,7 @@ from assay.op import Op
 
 
 def verify_signature(kernel: Kernel, op: Op) -> None:
-    """Does the kernel take what the op gives?"""
+    """Refuse a kernel whose parameters do not fit what its op gives."""
     if kernel.file is None or kernel.launches:
         return
     where = f"{kernel.file}:{kernel.line}"
@@ -40,7 +40,8 @@ def verify_signature(kernel: Kernel, op: Op) -> None:
 
 
 def with_default(kernel: Kernel) -> set[str]:
-    """The parameters of a kernel's function that have a default; none where it has no Python function of its own."""
+    """Return the parameters of a kernel's function that have a default; none where it has no Python function of its
+    own."""
     if kernel.file is None or kernel.launches:
         return set()
     for node in ast.walk(parse(kernel.file)):

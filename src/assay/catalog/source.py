@@ -1,4 +1,4 @@
-"""The text of a source file. What is no readable source is refused with the reason, before anything waits for it."""
+"""The text of a source file. A file that is not a readable source is refused, with the reason, before it is read."""
 
 import ast
 import codecs
@@ -11,7 +11,7 @@ from assay import syntax
 from assay.errors import SourceError, UsageError
 
 MOST = 8 << 20
-"""Bytes of a source at most: a larger file is data that somebody named by mistake."""
+"""The most bytes of a source: a larger file is data that was named by mistake."""
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISCHR, "a device"),
@@ -27,7 +27,7 @@ _WIDE = (
 
 
 def contents(file: Path) -> bytes:
-    """The bytes of a regular file of reasonable size."""
+    """Return the bytes of a regular file of reasonable size."""
     try:
         about = file.stat()
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def contents(file: Path) -> bytes:
 
 
 def text(file: Path) -> str:
-    """A Python source as Python itself would decode it: UTF-8, or what its coding line says."""
+    """Return a Python source as Python itself decodes it: UTF-8, or what its coding line says."""
     data = contents(file)
     _refuse_binary(file, data)
     try:
@@ -70,26 +70,30 @@ def text(file: Path) -> str:
     try:
         decoded = data.decode(encoding)
     except UnicodeDecodeError as problem:
-        raise _undecodable(file, data, encoding, problem.start) from None
+        raise SourceError(
+            f"byte 0x{data[problem.start]:02x} is no {encoding} text",
+            where=f"{file}:{_line(data, problem.start)}",
+            fix="save it as UTF-8, or name its encoding in the first line, e.g. # -*- coding: latin-1 -*-",
+        ) from None
     return io.IncrementalNewlineDecoder(None, translate=True).decode(decoded, final=True)
 
 
 def cuda_text(file: Path) -> str:
-    """A CUDA source. Its comments may be in any encoding; what a compiler reads is ASCII."""
+    """Return a CUDA source. Its comments may be in any encoding; the code that a compiler reads is ASCII."""
     data = contents(file)
     _refuse_binary(file, data)
     return data.decode("utf-8-sig", errors="replace")
 
 
 def parse(file: Path) -> ast.Module:
-    """The syntax tree of a Python source."""
+    """Return the syntax tree of a Python source."""
     source = text(file)
     try:
         return syntax.module(source, str(file))
     except SyntaxError as error:
         line = (error.text or "").strip()
         raise SourceError(
-            f"{error.msg}: {line}", where=f"{file}:{error.lineno}", fix="mend the syntax and try again"
+            f"{error.msg}: {line}", where=f"{file}:{error.lineno}", fix="fix the syntax and try again"
         ) from None
     except (RecursionError, MemoryError):
         raise SourceError(
@@ -101,17 +105,11 @@ def _refuse_binary(file: Path, data: bytes) -> None:
     if wide := next((name for mark, name in _WIDE if data.startswith(mark)), ""):
         raise SourceError(f"this is {wide} text", where=str(file), fix="save it as UTF-8")
     if (at := data.find(b"\0")) >= 0:
-        control = sum(byte < 9 for byte in data[:1024])
-        if control > 16:
+        if sum(byte < 9 for byte in data[:1024]) > 16:
             raise SourceError("this is a binary file", where=str(file), fix="name a Python or CUDA source")
         raise SourceError(
-            "a NUL byte stands in the text", where=f"{file}:{_line(data, at)}", fix="remove it, or save the file anew"
+            "a NUL byte is in the text", where=f"{file}:{_line(data, at)}", fix="remove it, or save the file anew"
         )
-
-
-def _undecodable(file: Path, data: bytes, encoding: str, at: int) -> SourceError:
-    fix = "save it as UTF-8, or name its encoding in the first line, e.g. # -*- coding: latin-1 -*-"
-    return SourceError(f"byte 0x{data[at]:02x} is no {encoding} text", where=f"{file}:{_line(data, at)}", fix=fix)
 
 
 def _line(data: bytes, at: int) -> int:

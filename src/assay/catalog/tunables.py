@@ -1,4 +1,4 @@
-"""What a kernel's user may set besides what its op says: the rest of its signature."""
+"""The tunables of a kernel: the parameters of its function that its op does not give."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,18 +9,19 @@ from assay.op import Op
 
 
 def tunables(kernel: Kernel, op: Op) -> list[str]:
+    """Return the names of a kernel's tunables."""
     taken = {*op.inputs, *op.outputs, *op.attributes, *op.axes, *op.derived, *kernel.scratch}
     return [name for name in kernel.parameters if name not in taken]
 
 
 def tuned(kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Of these, the kernel's own. Launch comments may name anything."""
-    mine = tunables(kernel, op)
-    return {name: value for name, value in parameters.items() if kernel.launches or name in mine}
+    """Return those of the parameters that are the kernel's own. Launch comments may use any name."""
+    own = tunables(kernel, op)
+    return {name: value for name, value in parameters.items() if kernel.launches or name in own}
 
 
 def refuse_unknown(choices: Iterable[tuple[Kernel, Op]], parameters: Mapping[str, Any]) -> None:
-    """Refuses what none of these kernels has: it would be set, and nothing would change."""
+    """Refuse a parameter that none of these kernels has, since it would change nothing."""
     named = list(choices)
     for name in parameters:
         if named and not any(name in tuned(kernel, op, parameters) for kernel, op in named):
@@ -33,7 +34,7 @@ def refuse_unknown(choices: Iterable[tuple[Kernel, Op]], parameters: Mapping[str
 
 
 def _refuse_other_type(kernel: Kernel, name: str, value: Any) -> None:
-    """Refuses text where the kernel tries numbers, and the like: it would fail far inside the kernel."""
+    """Refuse a value of another type than the kernel's own choices: it would fail deep inside the kernel."""
     choices = kernel.tune.get(name)
     if choices and not any(
         isinstance(value, type(c)) or (isinstance(c, float) and isinstance(value, int)) for c in choices
