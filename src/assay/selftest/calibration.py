@@ -1,15 +1,17 @@
-"""How sharp and how safe `check`'s limit for values is, measured on an op in a dtype.
+"""Measures false alarms and detection of `check`'s limit for values, on an op in a dtype.
 
-*Safe*: honest evaluations of the op (assay.check.evaluations) are judged like a kernel's outputs; every finding is a
-false alarm. *Sharp*: errors are planted in PyTorch's outputs, on all, one in a hundred or one of the elements; the
-smallest size that is found in 99 of 100 runs is the **detection floor**. A run judges a plan of workloads as `check`
-does and ends at the first finding."""
+*False alarms*: correct evaluations of the op (assay.check.evaluations) are judged like a kernel's outputs; every
+finding is a false alarm. *Detection*: errors are planted in PyTorch's outputs, on all, one in a hundred or one of the
+elements; the smallest size that is found in 99 of 100 runs is the **detection floor**. A run judges a plan of workloads
+as `check` does and ends at the first finding."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,35 +30,35 @@ if TYPE_CHECKING:
     import torch
 
 EFFORT = coverage.Effort(24, 1 << 11, 1 << 14, 1 << 14, 0)
-"""Of a run: fewer and smaller workloads than `check` has, so that what is found here is found there."""
+"""The workloads of a run: fewer and smaller ones than in `check`, so that what is found here is found there."""
 RUNS, MISSED = 100, 1
-"""Runs for a figure, and how many of them may miss: 99 %."""
+"""Runs for a figure, and how many of them may miss the error: 99 % must find it."""
 SHARES = ("all", "1 %", "one")
-"""Of the elements."""
+"""On how many elements an error is planted."""
 FACTOR = 4
-"""Times PyTorch's largest error: what must always be found on 1 % of the elements."""
+"""This many times PyTorch's largest error must always be found on 1 % of the elements."""
 _SIZES = [2.0 ** (i / 2) for i in range(-6, 41)]
-"""Planted errors, in units."""
+"""The sizes of planted errors, in units."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured of one op in one dtype."""
+    """The results for one op in one dtype."""
 
     op: str
     dtype: str
     honest: int
-    """Honest evaluations, each on every workload of a run."""
+    """The number of correct evaluations, each on every workload of a run."""
     judged: int
-    """Their outputs that were judged."""
+    """How many of their outputs were judged."""
     alarms: tuple[str, ...]
-    """Those that were called wrong: which, on what, and why."""
+    """Those that were judged wrong: which, on what workload, and why."""
     closest: float
-    """The largest share of the limit that an honest evaluation took."""
+    """The largest share of the limit that a correct evaluation reached."""
     torch: float
     """PyTorch's own largest error in a run, in units."""
     floors: dict[str, float | None]
-    """By share of the elements, in units; None where no size is found in 99 of 100 runs."""
+    """The detection floor by share of the elements, in units; None where no size is found in 99 of 100 runs."""
     found: float
     """Share of the runs in which FACTOR times PyTorch's largest on 1 % of the elements was found; of exact ops: one
     flipped bit in one element of one workload."""
@@ -82,8 +84,8 @@ class _Case:
 
     @cached_property
     def plain(self) -> dict[str, torch.Tensor]:
-        found = baseline(self.op, self.workload, self.inputs)
-        return {n: v.to(self.op.outputs[n].dtype_in(self.workload).torch) for n, v in found.items()}
+        outputs = baseline(self.op, self.workload, self.inputs)
+        return {n: v.to(self.op.outputs[n].dtype_in(self.workload).torch) for n, v in outputs.items()}
 
     @cached_property
     def units(self) -> dict[str, torch.Tensor]:
@@ -93,12 +95,12 @@ class _Case:
     @cached_property
     def largest(self) -> float:
         """PyTorch's largest error here, in units."""
-        off = [
+        errors = [
             ((v.double() - self.truth.exact[n].double()).abs() / self.units[n]).nan_to_num(0.0, 0.0)
             for n, v in self.plain.items()
             if v.numel() and v.is_floating_point()
         ]
-        return max((float(o.max()) for o in off), default=0.0)
+        return max((float(e.max()) for e in errors), default=0.0)
 
     @property
     def exact(self) -> bool:
@@ -110,17 +112,14 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
     prior = _prior(op, number)
     plans = [[_Case(op, row.workload) for row in coverage.plan(op, number, EFFORT, seed).rows] for seed in range(3)]
     plans = [[case for case in plan if case.workload.values not in UNUSUAL] for plan in plans]
-    honest, judged, closest, alarms = 0, 0, 0.0, []
-    for name, results in _honest(op, plans[0]):
-        honest += 1
-        for case, outputs in results:
-            verdict = judge(outputs, case.truth, case.plain, prior)
-            judged += 1
-            closest = max([closest, *(e.share for e in verdict.errors)])
-            if verdict.finding:
-                alarms.append(f"{name} on {case.workload}: {verdict.finding.what}")
+    ways, closest, alarms = list(variations()), 0.0, []
+    for way, case in itertools.product(ways, plans[0]):
+        verdict = judge(evaluate(op, case.workload, case.inputs, way), case.truth, case.plain, prior)
+        closest = max([closest, *(e.share for e in verdict.errors)])
+        if verdict.finding:
+            alarms.append(f"{way} on {case.workload}: {verdict.finding.what}")
+    honest = (op.name, number.name, len(ways), len(ways) * len(plans[0]), tuple(alarms), closest)
     exact = all(case.exact for plan in plans for case in plan)
-    largest = 0.0 if exact else max(case.largest for plan in plans for case in plan)
 
     def caught(plant: Callable[[_Case, random.Random], dict[str, torch.Tensor] | None]) -> float:
         missed = 0
@@ -129,26 +128,27 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
             cases = plans[run % len(plans)]
             if not any(_found(case, plant(case, rng), prior) for case in cases):
                 missed += 1
-                if missed > MISSED * runs / RUNS and runs >= RUNS:  # enough to know that it is no 99 %
+                if missed > MISSED * runs / RUNS and runs >= RUNS:  # enough to know that it is not 99 %
                     return 1 - missed / (run + 1)
         return 1 - missed / runs
+
+    def smallest(share: str) -> float | None:
+        """Return the smallest size that is caught, by halving the list of sizes."""
+
+        def enough(size: float) -> bool:
+            return caught(lambda case, rng: _planted(case, rng, size, share)) >= 1 - MISSED / RUNS
+
+        at = bisect_left(_SIZES, True, key=enough)
+        return _SIZES[at] if at < len(_SIZES) else None
 
     if exact:
         flips = [_flip(random.Random(run), plans[run % 3]) for run in range(10 * runs)]
         seen = [_found(case, outputs, prior) for case, outputs in flips if outputs is not None]
-        floors: dict[str, float | None] = dict.fromkeys(SHARES, 0.0)
-        return Calibration(
-            op.name, number.name, honest, judged, tuple(alarms), closest, 0.0, floors, sum(seen) / max(1, len(seen))
-        )
-    floors = {}
-    for share in SHARES:
-
-        def enough(size: float, share: str = share) -> bool:
-            return caught(lambda case, rng: _planted(case, rng, size, share)) >= 1 - MISSED / RUNS
-
-        floors[share] = _smallest(enough)
+        return Calibration(*honest, 0.0, dict.fromkeys(SHARES, 0.0), sum(seen) / max(1, len(seen)))
+    largest = max(case.largest for plan in plans for case in plan)
+    floors = {share: smallest(share) for share in SHARES}
     found = caught(lambda case, rng: _planted(case, rng, FACTOR * largest, "1 %"))
-    return Calibration(op.name, number.name, honest, judged, tuple(alarms), closest, largest, floors, found)
+    return Calibration(*honest, largest, floors, found)
 
 
 def _prior(op: Op, number: DType) -> Prior:
@@ -160,29 +160,13 @@ def _prior(op: Op, number: DType) -> Prior:
     return prior
 
 
-def _honest(op: Op, cases: list[_Case]) -> Iterator[tuple[str, list[tuple[_Case, dict[str, torch.Tensor]]]]]:
-    for how in variations():
-        yield str(how), [(case, evaluate(op, case.workload, case.inputs, how)) for case in cases]
-
-
 def _found(case: _Case, outputs: dict[str, torch.Tensor] | None, prior: Prior) -> bool:
     return outputs is not None and judge(outputs, case.truth, case.plain, prior).finding is not None
 
 
-def _smallest(caught: Callable[[float], bool]) -> float | None:
-    """The smallest size that is caught, by halving the list of sizes."""
-    low, high = 0, len(_SIZES)
-    while low < high:
-        middle = (low + high) // 2
-        if caught(_SIZES[middle]):
-            high = middle
-        else:
-            low = middle + 1
-    return _SIZES[low] if low < len(_SIZES) else None
-
-
 def _planted(case: _Case, rng: random.Random, size: float, share: str) -> dict[str, torch.Tensor] | None:
-    """PyTorch's outputs, `size` units further from the oracle at some elements. None where nothing changes."""
+    """Return PyTorch's outputs, moved `size` units further from the oracle at some elements. None where nothing
+    changes."""
     import torch
 
     changed, outputs = False, dict(case.plain)
@@ -201,13 +185,13 @@ def _planted(case: _Case, rng: random.Random, size: float, share: str) -> dict[s
 
 
 def _flip(rng: random.Random, cases: list[_Case]) -> tuple[_Case, dict[str, torch.Tensor] | None]:
-    """One bit of one element of one output of one workload; None where the result is as right as before: NaN stays NaN,
-    a zero changes a sign that the op leaves open, or there is no element."""
+    """Flip one bit of one element of one output of one workload. Return None as the outputs where the result is as
+    right as before: NaN stays NaN, a zero changes a sign that the op does not define, or there is no element."""
     import torch
 
     case = rng.choice(cases)
     outputs = dict(case.plain)
-    name = rng.choice([n for n, v in outputs.items()])
+    name = rng.choice(list(outputs))
     value = outputs[name].clone()
     if not value.numel():
         return case, None

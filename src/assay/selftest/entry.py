@@ -1,4 +1,4 @@
-"""One file of the corpus: a wrong kernel, its mended twin, and who must tell them apart."""
+"""One file of the corpus: a wrong kernel, its fixed twin, and the detector that must distinguish them."""
 
 import ast
 from collections.abc import Iterable
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.catalog.reader import parse
+from assay.catalog.library import did_you_mean
 from assay.catalog.select import select
+from assay.catalog.source import parse
 from assay.errors import SourceError, UsageError
 from assay.kernel import Kernel
 from assay.op import Op
@@ -51,7 +52,7 @@ DETECTORS = (
 VERBS = ("check", "bench")
 NEEDS = ("", "gpu", "no gpu", "sanitizer")
 RESERVED = ("mutants",)
-"""First words of `assay selftest` that mean something else; no entry may be called so."""
+"""First words of `assay selftest` with another meaning; no entry may have such a name."""
 _CONSTANTS = {
     "DETECTOR": "",
     "NEEDS": "",
@@ -65,80 +66,77 @@ _CONSTANTS = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class CorpusEntry:
     name: str
     file: Path
     summary: str
-    """What is wrong and how it happens to people."""
+    """What is wrong, and how people make this mistake."""
     detector: str
-    """Who must catch it; `values or nonfinite` where the values decide which of them sees it first."""
+    """The detector that must catch it; `values or nonfinite` where the values decide which of them sees it first."""
     needs: str
     workload: str
-    """The one to try; empty: fuzzed ones."""
+    """The workload to try; empty: those that `check` chooses."""
     dtype: str
     seconds: float
     """The wrong kernel's limit for one workload."""
     memory: float
-    """The wrong kernel's limit in GiB; 0: as usual."""
+    """The wrong kernel's limit in GiB; 0: the usual one."""
     tool: str
-    """Of compute-sanitizer, where that is the detector."""
+    """The tool of compute-sanitizer, where that is the detector."""
     verb: str = "check"
-    """Which verb must catch it: `bench` where the result is right and the time is not."""
+    """The verb that must catch it: `bench` where the result is right and the time is not."""
 
     def kernels(self) -> dict[str, tuple[Kernel, Op]]:
-        """`wrong` and `mended`, each with its op."""
-        found = {kernel.address.variant: (kernel, op) for kernel, op in select([self.file])}
-        if set(found) != {"wrong", "mended"}:
+        """Return the kernels `wrong` and `mended`, each with its op."""
+        by_variant = {kernel.address.variant: (kernel, op) for kernel, op in select([self.file])}
+        if set(by_variant) != {"wrong", "mended"}:
             raise _incomplete(self.file, 'two kernels, variant="wrong" and variant="mended"')
-        return {which: found[which] for which in ("wrong", "mended")}
+        return {which: by_variant[which] for which in ("wrong", "mended")}
 
 
-def entries(names: Iterable[str] | None = None, folder: Path = CORPUS) -> list[Entry]:
-    """The entries named, or all."""
+def entries(names: Iterable[str] | None = None, folder: Path = CORPUS) -> list[CorpusEntry]:
+    """Return the entries named, or all."""
     wanted = list(names or ())
     files = {f.stem: f for f in sorted(folder.glob("*.py")) if f.stem != "__init__"}
-    for name in RESERVED:
-        if name in files:
-            raise SourceError(f"`assay selftest {name}` means something else", where=str(files[name]), fix="rename it")
+    if reserved := [name for name in RESERVED if name in files]:
+        what = f"`assay selftest {reserved[0]}` has another meaning"
+        raise SourceError(what, where=str(files[reserved[0]]), fix="rename it")
     if unknown := [n for n in wanted if n not in files]:
-        from difflib import get_close_matches
-
-        near = get_close_matches(unknown[0], files, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(files)}"
+        hint = did_you_mean(unknown[0], files).strip() or f"there are: {', '.join(files)}"
         raise UsageError(f"the selftest has no entry called '{unknown[0]}'", fix=hint)
     return [read(files[n]) for n in wanted or files]
 
 
-def read(file: Path) -> Entry:
-    """An entry from its docstring and its constants."""
+def read(file: Path) -> CorpusEntry:
+    """Return the entry that a file's docstring and constants declare."""
     tree = parse(file)
-    told: dict[str, Any] = dict(_CONSTANTS)
+    constants: dict[str, Any] = dict(_CONSTANTS)
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in told:
-            told[node.targets[0].id] = ast.literal_eval(node.value)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in constants:
+            constants[node.targets[0].id] = ast.literal_eval(node.value)
     summary = " ".join((ast.get_docstring(tree) or "").split())
     if not summary:
         raise _incomplete(file, "a docstring that says what is wrong")
-    if not told["DETECTOR"] or set(told["DETECTOR"].split(" or ")) - set(DETECTORS):
+    if not constants["DETECTOR"] or set(constants["DETECTOR"].split(" or ")) - set(DETECTORS):
         raise _incomplete(file, f"DETECTOR, one of: {', '.join(DETECTORS)}")
-    if told["NEEDS"] not in NEEDS:
+    if constants["NEEDS"] not in NEEDS:
         raise _incomplete(file, 'NEEDS = "gpu", "no gpu" or "sanitizer", or none')
-    if told["DETECTOR"] == "sanitizer" and not (told["WORKLOAD"] and told["NEEDS"] == "sanitizer"):
+    if constants["DETECTOR"] == "sanitizer" and not (constants["WORKLOAD"] and constants["NEEDS"] == "sanitizer"):
         raise _incomplete(file, 'NEEDS = "sanitizer" and a WORKLOAD')
-    if told["VERB"] not in VERBS or (told["VERB"] == "bench" and not told["WORKLOAD"]):
+    if constants["VERB"] not in VERBS or (constants["VERB"] == "bench" and not constants["WORKLOAD"]):
         raise _incomplete(file, 'VERB = "check", or "bench" and a WORKLOAD')
-    return Entry(
+    return CorpusEntry(
         file.stem,
         file,
         summary,
-        told["DETECTOR"],
-        told["NEEDS"],
-        told["WORKLOAD"],
-        told["DTYPE"],
-        float(told["SECONDS"]),
-        float(told["MEMORY"]),
-        told["TOOL"],
-        told["VERB"],
+        constants["DETECTOR"],
+        constants["NEEDS"],
+        constants["WORKLOAD"],
+        constants["DTYPE"],
+        float(constants["SECONDS"]),
+        float(constants["MEMORY"]),
+        constants["TOOL"],
+        constants["VERB"],
     )
 
 

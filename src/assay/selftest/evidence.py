@@ -1,4 +1,4 @@
-"""What a verdict on the judge itself stands on."""
+"""The evidence of a test of the tester."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ class SelftestEvidence(Evidence):
     entry: str = ""
     """What the wrong kernel does."""
     detector: str = ""
-    """Those that may catch it: `values`, `bounds or crash`."""
+    """The detectors that may catch it: `values`, `bounds or crash`."""
     caught_by: str = ""
     finding: str = ""
     twin: str = ""
@@ -21,4 +21,4 @@ class SelftestEvidence(Evidence):
     check: str = ""
     """The wrong kernel's status, where the entry is for `check`."""
     bench: str = ""
-    """The same, where it is for `bench`."""
+    """The wrong kernel's status, where the entry is for `bench`."""

@@ -1,6 +1,4 @@
-"""The verb itself: both kernels of every entry go through `check` or `bench`, as a user's would."""
-
-from __future__ import annotations
+"""The verb itself: `check` or `bench` runs on both kernels of every entry, as on a user's."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -10,6 +8,7 @@ from pathlib import Path
 from assay import host, provenance, sanitize
 from assay.backends.base import no_gpu
 from assay.bench import verb as benching
+from assay.bench.planning import BenchPlan
 from assay.check import Options
 from assay.check import verb as checking
 from assay.check.evidence import CheckEvidence
@@ -17,93 +16,26 @@ from assay.check.job import Job
 from assay.dtype import dtype
 from assay.errors import AssayError
 from assay.record import Record, Status
-from assay.selftest.entry import CORPUS, Entry, entries
+from assay.selftest.entry import CORPUS, CorpusEntry, entries
 from assay.selftest.evidence import SelftestEvidence
 from assay.worker import Limits
 
 
-def selftest(
-    names: Iterable[str] | None = None,
-    *,
-    folder: Path = CORPUS,
-    jobs: int | None = None,
-    workloads: int | None = None,
-    seed: int = 0,
-) -> Iterator[Record]:
-    """Run the corpus, or the entries named, with what `check` does by default unless fewer workloads are asked for.
-
-    Yields one record per entry, as each is finished."""
-    run = provenance.new_run()
-    planned: dict[tuple[float, int | None], list[Job]] = {}
-    timed: list[benching.BenchPlan] = []
-    pairs: dict[str, _Pair] = {}
-    for entry in entries(names, folder):
-        pair = _Pair(entry, run, seed)
-        if why := _cannot(entry):
-            yield pair.record(Status.SKIPPED, why)
-            continue
-        pairs[provenance.source_of(entry.file)["file"]] = pair
-        if entry.verb == "bench":
-            timed.append(_plan(entry))
-            continue
-        for which, (kernel, op) in entry.kernels().items():
-            workload = op.workload(entry.workload) if entry.workload else None
-            job = Job(kernel, op, workload.dtype if workload else dtype(entry.dtype), workload)
-            # A twin is never meant to run out of time or memory.
-            seconds = entry.seconds if which == "wrong" else max(entry.seconds, Limits.seconds)
-            memory = int(entry.memory * 2**30) if which == "wrong" and entry.memory else None
-            planned.setdefault((seconds, memory), []).append(job)
-    for (seconds, memory), group in planned.items():
-        options = Options(workloads=workloads, seconds=seconds, memory=memory, jobs=jobs, seed=seed, run=run)
-        for record in checking.run(group, options):
-            yield from _paired(pairs, record)
-    # Timed last, one entry after another: nothing else runs while a kernel is timed.
-    times = benching.Options(rounds=5, budget=0.2, threads=1, against=(), second_clock=False, seed=seed, run=run)
-    for record in benching.run(timed, times) if timed else ():
-        yield from _paired(pairs, record)
-
-
-def _paired(pairs: dict[str, _Pair], record: Record) -> Iterator[Record]:
-    pair = pairs[record.source["file"]]
-    pair.checked[record.kernel.rpartition(":")[2]] = record
-    if len(pair.checked) == 2:
-        yield pair.judged()
-
-
-def _plan(entry: Entry) -> benching.BenchPlan:
-    """Both kernels in one cell: they are timed in the same rounds."""
-    kernels = list(entry.kernels().values())
-    op = kernels[0][1]
-    return benching.BenchPlan(op, op.workload(entry.workload), [kernel for kernel, _ in kernels], "")
-
-
-def _cannot(entry: Entry) -> str:
-    """Why this machine cannot run an entry, and what would; empty where it can."""
-    if entry.needs == "sanitizer":
-        reason, fix = sanitize.why_not()
-        return f"{reason}; {fix}" if reason else ""
-    if entry.needs == "no gpu" and host.runs_on_gpu():
-        return "its mistake shows on the CPU or in an interpreter; run it without a GPU (CUDA_VISIBLE_DEVICES=)"
-    if entry.needs == "gpu" and not host.runs_on_gpu():
-        return f"{no_gpu()}; run it on a machine with an NVIDIA GPU"
-    return ""
-
-
 @dataclass
 class _Pair:
-    """An entry's two kernels on their way to one record."""
+    """An entry's two kernels, and what becomes of them, until there is one record."""
 
-    entry: Entry
+    entry: CorpusEntry
     run: str
     seed: int
     checked: dict[str, Record] = field(default_factory=dict)
-    """What the entry's verb said, by `wrong` and `mended`."""
+    """The records of the entry's verb, by `wrong` and `mended`."""
     caught: str = ""
     finding: str = ""
     twin: str = ""
 
     def judged(self) -> Record:
-        """Was the wrong one caught by whom it must be, and did the mended one pass?"""
+        """Return the record: it passes if the right detector caught the wrong kernel, and the fixed one passed."""
         wrong, mended = self.checked["wrong"], self.checked["mended"]
         for record in (wrong, mended):
             if record.status in (Status.SKIPPED, Status.COMPILED):
@@ -113,12 +45,12 @@ class _Pair:
         self.finding = wrong.reason.removeprefix(f"{self.caught}: ")
         self.twin = str(mended.status)
         if self.entry.verb == "bench" and Status.INCONCLUSIVE in (wrong.status, mended.status):
-            which = "wrong kernel" if wrong.status is Status.INCONCLUSIVE else "mended twin"
-            busy = wrong.reason if wrong.status is Status.INCONCLUSIVE else mended.reason
-            return self.record(Status.INCONCLUSIVE, f"this machine is too busy to time the {which}: {busy}")
+            unclear = wrong if wrong.status is Status.INCONCLUSIVE else mended
+            which = "wrong kernel" if unclear is wrong else "mended twin"
+            return self.record(Status.INCONCLUSIVE, f"this machine is too busy to time the {which}: {unclear.reason}")
         wrongs = [] if mended.status is Status.PASS else [f"the mended twin did not pass: {mended.reason}"]
-        if self.entry.detector == "sanitizer" and (found := self._sanitized()):
-            wrongs.append(found)
+        if self.entry.detector == "sanitizer" and (problem := self._sanitized()):
+            wrongs.append(problem)
         if self.caught not in self.entry.detector.split(" or "):
             instead = f"was caught by {self.caught}, not by {self.entry.detector}" if self.caught else "was not caught"
             wrongs.insert(0, f"the wrong kernel {instead}: {self.finding}")
@@ -128,7 +60,7 @@ class _Pair:
         return self.record(Status.PASS, f"caught by {self.caught}: {self.finding}", seconds)
 
     def _sanitized(self) -> str:
-        """Both kernels under compute-sanitizer. Returns what is wrong with the twin's report."""
+        """Run both kernels under compute-sanitizer. Return what is wrong with the twin's report."""
         reports = {}
         for which, (kernel, op) in self.entry.kernels().items():
             try:
@@ -170,3 +102,67 @@ class _Pair:
             provenance.provenance(self.seed),
             seconds,
         )
+
+
+def selftest(
+    names: Iterable[str] | None = None,
+    *,
+    folder: Path = CORPUS,
+    jobs: int | None = None,
+    workloads: int | None = None,
+    seed: int = 0,
+) -> Iterator[Record]:
+    """Run the corpus, or the entries named, with what `check` does by default unless fewer workloads are asked for.
+
+    Yields one record per entry, as each is finished."""
+    run = provenance.new_run()
+    planned: dict[tuple[float, int | None], list[Job]] = {}
+    timed: list[BenchPlan] = []
+    pairs: dict[str, _Pair] = {}
+    for entry in entries(names, folder):
+        pair = _Pair(entry, run, seed)
+        if why := _cannot(entry):
+            yield pair.record(Status.SKIPPED, why)
+            continue
+        pairs[provenance.source_of(entry.file)["file"]] = pair
+        if entry.verb == "bench":
+            # Both kernels in one cell: they are timed in the same rounds.
+            kernels = list(entry.kernels().values())
+            op = kernels[0][1]
+            timed.append(BenchPlan(op, op.workload(entry.workload), [kernel for kernel, _ in kernels], ""))
+            continue
+        for which, (kernel, op) in entry.kernels().items():
+            workload = op.workload(entry.workload) if entry.workload else None
+            job = Job(kernel, op, workload.dtype if workload else dtype(entry.dtype), workload)
+            # A twin must never run out of time or memory.
+            seconds = entry.seconds if which == "wrong" else max(entry.seconds, Limits.seconds)
+            memory = int(entry.memory * 2**30) if which == "wrong" and entry.memory else None
+            planned.setdefault((seconds, memory), []).append(job)
+    for (seconds, memory), group in planned.items():
+        options = Options(workloads=workloads, seconds=seconds, memory=memory, jobs=jobs, seed=seed, run=run)
+        for record in checking.run(group, options):
+            yield from _paired(pairs, record)
+    # Timed last, one entry after another: nothing else runs while a kernel is timed.
+    times = benching.Options(rounds=5, budget=0.2, threads=1, against=(), second_clock=False, seed=seed, run=run)
+    for record in benching.run(timed, times) if timed else ():
+        yield from _paired(pairs, record)
+
+
+def _paired(pairs: dict[str, _Pair], record: Record) -> Iterator[Record]:
+    """Note the record of one kernel; yield the entry's record once both are there."""
+    pair = pairs[record.source["file"]]
+    pair.checked[record.kernel.rpartition(":")[2]] = record
+    if len(pair.checked) == 2:
+        yield pair.judged()
+
+
+def _cannot(entry: CorpusEntry) -> str:
+    """Return why this machine cannot run an entry, and what to do; empty where it can."""
+    if entry.needs == "sanitizer":
+        reason, fix = sanitize.why_not()
+        return f"{reason}; {fix}" if reason else ""
+    if entry.needs == "no gpu" and host.runs_on_gpu():
+        return "its mistake shows on the CPU or in an interpreter; run it without a GPU (CUDA_VISIBLE_DEVICES=)"
+    if entry.needs == "gpu" and not host.runs_on_gpu():
+        return f"{no_gpu()}; run it on a machine with an NVIDIA GPU"
+    return ""

@@ -1,7 +1,7 @@
 """Small changes to a kernel written in CUDA C++, made on its tokens.
 
-Whether `<` compares or opens template arguments, and whether `*` multiplies or declares a pointer, is told by the
-blanks around it, as clang-format sets them."""
+The blanks around a token, as clang-format sets them, show whether `<` compares or opens template arguments, and whether
+`*` multiplies or declares a pointer."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -43,14 +43,12 @@ _ENDS_TERM = {
     "{",
     "}",
 }
-
-
 _HIDDEN = ("barrier", "guard", "boundary")
-"""Changes that may read outside a tensor, or race, without another output."""
+"""Changes that may read outside a tensor, or cause a race, without changing an output."""
 
 
 def changes(source: CudaSource, names: set[str]) -> Iterator[Change]:
-    """Every change in the functions that `names` reach."""
+    """Yield every change in the functions that `names` reach."""
     for at in source.reached(names):
         for operator in _OPERATORS:
             for change in operator(source, at):
@@ -62,10 +60,14 @@ def _spaced(source: CudaSource, at: int) -> bool:
     return source.text[token.start - 1].isspace() and source.text[token.end : token.end + 1].isspace()
 
 
-def _boundary(source: CudaSource, at: int) -> Iterator[Change]:
+def _symbol(source: CudaSource, at: int) -> Iterator[Change]:
+    """Replace a comparison or an arithmetic operator by another one."""
     token = source.tokens[at]
-    if token.text in _BOUNDARY and _spaced(source, at):
-        yield source.change("boundary", token.start, token.end, _BOUNDARY[token.text])
+    for operator, others in (("boundary", _BOUNDARY), ("arithmetic", _ARITHMETIC)):
+        if token.text in others and _spaced(source, at):
+            yield source.change(operator, token.start, token.end, others[token.text])
+    if token.text in _COMPOUND:
+        yield source.change("arithmetic", token.start, token.end, _COMPOUND[token.text])
 
 
 def _numbers(source: CudaSource, at: int) -> Iterator[Change]:
@@ -84,16 +86,8 @@ def _numbers(source: CudaSource, at: int) -> Iterator[Change]:
             yield source.change("float", token.start, token.end, f"{changed!r}{suffix}")
 
 
-def _arithmetic(source: CudaSource, at: int) -> Iterator[Change]:
-    token = source.tokens[at]
-    if token.text in _ARITHMETIC and _spaced(source, at):
-        yield source.change("arithmetic", token.start, token.end, _ARITHMETIC[token.text])
-    if token.text in _COMPOUND:
-        yield source.change("arithmetic", token.start, token.end, _COMPOUND[token.text])
-
-
 def _guard(source: CudaSource, at: int) -> Iterator[Change]:
-    """The condition of an `if` always true (not `if constexpr`); of a choice either side."""
+    """Make the condition of an `if` always true (not `if constexpr`), or leave out a side of `&&`."""
     tokens = source.tokens
     if tokens[at].text == "if" and tokens[at + 1].text == "(":
         end = source.partner(at + 1)
@@ -101,12 +95,10 @@ def _guard(source: CudaSource, at: int) -> Iterator[Change]:
         if re.search(r"[<>=!]", inside):
             yield source.change("guard", tokens[at + 1].end, tokens[end].start, "true")
     if tokens[at].text == "&&":
-        left, right = (
-            _operand(source, at, -1, {"||", "?", "=", ",", ";"}),
-            _operand(source, at, 1, {"||", "?", ",", ";"}),
-        )
-        yield source.change("guard", tokens[left].start, tokens[right].end, _words(source, left, at - 1))
-        yield source.change("guard", tokens[left].start, tokens[right].end, _words(source, at + 1, right))
+        left = _operand(source, at, -1, {"||", "?", "=", ",", ";"})
+        right = _operand(source, at, 1, {"||", "?", ",", ";"})
+        for first, last in ((left, at - 1), (at + 1, right)):
+            yield source.change("guard", tokens[left].start, tokens[right].end, _words(source, first, last))
 
 
 def _barrier(source: CudaSource, at: int) -> Iterator[Change]:
@@ -117,7 +109,7 @@ def _barrier(source: CudaSource, at: int) -> Iterator[Change]:
 
 
 def _accumulator(source: CudaSource, at: int) -> Iterator[Change]:
-    """`sum += x` kept in 16 bits, where the sum is a local float."""
+    """Keep `sum += x` in 16 bits, where the sum is a local float."""
     tokens = source.tokens
     if tokens[at].text != "+=" or tokens[at - 1].kind != "name":
         return
@@ -125,8 +117,7 @@ def _accumulator(source: CudaSource, at: int) -> Iterator[Change]:
     if not re.search(rf"\bfloat\b[^;(]*\b{name}\b\s*=", source.text):
         return
     end = _operand(source, at, 1, {";", ","})
-    added = _words(source, at + 1, end)
-    text = f"{name} = __half2float(__float2half({name} + ({added})))"
+    text = f"{name} = __half2float(__float2half({name} + ({_words(source, at + 1, end)})))"
     yield source.change("accumulator", tokens[at - 1].start, tokens[end].end, text)
 
 
@@ -140,12 +131,12 @@ def _narrow(source: CudaSource, at: int) -> Iterator[Change]:
     tokens = source.tokens
     if tokens[at].text == "widen" and tokens[at + 1].text == "(":
         end = source.partner(at + 1)
-        whole = _words(source, at, end)
-        yield source.change("narrow", tokens[at].start, tokens[end].end, f"__half2float(__float2half({whole}))")
+        text = f"__half2float(__float2half({_words(source, at, end)}))"
+        yield source.change("narrow", tokens[at].start, tokens[end].end, text)
 
 
 def _term(source: CudaSource, at: int) -> Iterator[Change]:
-    """A sum without one of its terms, a difference with its operands swapped."""
+    """Leave out a term of a sum, or swap the operands of a difference."""
     tokens = source.tokens
     if tokens[at].text not in ("+", "-") or not _spaced(source, at):
         return
@@ -190,19 +181,16 @@ def _axis(source: CudaSource, at: int) -> Iterator[Change]:
 
 
 def _operand(source: CudaSource, at: int, step: int, ends: set[str]) -> int:
-    """The last token of the operand beside the operator at `at`, to the left or to the right."""
-    inner = OPEN if step > 0 else CLOSE
-    outer = CLOSE if step > 0 else OPEN
-    place = at + step
-    last = at
+    """Return the last token of the operand beside the operator at `at`, to the left or to the right."""
+    inner, outer = (OPEN, CLOSE) if step > 0 else (CLOSE, OPEN)
+    place, last = at + step, at
     while 0 <= place < len(source.tokens):
         text = source.tokens[place].text
         if text in inner:
             place = source.partner(place)
         elif text in outer or (text in ends and (_spaced(source, place) or text in (",", ";", "return", "{", "}"))):
             break
-        last = place
-        place += step
+        last, place = place, place + step
     return last
 
 
@@ -211,9 +199,8 @@ def _words(source: CudaSource, first: int, last: int) -> str:
 
 
 _OPERATORS: tuple[Callable[[CudaSource, int], Iterator[Change]], ...] = (
-    _boundary,
+    _symbol,
     _numbers,
-    _arithmetic,
     _guard,
     _barrier,
     _accumulator,

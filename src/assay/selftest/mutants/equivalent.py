@@ -1,12 +1,13 @@
-"""Proofs that a mutant computes what its kernel computes: the same machine code, or the same bits."""
+"""Tests whether a mutant computes the same as its kernel: the same machine code, or the same bits."""
 
 import hashlib
-import itertools
 import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain, cycle, product, zip_longest
 from typing import Any
 
 from assay.backends import Level, here
@@ -25,7 +26,7 @@ from assay.worker.request import Layout, message
 from assay.workload import VALUES, Workload
 
 _BUDGET = {"native": 1 << 13, "triton-interpret": 1 << 11, "numba-sim": 1 << 7}
-"""Elements of a workload on which outputs are compared, by where it runs: many small ones say more than few large."""
+"""Elements of a workload on which outputs are compared, by mode: many small ones show more than few large ones."""
 _LONGEST = {"native": 1 << 18, "triton-interpret": 1 << 16, "numba-sim": 1 << 11}
 """The largest size around a changed constant that is still tried."""
 _BUILT = 1 << 14
@@ -38,10 +39,7 @@ _TOGETHER = 100
 """Sizes that are combined in pairs."""
 _INSTANCES = 8
 """Workloads per dtype for which machine code is compared."""
-
-
-_Built = tuple[Any, ...]
-"""What a workload launches."""
+_THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,9 @@ class Proof:
 def workloads(
     op: Op, dtype: DType, count: int, sizes: tuple[int, ...] = (), budget: int = 1 << 13, longest: int = 1 << 18
 ) -> Iterator[Workload]:
-    """Up to `count` different workloads of about `budget` elements at most: the contract's edges, then in turn each
-    axis alone at each of `sizes` (up to `longest`), all axes at them (up to 32 × `budget` elements), and drawn ones,
-    the same in every run."""
+    """Yield up to `count` different workloads of about `budget` elements at most: the contract's edges, then in turn
+    each axis alone at each of `sizes` (up to `longest`), all axes at them (up to 32 × `budget` elements), and drawn
+    ones, the same in every run."""
     seen: set[str] = set()
     for workload in _drawn(op, dtype, sizes, budget, longest):
         if len(seen) >= count:
@@ -68,7 +66,7 @@ def workloads(
 
 
 def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: int) -> Iterator[Workload]:
-    """What `check` would try, then of each kind one in turn."""
+    """Yield what `check` would try, then one of each kind in turn."""
     yield from _planned(op, dtype, budget)
     kinds = [_alone(op, dtype, sizes, longest), _together(op, dtype, sizes, budget), _by_chance(op, dtype, budget)]
     while kinds:
@@ -80,32 +78,34 @@ def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: i
 
 
 def _together(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int) -> Iterator[Workload]:
-    """All axes at these sizes."""
-    attributes = tuple((n, a.default) for n, a in op.attributes.items())
-    pairs = itertools.product(sorted(set(sizes), reverse=True)[:_TOGETHER], repeat=min(2, len(op.axes)))
+    """Yield workloads with all axes at these sizes."""
+    pairs = product(sorted(set(sizes), reverse=True)[:_TOGETHER], repeat=min(2, len(op.axes)))
     for together in sorted(pairs, key=min, reverse=True):  # those first in which no axis is short
-        chosen = itertools.cycle(together)
+        chosen = cycle(together)
         axes = tuple((n, max(a.min, min(a.max, next(chosen)))) for n, a in op.axes.items())
-        workload = Workload(axes, dtype, attributes, sum(together) % 1000)
+        workload = Workload(axes, dtype, _defaults(op), sum(together) % 1000)
         if op.allows(workload) and op.elements(workload) <= 32 * budget:
             yield workload
 
 
 def _alone(op: Op, dtype: DType, sizes: tuple[int, ...], longest: int) -> Iterator[Workload]:
-    """One axis at each of these sizes, the others short."""
-    attributes = tuple((n, a.default) for n, a in op.attributes.items())
+    """Yield workloads with one axis at each of these sizes, the others short."""
     for beside, kind in ((3, "normal"), (1, "special")):
         for size in sizes:
             for name, axis in op.axes.items():
                 if max(axis.min, 1) <= size <= min(axis.max, longest):
                     axes = tuple((n, size if n == name else max(a.min, min(a.max, beside))) for n, a in op.axes.items())
-                    yield Workload(axes, dtype, attributes, size % 1000, kind)
+                    yield Workload(axes, dtype, _defaults(op), size % 1000, kind)
+
+
+def _defaults(op: Op) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, attribute.default) for name, attribute in op.attributes.items())
 
 
 def _by_chance(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
     chance = random.Random(f"{op.name}/{dtype}")
     kinds = [v for v in VALUES if v != "beyond"]
-    for _ in range(100_000):  # an op with few workloads ends before
+    for _ in range(100_000):  # `workloads` ends it earlier
         room, drawn = budget, {}
         for name in chance.sample(list(op.axes), len(op.axes)):
             axis = op.axes[name]
@@ -128,30 +128,29 @@ def _by_chance(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
 
 
 def _planned(op: Op, number: DType, budget: int) -> list[Workload]:
-    """What `check` itself would try, at this size."""
+    """Return what `check` itself would try, at this size."""
     rows = plan(op, number, Effort(40, budget, 2 * budget, 2 * budget, 0)).rows
     return [row.workload for row in reversed(rows)]  # large ones show more
 
 
 class Prover:
-    """Tries the proofs, cheap ones first. What it learns about a kernel itself serves for all its mutants."""
+    """Tries the proofs, cheap ones first. What it learns about a kernel itself is used for all its mutants."""
 
-    def __init__(
-        self, pool: Pool, count: int, seconds: float, stop: threading.Event | None = None, threads: int = 2
-    ) -> None:
-        self._pool, self._count, self._seconds, self._threads = pool, count, seconds, threads
+    def __init__(self, pool: Pool, count: int, seconds: float, stop: threading.Event | None = None) -> None:
+        self._pool, self._count, self._seconds = pool, count, seconds
         self._stop = stop or threading.Event()
-        """Proofs that are under way end without a result."""
+        """When it is set, proofs that are under way end without a result."""
         self._plain = PlainTorch(pool)
         self._digests: dict[tuple[str, str], str] = {}
-        self._code: dict[tuple[str, str], _Built] = {}
+        self._code: dict[tuple[str, str], tuple[Any, ...]] = {}
 
     def prove(self, mutant: Mutant, kernel: Kernel, op: Op) -> Proof:
-        """Is the mutant, written out as `kernel`, the same as what it was made from?"""
+        """Return the proof that the mutant, written out as `kernel`, computes the same as the original; or why there is
+        none."""
         try:
             if mutant.device and mutant.kernel.address.backend != "njit":
                 instances = self._same_code(mutant, kernel, op)
-                # What was built may not hold the changed line: some workloads must agree too.
+                # What was built may not contain the changed line, so the outputs of some workloads must agree too.
                 if instances and (bits := self._same_bits(mutant, kernel, op, _CONFIRMED)).holds:
                     return replace(bits, how=f"the same machine code for sm_90 in {instances} builds, and {bits.how}")
             bits = self._same_bits(mutant, kernel, op, self._count)
@@ -163,86 +162,65 @@ class Prover:
 
     @staticmethod
     def _hides(mutant: Mutant) -> bool:
-        """May it change what no output shows? Triton's interpreter has no threads, and sees every read; on a GPU
-        a fence stops those behind a tensor."""
+        """Return whether it may change what no output shows. Triton's interpreter has no threads, and sees every read;
+        on a GPU a fence stops reads behind a tensor."""
         where = here(mutant.kernel)
         if where.device == "cuda":
             return mutant.operator == "barrier"
         return mutant.hidden and where.mode != "triton-interpret"
 
     def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int:
-        """How many workloads launch the same machine code; 0 where one does not. Only of code that is compiled: what a
-        launch passes to it is not seen here."""
+        """Return how many workloads launch the same machine code; 0 where one does not. This covers only code that is
+        compiled, not what a launch passes to it."""
         deadline = time.monotonic() + self._seconds
-        points = [w for d in _dtypes(mutant.kernel, op) for w in _built(op, dtype(d), _around(mutant))]
-        workers: dict[str, Worker] = {}
+        points = [w for d in dtypes(mutant.kernel, op) for w in _built(op, dtype(d), _around(mutant))]
         compared = 0
-        try:
+        with self._worker(kernel, "native") as original, self._worker(kernel, "native") as changed:
             for point in points:
                 key = (mutant.kernel.name, str(point))
                 if key not in self._code:
-                    self._code[key] = self._built(workers, "original", mutant.kernel, mutant.op, point)
-                built = self._built(workers, "mutant", kernel, op, point)
+                    self._code[key] = _launched(original, mutant.kernel, mutant.op, point)
+                built = _launched(changed, kernel, op, point)
                 if built != self._code[key] or self._stop.is_set() or time.monotonic() > deadline:
                     return 0
                 compared += bool(built)
-        finally:
-            for worker in workers.values():
-                worker.close()
         return compared
 
-    def _built(
-        self, workers: dict[str, Worker], which: str, kernel: Kernel, op: Op, point: Workload
-    ) -> tuple[Any, ...]:
-        """What a kernel launches on a workload: hashes of machine code, and the shared memory that goes with it. What
-        cannot be built is like nothing else."""
-        if which not in workers:
-            workers[which] = self._pool.worker(kernel.address.backend, "native")
-        asked = message(kernel, op, point, Layout(kernel, op, point, runs=1, variations=1), "native", {})
-        answer = workers[which].ask(asked | {"do": "compile", "target": str(DEFAULT), "compiler": ""}, 300)
-        if "error" in answer:
-            return (which, answer["error"]["message"])
-        return tuple((a["artifact"]["text_hash"], a["artifact"]["shared"], a["shared"]) for a in answer["launches"])
+    def _worker(self, kernel: Kernel, mode: str) -> closing[Worker]:
+        return closing(self._pool.worker(kernel.address.backend, mode))
 
     def _same_bits(self, mutant: Mutant, kernel: Kernel, op: Op, count: int) -> Proof:
-        """Both on many workloads, the outputs compared bit by bit."""
+        """Run both on many workloads and compare the outputs bit by bit."""
         deadline = time.monotonic() + self._seconds
         where = here(mutant.kernel)
         if where.level not in (Level.RUN, Level.INTERPRET):
             return Proof(False, "it cannot run here")
-        workers = [self._pool.worker(kernel.address.backend, where.mode) for _ in range(2)]
         compared = 0
-        try:
+        with self._worker(kernel, where.mode) as original, self._worker(kernel, where.mode) as changed:
             for point in self._points(mutant, op, where.mode, count):
                 if time.monotonic() > deadline or self._stop.is_set():
                     return Proof(False, f"no difference in {compared} workloads, then time was up", compared)
                 key = (mutant.kernel.name, str(point))
                 if key not in self._digests:
-                    self._digests[key] = self._digest(workers[0], mutant.kernel, mutant.op, point)
+                    self._digests[key] = self._digest(original, mutant.kernel, mutant.op, point)
                 if self._digests[key].startswith("error"):
-                    continue  # beyond what the kernel itself can be asked here
-                if self._digest(workers[1], kernel, op, point) != self._digests[key]:
+                    continue  # the kernel itself does not support it here
+                if self._digest(changed, kernel, op, point) != self._digests[key]:
                     return Proof(False, f"its outputs differ in workload {compared + 1}", compared, str(point))
                 compared += 1
-        finally:
-            for worker in workers:
-                worker.close()
         return Proof(compared > 0, f"bit-equal outputs on {compared} workloads", compared)
 
     def _points(self, mutant: Mutant, op: Op, mode: str, count: int) -> Iterator[Workload]:
-        """Workloads in all dtypes, in turn."""
-        dtypes = _dtypes(mutant.kernel, op)
-        each = -(-(min(_SEARCHED, count) if self._hides(mutant) else count) // len(dtypes))
+        """Return workloads in all dtypes, in turn."""
+        numbers = dtypes(mutant.kernel, op)
+        each = -(-(min(_SEARCHED, count) if self._hides(mutant) else count) // len(numbers))
         sizes = _around(mutant)
-        drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in dtypes]
-        for _ in range(each):
-            for one in drawn:
-                if (point := next(one, None)) is not None:
-                    yield point
+        drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in numbers]
+        return filter(None, chain.from_iterable(zip_longest(*drawn)))
 
     def _digest(self, worker: Worker, kernel: Kernel, op: Op, point: Workload) -> str:
-        """A hash of the outputs of one run, in which every NaN counts as the same; or what went wrong."""
-        conditions = Conditions(here(kernel), self._plain, {}, {}, self._threads)
+        """Return a hash of the outputs of one run, in which all NaNs count as equal; or the error."""
+        conditions = Conditions(here(kernel), self._plain, {}, {}, _THREADS)
         result = calls.once(worker, kernel, op, point, conditions)
         if isinstance(result, Outcome):
             assert result.finding is not None
@@ -256,15 +234,16 @@ class Prover:
 
 
 def _around(mutant: Mutant) -> tuple[int, ...]:
-    """Sizes at a changed constant and beside it; then at the other constants of the source, beside them and at twice
-    them: where a tile ends is where a small change to its index shows."""
+    """Return the sizes at a changed constant and beside it; then at the other constants of the source, beside them and
+    at twice them: a small change to an index shows where a tile ends."""
     near = {c + d: None for c in mutant.constants for d in (-1, 0, 1) if c + d >= 0}
     for c in mutant.written:
         near |= dict.fromkeys((c, 2 * c, c + 1, c - 1, 2 * c + 1))
     return tuple(near)
 
 
-def _dtypes(kernel: Kernel, op: Op) -> list[str]:
+def dtypes(kernel: Kernel, op: Op) -> list[str]:
+    """Return the dtypes that both the kernel and its op have."""
     return [d for d in op.dtypes if not kernel.dtypes or d in kernel.dtypes]
 
 
@@ -272,3 +251,13 @@ def _built(op: Op, number: DType, sizes: tuple[int, ...]) -> list[Workload]:
     edges = _planned(op, number, _BUILT)
     around = [w for w in workloads(op, number, len(edges) + 64, sizes) if set(dict(w.axes).values()) & set(sizes)]
     return [*edges[:_INSTANCES], *around[:_INSTANCES]]
+
+
+def _launched(worker: Worker, kernel: Kernel, op: Op, point: Workload) -> tuple[Any, ...]:
+    """Return what a kernel launches on a workload: hashes of machine code, and the shared memory that goes with it. A
+    kernel that cannot be built is equal to no other."""
+    request = message(kernel, op, point, Layout(kernel, op, point, runs=1, variations=1), "native", {})
+    answer = worker.ask(request | {"do": "compile", "target": str(DEFAULT), "compiler": ""}, 300)
+    if "error" in answer:
+        return (kernel.identity, answer["error"]["message"])
+    return tuple((a["artifact"]["text_hash"], a["artifact"]["shared"], a["shared"]) for a in answer["launches"])

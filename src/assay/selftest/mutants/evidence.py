@@ -1,5 +1,6 @@
-"""What became of a mutant, and the score that follows from all of them."""
+"""The outcome of a mutant, and the score of all of them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -17,7 +18,7 @@ class Outcome(StrEnum):
     SURVIVED = "survived"
     """It passed, and was not proven to compute the same."""
     STILLBORN = "stillborn"
-    """It does not parse, import or compile: no kernel at all, and not counted."""
+    """It does not parse, import or compile: it is not a kernel, and is not counted."""
     UNTRIED = "untried"
     """This machine cannot run the kernel."""
 
@@ -46,17 +47,17 @@ class MutantEvidence(Evidence):
     after: str = ""
     outcome: Outcome = Outcome.UNTRIED
     detector: str = ""
-    """killed: what noticed it."""
+    """killed: the detector."""
     finding: str = ""
-    """killed: its words; survived: what `check` said."""
+    """killed: what the detector reported; survived: what `check` reported."""
     found_at: str = ""
     """killed: the workload on which it was noticed."""
     workloads: int = 0
-    """Tried by `check` until then, over all dtypes."""
+    """How many `check` tried until then, over all dtypes."""
     seconds: float = 0.0
-    """Taken by `check` until then."""
+    """How long `check` took until then."""
     dtypes: tuple[str, ...] = ()
-    """In which it was checked."""
+    """The dtypes in which it was checked."""
     proof: str = ""
     """equivalent: how it was proven; survived: how far the proofs went."""
     compared: int = 0
@@ -89,14 +90,12 @@ class Score:
 
 
 def score(evidences: Iterable[MutantEvidence]) -> Score:
-    outcomes = [e.outcome for e in evidences]
-    return Score(
-        *(outcomes.count(o) for o in (Outcome.KILLED, Outcome.SURVIVED, Outcome.EQUIVALENT, Outcome.STILLBORN))
-    )
+    count = Counter(e.outcome for e in evidences)
+    return Score(*(count[o] for o in (Outcome.KILLED, Outcome.SURVIVED, Outcome.EQUIVALENT, Outcome.STILLBORN)))
 
 
 def scores(evidences: Iterable[MutantEvidence], by: Callable[[MutantEvidence], str]) -> dict[str, Score]:
-    """A score for each group, the groups in alphabetical order."""
+    """Return a score for each group, the groups in alphabetical order."""
     groups: dict[str, list[MutantEvidence]] = {}
     for evidence in evidences:
         if evidence.operator:
@@ -105,7 +104,7 @@ def scores(evidences: Iterable[MutantEvidence], by: Callable[[MutantEvidence], s
 
 
 def summary(records: Sequence[Record]) -> dict[str, Any]:
-    """The figures that stand beside the records in a document."""
+    """Return the figures that a document has beside the records."""
     named = [(r.kernel, MutantEvidence.of(r)) for r in records]
     evidences = [e for _, e in named if e.operator]
 

@@ -1,9 +1,10 @@
-"""One small change to one kernel of the library, as a file that `check` takes like a user's."""
+"""One small change to one kernel of the library, as a file that `check` reads like a user's."""
 
 import ast
 import re
 import types
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,17 @@ from assay.catalog.select import select
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.selftest.mutants import cuda, operators
-from assay.selftest.mutants.source import Change, Region, Source, regions
+from assay.selftest.mutants.source import Change, Source, regions
 from assay.selftest.mutants.tokens import CudaSource
 
 LANGUAGES = ("triton", "numba", "njit", "cuda")
-"""Whose kernels are changed: those that are written out in the library and not calls into somebody else's."""
+"""The languages whose kernels are written out in the library, not calls into another library."""
 
 
 @dataclass(frozen=True)
 class Mutant:
     kernel: Kernel
-    """The one that was changed."""
+    """The kernel that was changed."""
     op: Op
     operator: str
     file: Path
@@ -31,36 +32,33 @@ class Mutant:
     line: int
     column: int
     number: int
-    """Which of the operator's changes at this place."""
+    """The number of the change, among those of the operator at this place."""
     before: str
     after: str
     device: bool
-    """In code that is compiled; otherwise in the code that launches it."""
+    """Whether the code is compiled for the device; otherwise it launches it."""
     constants: tuple[int, ...]
     hidden: bool
-    """It may change what need not show in the outputs: which elements are read, or who waits for whom."""
+    """It may change what the outputs need not show: which elements are read, or which threads wait for which."""
     data: bytes
     """The whole source after the change."""
 
     @property
     def name(self) -> str:
-        """`gelu/triton@18:42:boundary:0`: the same for as long as the source is the same."""
+        """`gelu/triton@18:42:boundary:0`; it stays the same as long as the source does."""
         where = "" if self.file == self.kernel.file else f"{self.file.name}:"
         return f"{self.kernel.name}@{where}{self.line}:{self.column}:{self.operator}:{self.number}"
 
-    def __str__(self) -> str:
-        return self.name
-
     @property
     def written(self) -> list[int]:
-        """Integers from 2 on that stand in the sources of the kernel, small ones first."""
+        """Integers from 2 on in the sources of the kernel, small ones first."""
         assert self.kernel.file is not None
         files = (self.kernel.file, *_cuda_files(self.kernel.file))
-        found = {int(n) for f in files for n in re.findall(r"(?<![\w.])\d+(?![\w.])", f.read_text())}
-        return sorted(n for n in found if 2 <= n <= 1 << 16)
+        integers = {int(n) for f in files for n in re.findall(r"(?<![\w.])\d+(?![\w.])", f.read_text())}
+        return sorted(n for n in integers if 2 <= n <= 1 << 16)
 
     def write(self, folder: Path) -> tuple[Kernel, Op]:
-        """Put the changed kernel into a folder of its own and read it as any file of a user's."""
+        """Write the changed kernel into a folder of its own, and return it as read from there."""
         assert self.kernel.file is not None
         folder.mkdir(parents=True)
         address = self.kernel.address
@@ -73,93 +71,74 @@ class Mutant:
 
 
 def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
-    """Every mutant of a kernel in a stable order. Of those that Python compiles to the same one is kept, and none that
-    it compiles to what the kernel was."""
-    found: dict[object, Mutant] = {}
-    numbers: dict[tuple[Path, int, str], int] = {}
-    for mutant in _all(kernel, op, numbers):
-        key = _meaning(mutant)
-        if key is not None:
-            found.setdefault(key, mutant)
-    changed = [m for m in found.values() if m.operator]
+    """Return every mutant of a kernel in a stable order. Of several that Python compiles to the same, one is kept, and
+    none that it compiles to the kernel itself."""
+    assert kernel.file is not None
+    distinct: dict[object, Mutant | None] = {None: None}
+    numbers: Counter[tuple[Path, int, str]] = Counter()
+    for source, changes, device in _changes(kernel):
+        distinct[_meaning(source.file, source.data)] = None
+        for change in changes:
+            before = source.data[change.start : change.end].decode()
+            wide = change.operator == "cast" and ("int64" in before or "long long" in before)
+            if wide and not host.runs_on_gpu():
+                continue  # the result differs only beyond 2**31 elements, which no interpreter can hold
+            key = (source.file, change.start, change.operator)
+            line, column = source.place(change.start)
+            data = source.changed(change)
+            mutant = Mutant(
+                kernel,
+                op,
+                change.operator,
+                source.file,
+                line,
+                column,
+                numbers[key],
+                before,
+                change.text,
+                device,
+                change.constants,
+                change.hidden,
+                data,
+            )
+            numbers[key] += 1
+            distinct.setdefault(_meaning(source.file, data), mutant)
+    changed = filter(None, distinct.values())
     return sorted(changed, key=lambda m: (m.file != kernel.file, m.file.name, m.line, m.column))
 
 
-def _all(kernel: Kernel, op: Op, numbers: dict[tuple[Path, int, str], int]) -> Iterator[Mutant]:
+def _changes(kernel: Kernel) -> Iterator[tuple[Source | CudaSource, Iterable[Change], bool]]:
+    """Yield each source of a kernel with changes to it, and whether these are in code for the device."""
     assert kernel.file is not None
     source = Source(kernel.file)
     reached = regions(source, kernel)
-    yield Mutant(kernel, op, "", kernel.file, 0, 0, 0, "", "", False, (), False, source.data)  # what it was before
     for region in reached:
-        for change in operators.changes(source, region, kernel.address.backend):
-            yield from _of(kernel, op, source, change, region.device, numbers)
-    for file in _cuda_files(kernel.file):
-        text = CudaSource(file)
-        yield Mutant(kernel, op, "", file, 0, 0, 0, "", "", False, (), False, text.text.encode())
-        for change in cuda.changes(text, _words_in(reached)):
-            yield from _of(kernel, op, text, change, True, numbers)
+        yield source, operators.changes(source, region, kernel.address.backend), region.device
+    # The words in the strings of a launch are the names of the instances it asks for.
+    strings = [n.value for r in reached for n in ast.walk(r.node) if isinstance(n, ast.Constant)]
+    words = {word for text in strings if isinstance(text, str) for word in re.findall(r"[A-Za-z_]\w*", text)}
+    for text in map(CudaSource, _cuda_files(kernel.file)):
+        yield text, cuda.changes(text, words), True
 
 
-def _of(
-    kernel: Kernel,
-    op: Op,
-    source: Source | CudaSource,
-    change: Change,
-    device: bool,
-    numbers: dict[tuple[Path, int, str], int],
-) -> Iterator[Mutant]:
-    data = source.data if isinstance(source, Source) else source.text.encode()
-    before = data[change.start : change.end].decode()
-    if change.operator == "cast" and _needs_huge(before) and not host.runs_on_gpu():
-        return  # only beyond 2**31 elements, which no interpreter holds, is the result another one
-    key = (source.file, change.start, change.operator)
-    number = numbers[key] = numbers.get(key, -1) + 1
-    line, column = source.place(change.start)
-    yield Mutant(
-        kernel,
-        op,
-        change.operator,
-        source.file,
-        line,
-        column,
-        number,
-        before,
-        change.text,
-        device,
-        change.constants,
-        change.hidden,
-        source.changed(change),
-    )
-
-
-def _needs_huge(before: str) -> bool:
-    return "int64" in before or "long long" in before
-
-
-def _meaning(mutant: Mutant) -> object:
-    """What tells two mutants apart: the bytecode, in which constants are folded, or the text of a language that Python
-    cannot read. None where a change gave no program."""
-    if mutant.file.suffix != ".py":
-        return mutant.file, mutant.data
+def _meaning(file: Path, data: bytes) -> object:
+    """Return what distinguishes two sources: the bytecode, in which constants are folded, or the text of a language
+    that Python cannot read. None for a source that is not a program."""
+    if file.suffix != ".py":
+        return file, data
     try:
-        return bytecode(compile(mutant.data, "", "exec"))
+        return bytecode(compile(data, "", "exec"))
     except SyntaxError:
         return None
 
 
 def bytecode(code: types.CodeType) -> tuple[Any, ...]:
-    """What Python made of a source, lines aside."""
+    """Return what Python compiles a source to, without line numbers."""
     constants = [bytecode(c) if isinstance(c, types.CodeType) else (type(c), repr(c)) for c in code.co_consts]
     return code.co_code, code.co_names, code.co_varnames, code.co_freevars, tuple(constants)
 
 
 def _cuda_files(python: Path) -> list[Path]:
-    """The CUDA sources that a Python file names and that lie beside it."""
+    """Return the CUDA sources that a Python file names and that are beside it."""
     named = dict.fromkeys(re.findall(r"\b\w+\.cu\b", python.read_text()))
     return [python.parent / name for name in named if (python.parent / name).is_file()]
-
-
-def _words_in(reached: list[Region]) -> set[str]:
-    """Words in the strings of a launch: the names of the instances it asks for."""
-    strings = [n.value for r in reached for n in ast.walk(r.node) if isinstance(n, ast.Constant)]
-    return {word for text in strings if isinstance(text, str) for word in re.findall(r"[A-Za-z_]\w*", text)}

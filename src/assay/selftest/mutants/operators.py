@@ -1,6 +1,6 @@
 """Small changes to a kernel written in Python (Triton, Numba CUDA, njit) and to the code that launches it.
 
-Each operator looks at one node of the syntax tree and yields the texts that may stand in its place."""
+Each operator takes one node of the syntax tree and yields the texts that may replace it."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import cache
 
 from assay.selftest.mutants import access, values
-from assay.selftest.mutants.nodes import calls
-from assay.selftest.mutants.source import Change, Region, Source, live
+from assay.selftest.mutants.source import Change, Region, Source, calls, live
 
 Operator = Callable[[Source, ast.AST, str], Iterator[Change]]
 """Source, node and language → changes."""
@@ -33,28 +32,31 @@ OPERATORS: dict[str, Operator] = {
     "cast": values.cast,
     "axis": access.axis,
 }
-"""By name, in the order in which the mutants of one place come."""
+"""The operators by name, in the order of the mutants of one place."""
 
 
 def changes(source: Source, region: Region, language: str) -> Iterator[Change]:
-    """Every change that an operator makes in a region."""
+    """Yield every change that an operator makes in a region."""
     for node in live(region):
-        if _in_text(source, node):
+        # Python 3.11 gives no positions inside an f-string.
+        if any(isinstance(n, ast.JoinedStr) for n in (node, *source.above(node))):
             continue
         for operator in OPERATORS.values():
             for change in operator(source, node, language):
-                if region.device or not _is_a_choice(change):
+                # The launch chooses how much work a block gets: with 9 for 8 the kernel is as right as before.
+                choice = change.operator == "constant" and change.constants[0] > 1
+                if region.device or not choice:
                     yield replace(change, hidden=_hidden(source, node, change.operator))
 
 
 def _hidden(source: Source, node: ast.AST, operator: str) -> bool:
-    """Is it a barrier, or does a node say which elements Triton loads: inside a load, or inside what one names as its
-    mask?"""
+    """Return whether a change may hide from the outputs: at a barrier, inside a Triton load, or in what a load's mask
+    is computed from."""
     if operator in ("mask", "barrier"):
         return True
     statement, function = node, node
     while function in source.parents and not isinstance(function, ast.FunctionDef):
-        if calls(function, "load", "tl"):
+        if calls(function, ("load",), "tl"):
             return operator not in ("other", "narrow")
         statement, function = function if isinstance(function, ast.stmt) else statement, source.parents[function]
     assigned = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -63,21 +65,7 @@ def _hidden(source: Source, node: ast.AST, operator: str) -> bool:
 
 @cache
 def _masks(function: ast.AST) -> frozenset[str]:
-    """The names of which the masks of a function's loads are made."""
-    loads = [n for n in ast.walk(function) if isinstance(n, ast.Call) and calls(n, "load", "tl")]
+    """Return the names that the masks of a function's loads are computed from."""
+    loads = [n for n in ast.walk(function) if calls(n, ("load",), "tl")]
     masks = [k.value for call in loads for k in call.keywords if k.arg == "mask"]
     return frozenset(n.id for m in masks for n in ast.walk(m) if isinstance(n, ast.Name))
-
-
-def _is_a_choice(change: Change) -> bool:
-    """How much work a block gets is the launch's to choose: with 9 for 8 the kernel is as right as before."""
-    return change.operator == "constant" and change.constants[0] > 1
-
-
-def _in_text(source: Source, node: ast.AST) -> bool:
-    """Inside an f-string, where Python 3.11 gives no positions."""
-    while node in source.parents:
-        if isinstance(node, ast.JoinedStr):
-            return True
-        node = source.parents[node]
-    return False

@@ -1,10 +1,13 @@
-"""A Python source as text and as a syntax tree, and which of its code one kernel reaches."""
+"""A Python source as text and as a syntax tree, what its operators share, and which of its code one kernel reaches."""
 
 import ast
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
+from typing import TypeGuard
 
 from assay import syntax
 from assay.kernel import Kernel
@@ -21,9 +24,9 @@ class Change:
     end: int
     text: str
     constants: tuple[int, ...] = ()
-    """Integers of the source that it changes, before and after: sizes around them are worth a look."""
+    """Integers of the source that it changes, before and after: sizes around them should be tried."""
     hidden: bool = False
-    """It may change what need not show in the outputs: which elements are read, or who waits for whom."""
+    """It may change what the outputs need not show: which elements are read, or which threads wait for which."""
     prelude: str = ""
     """Imports that the new text needs, put before the first statement that imports something."""
 
@@ -34,7 +37,7 @@ class Region:
 
     node: _Definition
     device: bool
-    """Compiled by the kernel's language; otherwise it prepares and launches."""
+    """Whether the kernel's language compiles it; otherwise it prepares and launches."""
     dead: frozenset[ast.AST] = frozenset()
     """Branches that the kernel's literal constants switch off."""
 
@@ -46,9 +49,8 @@ class Source:
         self.file = file
         self.data = file.read_bytes()
         self.tree = syntax.module(self.data)
-        self._lines = [0]
-        for line in self.data.splitlines(keepends=True):
-            self._lines.append(self._lines[-1] + len(line))
+        self._lines = [0, *accumulate(map(len, self.data.splitlines(keepends=True)))]
+        """The byte at which each line begins."""
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
@@ -63,12 +65,22 @@ class Source:
         return self.data[start:end].decode()
 
     def place(self, position: int) -> tuple[int, int]:
-        """Line and column of a byte."""
-        line = next(i for i in range(len(self._lines) - 1, -1, -1) if self._lines[i] <= position)
-        return line + 1, len(self.data[self._lines[line] : position].decode()) + 1
+        """Return line and column of a byte."""
+        line = bisect_right(self._lines, position)
+        return line, len(self.data[self._lines[line - 1] : position].decode()) + 1
+
+    def change(self, node: ast.expr | ast.stmt | ast.keyword, operator: str, text: str, prelude: str = "") -> Change:
+        """Return the change that replaces a node."""
+        return Change(operator, *self.span(node), text, prelude=prelude)
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes that hold a node, the innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
 
     def between(self, left: ast.expr, right: ast.expr, symbol: str) -> tuple[int, int] | None:
-        """Where an operator's symbol stands between its operands, comments passed over."""
+        """Return the span of an operator's symbol between its operands, not inside a comment."""
         at, end = self.span(left)[1], self.span(right)[0]
         wanted = symbol.encode()
         while at < end:
@@ -80,13 +92,31 @@ class Source:
         return None
 
     def changed(self, change: Change) -> bytes:
-        """The whole source after a change, on as many lines."""
+        """Return the whole source after a change, on as many lines."""
         data = self.data[: change.start] + change.text.encode() + self.data[change.end :]
         if not change.prelude:
             return data
         first = next(n for n in self.tree.body if isinstance(n, ast.Import | ast.ImportFrom))
         at = self.span(first)[0]
         return data[:at] + f"{change.prelude}; ".encode() + data[at:]
+
+
+def called(function: ast.expr) -> str:
+    """Return the last part of a called name: `load` of `tl.load`."""
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
+def calls(node: ast.AST, names: Container[str], *modules: str) -> TypeGuard[ast.Call]:
+    """Return whether a node calls one of these names as a function of one of these modules."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in names
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in modules
+    )
 
 
 @dataclass
@@ -98,15 +128,15 @@ class _Call:
 
 
 def regions(source: Source, kernel: Kernel) -> list[Region]:
-    """The code of the file that `kernel` reaches, in the order in which it stands. Declarations are left out: the
-    decorators, docstrings and the defaults of tunables are no part of what is computed."""
+    """Return the code of the file that `kernel` reaches, in the order of the file. Declarations are left out:
+    decorators, docstrings and the defaults of tunables are not part of what is computed."""
     binds: dict[str, _Definition] = {}
     for statement in source.tree.body:
         if isinstance(statement, ast.FunctionDef):
             binds[statement.name] = statement
         elif isinstance(statement, ast.Assign):
             binds |= _bound(statement)
-    calls: dict[str, _Call] = {kernel.function: _Call()}
+    known: dict[str, _Call] = {kernel.function: _Call()}
     reached: dict[_Definition, frozenset[ast.AST]] = {}
     todo = [kernel.function]
     while todo:
@@ -114,16 +144,16 @@ def regions(source: Source, kernel: Kernel) -> list[Region]:
         node = binds.get(name)
         if node is None:
             continue
-        dead = frozenset(_dead(node, calls[name].literals)) if isinstance(node, ast.FunctionDef) else frozenset()
+        dead = frozenset(_dead(node, known[name].literals)) if isinstance(node, ast.FunctionDef) else frozenset()
         if reached.get(node) == dead:
             continue
         reached[node] = dead
         live = [n for n in _live(node, dead) if n is not node]
-        for called in (n for n in live if isinstance(n, ast.Call)):
-            _learn(called, binds, calls, calls[name].literals)
+        for call in (n for n in live if isinstance(n, ast.Call)):
+            _learn(call, binds, known, known[name].literals)
         for n in live:
             if isinstance(n, ast.Name) and n.id in binds and n.id != name:
-                calls.setdefault(n.id, _Call())
+                known.setdefault(n.id, _Call())
                 todo.append(n.id)
     jitted = _jitted(source.tree)
     return [
@@ -133,7 +163,7 @@ def regions(source: Source, kernel: Kernel) -> list[Region]:
 
 
 def _bound(statement: ast.Assign) -> dict[str, _Definition]:
-    """The names that an assignment binds; of `a, b = f(x), g(y)` each to its own value."""
+    """Return the names that an assignment binds; of `a, b = f(x), g(y)` each with its own value."""
     target = statement.targets[0]
     if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
         pairs = zip(target.elts, statement.value.elts, strict=False)
@@ -142,7 +172,7 @@ def _bound(statement: ast.Assign) -> dict[str, _Definition]:
 
 
 def _live(node: ast.AST, dead: frozenset[ast.AST]) -> Iterator[ast.AST]:
-    """A definition and all below it, without what is dead, without decorators, defaults and annotations."""
+    """Yield a definition and all nodes in it, without dead branches, decorators, defaults and annotations."""
     yield node
     children: Iterator[ast.AST] | list[ast.stmt] = ast.iter_child_nodes(node)
     if isinstance(node, ast.FunctionDef):
@@ -153,14 +183,13 @@ def _live(node: ast.AST, dead: frozenset[ast.AST]) -> Iterator[ast.AST]:
 
 
 def live(region: Region) -> Iterator[ast.AST]:
-    """The nodes of a region that may be changed: no docstring, and nothing inside an f-string."""
+    """Yield the nodes of a region that may be changed: all but docstrings."""
     for node in _live(region.node, region.dead):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            continue
-        yield node
+        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            yield node
 
 
-def _learn(call: ast.Call, binds: dict[str, _Definition], calls: dict[str, _Call], known: dict[str, object]) -> None:
+def _learn(call: ast.Call, binds: dict[str, _Definition], calls: dict[str, _Call], literals: dict[str, object]) -> None:
     """Note the literals that a call or a launch `f[grid](…)` passes to a function of this file."""
     target = call.func.value if isinstance(call.func, ast.Subscript) else call.func
     if not isinstance(target, ast.Name) or not isinstance(node := binds.get(target.id), ast.FunctionDef):
@@ -172,8 +201,8 @@ def _learn(call: ast.Call, binds: dict[str, _Definition], calls: dict[str, _Call
         literal: object = None
         if isinstance(value, ast.Constant) and isinstance(value.value, bool):
             literal = value.value
-        elif isinstance(value, ast.Name) and value.id in known:
-            literal = known[value.id]
+        elif isinstance(value, ast.Name) and value.id in literals:
+            literal = literals[value.id]
         if literal is None or noted.literals.get(name, literal) != literal:
             noted.varying.add(name)
         else:
@@ -183,8 +212,8 @@ def _learn(call: ast.Call, binds: dict[str, _Definition], calls: dict[str, _Call
 
 
 def _dead(function: ast.FunctionDef, known: dict[str, object]) -> Iterator[ast.AST]:
-    """Statements that `if NAME:` leaves out, where NAME is a parameter with a known value; a branch that returns also
-    ends what follows it."""
+    """Yield the statements that `if NAME:` leaves out, where NAME is a parameter with a known value; and those after a
+    branch that returns."""
     for node in ast.walk(function):
         for body in (getattr(node, name, []) for name in ("body", "orelse")):
             ended = False
@@ -200,11 +229,11 @@ def _dead(function: ast.FunctionDef, known: dict[str, object]) -> Iterator[ast.A
 
 
 def _jitted(tree: ast.Module) -> set[str]:
-    """Functions that a language compiles: decorated with something called jit, or handed to it by name."""
-    found = set()
+    """Return the functions that a language compiles: decorated with something called jit, or passed to it by name."""
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in node.decorator_list):
-            found.add(node.name)
+            names.add(node.name)
         if isinstance(node, ast.Call) and "jit" in ast.unparse(node.func):
-            found |= {a.id for a in node.args if isinstance(a, ast.Name)}
-    return found
+            names |= {a.id for a in node.args if isinstance(a, ast.Name)}
+    return names

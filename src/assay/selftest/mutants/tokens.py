@@ -1,7 +1,5 @@
-"""The tokens of a CUDA source, and which of its functions a launch reaches. Comments, strings and directives are no
+"""The tokens of a CUDA source, and which of its functions a launch reaches. Comments, strings and directives are not
 tokens: nothing is ever changed there."""
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterator
@@ -39,11 +37,11 @@ class Token:
 class Definition:
     name: str
     owner: str
-    """The struct of which it is a method; empty: it stands at the top level."""
+    """The struct whose method it is; empty at the top level."""
     start: int
     end: int
     """The braces of its body, as tokens."""
-    methods: tuple[Definition, ...] = ()
+    methods: "tuple[Definition, ...]" = ()
 
 
 class CudaSource:
@@ -51,28 +49,29 @@ class CudaSource:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.text = file.read_text()
+        self.data = file.read_bytes()
+        self.text = self.data.decode()
         self.tokens = [
             Token(m.lastgroup or "", m.group(), m.start()) for m in _TOKEN.finditer(self.text) if m.lastgroup != "skip"
         ]
 
     def place(self, position: int) -> tuple[int, int]:
-        """Line and column, from 1, of a byte of the file."""
-        before = self.text.encode()[:position].decode()
+        """Return line and column, from 1, of a byte of the file."""
+        before = self.data[:position].decode()
         return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
 
     def changed(self, change: Change) -> bytes:
-        data = self.text.encode()
-        return data[: change.start] + change.text.encode() + data[change.end :]
+        """Return the whole source after a change."""
+        return self.data[: change.start] + change.text.encode() + self.data[change.end :]
 
     def change(self, operator: str, start: int, end: int, text: str, constants: tuple[int, ...] = ()) -> Change:
-        """A change between two characters, told in bytes."""
+        """Return the change of what is between two characters."""
         at = len(self.text[:start].encode())
         return Change(operator, at, at + len(self.text[start:end].encode()), text, constants)
 
     @cached_property
     def definitions(self) -> list[Definition]:
-        """Functions, structs and the methods of structs."""
+        """All functions, structs and methods of structs."""
         return list(self._defined(0, len(self.tokens), ""))
 
     def _defined(self, at: int, stop: int, owner: str) -> Iterator[Definition]:
@@ -95,32 +94,32 @@ class CudaSource:
             at += 1
 
     def _named(self, header: int, body: int) -> tuple[str, bool]:
-        """The name that stands before a body, and whether it is a struct's."""
+        """Return the name before a body, and whether it is a struct's."""
         words = self.tokens[header:body]
         for i, token in enumerate(words):
             if token.text == "struct" and (i == 0 or words[i - 1].text not in ("<", ",")):
                 return words[i + 1].text, True
-        named = ""
-        for token, following in pairwise(words):
-            if token.kind == "name" and following.text == "(" and token.text not in _NO_FUNCTION:
-                named = token.text
-        return named, False
+        named = [
+            token.text
+            for token, following in pairwise(words)
+            if token.kind == "name" and following.text == "(" and token.text not in _NO_FUNCTION
+        ]
+        return named[-1] if named else "", False
 
     def partner(self, at: int) -> int:
-        """The token that closes the bracket at `at`, or that opens it."""
-        text = self.tokens[at].text
-        same, other, step = (text, OPEN[text], 1) if text in OPEN else (text, CLOSE[text], -1)
+        """Return the token that closes the bracket at `at`, or that opens it."""
+        same = self.tokens[at].text
+        other, places = (OPEN[same], range(at, len(self.tokens))) if same in OPEN else (CLOSE[same], range(at, -1, -1))
         depth = 0
-        while 0 <= at < len(self.tokens):
-            depth += (self.tokens[at].text == same) - (self.tokens[at].text == other)
+        for place in places:
+            depth += (self.tokens[place].text == same) - (self.tokens[place].text == other)
             if depth == 0:
-                return at
-            at += step
+                return place
         return len(self.tokens) - 1
 
     def reached(self, names: set[str]) -> list[int]:
-        """The tokens of the bodies that code naming `names` reaches, in order. Of a struct these are the methods that
-        are called and what stands outside methods."""
+        """Return the tokens of the bodies that code naming `names` reaches, in order. Of a struct these are the methods
+        that are called and the tokens outside methods."""
         words = set(names)
         reached: dict[Definition, list[int]] = {}
         grew = True
@@ -131,9 +130,9 @@ class CudaSource:
                 if one in reached or one.name not in words or (one.owner and one.owner not in structs):
                     continue
                 inner = {t for m in one.methods for t in range(m.start, m.end + 1)}
-                mine = [t for t in range(one.start + 1, one.end) if t not in inner]
+                own = [t for t in range(one.start + 1, one.end) if t not in inner]
                 methods = {m.name for m in one.methods}
-                words |= {self.tokens[t].text for t in mine if self.tokens[t].kind == "name"} - methods
-                reached[one] = mine
+                words |= {self.tokens[t].text for t in own if self.tokens[t].kind == "name"} - methods
+                reached[one] = own
                 grew = True
-        return sorted({t for mine in reached.values() for t in mine})
+        return sorted({t for own in reached.values() for t in own})

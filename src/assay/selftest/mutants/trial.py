@@ -1,4 +1,4 @@
-"""One mutant on its way through `check`: what it was tried on, and what became of it."""
+"""One mutant's way through `check`: what it is tried on, and its outcome."""
 
 import shlex
 import threading
@@ -15,7 +15,7 @@ from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.record import Record
-from assay.selftest.mutants.equivalent import Prover
+from assay.selftest.mutants.equivalent import Prover, dtypes
 from assay.selftest.mutants.evidence import STATUS, MutantEvidence, Outcome
 from assay.selftest.mutants.mutant import Mutant
 from assay.worker import Pool, Worker
@@ -45,22 +45,22 @@ class Options:
     """Mutants in all, drawn with `seed`."""
     seed: int = 0
     part: tuple[int, int] = (1, 1)
-    """Of how many slices which, from 1: slices together are the whole."""
+    """Which slice, from 1, and of how many: all slices together are the whole."""
     operators: tuple[str, ...] = ()
-    """Only these."""
+    """If given, only these operators."""
     jobs: int | None = None
     workloads: int = 2000
-    """On which the outputs of a mutant that passed are compared with its kernel's."""
+    """The number of workloads on which a mutant that passed is compared with its kernel."""
     seconds: float = 240.0
-    """For that comparison, per mutant."""
+    """The time limit of that comparison, per mutant."""
     keep: Path | None = None
-    """Leave the mutants' files in this folder."""
+    """A folder in which the mutants' files are kept."""
     run: str = field(default_factory=provenance.new_run)
 
 
 def tried_dtypes(kernel: Kernel, op: Op) -> tuple[str, ...]:
-    """fp32, or the first that the kernel has, and one of 16 bits."""
-    possible = [d for d in op.dtypes if not kernel.dtypes or d in kernel.dtypes]
+    """Return fp32, or the first dtype that the kernel has, and one of 16 bits."""
+    possible = dtypes(kernel, op)
     first = "fp32" if "fp32" in possible else possible[0]
     halves = [d for d in ("bf16", "fp16") if d in possible and d != first]
     return (first, *halves[:1])
@@ -68,7 +68,7 @@ def tried_dtypes(kernel: Kernel, op: Op) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Quick(Job):
-    """Whether it fails is all that is asked: what failed is not made small."""
+    """A check that only tells whether the kernel fails: the failing workload is not made smaller."""
 
     def _failed(self, exploring: Exploration, record: Callable[..., Record]) -> Record:
         assert exploring.seen.failure is not None
@@ -77,8 +77,8 @@ class Quick(Job):
 
 @dataclass(frozen=True)
 class MutantJob(Job):
-    """A mutant, from its check in one dtype after the other, the first that fails ending it, to the proof that it is
-    equivalent. One process does it all, so that mutants do not wait for each other."""
+    """Checks a mutant in one dtype after the other, until one fails; if none does, tries to prove that it is
+    equivalent. One process does all of this, so that mutants do not wait for each other."""
 
     mutant: Mutant = field(kw_only=True)
     dtypes: tuple[str, ...] = field(kw_only=True)
@@ -87,10 +87,10 @@ class MutantJob(Job):
     def run(self, settings: Settings, worker: Worker | None) -> tuple[Record, Worker | None]:
         checked: list[Record] = []
         for number in self.dtypes:
-            found, worker = Quick(self.kernel, self.op, dtype(number)).run(settings, worker)
-            checked.append(found)
-            if caught(found):
-                return self.judged(found, checked), worker
+            record, worker = Quick(self.kernel, self.op, dtype(number)).run(settings, worker)
+            checked.append(record)
+            if caught(record):
+                return self.judged(record, checked), worker
         if worker:  # a proof has workers of its own
             worker.close()
         proof = _prover(settings.pool, self.options, settings.stop).prove(self.mutant, self.kernel, self.op)
@@ -99,15 +99,15 @@ class MutantJob(Job):
         return self.record(outcome, f"{outcome}: {proof.how}", checked, **proven), None
 
     def judged(self, failed: Record, checked: list[Record]) -> Record:
-        """Of one that `check` has failed: killed, or no kernel at all."""
+        """Return the record of a mutant that `check` has failed: killed, or not a kernel at all."""
         detector = failed.detector
         finding = failed.reason.removeprefix(f"{detector}: ")
-        # One that is refused only in its second dtype has run in the first.
+        # A mutant that is refused only in its second dtype has run in the first.
         outcome = Outcome.STILLBORN if len(checked) == 1 and _is_stillborn(failed) else Outcome.KILLED
         words = finding.splitlines()[0] if finding else ""
-        said = f"killed by {detector}: {words}" if outcome is Outcome.KILLED else f"no kernel: {words}"
+        reason = f"killed by {detector}: {words}" if outcome is Outcome.KILLED else f"no kernel: {words}"
         found_at = CheckEvidence.of(failed).found_at or failed.workload
-        return self.record(outcome, said, checked, detector=detector, finding=finding, found_at=found_at)
+        return self.record(outcome, reason, checked, detector=detector, finding=finding, found_at=found_at)
 
     def record(self, outcome: Outcome, reason: str, checked: list[Record], **more: Any) -> Record:
         mutant = self.mutant
@@ -138,7 +138,7 @@ _making = threading.Lock()
 
 
 def _prover(pool: Pool, options: Options, stop: threading.Event) -> Prover:
-    """One for each process that judges: what it learns about a kernel serves for all its mutants."""
+    """Return the prover of this process: what it learns about a kernel is used for all its mutants."""
     with _making:
         if pool not in _provers:
             _provers.clear()
@@ -155,7 +155,6 @@ def record_of(
     file: Path | None,
     dtypes: tuple[str, ...] = (),
 ) -> Record:
-    source = provenance.source_of(file, evidence.line)
     return Record(
         "selftest",
         name,
@@ -165,7 +164,7 @@ def record_of(
         options.run,
         evidence.to_dict(),
         replay,
-        source,
+        provenance.source_of(file, evidence.line),
         [],
         provenance.provenance(options.seed),
         evidence.seconds,
@@ -173,20 +172,16 @@ def record_of(
 
 
 def caught(checked: Record) -> bool:
-    """Did `check` fail it? One that never answers counts, whatever its status is called."""
+    """Return whether `check` failed it. One that never answers counts too, whatever its status."""
     return checked.failed or checked.detector == "timeout"
 
 
 def _is_stillborn(checked: Record) -> bool:
-    """Was there no kernel to run? Then the toolchain refused the source: an exception of its compiler, or one raised
-    while Triton's language builds an operation, which its interpreter runs into as its compiler would."""
-    detector = checked.detector
-    if detector == "build":
-        return True
-    if detector != "exception":
-        return False
-    kind = checked.reason.removeprefix("exception: ").partition(":")[0]
-    if kind in _NO_KERNEL:
+    """Return whether the toolchain refused the source, so that there was no kernel to run: by an exception of its
+    compiler, or by one raised while Triton's language builds an operation, in its interpreter as in its compiler."""
+    if checked.detector != "exception":
+        return checked.detector == "build"
+    if checked.reason.removeprefix("exception: ").partition(":")[0] in _NO_KERNEL:
         return True
     for chained in CheckEvidence.of(checked).trace.split("\nThe above exception was"):
         places = [line for line in chained.splitlines() if line.startswith('  File "')]

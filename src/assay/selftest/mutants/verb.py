@@ -1,4 +1,4 @@
-"""The verb itself: every mutant goes through plain `check`; what passes must be proven equivalent, or has survived."""
+"""The verb itself: plain `check` runs on every mutant; one that passes must be proven equivalent, or has survived."""
 
 import random
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assay import provenance
 from assay.backends import Level, here
-from assay.catalog.select import Choice, everything, select
+from assay.catalog.select import everything, select
 from assay.check import Options as CheckOptions
 from assay.check import verb as checking
 from assay.dtype import dtype
@@ -20,26 +20,23 @@ from assay.selftest.mutants.trial import MutantJob, Options, caught, record_of, 
 
 
 def plan(what: Iterable[str | Path] | None, options: Options) -> tuple[list[Mutant], list[tuple[Kernel, str]]]:
-    """The mutants to try, and the kernels of which this machine can run none, with the reason."""
+    """Return the mutants to try, and the kernels whose mutants cannot run on this machine, with the reason."""
     named = [str(item) for item in what or ()]
     wanted = {name for name in named if "@" in name}
     choices = select([n.partition("@")[0] for n in named]) if named else everything()
     made: list[Mutant] = []
     untried: list[tuple[Kernel, str]] = []
-    for kernel, op in choices:
-        if not _written_out((kernel, op)):
-            continue
-        found = mutants(kernel, op)
+    for kernel, op in (choice for choice in choices if _written_out(choice[0])):
+        of_kernel = mutants(kernel, op)
         if wanted and any(n.partition("@")[0] == kernel.name for n in wanted):
-            found = [m for m in found if m.name in wanted]
+            of_kernel = [m for m in of_kernel if m.name in wanted]
         if options.operators:
-            found = [m for m in found if m.operator in options.operators]
+            of_kernel = [m for m in of_kernel if m.operator in options.operators]
         available = here(kernel)
-        if available.level not in (Level.RUN, Level.INTERPRET):
-            if found:
-                untried.append((kernel, f"{len(found)} mutants not tried: {available.reason}; {available.fix}"))
-            continue
-        made += _spread(found, options.limit)
+        if available.level in (Level.RUN, Level.INTERPRET):
+            made += _spread(of_kernel, options.limit)
+        elif of_kernel:
+            untried.append((kernel, f"{len(of_kernel)} mutants not tried: {available.reason}; {available.fix}"))
     if missing := sorted(wanted - {m.name for m in made}):
         raise UsageError(f"there is no mutant called '{missing[0]}'", fix="its kernel has changed since, or cannot run")
     if not made and not untried:
@@ -51,9 +48,8 @@ def plan(what: Iterable[str | Path] | None, options: Options) -> tuple[list[Muta
     return made[which - 1 :: slices], untried if which == 1 else []
 
 
-def _written_out(choice: Choice) -> bool:
-    """A kernel in a file of its own that is no call into somebody else's."""
-    kernel, _ = choice
+def _written_out(kernel: Kernel) -> bool:
+    """Return whether a kernel is in a file of its own, and not a call into another library."""
     return (
         kernel.address.backend in LANGUAGES
         and kernel.file is not None
@@ -62,14 +58,15 @@ def _written_out(choice: Choice) -> bool:
     )
 
 
-def _spread(found: list[Mutant], limit: int | None) -> list[Mutant]:
-    if limit is None or limit >= len(found):
-        return found
-    return [found[i * len(found) // limit] for i in range(limit)]
+def _spread(all_: list[Mutant], limit: int | None) -> list[Mutant]:
+    """Return at most `limit` of them, evenly spaced."""
+    if limit is None or limit >= len(all_):
+        return all_
+    return [all_[i * len(all_) // limit] for i in range(limit)]
 
 
 def run(planned: list[Mutant], untried: list[tuple[Kernel, str]], options: Options) -> Iterator[Record]:
-    """A record for each mutant as soon as its fate is known, stillborn ones included."""
+    """Yield a record for each mutant as soon as its outcome is known, stillborn ones included."""
     if options.keep and options.keep.exists() and any(options.keep.iterdir()):
         raise UsageError(f"{options.keep} is not empty", fix="name a folder that does not exist yet")
     for kernel, why in untried:
@@ -96,7 +93,7 @@ def run(planned: list[Mutant], untried: list[tuple[Kernel, str]], options: Optio
 
 
 def _lost(job: MutantJob, record: Record) -> Record:
-    """A mutant that ended the process that judged it, or one that could not be judged."""
+    """Return the record of a mutant that ended the process that judged it, or that could not be judged."""
     if caught(record):
         return job.judged(record, [record])
     return job.record(Outcome.SURVIVED, f"survived: {record.reason}", [record])
