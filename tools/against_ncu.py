@@ -39,15 +39,15 @@ SEPARATOR = "spin_kernel"
 
 def cells() -> list[tuple[str, str]]:
     """(kernel, workload) in the order both clocks see them."""
-    found = []
+    rows = []
     for op, ways in KERNELS.items():
         for elements in ELEMENTS:
             if op in ("gelu", "silu"):
                 sizes = f"n={elements}"
             else:
                 sizes = f"rows={elements // 1024},cols=1024"
-            found += [(f"{op}/{way}", f"{sizes},dtype=bf16") for way in ways]
-    return found
+            rows += [(f"{op}/{way}", f"{sizes},dtype=bf16") for way in ways]
+    return rows
 
 
 def main() -> None:
@@ -59,11 +59,11 @@ def main() -> None:
     else:
         records = once(cells(), second_clock=True)
         kept.write_text(json.dumps(document(records, verb="bench"), indent=1, default=str) + "\n")
-    empty, told = ncu()
+    empty, measured = ncu()
     print(f"ncu shows {empty * 1e6:.2f} µs for an empty kernel")
     rows = []
     for record in records:
-        seconds = told.get((record.kernel, _asked(record)))
+        seconds = measured.get((record.kernel, _asked(record)))
         if record.median is None or not seconds:
             print(f"left out: {record.kernel} {record.workload}: {record.status} {record.reason}")
             continue
@@ -138,8 +138,8 @@ def once(wanted: list[tuple[str, str]], second_clock: bool) -> list[Record]:
 
 def _asked(record: Record) -> str:
     """The workload as `cells` wrote it: without attributes at their defaults."""
-    mine = dict(part.split("=") for part in record.workload.split(","))
-    return next((w for k, w in cells() if k == record.kernel and _within(w, mine)), "")
+    axes = dict(part.split("=") for part in record.workload.split(","))
+    return next((w for k, w in cells() if k == record.kernel and _within(w, axes)), "")
 
 
 def _within(workload: str, parts: dict[str, str]) -> bool:
@@ -169,14 +169,14 @@ def ncu() -> tuple[float, dict[tuple[str, str], float]]:
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
         sys.exit(f"ncu printed no table:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    found: list[list[float]] = []
+    runs: list[list[float]] = []
     for row in csv.DictReader(io.StringIO("\n".join(lines[start:]))):
         if SEPARATOR in row["Kernel Name"]:
-            found.append([])
+            runs.append([])
             continue
         scale = {"nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "msecond": 1e-3, "ms": 1e-3}
-        found[-1].append(float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]])
-    calls = [sum(part) for part in found]  # one separator before every call: kernels of a call belong together
+        runs[-1].append(float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]])
+    calls = [sum(part) for part in runs]  # one separator before every call: kernels of a call belong together
     empty, *rest = (statistics.median(calls[i : i + CALLS]) for i in range(0, len(calls), CALLS))
     if len(rest) != len(cells()):
         sys.exit(f"ncu saw {len(rest)} of {len(cells())} cells:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")

@@ -99,13 +99,13 @@ def _tools() -> Iterator[Finding]:
         "" if compiler else "apt-get install g++",
     )
     for name, (purpose, fix) in _TOOLS.items():
-        found = host.tool(name)
+        path = host.tool(name)
         yield Finding(
             "tools",
             name,
-            found is not None,
-            f"{purpose}: {_version(found)}" if found else f"{purpose}: not found",
-            "" if found else fix,
+            path is not None,
+            f"{purpose}: {_version(path)}" if path else f"{purpose}: not found",
+            "" if path else fix,
         )
     include = host.cuda_include()
     yield Finding(
@@ -138,12 +138,12 @@ def _packages() -> Iterator[Finding]:
         "numpy",
         "pydantic",
     ):
-        found = host.version(name)
+        version = host.version(name)
         module = {
             "numba-cuda": "numba_cuda",
             "cupy-cuda13x": "cupy",
             "cuda-core": "cuda.core",
             "cuda-bindings": "cuda.bindings",
         }.get(name, name)
-        there = found is not None or importlib.util.find_spec(module.split(".")[0]) is not None
-        yield Finding("packages", name, there, found or "not installed", "" if there else f"pip install {name}")
+        there = version is not None or importlib.util.find_spec(module.split(".")[0]) is not None
+        yield Finding("packages", name, there, version or "not installed", "" if there else f"pip install {name}")

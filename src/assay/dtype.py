@@ -105,7 +105,7 @@ def dtype(name: Any) -> DType:
     """The format called `name`: `bf16`, `bfloat16` and `torch.bfloat16` are one."""
     if isinstance(name, DType):
         return name
-    found = _BY_NAME.get(str(name).removeprefix("torch."))
-    if found is None:
+    known = _BY_NAME.get(str(name).removeprefix("torch."))
+    if known is None:
         raise UsageError(f"no dtype called '{name}'", fix=f"one of: {', '.join(d.name for d in _ALL)}")
-    return found
+    return known

@@ -42,7 +42,7 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "gpu": gpu.name if gpu else None,
         "driver": gpu.driver if gpu else None,
-        "packages": {name: found for name in packages if (found := host.version(name))},
+        "packages": {name: version for name in packages if (version := host.version(name))},
     }
 
 
@@ -79,14 +79,14 @@ def _field(text: str, name: str) -> str:
 def commit(folder: Path) -> str:
     """The commit the code was at, with a + if it was changed since; empty outside a checkout."""
     try:
-        told = subprocess.run(
+        described = subprocess.run(
             ["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--exclude=*"],
             capture_output=True,
             text=True,
         )
     except OSError:
         return ""
-    return told.stdout.strip()
+    return described.stdout.strip()
 
 
 def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:

@@ -69,15 +69,15 @@ class Buffers:
         """The outputs as they were when the last call returned."""
         import torch
 
-        found = {}
+        outputs = {}
         for spec in self.outputs:
             holder = self._holder(spec)
             dense = self._returns or room(holder).dense
             shape = tuple(spec["shape"])
             size = math.prod(shape) if dense else room(holder).span // dtype(spec["dtype"]).itemsize
             flat = tensor(self._memory, self.copies[spec["name"]], getattr(torch, spec["dtype"]), [size])
-            found[spec["name"]] = (flat.view(shape) if dense else flat.as_strided(shape, holder["strides"])).clone()
-        return found
+            outputs[spec["name"]] = (flat.view(shape) if dense else flat.as_strided(shape, holder["strides"])).clone()
+        return outputs
 
     def final(self, place: int) -> dict[str, torch.Tensor]:
         """The outputs as they are now; nothing where a kernel returns them."""

@@ -193,12 +193,12 @@ class Trial:
         def one(name: str) -> Variation | None:
             return variations.one_element(op, workload, first.values, fresh, name, rng, tells)
 
-        found = [one(names[0]) or again, Variation(fresh, "all values changed")]
+        variants = [one(names[0]) or again, Variation(fresh, "all values changed")]
         if self.conditions.depth == "deep" and op.elements(workload) <= _CLOSE:
-            found.append(variations.reordered(op, workload, first.values, rng))
-            found.append(variations.few_elements(op, workload, first.values, fresh, names[-1], rng))
-            found += [v for v in [one(names[1 % len(names)])] if v][: _MOST - 2]
-        return found
+            variants.append(variations.reordered(op, workload, first.values, rng))
+            variants.append(variations.few_elements(op, workload, first.values, fresh, names[-1], rng))
+            variants += [v for v in [one(names[1 % len(names)])] if v][: _MOST - 2]
+        return variants
 
     def _call(self, one: Run, cases: list[_Case], done: list[_Done]) -> _Done | Outcome:
         """Fill the buffers, have the kernel called once, look at what it must not have done."""

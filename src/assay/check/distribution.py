@@ -58,8 +58,8 @@ def judge(
         off = ((drawn == which).double() - chances[which])[~certain]
         off_elsewhere = ((elsewhere == which).double() - chances[which])[~certain]
         variance = (chances[which] * (1 - chances[which]))[~certain]
-        if found := _frequencies(off, variance, which) or _neighbours(off, variance, which):
-            return found
+        if finding := _frequencies(off, variance, which) or _neighbours(off, variance, which):
+            return finding
         if _deviations(off * off_elsewhere, variance * variance) > SIGMAS:
             return Finding("seed", f"two seeds draw outcome {which} at the same places more often than by chance")
     return None
@@ -71,12 +71,12 @@ def _outcomes(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> li
 
     assert op.random is not None
     attributes = {n: v for n, v in workload.attributes if n != op.random.seed}
-    told: list[Any] = op.random.outcomes(
+    declared: list[Any] = op.random.outcomes(
         *(widened(inputs[n]) if n in inputs else None for n in op.inputs), **attributes
     )
     return [
         (value.double().flatten(), torch.as_tensor(chance, dtype=torch.float64).expand(value.shape).flatten())
-        for value, chance in told
+        for value, chance in declared
     ]
 
 

@@ -146,9 +146,9 @@ def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[st
         noise = torch.rand(value.shape, generator=rng, dtype=value.dtype) * 2 - 1
         return value + noise * 2 * _SMALLEST_NORMAL
 
-    found = moved(lambda value: value.masked_fill(value.abs() < _SMALLEST_NORMAL, 0.0))
+    flushed = moved(lambda value: value.masked_fill(value.abs() < _SMALLEST_NORMAL, 0.0))
     samples = [moved(disturbed) for _ in range(_DISTURBED)]
-    return {n: v + torch.stack([sample[n] for sample in samples]).amax(0) for n, v in found.items()}
+    return {n: v + torch.stack([sample[n] for sample in samples]).amax(0) for n, v in flushed.items()}
 
 
 def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:

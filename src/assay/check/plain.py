@@ -41,13 +41,13 @@ class PlainTorch:
         if key not in self._priors and op.random:
             self._priors[key] = {}
         if key not in self._priors:
-            found: Prior = {}
+            prior: Prior = {}
             for row in plan(op, dtype, SAMPLE).rows:
                 if (workload := row.workload).values not in UNUSUAL:
                     drawn = [generate(op, workload)]
                     for inputs, answer in zip(drawn, self.outputs(op, workload, drawn, device), strict=True):
-                        calibrate(found, oracle(op, workload, inputs), answer)
-            self._priors[key] = found
+                        calibrate(prior, oracle(op, workload, inputs), answer)
+            self._priors[key] = prior
         return self._priors[key]
 
     def outputs(

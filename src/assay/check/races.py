@@ -22,6 +22,6 @@ def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, 
         report = sanitize.run(kernel, op, op.workload(record.workload), "racecheck", parameters=dict(parameters))
     except AssayError as error:
         report = sanitize.Report("racecheck", (), str(error))
-    found = Racecheck(report.clean, [str(p) for p in report.problems], report.trouble)
+    racecheck = Racecheck(report.clean, [str(p) for p in report.problems], report.trouble)
     reason = f"{record.reason}; racecheck: {report.problems[0]}" if report.problems else record.reason
-    return replace(record, reason=reason, evidence=replace(CheckEvidence.of(record), racecheck=found).to_dict())
+    return replace(record, reason=reason, evidence=replace(CheckEvidence.of(record), racecheck=racecheck).to_dict())

@@ -98,9 +98,9 @@ def _failed(op: Op, workload: Workload, error: Exception, what: str, where: str)
         if at.tb_frame.f_code.co_filename == op.source:
             where = f"{shown(Path(op.source))}:{at.tb_lineno}"
         at = at.tb_next
-    told = str(error).strip().splitlines()
+    lines = str(error).strip().splitlines()
     return SourceError(
-        f"op {op.name}: {what}: {type(error).__name__}: {told[0] if told else ''} (on {workload})",
+        f"op {op.name}: {what}: {type(error).__name__}: {lines[0] if lines else ''} (on {workload})",
         where=where,
         fix="try it in Python on tensors of these sizes",
     )

@@ -97,14 +97,14 @@ def reordered(op: Op, workload: Workload, first: Values, rng: random.Random) -> 
 
 def completed(op: Op, workload: Workload, values: Values) -> Values:
     """The inputs that follow from others, computed again."""
-    found = dict(values)
+    inputs = dict(values)
     for name in values:
         given = op.inputs[name].given
         if given is not None:
-            exact = {n: v.double() for n, v in found.items()} | dict(workload.attributes)
+            exact = {n: v.double() for n, v in inputs.items()} | dict(workload.attributes)
             wanted = given.__code__.co_varnames[: given.__code__.co_argcount]
-            found[name] = given(*(exact[n] for n in wanted)).to(values[name].dtype).contiguous()
-    return found
+            inputs[name] = given(*(exact[n] for n in wanted)).to(values[name].dtype).contiguous()
+    return inputs
 
 
 def _inner(count: int, rng: random.Random) -> Iterator[int]:

@@ -58,11 +58,11 @@ def bench(
     from assay.bench.verb import Options, plan
     from assay.errors import UsageError
 
-    told: dict[str, Any] = from_file(sweep) if sweep else {}
-    kernels = list(what or told.get("kernels", []))
+    settings: dict[str, Any] = from_file(sweep) if sweep else {}
+    kernels = list(what or settings.get("kernels", []))
     if not kernels and not everything:
         raise UsageError("bench what?", fix="name an op, a kernel or a file (assay bench gelu), or say --all")
-    axes = dict(told.get("axes", {}))
+    axes = dict(settings.get("axes", {}))
     for text in axis or []:
         name, equals, sizes = text.partition("=")
         if not equals:
@@ -70,12 +70,12 @@ def bench(
         axes[name.strip()] = axis_values(sizes)
     options = Options(
         op=op,
-        dtypes=common.split(dtype) or tuple(common.split(told.get("dtype", ""))),
+        dtypes=common.split(dtype) or tuple(common.split(settings.get("dtype", ""))),
         workload=workload,
         axes=axes,
-        against=common.split(told.get("against", "") if sweep and against == "torch" else against) or ("torch",),
-        rounds=told.get("rounds", rounds),
-        budget=told.get("budget", budget),
+        against=common.split(settings.get("against", "") if sweep and against == "torch" else against) or ("torch",),
+        rounds=settings.get("rounds", rounds),
+        budget=settings.get("budget", budget),
         seconds=timeout,
         threads=threads,
         seed=seed,

@@ -34,7 +34,7 @@ class Factors:
             for name, axis in op.axes.items()
         }
         tensors = {**op.inputs, **op.outputs}
-        self.levels: dict[str, list[str]] = {name: list(found) for name, found in self.sizes.items()}
+        self.levels: dict[str, list[str]] = {name: list(by_regime) for name, by_regime in self.sizes.items()}
         for name, attribute in op.attributes.items():
             self.levels[name] = [repr(c) for c in attribute.choices or (attribute.default,)]
         self.levels["values"] = kinds(op, dtype)
@@ -96,13 +96,13 @@ class Factors:
     def visits(self, row: Workload, levels: Mapping[str, str]) -> frozenset[Pair]:
         """The pairs of levels that a workload has and that have an effect in it. A size may stand for several regimes
         and counts for those it is listed in."""
-        found = {(f, level) for f, level in levels.items() if f not in self.sizes and self._matters(row, f, level)}
+        present = {(f, level) for f, level in levels.items() if f not in self.sizes and self._matters(row, f, level)}
         for name, size in row.axes:
-            found |= {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
-        pairs = (p for p in itertools.combinations(sorted(found), 2) if p[0][0] != p[1][0])
+            present |= {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
+        pairs = (p for p in itertools.combinations(sorted(present), 2) if p[0][0] != p[1][0])
         if any(math.prod(self.op.shape(t, row)) for t in self.op.outputs.values()):
             return frozenset(pairs)
-        empty = {(name, level) for name, level in found if name in self.sizes and level == "0"}
+        empty = {(name, level) for name, level in present if name in self.sizes and level == "0"}
         return frozenset(p for p in pairs if not empty.isdisjoint(p))
 
     def _matters(self, row: Workload, factor: str, level: str) -> bool:
@@ -119,7 +119,7 @@ def kinds(op: Op, dtype: DType) -> list[str]:
     drawn = [t for t in op.inputs.values() if t.given is None]
     floats = [t for t in drawn if (t.dtype is None and dtype.is_float) or (t.dtype or "").startswith(("fp", "bf"))]
     specials = any(t.specials for t in floats)
-    found = []
+    applicable = []
     for kind in VALUES:
         if kind in _ONLY_REPORTED or (kind == "ends" and len(floats) == len(drawn)):
             continue
@@ -129,5 +129,5 @@ def kinds(op: Op, dtype: DType) -> list[str]:
             continue
         if kind in ("subnormal", "halfway", "cancel", "outlier", "offset") and not floats:
             continue
-        found.append(kind)
-    return found
+        applicable.append(kind)
+    return applicable
