@@ -400,7 +400,7 @@ class Trial:
                     return stale
         for name, held in call.held.items():
             wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(cases[index].right[name], held)
-            if bool(wrong.any()) and not self._kept_again(name, wrong, call.run, cases, done):
+            if bool(wrong.any()) and not self._kept_again(name, wrong, call, cases, done):
                 continue
             if count := int(wrong.sum()):
                 what = f"{count} of {wrong.numel()} elements of `{name}` kept what stood there before the call "
@@ -409,14 +409,18 @@ class Trial:
                 return Finding("unwritten", what)
         return finding
 
-    def _kept_again(self, name: str, which: torch.Tensor, one: Run, cases: list[_Case], done: list[_Done]) -> bool:
-        """Do these elements keep other leftovers too? A wrong result may equal what stood there by chance."""
-        if one.held in ("zeros", "other"):  # those would be the same again
+    def _kept_again(self, name: str, which: torch.Tensor, call: _Done, cases: list[_Case], done: list[_Done]) -> bool:
+        """Whether these elements keep other leftovers too. A wrong result may equal what stood there by chance."""
+        if call.run.held in ("zeros", "other"):  # those would be the same again
             return True
-        again = self._call(one, cases, done)
-        if isinstance(again, Outcome):
-            return False
-        return bool(leftovers.kept(again.result[name], again.held[name])[which].all())
+        again = call.run if call.held[name].is_floating_point() else replace(call.run, held="random")
+        for _ in range(2):
+            called = self._call(again, cases, done)
+            if isinstance(called, Outcome):
+                return False
+            if not bool(leftovers.kept(called.result[name], called.held[name])[which].all()):
+                return False
+        return True
 
     def _stale(self, cases: list[_Case], index: int, call: _Done, earlier: _Done) -> Finding | None:
         """An output that is wrong and is, bit for bit, the one an earlier call gave for other values."""
