@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import TYPE_CHECKING
 
 from assay import values
+from assay.lazy import torch
 from assay.op import Op, Tensor
 from assay.values import Range
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 FRESH = 3
 """Variations of one workload's values that a trial uses."""
@@ -20,8 +17,6 @@ FRESH = 3
 
 def generate(op: Op, workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
     """The inputs present in `workload`, contiguous, on the CPU, in their dtypes."""
-    import torch
-
     drawn: dict[str, torch.Tensor] = {}
     for name, tensor in op.present(workload).items():
         if tensor.given is None:
@@ -37,8 +32,6 @@ def generate(op: Op, workload: Workload, variation: int = 0) -> dict[str, torch.
 
 def widened(value: torch.Tensor) -> torch.Tensor:
     """As the oracle takes an input: floats in float64, integers in int64, booleans as they are."""
-    import torch
-
     if value.is_floating_point():
         return value.double()
     return value if value.dtype == torch.bool else value.long()
@@ -73,8 +66,6 @@ def _shaped(tensor: Tensor) -> bool:
 
 def _formed(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng: torch.Generator) -> torch.Tensor:
     """Drawn values with the property that the tensor declares."""
-    import torch
-
     form = tensor.form
     if not form or not drawn.numel():
         return drawn
@@ -93,8 +84,6 @@ def _formed(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng
 
 def _unique(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng: torch.Generator) -> torch.Tensor:
     """No value twice along the last dimension: indices without replacement, other numbers spread apart."""
-    import torch
-
     length = drawn.shape[-1]
     if tensor.index:
         size = op.size(tensor.index, workload)

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.dtype import dtype
+from assay.lazy import torch
 from assay.worker.channel import tensor
 from assay.worker.guard import ALIGN, PATTERNS, bits, inside, outside_damage, room
 from assay.worker.request import Layout
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Buffers:
@@ -44,8 +42,6 @@ class Buffers:
         return self._specs[spec["alias"]] if spec.get("alias") else spec
 
     def _buffer(self, name: str, place: int) -> torch.Tensor:
-        import torch
-
         whole: torch.Tensor = tensor(
             self._memory, self.places[name][place], torch.uint8, [room(self._specs[name]).size]
         )
@@ -67,8 +63,6 @@ class Buffers:
 
     def results(self) -> dict[str, torch.Tensor]:
         """The outputs as they were when the last call returned."""
-        import torch
-
         outputs = {}
         for spec in self.outputs:
             holder = self._holder(spec)
@@ -92,8 +86,6 @@ class Buffers:
 
     def changed(self, place: int, values: dict[str, torch.Tensor]) -> str:
         """An input that is not what it was; empty if there is none. One that an output works in place on may be."""
-        import torch
-
         shared = {s["alias"] for s in self.outputs if s.get("alias")}
         for spec in self.inputs:
             name = spec["name"]
@@ -107,8 +99,6 @@ class Buffers:
 
     def later(self, place: int, results: dict[str, torch.Tensor]) -> str:
         """An output that went on changing after the call had returned; empty if none did."""
-        import torch
-
         if self._returns:
             return ""
         for spec in self.outputs:

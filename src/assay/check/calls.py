@@ -18,7 +18,7 @@ import secrets
 import time
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import inputs as drawing
 from assay.check import distribution, leftovers, runs, variations
@@ -31,15 +31,12 @@ from assay.check.slices import judged_in_slices
 from assay.check.variations import Values, Variation
 from assay.dtype import dtype
 from assay.kernel import Kernel
+from assay.lazy import torch
 from assay.op import Op
 from assay.worker import Worker, WorkerLost
 from assay.worker.guard import bits
 from assay.worker.request import Layout, message
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
-
 
 _CLOSE = 1 << 21
 """Elements up to which a workload may be looked at closely: each further set of values costs an oracle."""

@@ -15,6 +15,7 @@ from assay import provenance
 from assay.backends import Level
 from assay.backends import here as available
 from assay.check.job import Job, Settings
+from assay.lazy import torch
 from assay.record import Record, Status
 from assay.worker import Pool, Worker, WorkerLost
 from assay.worker.failure import describe
@@ -202,8 +203,6 @@ def unfinished(
 def _quiet_torch() -> Iterator[None]:
     """On one thread: small tensors gain nothing from more, and threads that wait for each other spin. What PyTorch
     warns of while a reference is evaluated is nobody's concern."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

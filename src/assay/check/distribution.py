@@ -8,17 +8,15 @@ seeds. All bounds are SIGMAS standard deviations: an honest generator exceeds on
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.check.judge import Finding
 from assay.check.oracle import ulp
 from assay.dtype import DType
 from assay.inputs import widened
+from assay.lazy import torch
 from assay.op import Op
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 SIGMAS = 6.0
 _NEAR = 4.0
@@ -38,8 +36,6 @@ def judge(
     number: DType,
 ) -> Finding | None:
     """`first` and `again` were drawn with the same seed, `other` with another."""
-    import torch
-
     assert op.random is not None
     if not torch.equal(first.double().nan_to_num(0.5), again.double().nan_to_num(0.5)):
         return Finding("seed", "the same seed gave another draw")
@@ -67,8 +63,6 @@ def judge(
 
 def _outcomes(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Values and probabilities, each of the output's shape, flat, in float64."""
-    import torch
-
     assert op.random is not None
     attributes = {n: v for n, v in workload.attributes if n != op.random.seed}
     declared: list[Any] = op.random.outcomes(
@@ -82,8 +76,6 @@ def _outcomes(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> li
 
 def _drawn(value: torch.Tensor, outcomes: list[Any], number: DType) -> torch.Tensor | Finding:
     """Which outcome each element is; a finding where one is none of them."""
-    import torch
-
     got = value.double().flatten()
     off = []
     for exact, chance in outcomes:
@@ -103,8 +95,6 @@ def _drawn(value: torch.Tensor, outcomes: list[Any], number: DType) -> torch.Ten
 
 def _indistinct(outcomes: list[Any], number: DType) -> torch.Tensor:
     """Elements whose outcomes cannot be told apart, such as those of x = 0."""
-    import torch
-
     values = torch.stack([number.rounded(exact) for exact, _ in outcomes])
     unit = ulp(values.abs().amax(0).nan_to_num(0.0, 0.0, 0.0), number)
     ordered = values.sort(0).values

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from assay.check.oracle import FEW, Figures, Oracle, bins
 from assay.dtype import DType, dtype
-
-if TYPE_CHECKING:
-    import torch
+from assay.lazy import torch
 
 SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
@@ -203,8 +200,6 @@ class _Only:
 
 def _numbers(value: torch.Tensor) -> torch.Tensor:
     """As float64. A boolean counts by its byte, which is 0 or 1 and nothing else."""
-    import torch
-
     return value.view(torch.uint8).double() if value.dtype == torch.bool else value.double()
 
 
@@ -317,8 +312,6 @@ def beyond(outputs: dict[str, torch.Tensor], truth: Oracle) -> dict[str, int]:
 def _controls(rounded: torch.Tensor, finite: torch.Tensor, unit: torch.Tensor) -> dict[str, torch.Tensor]:
     """Answers that must not pass: zeros, a constant, the right values shuffled. Only those that are wrong here by more
     than the oracle's own rounding."""
-    import torch
-
     values = rounded[finite]
     if not values.numel():
         return {}

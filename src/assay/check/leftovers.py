@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.dtype import DType, dtype
+from assay.lazy import np, torch
 from assay.worker.guard import bits
-
-if TYPE_CHECKING:
-    import torch
 
 KINDS = {
     "nan": "one NaN everywhere",
@@ -37,9 +35,6 @@ def before(
     """The contents of one tensor. `right` is what the call is to write, `other` what an earlier call wrote; without
     them (work space has neither) the plausible kinds are random bits. Those differ everywhere from `unlike`, which the
     first call found: what is right by chance in one of two calls is not in the other."""
-    import numpy as np
-    import torch
-
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     held = number.torch
     if kind == "other" and other is not None:
@@ -62,15 +57,11 @@ def before(
 
 def _changed(values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     """With another last bit wherever they are the same."""
-    import torch
-
     return torch.where(bits(values) == bits(others), bits(others) ^ 1, bits(values)).view(values.dtype)
 
 
 def _constant(kind: str, shape: list[int], number: DType, rng: random.Random) -> torch.Tensor:
     """A NaN with an odd payload, or a number of ordinary size."""
-    import torch
-
     if number.torch == torch.bool:
         return torch.tensor(bool(rng.getrandbits(1))).expand(shape)
     if number.is_float and kind == "number":

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.check import evaluations, rounding
 from assay.dtype import DType, dtype
 from assay.inputs import widened
+from assay.lazy import np, torch
 from assay.op import Op
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 Figures = dict[str, float]
 """RMS, 99.5th percentile and maximum of errors, in units."""
@@ -72,8 +70,6 @@ class Oracle:
     def unit(self, name: str, rounded: torch.Tensor, number: DType) -> torch.Tensor:
         """One ulp of the output's format at max(|oracle|, magnitude). A 16-bit result is off by half an ulp of its
         own and by `lost` ulps of float32: together at most the larger of twice each. Integers are counted."""
-        import torch
-
         if not number.is_float:
             return torch.ones_like(rounded)
         finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
@@ -133,8 +129,6 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
 def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[str, torch.Tensor]) -> dict[str, Any]:
     """How far the oracle moves when subnormal inputs are zero, and when all inputs are off by as much as flushing what
     is computed from them may cost: a later division by a small number makes that large."""
-    import torch
-
     rng = torch.Generator().manual_seed(0)
 
     def moved(change: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -153,8 +147,6 @@ def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[st
 
 def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     """A deviation from few samples may be far too small by chance: at least half of what its bin of |oracle| has."""
-    import torch
-
     smooth = spread.flatten().clone()
     for _, where in bins(exact, exact.isfinite()):
         usual = smooth[where].square().mean().sqrt()
@@ -166,8 +158,6 @@ def baseline(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dic
     """Plain PyTorch in the workload's dtype, here on the CPU. Where oneDNN fails in one product, as with bf16 on a
     processor without it, PyTorch switches it off for all that follows, and convolutions lose far more: it is put
     back."""
-    import torch
-
     before = torch._C._get_mkldnn_enabled()
     try:
         return _per_output(op, op.reference(*(inputs.get(n) for n in op.inputs), **dict(workload.attributes)))
@@ -182,8 +172,6 @@ def _per_output(op: Op, results: Any) -> dict[str, torch.Tensor]:
 
 def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
     """The spacing of `number`'s format at |value|, in float64; that of subnormals below its smallest normal."""
-    import torch
-
     exponent = (_exponents(value) - 1).clamp_(min=number.min_exponent) - number.fraction
     if number.min_exponent - number.fraction < -1022:  # itself subnormal in float64
         return torch.exp2(exponent.double())
@@ -192,16 +180,11 @@ def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
 
 def _exponents(value: torch.Tensor) -> torch.Tensor:
     """Those of `frexp`, but for subnormal numbers and zero, which have the smallest: read from the bits."""
-    import torch
-
     return (value.double().view(torch.int64) >> 52 & 0x7FF) - 1022
 
 
 def bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
     """Element indices grouped by |oracle|, sixteenfold apart, none too small to hold a statistic."""
-    import numpy as np
-    import torch
-
     where = finite.flatten().nonzero().flatten()
     if not where.numel():
         return []

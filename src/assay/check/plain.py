@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.check.judge import Prior, calibrate
 from assay.check.oracle import baseline, oracle
 from assay.coverage import Effort, plan
 from assay.dtype import DType
 from assay.inputs import generate
+from assay.lazy import torch
 from assay.op import Op
 from assay.worker import Pool, Worker
 from assay.worker.channel import place, tensor
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 SAMPLE = Effort(24, 1 << 13, 1 << 15, 1 << 15, 0)
 """The fixed sample."""
@@ -99,7 +97,6 @@ class PlainTorch:
         )
         if "error" in answer:
             raise RuntimeError(f"the reference of {op.name} failed in PyTorch on the GPU: {answer['error']['message']}")
-        import torch
 
         return [
             {s["name"]: tensor(memory, s["at"][i], getattr(torch, s["dtype"]), s["shape"]).clone() for s in outputs}

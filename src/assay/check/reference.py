@@ -4,18 +4,16 @@ held against it."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import inputs as drawing
 from assay.check.oracle import Oracle, oracle
 from assay.dtype import dtype
 from assay.errors import AssayError, SourceError
+from assay.lazy import torch
 from assay.op import Op
 from assay.provenance import shown
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 _SIZES = (5, 4, 8, 16, 3, 2, 1)
 _MANY = 1 << 20
@@ -61,8 +59,6 @@ def _small(op: Op) -> Workload | None:
 
 
 def _verify_results(op: Op, workload: Workload, truth: Oracle, where: str) -> None:
-    import torch
-
     for name, tensor in op.outputs.items():
         expected = op.shape(tensor, workload)
         exact: Any = truth.exact[name]
@@ -80,8 +76,6 @@ def _verify_results(op: Op, workload: Workload, truth: Oracle, where: str) -> No
 
 
 def _verify_magnitude(op: Op, name: str, scale: torch.Tensor | None, expected: tuple[int, ...], where: str) -> None:
-    import torch
-
     if scale is None:
         return
     try:

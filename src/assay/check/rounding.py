@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.inputs import widened
+from assay.lazy import torch
 from assay.op import Op
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 SAMPLES = 6
 _HALF_ULP = 2.0**-24
@@ -55,8 +53,6 @@ _FUNCTIONS = frozenset(
 
 def spread(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
     """The standard deviation of each output's elements; None where nothing is rounded."""
-    import torch
-
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
     exact = _outputs(op, op.reference(*wide, **attributes))
@@ -90,7 +86,6 @@ def _outputs(op: Op, results: Any) -> dict[str, torch.Tensor]:
 
 @cache
 def _mode() -> Any:
-    import torch
     from torch._decomp import decomposition_table
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -148,14 +143,10 @@ def _mode() -> Any:
 
 
 def _is_tensor(value: Any) -> bool:
-    import torch
-
     return isinstance(value, torch.Tensor)
 
 
 def _absolute(value: Any) -> Any:
-    import torch
-
     if isinstance(value, torch.Tensor):
         return value.abs() if value.is_floating_point() else value
     if isinstance(value, dict):

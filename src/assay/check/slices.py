@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.check.judge import Errors, Finding, Prior, judge_maximum
 from assay.check.oracle import oracle
 from assay.check.outcome import Outcome
 from assay.errors import UsageError
+from assay.lazy import torch
 from assay.op import Op, Tensor
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 HUGE = 1 << 27
 """Elements from which only some slices are judged, and one workload at a time is run."""
@@ -40,8 +38,6 @@ def slices(length: int, step: int, row: int, count: int = _SLICES) -> list[int]:
 @contextlib.contextmanager
 def _more_threads() -> Iterator[None]:
     """For one huge workload: others, which are small, gain nothing by threads."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(max(before, (os.cpu_count() or 2) // 2))
     try:

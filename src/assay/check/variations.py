@@ -10,14 +10,11 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from assay.lazy import torch
 from assay.op import Op, Tensor
 from assay.worker.guard import bits
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 _TRIES = 6
 """Elements to try until the answer changes by enough."""
@@ -70,8 +67,6 @@ def one_element(
 
 def few_elements(op: Op, workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random) -> Variation:
     """A few percent of the elements of `name` changed, two at least."""
-    import torch
-
     base = first[name].clone()
     if not free(op.inputs[name]):
         return Variation(completed(op, workload, first | {name: fresh[name]}), f"`{name}` changed")
@@ -83,8 +78,6 @@ def few_elements(op: Op, workload: Workload, first: Values, fresh: Values, name:
 
 def reordered(op: Op, workload: Workload, first: Values, rng: random.Random) -> Variation:
     """The same elements in another order: every sum and every count stays what it was."""
-    import torch
-
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     values = {
         n: bits(v).flatten()[torch.randperm(v.numel(), generator=generator)].view(v.dtype).view(v.shape)
@@ -120,8 +113,6 @@ def _other(
     tensor: Tensor, base: torch.Tensor, fresh: torch.Tensor, was: float, number: int, rng: random.Random
 ) -> torch.Tensor | None:
     """Another value for one element: the fresh one at first, then values further away, all within the contract."""
-    import torch
-
     if number < 2 or not base.is_floating_point():
         return fresh if math.isfinite(fresh.item()) and was == was else None
     wide = base.double()
