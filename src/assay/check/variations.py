@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.op import Op, Tensor
-from assay.worker.guard import bits
+from assay.worker.bits import bits
 from assay.workload import Workload
 
 if TYPE_CHECKING:
