@@ -13,9 +13,12 @@ from assay.backends.grid_order import _Arrays, _Stores, place_of
 from assay.catalog import library
 from assay.catalog.select import select
 from assay.check import races, runs, variations
+from assay.kernel import Kernel, address
 from assay.record import Record, Status
 from assay.sanitize import Problem, Report
 from assay.worker.patches import Patches
+from assay.worker.questions import Try
+from assay.worker.request import Call, TensorSpec
 from assay.worker.settings import Settings
 
 HEAD = "import torch\nfrom assay import kernel\n\n"
@@ -305,15 +308,10 @@ def test_what_goes_to_a_device_and_back_is_bytes(monkeypatch):
     monkeypatch.setattr(place, "_Driver", Driver)
     monkeypatch.setattr(place.DevicePlace, "device", "cpu")
     arena = memoryview(bytearray(1 << 16))
-    shape = {"dtype": "float32", "shape": [100], "strides": [1], "offset": 1}
-    message = {
-        "inputs": [{"name": "x", **shape}],
-        "outputs": [{"name": "out", **shape}],
-        "scratch": [],
-        "places": {"x": [0, 20480], "out": [10240, 30720]},
-        "copies": {"out": 61440},
-    }
-    here = place.DevicePlace(message, 1, arena)
+    x, out = (TensorSpec(name, "float32", (100,), (1,), 1) for name in ("x", "out"))
+    call = Call(Kernel(address("op/torch"), None), "op", "", "fp32", "native", {}, (x,), (out,), (), 1 << 16, {}, {})
+    places = {"x": (0, 20480), "out": (10240, 30720)}
+    here = place.DevicePlace(Try(call, "cuda", 0, places, {"out": 61440}, place=1), arena)
     arena[20480:30720] = bytes(range(256)) * 40
     here.load()
     assert here.buffers["x"].tolist()[:256] == list(range(256))

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,6 @@ from assay.backends import here
 from assay.check.calls import Trial
 from assay.check.outcome import Conditions
 from assay.check.plain import PlainTorch
-from assay.check.runs import Run
 from assay.check.verb import Options, plan
 from assay.worker import Limits, Pool, WorkerLost, asking
 from assay.worker.meter import Meter, Reading
@@ -49,7 +48,7 @@ def asked(file, limits, beside=contextlib.nullcontext):
         conditions = Conditions(here(job.kernel), PlainTorch(pool), {}, {}, 1)
         trial = Trial(worker, job.kernel, job.op, job.op.workload("n=5,dtype=fp32"), conditions, False)
         with beside():
-            return worker.ask(trial.ask | {"run": asdict(Run(0)) | {"threads": 1, "first": True}})
+            return worker.ask(replace(trial.ask, threads=1, first=True))
 
 
 @contextlib.contextmanager
@@ -73,7 +72,7 @@ def test_a_busy_machine_does_not_use_up_a_kernels_limit(tmp_path):
     limits = Limits(seconds=1.5)
     began = time.monotonic()
     answer = asked(written(tmp_path, body), limits, burners)
-    assert time.monotonic() - began > 4.5 and answer["seconds"] > 3 * limits.seconds - 0.5
+    assert time.monotonic() - began > 4.5 and answer.seconds > 3 * limits.seconds - 0.5
 
 
 @pytest.mark.whole

@@ -20,7 +20,8 @@ from assay.inspect.build import launches
 from assay.isa import cubin, sass
 from assay.target import Target
 from assay.worker import Pool
-from assay.worker.request import Layout, message
+from assay.worker.questions import Build
+from assay.worker.request import Call
 
 ROWS = "rows=1000,cols=1024,dtype=bf16"
 CASES = {
@@ -231,13 +232,12 @@ def test_building_twice_gives_the_same_machine_code(name, built, monkeypatch, tm
 def test_a_workers_build_gives_the_same_in_summary(language, built, pool):
     ((kernel, op),) = select([f"gelu/{language}"])
     workload = op.workload("n=4096,dtype=fp32")
-    asked = message(kernel, op, workload, Layout(kernel, op, workload, 1), "native", {})
     worker = pool.worker(language, "native")
-    (told,) = worker.ask(asked | {"do": "build", "target": "sm_90"})["launches"]
+    (launched,) = worker.ask(Build(Call.of(kernel, op, workload, "native", {}), "sm_90")).launches
     worker.close()
     (whole,) = built(kernel.name, str(workload))
-    assert told["artifact"] == whole.artifact.summary() and "ir" not in told["artifact"]
-    assert tuple(told["grid"]) == whole.grid and tuple(told["block"]) == whole.block
+    assert launched.artifact == whole.artifact.summary() and "ir" not in launched.artifact
+    assert tuple(launched.grid) == whole.grid and tuple(launched.block) == whole.block
 
 
 @pytest.mark.skipif(host.runs_on_gpu(), reason="only where they do not run")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from assay.bench.evidence import SecondClock
+from assay.worker.questions import Activity
 
 _RELATIVE, _ABSOLUTE = 0.03, 1e-6
 
 
-def agreement(events: float, activity: dict[str, Any], held: bool) -> SecondClock:
-    """Do they, and if not, why we think so."""
-    if "error" in activity:
-        return SecondClock(None, f"not taken: {activity['error']['message']}")
-    device, launches = float(activity["seconds"]), float(activity["launches"])
+def agreement(events: float, activity: Activity | str, held: bool) -> SecondClock:
+    """Do they, and if not, why we think so. Without a record of the device, `activity` says why there is none."""
+    if isinstance(activity, str):
+        return SecondClock(None, f"not taken: {activity}")
+    device, launches = activity.seconds, activity.launches
     off = events - device
     agrees = abs(off) <= max(_RELATIVE * device, _ABSOLUTE)
-    why = "" if agrees else _why(off, launches, activity["streams"], held)
-    return SecondClock(agrees, why, device, launches, activity["streams"], activity["names"])
+    why = "" if agrees else _why(off, launches, activity.streams, held)
+    return SecondClock(agrees, why, device, launches, activity.streams, activity.names)
 
 
 def _why(off: float, launches: float, streams: int, held: bool) -> str:

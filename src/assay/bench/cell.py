@@ -19,6 +19,7 @@ from assay.bench.verdict import CLOSE, ENOUGH, too_wide, verdict
 from assay.machine.model import Model
 from assay.op import Op
 from assay.record import Record, Status
+from assay.worker.questions import Activity
 from assay.workload import Workload
 
 COPY = "copy"
@@ -129,7 +130,7 @@ class Cell:
                 **common,
             )
         cold, samples = entrant.estimate(), entrant.samples("cold")
-        known = limit(self.op, self.workload, self.settings.model(entrant.here.device), entrant.rounds[0]["cache"])
+        known = limit(self.op, self.workload, self.settings.model(entrant.here.device), entrant.first.cache)
         yardstick = self._measured(COPY, entrant.here.device)
         floor = self._floor(entrant, yardstick)
         evidence = self._evidence(entrant, cold, known, floor)
@@ -151,19 +152,19 @@ class Cell:
         """What was timed beside it says that it cannot be faster."""
         if yardstick is None:
             return None
-        cold = all(r["cold_enough"] for r in entrant.rounds)
+        cold = all(r.cold_enough for r in entrant.timed)
         return timed_floor(self.op.bytes(self.workload), yardstick.fastest(), cold)
 
     def _evidence(self, entrant: Entrant, cold: Estimate, known: Limit | None, floor: Floor | None) -> BenchEvidence:
-        first, device = entrant.rounds[0], entrant.here.device
+        first, device = entrant.first, entrant.here.device
         moved, operations = self.op.bytes(self.workload), self.op.operations(self.workload)
         evidence = BenchEvidence(
             device=device,
-            method=first["method"],
+            method=first.method,
             rounds=len(entrant.rounds),
-            batch=first["batch"],
-            sets=first["sets"],
-            cold_enough=first["cold_enough"],
+            batch=first.batch,
+            sets=first.sets,
+            cold_enough=first.cold_enough,
             converged=cold.spread <= CLOSE,
             hot=self._times(entrant, "hot"),
             call=self._times(entrant, "call"),
@@ -172,7 +173,7 @@ class Cell:
             gbps=moved / cold.median / 1e9,
             tflops=operations / cold.median / 1e12,
             compile_seconds=self._compiled(entrant),
-            peak_bytes=first.get("peak_bytes"),
+            peak_bytes=first.peak_bytes,
             threads=self.settings.effort.threads if device == "cpu" else None,
             floor=floor,
             parent_clock=entrant.paces[-1] if entrant.paces else None,
@@ -194,36 +195,36 @@ class Cell:
             evidence = replace(evidence, baseline=self.baseline, speedup=Speedup(faster.median, faster.interval))
         if copy := self._measured(COPY, evidence.device):
             copied = copy.estimate()
-            kept = min(self.op.written(self.workload), entrant.rounds[0]["cache"])
+            kept = min(self.op.written(self.workload), entrant.first.cache)
             evidence = replace(
                 evidence,
-                copy=Copy(copied.median, copied.interval, copy.rounds[0]["copy"]["form"]),
+                copy=Copy(copied.median, copied.interval, copy.fastest()["copy"][2]),
                 share_of_copy=ratio(copy.samples("cold"), entrant.samples("cold")).median,
                 write_back=WriteBack(kept, kept * copied.median / max(1, evidence.bytes or 0)),
             )
         return evidence
 
     def _on_gpu(self, evidence: BenchEvidence, entrant: Entrant, cold: Estimate) -> BenchEvidence:
-        held, method = all(r["held"] for r in entrant.rounds), evidence.method
+        held, method = all(r.held for r in entrant.timed), evidence.method
         if why := entrant.processes.uncapturable.get(entrant.identity):
             method += f"; its calls cannot be captured into a graph: {why}"
         if not held:
             method = "events around each batch; the launches could not be queued ahead of the device"
         hz, model, seen = entrant.clock(), self.settings.model("cuda"), entrant.activity
-        taken = sum(len(r["cold"]) for r in entrant.rounds)
+        taken = sum(len(r.cold) for r in entrant.timed)
         return replace(
             evidence,
             method=method,
             start=(model.value("launch.graph_node") or None) if model and model.measured else None,
             second_clock=agreement(cold.median, seen, held) if seen else None,
-            launches=round(seen.get("launches", 0), 2) if seen else None,
+            launches=round(seen.launches, 2) if isinstance(seen, Activity) else 0 if seen else None,
             clocks=Clocks(hz / 1e6 if hz else None, **state(self.readings)),
             set_aside=taken - sum(map(len, entrant.samples("cold"))),
         )
 
     def _compiled(self, entrant: Entrant) -> float:
         """A kernel keeps its process, so a later workload may find everything built."""
-        here = max(0.0, entrant.rounds[0]["first_call"] - entrant.estimate("call").median)
+        here = max(0.0, entrant.first.first_call - entrant.estimate("call").median)
         return self.settings.compiled.setdefault(entrant.identity, here)
 
     def _measured(self, name: str, device: str) -> Entrant | None:

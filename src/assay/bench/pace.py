@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from assay.bench.evidence import ParentClock
+from assay.worker.questions import Timed
 
 ALLOWED = 4.0
 """Times the claimed seconds that the parent may wait for a run, asking and answering included."""
@@ -42,9 +42,9 @@ def pace(ask: Callable[[int], float], claimed: float) -> ParentClock:
     return ParentClock(claimed, least, False)
 
 
-def claims_too_much(answer: dict[str, Any], waited: float) -> str:
+def claims_too_much(answer: Timed, waited: float) -> str:
     """Whether a round's times add up to more than the whole round took; empty if they do not."""
-    claimed = answer["batch"] * (sum(answer["cold"]) + sum(answer["hot"])) + answer["single"] * sum(answer["call"])
+    claimed = answer.batch * (sum(answer.cold) + sum(answer.hot)) + answer.single * sum(answer.call)
     factor, constant = _ROUND
     if claimed <= factor * waited + constant:
         return ""

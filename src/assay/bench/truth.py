@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay import inputs as drawing
 from assay.check.judge import Finding, Prior, judge
@@ -12,6 +12,7 @@ from assay.check.plain import PlainTorch
 from assay.check.slices import HUGE, judged_in_slices
 from assay.op import Op
 from assay.worker.change import changed
+from assay.worker.questions import Fetched
 from assay.workload import Workload
 
 if TYPE_CHECKING:
@@ -67,33 +68,33 @@ class Truth:
         """Whether the parent's own clock is asked for after this round."""
         return number == 1 or self._rng.random() < _OFTEN / 2
 
-    def judge(self, kernel: str, told: dict[str, Any], outputs: dict[str, torch.Tensor]) -> Finding | None:
-        """`told`: which values the call had, as the worker says."""
+    def judge(self, kernel: str, fetched: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
+        """`fetched`: which values the call had, as the worker says."""
         import torch
 
-        variation = int(told["variation"]) % len(self.drawn)
+        variation = fetched.variation % len(self.drawn)
         if not self.changeable:
             known = self._right.get((kernel, variation))
             if known and all(torch.equal(known[n], v) for n, v in outputs.items()):
                 return None
-        found = self._judge(told, outputs)
-        if found is None and not self.changeable and not self.huge:
+        finding = self._judge(fetched, outputs)
+        if finding is None and not self.changeable and not self.huge:
             self._right[kernel, variation] = {n: v.clone() for n, v in outputs.items()}
-        return found
+        return finding
 
-    def _judge(self, told: dict[str, Any], outputs: dict[str, torch.Tensor]) -> Finding | None:
+    def _judge(self, fetched: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
         prior: Prior = self._plain.prior(self.op, self.workload.dtype, self._device)
-        inputs = self._inputs(told)
+        inputs = self._inputs(fetched)
         if self.many and self.op.independent:
             return judged_in_slices(self.op, self.workload, inputs, outputs, prior, size=_SLICE).finding
         (plain,) = self._plain.outputs(self.op, self.workload, [inputs], self._device)
         return judge(outputs, oracle(self.op, self.workload, inputs), plain, prior).finding
 
-    def _inputs(self, told: dict[str, Any]) -> dict[str, torch.Tensor]:
-        """What the call was given. Whatever a worker tells is made to fit: a lie gives other inputs, and fails."""
-        drawn = self.drawn[int(told["variation"]) % len(self.drawn)]
-        sets = max(1, int(told["sets"]))
-        seed, index = abs(int(told["seed"])) % (1 << 48), int(told["set"]) % sets
+    def _inputs(self, fetched: Fetched) -> dict[str, torch.Tensor]:
+        """What the call was given. Whatever a worker says is made to fit: a lie gives other inputs, and fails."""
+        drawn = self.drawn[fetched.variation % len(self.drawn)]
+        sets = max(1, fetched.sets)
+        seed, index = abs(fetched.seed) % (1 << 48), fetched.set % sets
         return {
             name: changed(value, seed, number, sets, index) if name in self.changeable else value
             for number, (name, value) in enumerate(drawn.items())

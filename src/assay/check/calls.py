@@ -16,7 +16,7 @@ import random
 import re
 import secrets
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,8 +34,10 @@ from assay.kernel import Kernel
 from assay.lazy import torch
 from assay.op import Op
 from assay.worker import Worker, WorkerLost
-from assay.worker.guard import bits
-from assay.worker.request import Layout, message
+from assay.worker.bits import bits
+from assay.worker.failure import Refused
+from assay.worker.questions import Tried, Try
+from assay.worker.request import Call
 from assay.workload import Workload
 
 _CLOSE = 1 << 21
@@ -78,7 +80,7 @@ class _Case:
     @cached_property
     def right(self) -> dict[str, torch.Tensor]:
         """The exact answer, rounded once."""
-        numbers = {s["name"]: dtype(s["dtype"]).torch for s in self._trial.layout.outputs}
+        numbers = {spec.name: dtype(spec.dtype).torch for spec in self._trial.layout.outputs}
         return {n: self.truth.rounded(n, dtype(number)).to(number).contiguous() for n, number in numbers.items()}
 
     def judge(self, result: dict[str, torch.Tensor], controls: bool = False, orders: bool = True) -> Judgement:
@@ -105,17 +107,10 @@ class Trial:
         self.conditions, self.large = conditions, large
         # Not from the workload's seed: a kernel must not be able to know what is drawn here.
         self.rng = random.Random(secrets.randbits(128))
-        self.layout = Layout(kernel, op, workload, 0, 0)
-        self.buffers = Buffers(self.layout, 1 if large and not op.random else 3, worker.memory, kernel.returns)
-        self.ask = message(kernel, op, workload, self.layout, conditions.here.mode, conditions.parameters)
-        self.ask |= {
-            "do": "trial",
-            "device": conditions.here.device,
-            "trial": next(_trials),
-            "arena": self.buffers.total,
-            "places": self.buffers.places,
-            "copies": self.buffers.copies,
-        }
+        self.layout = Call.of(kernel, op, workload, conditions.here.mode, conditions.parameters)
+        self.buffers = Buffers(self.layout, 1 if large and not op.random else 3, worker.memory)
+        call = replace(self.layout, arena=self.buffers.total)
+        self.ask = Try(call, conditions.here.device, next(_trials), self.buffers.places, self.buffers.copies)
         self.fence = ""
         """On which side of the tensors there is no memory, in all calls; empty: as the place has it."""
         self.seconds: list[float] = []
@@ -157,16 +152,17 @@ class Trial:
         seed = dict(self.workload.attributes)[name]
         done: list[_Done] = []
         for run, drawn in zip(runs.RANDOM, (seed, seed, seed + 1), strict=True):
-            self.ask |= {"attributes": dict(self.workload.attributes) | {name: drawn}}
+            attributes = dict(self.workload.attributes) | {name: drawn}
+            self.ask = replace(self.ask, call=replace(self.ask.call, attributes=attributes))
             called = self._call(run, cases, done)
             if isinstance(called, Outcome):
                 return called
             done.append(called)
         finding = self._unwritten(done)
         for spec in self.layout.outputs[:1] if not finding else ():
-            first, again, other = (d.result[spec["name"]] for d in done)
+            first, again, other = (d.result[spec.name] for d in done)
             values = cases[0].values
-            finding = distribution.judge(self.op, self.workload, values, first, again, other, dtype(spec["dtype"]))
+            finding = distribution.judge(self.op, self.workload, values, first, again, other, dtype(spec.dtype))
         return Outcome(finding, seconds=tuple(self.seconds), artifacts=self.artifacts)
 
     def _varied(self, first: _Case) -> list[Variation]:
@@ -174,7 +170,7 @@ class Trial:
         op, workload, rng = self.op, self.workload, self.rng
         fresh = drawing.generate(op, workload, 1)
         again = Variation(drawing.generate(op, workload, 2), "all values changed")
-        names = [s["name"] for s in self.layout.inputs if first.values[s["name"]].numel()]
+        names = [s.name for s in self.layout.inputs if first.values[s.name].numel()]
         rng.shuffle(names)
         if not names or workload.values == "beyond":
             return [again, Variation(fresh, "all values changed")]
@@ -203,36 +199,46 @@ class Trial:
         self._look_again(one.place)
         held: dict[str, torch.Tensor] = {}
         for spec in self.layout.inputs:
-            buffers.fill(spec["name"], one.place, case.values[spec["name"]], one.bands)
+            buffers.fill(spec.name, one.place, case.values[spec.name], one.bands)
         for spec in self.layout.outputs:
-            if not spec["alias"]:
-                name, number = spec["name"], dtype(spec["dtype"])
+            if not spec.alias:
+                name, number = spec.name, dtype(spec.dtype)
                 other = done[0].result[name] if done else None
                 right = (
                     case.right[name] if one.held == "shuffled" or (number.itemsize == 1 and not self.large) else None
                 )
                 first = done[0].held.get(name) if done else None
-                held[name] = leftovers.before(one.held, spec["shape"], number, self.rng, right, other, first)
+                held[name] = leftovers.before(one.held, spec.shape, number, self.rng, right, other, first)
                 buffers.fill(name, one.place, held[name], one.bands)
         for spec in self.layout.scratch:
-            contents = leftovers.before(one.held, spec["shape"], dtype(spec["dtype"]), self.rng, None)
-            buffers.fill(spec["name"], one.place, contents, one.bands)
+            contents = leftovers.before(one.held, spec.shape, dtype(spec.dtype), self.rng, None)
+            buffers.fill(spec.name, one.place, contents, one.bands)
         threads = self.conditions.threads if one.threads == 0 else one.threads
         fence = self.fence or runs.FENCES.get(one.place, "")
-        more = {"threads": threads, "first": not done, "programs": self.conditions.programs, "fence": fence}
-        ask = self.ask | {"run": asdict(one) | more}
+        ask = replace(
+            self.ask,
+            place=one.place,
+            first=not done,
+            threads=threads,
+            programs=self.conditions.programs,
+            fence=fence,
+            order=one.order,
+            busy=one.busy,
+            load=one.load,
+            late=one.late,
+        )
         try:
             answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.large else None)
+        except Refused as refused:
+            return self._fenced_off(raised(refused.failure, tuple(self.seconds)), fence)
         except WorkerLost as lost:
             if lost.blameless:
                 raise
             said = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
             return Outcome(Finding(lost.how, lost.detail + said), seconds=tuple(self.seconds), lost=True)
-        self.seconds += [float(answer["seconds"])] if "seconds" in answer else []
-        if "error" in answer:
-            return self._fenced_off(raised(answer["error"], tuple(self.seconds)), fence)
-        self.artifacts += answer.get("artifacts", [])
-        self.compared += tuple(answer["compared"])
+        self.seconds.append(answer.seconds)
+        self.artifacts += map(dict, answer.artifacts)
+        self.compared += tuple(answer.compared)
         self._note_global(answer)
         if finding := self._conduct(one, case, answer):
             return Outcome(finding, seconds=tuple(self.seconds))
@@ -251,17 +257,17 @@ class Trial:
         what += f"({finding.what}); give that access a mask or a condition"
         return replace(outcome, finding=Finding("overread", what))
 
-    def _conduct(self, one: Run, case: _Case, answer: dict[str, Any]) -> Finding | None:
+    def _conduct(self, one: Run, case: _Case, answer: Tried) -> Finding | None:
         """What a kernel must not do, whatever it computes."""
-        if answer["forks"]:
-            return Finding("fork", f"the kernel forked {answer['forks']} process(es)")
-        if answer["returned"]:
-            what = f"the kernel returned {answer['returned']}; results go into `out`, or declare returns=True"
+        if answer.forks:
+            return Finding("fork", f"the kernel forked {answer.forks} process(es)")
+        if answer.returned:
+            what = f"the kernel returned {answer.returned}; results go into `out`, or declare returns=True"
             return Finding("returned", what)
         if outside := self.buffers.outside(one.place, one.bands):
             return Finding("guard", f"it wrote outside its tensors: {outside}")
-        if answer["read_outside"]:
-            what = f"it reads outside its tensors: {answer['read_outside']}; give that load a mask"
+        if answer.read_outside:
+            what = f"it reads outside its tensors: {answer.read_outside}; give that load a mask"
             return Finding("overread", what)
         if changed := self.buffers.changed(one.place, case.values):
             return Finding("input", f"an input was changed: {changed}")
@@ -282,14 +288,14 @@ class Trial:
         for place in self.last:
             self._look_again(place)
 
-    def _note_global(self, answer: dict[str, Any]) -> None:
-        for change in answer["settings"]:
+    def _note_global(self, answer: Tried) -> None:
+        for change in answer.settings:
             self.global_[
-                f"{change['when']} changed {change['name']} from {change['before']} to {change['after']} for "
-                f"the whole process; {change['instead']}"
+                f"{change.when} changed {change.name} from {change.before} to {change.after} for "
+                f"the whole process; {change.instead}"
             ] = None
-        if answer["replaced"]:
-            names = ", ".join(answer["replaced"][:3]) + (" and others" if len(answer["replaced"]) > 3 else "")
+        if answer.replaced:
+            names = ", ".join(answer.replaced[:3]) + (" and others" if len(answer.replaced) > 3 else "")
             self.global_[f"it replaced {names} for the whole process; call a function of your own instead"] = None
 
     def _with_global(self, outcome: Outcome) -> Outcome:

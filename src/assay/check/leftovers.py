@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any
+from collections.abc import Iterable
 
 from assay.dtype import DType, dtype
 from assay.lazy import np, torch
-from assay.worker.guard import bits
+from assay.worker.bits import bits
+from assay.worker.request import TensorSpec
 
 KINDS = {
     "nan": "one NaN everywhere",
@@ -25,7 +26,7 @@ kernel that leaves alone what looks right. For integers the first is a number to
 
 def before(
     kind: str,
-    shape: list[int],
+    shape: tuple[int, ...],
     number: DType,
     rng: random.Random,
     right: torch.Tensor | None,
@@ -60,7 +61,7 @@ def _changed(values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     return torch.where(bits(values) == bits(others), bits(others) ^ 1, bits(values)).view(values.dtype)
 
 
-def _constant(kind: str, shape: list[int], number: DType, rng: random.Random) -> torch.Tensor:
+def _constant(kind: str, shape: tuple[int, ...], number: DType, rng: random.Random) -> torch.Tensor:
     """A NaN with an odd payload, or a number of ordinary size."""
     if number.torch == torch.bool:
         return torch.tensor(bool(rng.getrandbits(1))).expand(shape)
@@ -85,13 +86,13 @@ def kept(result: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
     return (bits(result) == bits(held)).flatten()
 
 
-def unwritten(specs: list[dict[str, Any]], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]]) -> str:
+def unwritten(specs: Iterable[TensorSpec], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]]) -> str:
     """Elements that no call has written, in words; empty if there are none. Of each call its results and what stood
     there before: an element that is still the same after every one of them was never written."""
     first, held = calls[0]
     for spec in specs:
-        name, number = spec["name"], dtype(spec["dtype"])
-        if spec["alias"] or not first[name].numel():
+        name, number = spec.name, dtype(spec.dtype)
+        if spec.alias or not first[name].numel():
             continue
         if len(calls) == 1 and number.itemsize <= (1 if number.is_float else 2):
             continue  # in so few bits a right result often is what stood there: one call tells nothing

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from assay.lazy import torch
 from assay.op import Op, Tensor
-from assay.worker.guard import bits
+from assay.worker.bits import bits
 from assay.workload import Workload
 
 _TRIES = 6

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from assay.dtype import DType
 from assay.errors import SourceError
 from assay.kernel import Kernel
 from assay.op import Op
+from assay.worker.request import Call
 
 
 def function(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., Any]:
@@ -96,6 +97,17 @@ def keywords(kernel: Kernel, op: Op, named: dict[str, Any]) -> dict[str, Any]:
     if kernel.file is None or kernel.launches:
         return named
     return {n: v for n, v in named.items() if n in kernel.parameters}
+
+
+def arguments(call: Call, op: Op, tensors: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What the kernel is called with: the op's inputs by position, and by name whatever else its signature asks for.
+    `tensors` are those of the call."""
+    present = {spec.name for spec in call.inputs}
+    named = dict(call.attributes) | {spec.name: tensors[spec.name] for spec in (*call.outputs, *call.scratch)}
+    given = keywords(call.kernel, op, named) | call.parameters
+    if call.kernel.launches:
+        given |= call.axes
+    return tuple(tensors[n] if n in present else None for n in op.inputs), given
 
 
 def prepare(kernel: Kernel, mode: str) -> None:

@@ -22,8 +22,10 @@ from assay.op import Op
 from assay.selftest.mutants.mutant import Mutant
 from assay.target import DEFAULT
 from assay.worker import Pool, Worker, WorkerLost
-from assay.worker.guard import bits
-from assay.worker.request import Layout, message
+from assay.worker.bits import bits
+from assay.worker.failure import Refused
+from assay.worker.questions import Compile
+from assay.worker.request import Call
 from assay.workload import VALUES, Workload
 
 _BUDGET = {"native": 1 << 13, "triton-interpret": 1 << 11, "numba-sim": 1 << 7}
@@ -200,11 +202,12 @@ class Prover:
         cannot be built is like nothing else."""
         if which not in workers:
             workers[which] = self._pool.worker(kernel.address.backend, "native")
-        asked = message(kernel, op, point, Layout(kernel, op, point, runs=1, variations=1), "native", {})
-        answer = workers[which].ask(asked | {"do": "compile", "target": str(DEFAULT), "compiler": ""}, 300)
-        if "error" in answer:
-            return (which, answer["error"]["message"])
-        return tuple((a["artifact"]["text_hash"], a["artifact"]["shared"], a["shared"]) for a in answer["launches"])
+        request = Compile(Call.of(kernel, op, point, "native", {}), str(DEFAULT))
+        try:
+            launches = workers[which].ask(request, 300).launches
+        except Refused as refused:
+            return (which, refused.failure.message)
+        return tuple((one.artifact["text_hash"], one.artifact["shared"], one.shared) for one in launches)
 
     def _same_bits(self, mutant: Mutant, kernel: Kernel, op: Op, count: int) -> Proof:
         """Both on many workloads, the outputs compared bit by bit."""
