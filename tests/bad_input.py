@@ -436,7 +436,7 @@ use("a seed that is no number", "check gelu --seed x", "--seed", "valid integer"
 use("an option nobody has", "check gelu --fast", "No such option: --fast")
 use("a verb nobody has", "chek gelu", "No such command 'chek'")
 use("an axis without sizes", "bench gelu/torch --axis n", "--axis n: not name=sizes")
-use("sizes that are none", "bench gelu/torch --axis n=9..1", "'9..1' is no list of sizes")
+use("sizes that are none", "bench gelu/torch --axis n=9..1", "'9..1' is not a list of sizes")
 use("a sweep along no axis", "bench gelu/torch --axis m=5", "gelu has no axis 'm'", "its axes: n")
 use("a sweep that is not there", "bench --sweep {}/gone.toml", "gone.toml", "docs/bench.md")
 use("a baseline of no backend", "bench gelu/torch --against jax", "--against jax: no such backend")

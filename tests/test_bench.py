@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import assay
 from assay.bench import sweep
-from assay.bench.agreement import agreement
-from assay.bench.limit import limit
+from assay.bench.clocks import second_clock
+from assay.bench.limit import roofline
+from assay.bench.planning import Options, plan
 from assay.bench.sensors import state
 from assay.bench.statistics import estimate, of_rounds, rank, ratio
-from assay.bench.verb import Options, plan
 from assay.catalog import library
 from assay.catalog.select import select
 from assay.errors import UsageError
@@ -117,7 +117,7 @@ def test_a_sweep_comes_from_a_file_too(tmp_path):
     file.write_text('kernels = ["gelu"]\ndtype = "bf16"\n[axes]\nn = "8..32:x2"\n')
     assert sweep.from_file(file)["axes"] == {"n": [8, 16, 32]}
     file.write_text("kernel = 3\n")
-    with pytest.raises(UsageError, match="'kernel' means nothing"):
+    with pytest.raises(UsageError, match="'kernel' is no setting"):
         sweep.from_file(file)
 
 
@@ -131,21 +131,22 @@ def model(**figures):
 def test_the_floor_is_bytes_over_the_fastest_stream_and_holds_only_beyond_the_cache():
     workload = GELU.workload("n=1000000,dtype=fp32")
     device = model(dram_read=8e9, dram_copy=4e9, vector_fp32=1e15)
-    found = limit(GELU, workload, device, cache=1 << 20)
+    found = roofline(GELU, workload, device, cache=1 << 20, seconds=2e-3)
     assert found.bound == "memory" and found.floor == found.seconds == pytest.approx(8e6 / 8e9)
-    assert limit(GELU, workload, device, cache=4 << 20).floor == 0
-    assert limit(GELU, workload, None, 0) is None
+    assert found.share == pytest.approx(0.5)
+    assert roofline(GELU, workload, device, 4 << 20, 1.0).floor == 0
+    assert roofline(GELU, workload, None, 0, 1.0) is None
 
 
 def test_arithmetic_is_a_limit_but_no_floor_unless_it_is_irreducible():
     workload = GELU.workload("n=1000000,dtype=fp32")
-    found = limit(GELU, workload, model(dram_read=8e12, vector_fp32=1e9), cache=1 << 10)
+    found = roofline(GELU, workload, model(dram_read=8e12, vector_fp32=1e9), 1 << 10, 1.0)
     assert found.bound == "compute" and found.floor == pytest.approx(8e6 / 8e12)
     assert found.floor < found.seconds
 
 
 def seen(seconds, launches=1.0, streams=1):
-    return {"seconds": seconds, "launches": launches, "streams": streams, "names": {}}
+    return Activity(seconds, launches, {}, streams)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def seen(seconds, launches=1.0, streams=1):
     ],
 )
 def test_two_clocks_that_disagree_are_explained(events, activity, held, why):
-    found = agreement(events, activity, held)
+    found = second_clock(events, activity, held)
     assert found.agrees == (why == "") and why in found.why
 
 

@@ -13,9 +13,9 @@ import torch
 
 import assay
 from assay.backends import Level, backend
+from assay.bench.clocks import claims_too_much, parent_clock
 from assay.bench.evidence import BenchEvidence, Floor
 from assay.bench.limit import timed_floor
-from assay.bench.pace import claims_too_much, pace
 from assay.bench.statistics import Estimate
 from assay.bench.truth import Truth, changeable
 from assay.bench.verdict import ENOUGH, too_wide, verdict
@@ -175,19 +175,19 @@ def asked(seconds, delay=lambda n: 0.0):
 
 @pytest.mark.parametrize("seconds", [2e-6, 2e-4, 0.05, 3.0])
 def test_an_honest_time_agrees_with_the_parents_clock_even_if_it_is_kept_waiting_most_of_the_time(seconds):
-    assert pace(asked(seconds), seconds).agrees
-    assert pace(asked(seconds, lambda n: 0.0 if n % 12 == 11 else 0.08), seconds).agrees
+    assert parent_clock(asked(seconds), seconds).agrees
+    assert parent_clock(asked(seconds, lambda n: 0.0 if n % 12 == 11 else 0.08), seconds).agrees
 
 
 @pytest.mark.parametrize("seconds, lie", [(2e-4, 6), (2e-4, 300), (0.05, 1000), (2e-6, 20)])
 def test_a_time_far_from_the_parents_clock_does_not(seconds, lie):
-    found = pace(asked(seconds), seconds / lie)
+    found = parent_clock(asked(seconds), seconds / lie)
     assert not found.agrees and found.waited >= seconds
 
 
 def test_a_claim_of_nothing_at_all_ends_soon():
     asks = []
-    found = pace(lambda times: asks.append(times) or 1e-3 * times, 0.0)
+    found = parent_clock(lambda times: asks.append(times) or 1e-3 * times, 0.0)
     assert not found.agrees and len(asks) < 20
 
 
@@ -212,7 +212,7 @@ COPY = Estimate(1e-5, (0.99e-5, 1.01e-5))
 
 
 def judged(cold, own=None, copy=COPY, rounds=ENOUGH, floor=None):
-    return verdict(cold, own or cold, copy, BenchEvidence(gbps=1.0, converged=True, rounds=rounds), None, floor)
+    return verdict(cold, own or cold, copy, BenchEvidence(gbps=1.0, converged=True, rounds=rounds, floor=floor))
 
 
 def test_a_time_below_the_floor_fails_and_one_whose_interval_reaches_it_does_not():

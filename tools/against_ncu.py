@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from assay import host
-from assay.bench.verb import Options, plan, run
+from assay.bench.planning import Options, plan
+from assay.bench.verb import run
 from assay.record import Record, document, read
 
 KERNELS = {

@@ -11,7 +11,8 @@ import argparse
 import json
 from pathlib import Path
 
-from assay.bench.verb import Options, plan, run
+from assay.bench.planning import Options, plan
+from assay.bench.verb import run
 from assay.models.packed import plain
 from assay.record import Record, document
 

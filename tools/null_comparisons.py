@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from assay import compare
-from assay.bench.verb import Options, Plan, plan, run
+from assay.bench.planning import BenchPlan, Options, plan
+from assay.bench.verb import run
 from assay.catalog import library
 from assay.host import runs_on_gpu
 from assay.record import Record
@@ -32,7 +33,7 @@ SESSIONS, RUNS, PLANTED = 3, 4, 1
 """Runs in a session, and how many of 2 % more."""
 
 
-def plans(elements: int, options: Options) -> list[Plan]:
+def plans(elements: int, options: Options) -> list[BenchPlan]:
     cases = GPU if runs_on_gpu() else CPU
     fits = [k.address for k in library.kernels() if k.address.op in OPS and k.address.backend in cases]
     ways = [str(a) for a in fits if not a.variant]

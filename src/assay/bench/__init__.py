@@ -1,9 +1,7 @@
 """bench: how fast, against the limit. Cold, hot and per call, over rounds, with every sample kept."""
 
-from __future__ import annotations
-
 from assay.bench import verb
-from assay.bench.verb import Options, plan
+from assay.bench.planning import Options, plan
 from assay.store.keeper import keeping
 from assay.verb import callable_room
 

@@ -1,17 +1,16 @@
-"""One kernel (or the yardsticks) on one workload: its worker, its samples, what became of it."""
-
-from __future__ import annotations
+"""One kernel (or the yardsticks) on one workload: its worker, its samples and its failure, if it has one."""
 
 import statistics
 import time
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, Literal, TypeVar
 
 from assay import host
 from assay.backends import Availability
+from assay.bench.clocks import claims_too_much, parent_clock
 from assay.bench.evidence import ParentClock
 from assay.bench.limit import BEYOND_CACHE
-from assay.bench.pace import claims_too_much, pace
 from assay.bench.processes import Processes, Role
 from assay.bench.statistics import Estimate, estimate
 from assay.bench.truth import Truth
@@ -44,165 +43,140 @@ _TRANSIENT = 0.97
 _MANY = 1 / 3
 A = TypeVar("A", bound=Answer)
 BATCHES: Final[tuple[Literal["cold", "hot"], ...]] = ("cold", "hot")
-"""Kinds of batches, in the order in which outputs of theirs lie in the arena."""
+"""Kinds of batches, in the order in which the outputs fetched from them lie in the arena."""
+_SAMPLES, _SECONDS = 5, 0.25
+"""Samples of one kind of time in a round, and the most seconds that they may take."""
 UNSUPPORTED = "unsupported"
-"""The detector's name where a peer does not take the workload: it is skipped, not wrong."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much is done in one round."""
-
-    samples: int = 5
-    seconds: float = 0.25
-    """For one kind of time, at most."""
-    threads: int = 1
-    most_bytes: int = 8 << 30
-
-
-def identity(kernel: Kernel | None) -> str:
-    """What a kernel's process goes by; that of the yardsticks is theirs alone."""
-    return kernel.identity if kernel else "yardsticks"
+"""The detector's name where a peer does not support the workload: it is skipped, not wrong."""
+YARDSTICKS = "yardsticks"
+"""The identity of the copy, the read and the write, which are no kernels."""
 
 
 @dataclass
 class Entrant:
     name: str
     kernel: Kernel | None
-    """None: the copy, and with it a read and a write."""
+    """None: the yardsticks."""
     here: Availability
     truth: Truth
     processes: Processes
     parameters: dict[str, Any] = field(default_factory=dict)
     rounds: list[Timed | Yardsticks] = field(default_factory=list)
+    """The worker's answers."""
     activity: Activity | str | None = None
     """What the device itself recorded, or why it did not."""
-    paces: list[ParentClock] = field(default_factory=list)
-    """How the parent's own clock saw its batches."""
+    parent_clock: ParentClock | None = None
     failure: Finding | None = None
     _workers: dict[Role, Worker] = field(default_factory=dict)
     _watching: Watch | None = None
-    """Asked for and not answered yet."""
-    _call: Call | None = None
+    """The request that the watched process has not answered yet."""
 
-    def __post_init__(self) -> None:
-        if self.kernel:
-            op, workload, count = self.truth.op, self.truth.workload, len(self.truth.drawn)
-            self._call = Call.of(
-                self.kernel, op, workload, self.here.mode, self.parameters, variations=count, runs=len(BATCHES)
-            )
+    @property
+    def identity(self) -> str:
+        """The name of its process: two files may have a kernel of the same address."""
+        return self.kernel.identity if self.kernel else YARDSTICKS
 
-    def measure(self, number: int, effort: Effort, limit: float) -> None:
-        """One round, unless it has failed before."""
+    def measure(self, number: int) -> None:
+        """Time one round, unless an earlier one failed."""
         if self.failure:
             return
         if self.kernel is None:
-            round_ = self._round(effort)
             moved = self.truth.op.bytes(self.truth.workload)
-            answer = self._ask("timed", TimeYardsticks(round_, moved, BEYOND_CACHE), limit)
+            answer = self._ask(TimeYardsticks(self._round, moved, BEYOND_CACHE))
             self.rounds += [answer] if answer else []
             return
-        request = replace(
-            self._request(number, effort),
-            fetch=tuple(self.truth.wants(number)),
-            keep=self.truth.looks_again(number),
-        )
+        fetch, keep = self.truth.wants(number), self.truth.wants_parent_clock(number)
         began = time.perf_counter()
-        timed = self._ask("timed", request, limit)
+        timed = self._ask(replace(self._request(number), fetch=tuple(fetch), keep=keep))
         if isinstance(timed, Uncapturable):
             self.processes.uncapturable[self.identity] = timed.why
             self._workers.pop("timed").close()
             began = time.perf_counter()
-            timed = self._ask("timed", replace(request, round=self._round(effort)), limit)
+            timed = self._ask(replace(self._request(number), fetch=tuple(fetch), keep=keep))
         waited = time.perf_counter() - began
         if isinstance(timed, Wrong):
-            self._fail("timed", Finding(timed.detector, timed.what))
+            self._fail(timed.detector, timed.what)
         if not isinstance(timed, Timed):
             return
         self.rounds.append(timed)
-        self.failure = self._judged(timed)
+        self._judge(timed)
         if not self.failure and (why := claims_too_much(timed, waited)):
-            self.failure = Finding("clock", why)
-        if not self.failure and request.keep:
-            self._look_at_the_clock(timed, limit)
-        if self.failure and "timed" in self._workers:  # nothing that such a process says is worth having
-            self._workers.pop("timed").close()
+            self._fail("clock", why)
+        if not self.failure and keep:
+            self._take_parent_clock(timed.batch)
 
-    def _judged(self, answer: Timed) -> Finding | None:
-        """The outputs that the round fetched, judged like in `check`."""
-        for at, kind in enumerate(BATCHES):
-            if which := answer.fetched.get(kind):
-                outputs = self._outputs(at)
-                if finding := self.truth.judge(self.identity, which, outputs):
-                    detector, what = self._unwritten(which, outputs) or (finding.detector, finding.what)
-                    return Finding(detector, f"a timed call computed something else: {what}")
-        return None
+    def _judge(self, answer: Timed) -> None:
+        """Judge the outputs that the round fetched, as `check` does."""
+        for index, kind in enumerate(BATCHES):
+            if not self.failure and (call := answer.fetched.get(kind)):
+                outputs = self._outputs(index)
+                if finding := self.truth.judge(self.identity, call, outputs):
+                    detector, what = self._unwritten(call, outputs) or (finding.detector, finding.what)
+                    self._fail(detector, f"a timed call computed something else: {what}")
 
-    def _unwritten(self, which: Fetched, outputs: dict[str, Any]) -> tuple[str, str] | None:
-        """Whether wrong outputs are so because the call left the poison where it was."""
-        assert self._call is not None
+    def _unwritten(self, call: Fetched, outputs: dict[str, Any]) -> tuple[str, str] | None:
+        """Return detector and reason where outputs are wrong because the call did not write all of them."""
         for spec in self._call.outputs:
             value = outputs[spec.name]
-            left = int((bits(value) == signed(spec.poison[which.poison % 3], value.element_size())).sum())
+            left = int((bits(value) == signed(spec.poison[call.poison % 3], value.element_size())).sum())
             if left:
                 return "unwritten", f"{left} of {value.numel()} elements of `{spec.name}` were not written"
         return None
 
-    def _look_at_the_clock(self, last: Timed, limit: float) -> None:
-        """Let the worker run a batch again while the parent looks at its own clock."""
+    def _take_parent_clock(self, batch: int) -> None:
+        """Let the worker run a batch again while the parent reads its own clock."""
         called = self.estimate("call").median if self.identity in self.processes.uncapturable else 0.0
 
         def ask(times: int) -> float:
             began = time.perf_counter()
             if not self.failure:
-                self._ask("timed", Repeat(times), limit)
+                self._ask(Repeat(times))
             return time.perf_counter() - began
 
         # Calls that cannot be captured are launched one by one: the host's time for that counts here.
-        found = pace(ask, last.batch * max(self.estimate().median, called))
+        clock = parent_clock(ask, batch * max(self.estimate().median, called))
         if self.failure:
             return
-        self.paces.append(found)
+        self.parent_clock = clock
         ask(-1)
-        if not found.agrees:
-            self.failure = Finding(
+        if not clock.agrees:
+            self._fail(
                 "clock",
-                f"its process says that {last.batch} calls take {found.claimed * 1e6:.4g} µs, "
-                f"the parent never waited less than {found.waited * 1e6:.4g} µs for them",
+                f"its process says that {batch} calls take {clock.claimed * 1e6:.4g} µs, "
+                f"the parent never waited less than {clock.waited * 1e6:.4g} µs for them",
             )
 
     def code(self) -> list[dict[str, Any]]:
-        """The machine code that was timed: as its process told, or, where the language does not tell, as it is built
-        for this device."""
-        started = [dict(summary) for summary in self.first.artifacts]
-        if started or self.kernel is None or self.here.device != "cuda" or self.kernel.address.backend != "cupy":
-            return started
+        """Return the machine code that was timed: as its process reported it or, where the language does not report it,
+        as it is built for this device."""
+        reported = [dict(summary) for summary in self.first.artifacts]
+        if reported or self.kernel is None or self.here.device != "cuda" or self.kernel.address.backend != "cupy":
+            return reported
         gpu = host.gpu()
         assert gpu is not None
         op, workload, pool = self.truth.op, self.truth.workload, self.processes.pool
         built = launches(self.kernel, op, workload, gpu.target, pool, self.parameters)
-        sure = {one.artifact.text_hash: one.artifact for one in built if not one.artifact.doubt}
-        return [a.summary() for a in sure.values()]
+        certain = {one.artifact.text_hash: one.artifact for one in built if not one.artifact.doubt}
+        return [a.summary() for a in certain.values()]
 
     @property
     def watchable(self) -> bool:
         return self.kernel is not None and self.here.device == "cuda" and bool(self.rounds) and not self.failure
 
-    def summon(self) -> None:
+    def start_watched_process(self) -> None:
         """Start the process that the device's own recorder will watch: those of all entrants get ready side by side."""
         worker, new = self._take("watched")
         if new:
             self._watching = Watch()
             worker.tell(self._watching)
 
-    def look(self, effort: Effort, limit: float) -> None:
-        """What the device itself says ran, for as many calls as a batch had."""
-        worker = self._workers["watched"]
-        calls = max(8, min(64, self.first.batch))
+    def record_activity(self) -> None:
+        """Take the device's own record of what ran, for as many calls as a batch had."""
+        worker, limit = self._workers["watched"], self.processes.seconds
         try:
             if self._watching:
                 worker.hear(self._watching, limit)
-            self.activity = worker.ask(Observe(self._request(0, effort), calls), limit)
+            self.activity = worker.ask(Observe(self._request(0), max(8, min(64, self.first.batch))), limit)
         except (WorkerLost, Refused) as problem:
             self.activity = problem.detail if isinstance(problem, WorkerLost) else problem.failure.message
             self._workers.pop("watched").close()
@@ -217,70 +191,71 @@ class Entrant:
     def first(self) -> Timed:
         return self.timed[0]
 
-    @property
-    def identity(self) -> str:
-        """Two files may have a kernel of the same name."""
-        return identity(self.kernel)
-
     def leave(self) -> None:
-        """The cell is done; healthy processes wait for the next one."""
+        """Leave the healthy processes to the next cell."""
         for role, worker in self._workers.items():
             self.processes.leave(self.identity, role, worker)
         self._workers = {}
 
     def _take(self, role: Role) -> tuple[Worker, bool]:
-        """A process with this workload's inputs in its memory, and whether it is new."""
+        """Return a process with this workload's inputs in its memory, and whether it is new."""
         language = self.kernel.address.backend if self.kernel else "torch"
         worker, new = self.processes.take(self.identity, role, language, self.here.mode)
         self._workers[role] = worker
-        self._fill(worker)
+        if self.kernel:
+            memory = worker.memory(self._call.arena)
+            for spec in self._call.inputs:
+                for index, values in enumerate(self.truth.drawn):
+                    spec.values(memory, index).copy_(values[spec.name])
         return worker, new
 
-    def _round(self, effort: Effort) -> Round:
+    @property
+    def _round(self) -> Round:
+        threads, most_bytes = self.processes.threads, self.processes.most_bytes
         capture = self.identity not in self.processes.uncapturable
-        return Round(self.here.device, effort.samples, effort.seconds, effort.threads, effort.most_bytes, capture)
+        return Round(self.here.device, _SAMPLES, _SECONDS, threads, most_bytes, capture)
 
-    def _request(self, number: int, effort: Effort) -> Time:
-        assert self._call is not None
-        truth = self.truth
-        variations, changeable = len(truth.drawn), tuple(truth.changeable)
-        return Time(self._call, self._round(effort), str(truth.workload), number, variations, changeable)
+    @cached_property
+    def _call(self) -> Call:
+        """What is computed, and where in the shared memory inputs and outputs are."""
+        assert self.kernel is not None
+        op, workload, count = self.truth.op, self.truth.workload, len(self.truth.drawn)
+        mode = self.here.mode
+        return Call.of(self.kernel, op, workload, mode, self.parameters, variations=count, runs=len(BATCHES))
 
-    def _ask(self, role: Role, request: Request[A], limit: float) -> A | None:
-        """The answer; None where there is none, and the entrant has failed."""
-        worker = self._workers[role] if role in self._workers else self._take(role)[0]
+    def _request(self, number: int) -> Time:
+        """Return the request to time one round."""
+        workload, count = str(self.truth.workload), len(self.truth.drawn)
+        return Time(self._call, self._round, workload, number, count, tuple(self.truth.changeable))
+
+    def _ask(self, request: Request[A]) -> A | None:
+        """Return the answer of the process that is timed; where there is none, note the failure and return None."""
+        worker = self._workers["timed"] if "timed" in self._workers else self._take("timed")[0]
         try:
-            return worker.ask(request, limit)
+            return worker.ask(request, self.processes.seconds)
         except WorkerLost as lost:
-            self._fail(role, Finding(lost.how, lost.detail))
+            self._fail(lost.how, lost.detail)
         except Refused as refused:
             error = refused.failure
             if self.kernel and self.kernel.peer and error.type == Unsupported.__name__:
-                self._fail(role, Finding(UNSUPPORTED, error.what))
+                self._fail(UNSUPPORTED, error.what)
             else:
                 where = f" at {error.where}" if error.where else ""
-                self._fail(role, Finding("exception", f"{error.type}: {error.what or error.message}{where}"))
+                self._fail("exception", f"{error.type}: {error.what or error.message}{where}")
         return None
 
-    def _fail(self, role: Role, finding: Finding) -> None:
-        self.failure = finding
-        self._workers.pop(role).close()
-
-    def _fill(self, worker: Worker) -> None:
-        if self._call is None:
-            return
-        memory = worker.memory(self._call.arena)
-        for spec in self._call.inputs:
-            for index, values in enumerate(self.truth.drawn):
-                spec.values(memory, index).copy_(values[spec.name])
+    def _fail(self, detector: str, what: str) -> None:
+        """Note the failure and end the process: nothing that it says can be believed any more."""
+        self.failure = Finding(detector, what)
+        if worker := self._workers.pop("timed", None):
+            worker.close()
 
     def _outputs(self, index: int) -> dict[str, Any]:
-        assert self._call is not None
         memory = self._workers["timed"].memory(self._call.arena)
         return {spec.name: spec.values(memory, index) for spec in self._call.outputs}
 
     def samples(self, kind: str) -> list[list[float]]:
-        """By round, without batches that ran at a passing dip of the clock."""
+        """Return the samples by round, without batches that ran at a passing dip of the clock."""
         whole: list[list[float]] = [getattr(r, kind) for r in self.rounds]
         usual = self.clock()
         if kind != "cold" or not usual:
@@ -293,7 +268,8 @@ class Entrant:
         return [few or all_ for few, all_ in zip(kept, whole, strict=True)] if lost < _MANY else whole
 
     def own(self) -> Estimate:
-        """Of what the kernel itself took: on a CPU its processor time, from which other processes take nothing."""
+        """Return the time that the kernel itself used: on a CPU its processor time, which other processes do not
+        change."""
         return self.estimate("busy" if self.first.busy else "cold")
 
     def estimate(self, kind: str = "cold") -> Estimate:
@@ -301,13 +277,15 @@ class Entrant:
 
     def fastest(self) -> dict[str, tuple[float, int, str]]:
         """Of the yardsticks: for copy, read and write the least seconds of a call, its bytes, and its form."""
-        fastest: dict[str, tuple[float, int, str]] = {}
-        for kind in ("copy", "read", "write"):
-            if seen := [one for r in self.rounds if (one := getattr(r, kind))]:
-                fastest[kind] = (min(min(one.seconds) for one in seen), seen[0].bytes, seen[0].form)
-        return fastest
+        kinds = ("copy", "read", "write")
+        seen = {kind: [row for r in self.rounds if (row := getattr(r, kind))] for kind in kinds}
+        return {
+            kind: (min(min(row.seconds) for row in rows), rows[0].bytes, rows[0].form)
+            for kind, rows in seen.items()
+            if rows
+        }
 
     def clock(self) -> float | None:
-        """The SM clock of the cold batches, in Hz."""
+        """Return the SM clock of the cold batches, in Hz."""
         clocks = [hz for r in self.rounds for hz in r.sm_hz if hz]
         return statistics.median(clocks) if clocks else None

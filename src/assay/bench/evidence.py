@@ -1,6 +1,4 @@
-"""What a time stands on: how it was taken, what it means, and what it is compared with."""
-
-from __future__ import annotations
+"""The evidence of a time: how it was taken, its lower bounds, and what it is compared with."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -53,7 +51,7 @@ class Roofline:
     seconds: Annotated[float, Figure("s", "seconds", "that the workload needs at the limit", "roofline_s")]
     share: Annotated[float, Figure("share", "", "of the limit that the kernel reaches", "share_of_roofline")]
     floor: float = 0.0
-    """No honest cold time is shorter; 0 where nothing is certain."""
+    """No cold time can be shorter; 0 where nothing is certain."""
     model: Annotated[str, Figure("", "model", "the device's model", "roofline_model")] = ""
     measured: bool = True
     """False: the model's figures are published ones only."""
@@ -69,10 +67,10 @@ class WriteBack:
 
 @dataclass(frozen=True)
 class ParentClock:
-    """The parent's own clock beside the worker's."""
+    """The parent's own clock, compared with the worker's."""
 
     claimed: float
-    """Seconds of one batch, as the worker has it."""
+    """Seconds of one batch, as the worker claims."""
     waited: float
     """The least that the parent waited for one."""
     agrees: bool
@@ -80,7 +78,7 @@ class ParentClock:
 
 @dataclass(frozen=True)
 class SecondClock:
-    """What the device itself recorded of each kernel, beside the events."""
+    """What the device itself recorded of each kernel, compared with the events."""
 
     agrees: bool | None = None
     """None: it was not taken."""
@@ -95,7 +93,7 @@ class SecondClock:
 
 @dataclass(frozen=True)
 class Clocks:
-    """The GPU while it was timed."""
+    """The GPU's clocks, temperature and power during the timing."""
 
     sm_mhz: Annotated[float | None, Figure("MHz", "SM clock", "median over rounds", "sm_clock_mhz")] = None
     celsius: Annotated[float | None, Figure("°C", "temperature", "the hottest reading", "temperature_celsius")] = None
@@ -110,7 +108,7 @@ class BenchEvidence(Evidence):
     device: str = ""
     """`cuda` or `cpu`."""
     detector: str = ""
-    """On failure: what noticed it."""
+    """On failure: the detector that noticed it."""
     hot: Annotated[Times | None, Figure("s", "hot", "the same buffers again", "hot_")] = None
     call: Annotated[Times | None, Figure("s", "call", "host to host, one call at a time", "call_")] = None
     baseline: Annotated[str, Figure("", "baseline", "the kernel that speedups are over", "baseline")] = ""

@@ -1,10 +1,7 @@
-"""The physical limit of a workload, from the device's model: bytes over its stream, operations over its peak. And,
-where there is no model, what was timed beside the kernel."""
-
-from __future__ import annotations
+"""The lower bounds of a time: by the device's model (bytes over its fastest stream, operations over its peak), and by
+the yardsticks that were timed in the same rounds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from assay.bench.evidence import Floor, Roofline
 from assay.machine.model import Model
@@ -13,25 +10,13 @@ from assay.workload import Workload
 
 BEYOND_CACHE = 4
 """Working sets above this many times the last cache must come from memory."""
+_LESS = 0.97
+"""Share of the time that the fastest yardstick needs for as many bytes."""
 
 
-@dataclass(frozen=True)
-class Limit:
-    seconds: float
-    bound: str
-    """`memory` or `compute`: which of the two it is."""
-    floor: float
-    """No honest cold time is shorter; 0 where nothing is certain."""
-    model: str
-    measured: bool
-
-    def roofline(self, seconds: float) -> Roofline:
-        """What a record keeps."""
-        return Roofline(self.bound, self.seconds, self.seconds / seconds, self.floor, self.model, self.measured)
-
-
-def limit(op: Op, workload: Workload, model: Model | None, cache: int) -> Limit | None:
-    """None where there is no model, or it does not say."""
+def roofline(op: Op, workload: Workload, model: Model | None, cache: int, seconds: float) -> Roofline | None:
+    """Return the limit by the model, and the share of it that a kernel of so many seconds reaches. None where there is
+    no model, or it has no memory bandwidth."""
     stream = model.stream() if model else None
     if model is None or not stream:
         return None
@@ -44,20 +29,16 @@ def limit(op: Op, workload: Workload, model: Model | None, cache: int) -> Limit 
     floor = memory if model.measured and moved > BEYOND_CACHE * cache else 0.0
     if op.irreducible and model.measured:
         floor = max(floor, compute)
-    return Limit(max(memory, compute), "memory" if memory >= compute else "compute", floor, model.name, model.measured)
-
-
-LESS = 0.97
-"""Of the time that the fastest yardstick needs for as many bytes."""
+    limit, bound = max(memory, compute), "memory" if memory >= compute else "compute"
+    return Roofline(bound, limit, limit / seconds, floor, model.name, model.measured)
 
 
 def timed_floor(moved: int, yardsticks: Mapping[str, tuple[float, int, str]], cold: bool) -> Floor | None:
-    """From the least seconds, the bytes and the form of a call of each yardstick. None where the buffers are not cold,
-    or where no reads and writes were taken: a CPU's caches, whose true size nobody tells, may hold the workload."""
-    if not cold or not {"read", "write"} <= set(yardsticks):
-        return None
+    """Return the floor that follows from the least seconds, the bytes and the form of each yardstick's calls. None
+    where the buffers are not cold, or where no reads and writes were timed: a CPU's caches, which may be larger than
+    they say, may hold the workload."""
     rates = {kind: size / seconds for kind, (seconds, size, _) in yardsticks.items() if seconds > 0}
-    if not rates or not moved:
+    if not cold or not {"read", "write"} <= set(yardsticks) or not rates or not moved:
         return None
     best = max(rates, key=lambda kind: rates[kind])
-    return Floor(LESS * moved / rates[best], best, rates[best] / 1e9, yardsticks[best][2])
+    return Floor(_LESS * moved / rates[best], best, rates[best] / 1e9, yardsticks[best][2])

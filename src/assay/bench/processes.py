@@ -1,36 +1,44 @@
-"""Which process a kernel is timed in. It keeps it from workload to workload: a new one costs seconds on a GPU."""
-
-from __future__ import annotations
+"""The processes that kernels are timed in. A kernel keeps its process from workload to workload, since a new one costs
+seconds on a GPU."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 from assay.worker import Pool, Worker
 
 Role = Literal["timed", "watched"]
-"""What CUPTI watches is never timed, and the other way round."""
+"""A process that CUPTI watches is never timed."""
 _ALIVE = 32
-"""Idle processes at most: each holds a context on the device."""
+"""The most idle processes that are kept: each holds a context on the device."""
 
 
 @dataclass
 class Processes:
+    """Idle processes, and what all kernels of a run share."""
+
     pool: Pool
+    seconds: float
+    """The time limit of one round."""
+    threads: int
+    most_bytes: int
+    """The most memory that the buffers of one kernel may take."""
     uncapturable: dict[str, str] = field(default_factory=dict)
-    """Why a kernel's calls cannot become a graph, by its name."""
+    """Why a kernel's calls cannot be captured into a graph, by its identity."""
+    compile_seconds: dict[str, float] = field(default_factory=dict)
+    """How much longer a kernel's first call in this run took than later ones, by its identity."""
     _idle: dict[tuple[str, Role], Worker] = field(default_factory=dict)
 
-    def take(self, name: str, role: Role, backend: str, mode: str) -> tuple[Worker, bool]:
-        """The kernel's own process, and whether it is new."""
-        idle = self._idle.pop((name, role), None)
+    def take(self, identity: str, role: Role, backend: str, mode: str) -> tuple[Worker, bool]:
+        """Return the kernel's own process, and whether it is new."""
+        idle = self._idle.pop((identity, role), None)
         return (idle, False) if idle else (self.pool.worker(backend, mode), True)
 
-    def leave(self, name: str, role: Role, worker: Worker) -> None:
-        """Healthy, and free for the next workload."""
-        self._idle[name, role] = worker
+    def leave(self, identity: str, role: Role, worker: Worker) -> None:
+        """Keep a healthy process for the next workload."""
+        self._idle[identity, role] = worker
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -38,6 +46,5 @@ class Processes:
 
     def retire(self, wanted: Collection[str]) -> None:
         """End the processes of kernels that will not be timed again, and the oldest of too many."""
-        for key in [k for k in self._idle if k[0] not in wanted] + list(self._idle)[:-_ALIVE]:
-            if key in self._idle:
-                self._idle.pop(key).close()
+        for key in {*(k for k in self._idle if k[0] not in wanted), *list(self._idle)[:-_ALIVE]}:
+            self._idle.pop(key).close()

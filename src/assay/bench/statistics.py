@@ -1,15 +1,14 @@
 """Medians over rounds and their intervals. Samples inside a round share allocations, addresses and the moment; rounds
 are the independent observations, so every interval here is over rounds, by order statistics, for any distribution."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
-LEVEL = 0.95
+_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -28,29 +27,25 @@ class Estimate:
 
 
 def estimate(rounds: Sequence[Sequence[float]]) -> Estimate:
-    """The median of the rounds' medians, and the interval its rank allows."""
+    """Return the median of the rounds' medians, and its interval."""
     return of_rounds([statistics.median(r) for r in rounds if r])
 
 
 def of_rounds(values: Sequence[float]) -> Estimate:
-    """One value per round."""
+    """Return the same for one value per round."""
     ordered = sorted(values)
     low = rank(len(ordered))
     return Estimate(statistics.median(ordered), (ordered[low], ordered[-1 - low]))
 
 
-def rank(count: int, level: float = LEVEL) -> int:
-    """How many of the smallest and of the largest may be left out so that the rest covers the median with `level`.
-    None of fewer than nine; and all of five cover it with only 94 %."""
-    out, tail = 0, 1 / 2**count
-    while True:
-        tail += math.comb(count, out + 1) / 2**count
-        if 1 - 2 * tail < level:
-            return out
-        out += 1
+def rank(count: int) -> int:
+    """Return how many of the smallest and of the largest values may be left out so that the rest covers the median with
+    95 %. Of fewer than nine values none may; and all of five cover it with only 94 %."""
+    tails = accumulate(math.comb(count, left_out) / 2**count for left_out in range(count))
+    return max(0, sum(1 - 2 * tail >= _LEVEL for tail in tails) - 1)
 
 
 def ratio(over: Sequence[Sequence[float]], under: Sequence[Sequence[float]]) -> Estimate:
-    """How many times longer `over` takes, round by round: both were measured in the same rounds."""
+    """Return how many times longer `over` takes, round by round: both were measured in the same rounds."""
     pairs = [statistics.median(a) / statistics.median(b) for a, b in zip(over, under, strict=False) if a and b]
     return of_rounds(pairs)

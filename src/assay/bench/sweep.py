@@ -1,6 +1,4 @@
-"""Which workloads: one as printed, or the product of axes written as ranges, from the command line or a TOML file."""
-
-from __future__ import annotations
+"""Sweeps: the product of axes written as ranges, on the command line or in a TOML file."""
 
 import itertools
 import re
@@ -13,22 +11,20 @@ from assay.errors import UsageError
 from assay.op import Op
 from assay.workload import Workload
 
-_RANGE = re.compile(r"(?P<first>\d{1,18})\.\.(?P<last>\d{1,18})(?::(?P<how>[x+])(?P<step>\d{1,18}))?$")
+_RANGE = re.compile(r"(?P<first>\d{1,18})(\.\.(?P<last>\d{1,18})(:(?P<how>[x+])(?P<step>\d{1,18}))?)?")
 _LIMIT = 10_000
 
 
 def axis_values(text: str) -> list[int]:
-    """`1024..65536:x2` doubles, `0..100:+10` adds (by 1 if nothing is said), `3,5,1024..4096:x2` joins."""
+    """Return the sizes that a text names: `1024..65536:x2` doubles, `0..100:+10` adds (1 if no step is given),
+    `3,5,1024..4096:x2` joins."""
     values: list[int] = []
     for part in filter(None, (p.strip() for p in text.split(","))):
-        if part.isdecimal() and len(part) < 19:
-            values.append(int(part))
-            continue
-        found = _RANGE.match(part)
-        if not found:
+        sizes = _RANGE.fullmatch(part)
+        if not sizes:
             raise _bad(text)
-        first, last, step = int(found["first"]), int(found["last"]), int(found["step"] or 1)
-        times = found["how"] == "x"
+        first, last, step = int(sizes["first"]), int(sizes["last"] or sizes["first"]), int(sizes["step"] or 1)
+        times = sizes["how"] == "x"
         if last < first or step < (2 if times else 1) or (times and first == 0):
             raise _bad(text)
         value = first
@@ -43,11 +39,11 @@ def axis_values(text: str) -> list[int]:
 
 
 def _bad(text: str) -> UsageError:
-    return UsageError(f"'{text}' is no list of sizes", fix="e.g. 1024..65536:x2, 0..100:+10, or 3,5,1024")
+    return UsageError(f"'{text}' is not a list of sizes", fix="e.g. 1024..65536:x2, 0..100:+10, or 3,5,1024")
 
 
 def workloads(op: Op, dtypes: Sequence[str], axes: Mapping[str, Iterable[int]], seed: int = 0) -> list[Workload]:
-    """Every combination; one outside the op's contract is an error. Axes that are not named take their typical size."""
+    """Return every combination; one outside the op's contract is an error. Other axes take their typical size."""
     if unknown := [name for name in axes if name not in op.axes]:
         raise UsageError(f"{op.name} has no axis '{unknown[0]}'", fix=f"its axes: {', '.join(op.axes)}")
     points = itertools.product(dtypes, *axes.values())
@@ -58,16 +54,16 @@ def workloads(op: Op, dtypes: Sequence[str], axes: Mapping[str, Iterable[int]], 
 
 
 def from_file(path: Path) -> dict[str, Any]:
-    """A sweep in TOML: `kernels`, `dtype`, `against`, `[axes]` with ranges as text, numbers or lists."""
+    """Return a sweep written in TOML: `kernels`, `dtype`, `against`, `[axes]` with ranges as text, numbers or lists."""
     try:
-        told = tomllib.loads(path.read_text())
+        table = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}", fix="see docs/bench.md for an example") from None
     known = {"kernels", "dtype", "against", "axes", "rounds", "budget"}
-    if unknown := sorted(set(told) - known):
-        raise UsageError(f"{path}: '{unknown[0]}' means nothing here", fix=f"known: {', '.join(sorted(known))}")
-    axes = told.get("axes", {})
-    told["axes"] = {
+    if unknown := sorted(set(table) - known):
+        raise UsageError(f"{path}: '{unknown[0]}' is no setting of a sweep", fix=f"known: {', '.join(sorted(known))}")
+    axes = table.get("axes", {})
+    table["axes"] = {
         n: axis_values(v) if isinstance(v, str) else [v] if isinstance(v, int) else v for n, v in axes.items()
     }
-    return told
+    return table

@@ -1,4 +1,4 @@
-"""Outputs of timed calls, checked afterwards: a kernel that is fast because it stopped computing is a failure."""
+"""Checks the outputs of timed calls afterwards: a kernel that is fast because it stopped computing has failed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
     import torch
 
 _MANY = 1 << 22
-"""Elements above which slices of the outputs are judged, where results are independent: more costs more than all the
-timing, and shows no more. Fewer are judged whole."""
+"""Outputs of more elements than this are judged in slices, where results are independent: judging all of them takes
+longer than all the timing, and shows no more."""
 _FEW = 1 << 16
-"""Elements up to which an output of every round is judged."""
+"""Outputs of no more elements than this are judged in every round."""
 _SLICE = 1 << 18
 _OFTEN, _SELDOM = 0.25, 0.1
+"""The probability that a later round is judged, for outputs of fewer and of more than `_MANY` elements."""
 _DRAWN = 1 << 30
 """Bytes of inputs above which only one set of values is drawn; calls still differ by the changes made to it."""
 
 
 def changeable(op: Op, workload: Workload) -> list[str]:
-    """The inputs whose elements may take each other's values: not those that have a form, and none where an input
-    follows from the others, for it would no longer be what it stands for."""
+    """Return the inputs whose elements may take each other's values: not those that have a form, and none where an
+    input is computed from the others, since it would no longer belong to them."""
     present = op.present(workload)
     return [] if any(t.given for t in present.values()) else [n for n, t in present.items() if not t.form]
 
@@ -54,9 +55,9 @@ class Truth:
         """Outputs already judged right, by kernel and set of values: most kernels give the same bits again."""
 
     def wants(self, number: int) -> list[str]:
-        """The kinds of batches of this round of which a call's outputs are fetched: in the first round and in some
-        later ones, which a kernel cannot know. Of few elements always; of gigabytes only in the first: fetching takes
-        longer than all the timing."""
+        """Return the kinds of batches of this round of which a call's outputs are fetched: in the first round and in
+        some later ones, which a kernel cannot predict. Small outputs are always fetched; gigabytes only in the first
+        round, since fetching them takes longer than all the timing."""
         if self.elements <= _FEW or (number == 0 and not self.many):
             return ["cold", "hot"]
         if number == 0:
@@ -64,37 +65,37 @@ class Truth:
         often = 0 if self.huge else _SELDOM if self.many else _OFTEN
         return [kind for kind in ("cold", "hot") if self._rng.random() < often]
 
-    def looks_again(self, number: int) -> bool:
-        """Whether the parent's own clock is asked for after this round."""
+    def wants_parent_clock(self, number: int) -> bool:
+        """Return whether the parent's own clock is taken after this round."""
         return number == 1 or self._rng.random() < _OFTEN / 2
 
-    def judge(self, kernel: str, fetched: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
-        """`fetched`: which values the call had, as the worker says."""
+    def judge(self, kernel: str, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
+        """Return what is wrong with a call's outputs. `call`: which values it had, as the worker reports it."""
         import torch
 
-        variation = fetched.variation % len(self.drawn)
+        variation = call.variation % len(self.drawn)
         if not self.changeable:
             known = self._right.get((kernel, variation))
             if known and all(torch.equal(known[n], v) for n, v in outputs.items()):
                 return None
-        finding = self._judge(fetched, outputs)
+        finding = self._judge(call, outputs)
         if finding is None and not self.changeable and not self.huge:
             self._right[kernel, variation] = {n: v.clone() for n, v in outputs.items()}
         return finding
 
-    def _judge(self, fetched: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
+    def _judge(self, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
         prior: Prior = self._plain.prior(self.op, self.workload.dtype, self._device)
-        inputs = self._inputs(fetched)
+        inputs = self._inputs(call)
         if self.many and self.op.independent:
             return judged_in_slices(self.op, self.workload, inputs, outputs, prior, size=_SLICE).finding
         (plain,) = self._plain.outputs(self.op, self.workload, [inputs], self._device)
         return judge(outputs, oracle(self.op, self.workload, inputs), plain, prior).finding
 
-    def _inputs(self, fetched: Fetched) -> dict[str, torch.Tensor]:
-        """What the call was given. Whatever a worker says is made to fit: a lie gives other inputs, and fails."""
-        drawn = self.drawn[fetched.variation % len(self.drawn)]
-        sets = max(1, fetched.sets)
-        seed, index = abs(fetched.seed) % (1 << 48), fetched.set % sets
+    def _inputs(self, call: Fetched) -> dict[str, torch.Tensor]:
+        """Return the inputs of the call. Any report of a worker is made to fit: a lie gives other inputs, and fails."""
+        drawn = self.drawn[call.variation % len(self.drawn)]
+        sets = max(1, call.sets)
+        seed, index = abs(call.seed) % (1 << 48), call.set % sets
         return {
             name: changed(value, seed, number, sets, index) if name in self.changeable else value
             for number, (name, value) in enumerate(drawn.items())

@@ -1,40 +1,30 @@
-"""From times to a verdict: what a time must not be, in this order: unsteady, impossible."""
+"""From times to a verdict. A time must be neither impossibly short nor unsteady."""
 
-from __future__ import annotations
-
-from assay.bench.evidence import BenchEvidence, Floor
-from assay.bench.limit import Limit
+from assay.bench.evidence import BenchEvidence
 from assay.bench.statistics import Estimate
 from assay.record import Status
 
 CLOSE = 0.005
-"""Half the interval of every cold median, as a share of it, at which sampling ends."""
+"""Sampling ends when half the interval of every cold median is within this share of it."""
 ENOUGH = 20
-"""Rounds from which a wide interval can be the kernel's doing: it then leaves out the five slowest, whatever held those
-up. Fewer say only that the machine was busy."""
+"""From this many rounds on, a wide interval can be the kernel's own doing: it then leaves out the five slowest rounds,
+whatever delayed those. With fewer it may only mean that the machine was busy."""
 _UNLIKE = 4.0
-"""Times the copy's own interval, both as shares of their medians, from which an interval is the kernel's doing."""
+"""An interval this many times the copy's, both as shares of their medians, is the kernel's own doing."""
 
 
 def too_wide(cold: Estimate) -> bool:
-    """The interval is wider than the value itself, taken at its lower end: one end is more than twice the other, and
-    such a time says nothing."""
+    """Return whether one end of the interval is more than twice the other: such a time says nothing."""
     return cold.interval[1] > 2 * cold.interval[0]
 
 
-def verdict(
-    cold: Estimate,
-    own: Estimate,
-    copy: Estimate | None,
-    evidence: BenchEvidence,
-    known: Limit | None,
-    floor: Floor | None,
-) -> tuple[Status, str, str]:
-    """Status, detector (empty unless it fails) and reason. `own`: what the kernel itself took of that time. `copy`:
-    timed in the same rounds."""
+def verdict(cold: Estimate, own: Estimate, copy: Estimate | None, evidence: BenchEvidence) -> tuple[Status, str, str]:
+    """Return status, detector (empty unless it fails) and reason. `own`: the part of the time that the kernel itself
+    used. `copy`: the copy timed in the same rounds."""
+    roofline, floor = evidence.roofline, evidence.floor
     shown, excuse = f"{cold.median * 1e6:.4g} µs", "it does not do the work, or the op's cost is wrong"
-    if known and known.floor and cold.interval[1] < known.floor:
-        why = f"{shown} is less than the {known.floor * 1e6:.4g} µs that {known.model} needs: {excuse}"
+    if roofline and roofline.floor and cold.interval[1] < roofline.floor:
+        why = f"{shown} is less than the {roofline.floor * 1e6:.4g} µs that {roofline.model} needs: {excuse}"
         return Status.FAIL, "floor", f"floor: {why}"
     if floor and cold.interval[1] < floor.seconds:
         speed = f"{floor.gbps:.4g} GB/s, the fastest {floor.by} in the same rounds"
@@ -51,8 +41,8 @@ def verdict(
     parts = [f"{evidence.gbps:.4g} GB/s"]
     if evidence.speedup:
         parts.append(f"{evidence.speedup.median:.3g}× {evidence.baseline}")
-    if evidence.roofline:
-        parts.append(f"{evidence.roofline.share:.0%} of the limit")
+    if roofline:
+        parts.append(f"{roofline.share:.0%} of the limit")
     if not evidence.converged:
         parts.append(f"± {cold.spread:.1%}")
     return Status.PASS, "", ", ".join(parts)

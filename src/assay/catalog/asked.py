@@ -1,7 +1,5 @@
 """The workload that a user wrote: read, and refused before anything runs where it cannot be meant."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """What a kernel is called on a command line: the way back from `select`."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from pathlib import Path

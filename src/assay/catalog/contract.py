@@ -1,7 +1,5 @@
 """Is a declared op whole? Types, names and the reference's signature, verified without evaluating anything."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping

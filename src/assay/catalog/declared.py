@@ -1,7 +1,5 @@
 """What `@kernel(...)` says in a file, read from literals and constants of its module, and verified word by word."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import re

@@ -1,7 +1,5 @@
 """Runs the statements that a file's ops need, and no others, in this process: it must hold the oracle."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import contextlib

@@ -1,7 +1,5 @@
 """The ops and kernels of the library: found by file name and read without importing a kernel."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 from pathlib import Path

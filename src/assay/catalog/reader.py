@@ -3,8 +3,6 @@
 A kernel's declaration is read from its decorator's literals. Of an op, only the statements it needs are run: the parent
 process must hold the oracle, and must not run kernels. What is wrong with one kernel or op does not hide the others."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import re

@@ -5,8 +5,6 @@ may use the same names: each kernel belongs to the op that it names together wit
 file, else to the op of that name that another file of the same command declares, else to the library's. Where that
 leaves two answers, the kernel is refused, not guessed."""
 
-from __future__ import annotations
-
 import fnmatch
 import inspect
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """A kernel's signature against what its op gives."""
 
-from __future__ import annotations
-
 import ast
 
 from assay.catalog.source import parse

@@ -1,7 +1,5 @@
 """The text of a source file. What is no readable source is refused with the reason, before anything waits for it."""
 
-from __future__ import annotations
-
 import ast
 import codecs
 import io

@@ -1,7 +1,5 @@
 """What a kernel's user may set besides what its op says: the rest of its signature."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

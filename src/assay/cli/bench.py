@@ -13,7 +13,7 @@ from assay.cli import options as common
 from assay.cli import screen, selection
 
 if TYPE_CHECKING:
-    from assay.bench.verb import Plan
+    from assay.bench.planning import BenchPlan
     from assay.record import Record
 
 Axes = Annotated[
@@ -54,8 +54,8 @@ def bench(
     strict: common.Strict = False,
 ) -> None:
     """How fast is it? Cold, hot and per call, over rounds, against a baseline, a copy and the device's own limit."""
+    from assay.bench.planning import Options, plan
     from assay.bench.sweep import axis_values, from_file
-    from assay.bench.verb import Options, plan
     from assay.errors import UsageError
 
     settings: dict[str, Any] = from_file(sweep) if sweep else {}
@@ -93,7 +93,7 @@ def bench(
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 
-def perform(plans: list[Plan], options: Any, json: bool, out: Path | None = None) -> tuple[list[Record], bool]:
+def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None = None) -> tuple[list[Record], bool]:
     """Run under a progress bar, then the tables: (records, were we interrupted)."""
     from assay.bench.verb import run
 

@@ -82,7 +82,7 @@ def _timed(
     json: bool,
 ) -> tuple[list[Record], bool]:
     """Only what passed: the time of a wrong kernel means nothing."""
-    from assay.bench.verb import Options, plan
+    from assay.bench.planning import Options, plan
     from assay.catalog.select import everything, gather
     from assay.provenance import shown
     from assay.record import Status

@@ -1,6 +1,4 @@
-"""compare: did it change? Two runs, cell by cell, by the rule in docs/compare.md."""
-
-from __future__ import annotations
+"""compare: two runs, cell by cell, by the rule in docs/compare.md."""
 
 from assay.compare.rule import Change, Verdict
 from assay.compare.verb import compare

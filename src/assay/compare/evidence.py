@@ -1,6 +1,4 @@
-"""What a comparison of two runs stands on."""
-
-from __future__ import annotations
+"""The evidence of a comparison of two runs."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any

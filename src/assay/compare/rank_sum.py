@@ -1,18 +1,17 @@
-"""The rank-sum test, exact where nothing ties, and the shift it allows: no distribution is assumed."""
-
-from __future__ import annotations
+"""The rank-sum test, exact where no values are equal, and the interval of the shift: no distribution is assumed."""
 
 import math
 from collections.abc import Sequence
 from functools import cache
+from statistics import NormalDist
 
 _EXACT = 400
-"""Products of the two counts up to which the distribution is counted out."""
+"""Up to this product of the two counts the exact distribution is computed."""
 
 
 @cache
 def _ways(m: int, n: int) -> tuple[int, ...]:
-    """How many orders of m and n values have U = 0, 1, … m·n: the coefficients of a Gaussian binomial."""
+    """Return how many orders of m and n values have U = 0, 1, … m·n: the coefficients of a Gaussian binomial."""
     counts = [1] + [0] * (m * n)
     for i in range(1, m + 1):
         for u in range(m * n, n + i - 1, -1):
@@ -23,7 +22,8 @@ def _ways(m: int, n: int) -> tuple[int, ...]:
 
 
 def p_value(a: Sequence[float], b: Sequence[float]) -> float:
-    """Two-sided: how likely orders as uneven as these are, if both come from one distribution. Ties count half."""
+    """Return how likely orders as uneven as these are if both sets come from one distribution. Two-sided; equal values
+    count half."""
     m, n = len(a), len(b)
     if not m or not n:
         return 1.0
@@ -37,8 +37,8 @@ def p_value(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def shift(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float] | None:
-    """Hodges–Lehmann: the median of all differences b − a, and the interval of those the test would not reject. None
-    where so few values cannot give an interval of that level."""
+    """Return the median of all differences b − a (Hodges–Lehmann), and the ends of the interval that the test would not
+    reject. None where there are too few values for an interval of that level."""
     differences = sorted(y - x for x in a for y in b)
     m, n, count = len(a), len(b), len(differences)
     middle = (differences[(count - 1) // 2] + differences[count // 2]) / 2
@@ -48,14 +48,6 @@ def shift(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, 
             tail += ways[out]
             out += 1
     else:
-        z = _normal_quantile((1 + level) / 2)
+        z = NormalDist().inv_cdf((1 + level) / 2)
         out = max(0, math.floor(m * n / 2 - z * math.sqrt(m * n * (m + n + 1) / 12)))
-    if not out:
-        return None
-    return middle, differences[out - 1], differences[-out]
-
-
-def _normal_quantile(p: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(p)
+    return (middle, differences[out - 1], differences[-out]) if out else None

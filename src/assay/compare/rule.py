@@ -1,10 +1,8 @@
-"""The rule of docs/compare.md: what two sets of rounds say about a change."""
-
-from __future__ import annotations
+"""The rule of docs/compare.md: whether two sets of rounds show a change."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from assay.compare.rank_sum import p_value, shift
@@ -12,11 +10,11 @@ from assay.compare.rank_sum import p_value, shift
 ALPHA = 0.05
 """The chance of even one false alarm in a whole comparison."""
 MATTERS = 0.01
-"""A change smaller than this is nobody's concern."""
+"""A change smaller than this share does not matter."""
 CLOCKS = 0.01
-"""Clocks further apart than this are a reason of their own."""
+"""Clocks that differ by more than this share may explain a change."""
 FEWEST = 5
-"""Rounds on each side."""
+"""The least number of rounds on each side."""
 
 
 class Verdict(StrEnum):
@@ -28,7 +26,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a cell: a time for each round, in seconds, and the SM clock they were taken at, if known."""
+    """One side of a cell: a time for each round, in seconds, and the SM clock during them, if it is known."""
 
     rounds: Sequence[float]
     hertz: float | None = None
@@ -40,19 +38,15 @@ class Change:
     ratio: float
     """New over old."""
     interval: tuple[float, float]
-    """That covers the ratios of all cells of the comparison at once."""
+    """It covers the ratios of all cells of the comparison at once."""
     p: float
-    """That nothing changed at all."""
+    """The probability of such rounds if nothing changed."""
     why: str
 
 
 def judge(cells: Sequence[tuple[Side, Side]]) -> list[Change]:
-    """Every cell (old, new) of one comparison; they share the chance of a false alarm."""
+    """Return the change of each cell (old, new) of one comparison; they share the chance of a false alarm."""
     return [_one(old, new, ALPHA / len(cells)) for old, new in cells]
-
-
-def _cycles(side: Side) -> list[float]:
-    return [r * (side.hertz or 1.0) for r in side.rounds]
 
 
 def _one(old: Side, new: Side, alpha: float) -> Change:
@@ -62,25 +56,25 @@ def _one(old: Side, new: Side, alpha: float) -> Change:
     first = _answer(old.rounds, new.rounds, alpha)
     if not old.hertz or not new.hertz or abs(new.hertz / old.hertz - 1) <= CLOCKS:
         return first
-    second = _answer(_cycles(old), _cycles(new), alpha)
+    second = _answer([r * old.hertz for r in old.rounds], [r * new.hertz for r in new.rounds], alpha)
     clocks = f"the SM clock was {old.hertz / 1e6:.0f} MHz, then {new.hertz / 1e6:.0f} MHz"
     if second.verdict is first.verdict:
-        return Change(first.verdict, first.ratio, first.interval, first.p, f"{first.why}; {clocks}, in cycles the same")
-    told = f"{clocks}: in seconds {first.verdict}, in cycles {second.verdict}"
-    return Change(Verdict.AMBIGUOUS, first.ratio, first.interval, first.p, told)
+        return replace(first, why=f"{first.why}; {clocks}, in cycles the same")
+    why = f"{clocks}: in seconds {first.verdict}, in cycles {second.verdict}"
+    return replace(first, verdict=Verdict.AMBIGUOUS, why=why)
 
 
 def _answer(old: Sequence[float], new: Sequence[float], alpha: float) -> Change:
     p = p_value(old, new)
-    found = shift([math.log(v) for v in old], [math.log(v) for v in new], 1 - alpha)
-    if found is None:
+    logarithms = shift([math.log(v) for v in old], [math.log(v) for v in new], 1 - alpha)
+    if logarithms is None:
         few = f"too few rounds ({len(old)} and {len(new)}) for so many cells"
         return Change(Verdict.AMBIGUOUS, math.nan, (math.nan, math.nan), p, few)
-    middle, low, high = (math.exp(v) for v in found)
-    told = f"{low - 1:+.1%} to {high - 1:+.1%}, p = {p:.2g}"
+    middle, low, high = (math.exp(v) for v in logarithms)
+    interval = f"{low - 1:+.1%} to {high - 1:+.1%}, p = {p:.2g}"
     if low >= 1 + MATTERS or high <= 1 - MATTERS:
         verdict = Verdict.SLOWER if middle > 1 else Verdict.FASTER
-        return Change(verdict, middle, (low, high), p, f"{abs(middle - 1):.2%} {verdict.lower()}: {told}")
+        return Change(verdict, middle, (low, high), p, f"{abs(middle - 1):.2%} {verdict.lower()}: {interval}")
     if low >= 1 - MATTERS and high <= 1 + MATTERS:
         return Change(Verdict.SAME, middle, (low, high), p, f"within ±{max(1 - low, high - 1):.2%}")
-    return Change(Verdict.AMBIGUOUS, middle, (low, high), p, f"anything from {told}")
+    return Change(Verdict.AMBIGUOUS, middle, (low, high), p, f"anything from {interval}")

@@ -1,6 +1,4 @@
-"""The verb itself: pairs the cells of two runs and asks the rule."""
-
-from __future__ import annotations
+"""The verb itself: pairs the cells of two runs and applies the rule."""
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +22,7 @@ _STATUS = {
 
 
 def compare(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
-    """One record per cell that both have: `pass` (SAME or FASTER), `fail` (SLOWER), `inconclusive` (AMBIGUOUS);
+    """Yield one record per cell that both have: `pass` (SAME or FASTER), `fail` (SLOWER), `inconclusive` (AMBIGUOUS);
     `skipped` for those that only one has."""
     old, new = list(old), list(new)
     apart = namesakes(r for r in old if r.verb == "bench") | namesakes(r for r in new if r.verb == "bench")
@@ -39,26 +37,22 @@ def compare(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
     run = provenance.new_run()
     for cell, change in zip(both, changes, strict=True):
         yield _record(cell, before[cell], after[cell], change, run)
-    for cell, side, which in [(c, before, "old") for c in before] + [(c, after, "new") for c in after]:
-        if cell not in both:
+    for which, side, other in (("old", before, after), ("new", after, before)):
+        for record in (r for cell, r in side.items() if cell not in other):
             yield Record(
                 "compare",
-                side[cell].kernel,
-                cell[1],
+                record.kernel,
+                record.workload,
                 Status.SKIPPED,
                 f"only the {which} run has it",
                 run,
-                source=side[cell].source,
-                provenance=side[cell].provenance,
+                source=record.source,
+                provenance=record.provenance,
             )
 
 
 def _cells(records: Iterable[Record], apart: set[str]) -> dict[Cell, Record]:
-    found = {}
-    for r in records:
-        if r.verb == "bench" and r.samples:
-            found[r.named(apart), r.workload, r.device] = r
-    return found
+    return {(r.named(apart), r.workload, r.device): r for r in records if r.verb == "bench" and r.samples}
 
 
 def _side(record: Record) -> Side:
@@ -70,20 +64,21 @@ def _side(record: Record) -> Side:
 
 def _record(cell: Cell, old: Record, new: Record, change: Change, run: str) -> Record:
     reason = f"{change.verdict}: {change.why}"
-    tuned = [BenchEvidence.of(r).parameters or {} for r in (old, new)]
-    if tuned[0] != tuned[1]:  # whoever tries out tunables compares what they made different
-        reason += f"; tunables: {_shown(tuned[0])} → {_shown(tuned[1])}"
-    sides = [Measured(r.run, r.median, r.provenance.get("commit")) for r in (old, new)]
+    tuned = {"old": BenchEvidence.of(old).parameters or {}, "new": BenchEvidence.of(new).parameters or {}}
+    retuned = tuned["old"] != tuned["new"]
+    if retuned:
+        reason += f"; tunables: {_shown(tuned['old'])} → {_shown(tuned['new'])}"
+    before, after = (Measured(r.run, r.median, r.provenance.get("commit")) for r in (old, new))
     evidence = CompareEvidence(
         verdict=str(change.verdict),
         ratio=change.ratio,
         interval=change.interval,
         p=change.p,
-        old=sides[0],
-        new=sides[1],
+        old=before,
+        new=after,
         device=cell[2],
         source_changed=old.source.get("hash") != new.source.get("hash"),
-        parameters={"old": tuned[0], "new": tuned[1]} if tuned[0] != tuned[1] else None,
+        parameters=tuned if retuned else None,
     )
     return Record(
         "compare",

@@ -45,7 +45,7 @@ class Options:
 @dataclass(frozen=True)
 class Plan:
     checks: list[Job]
-    cells: list[bench.Plan]
+    cells: list[bench.BenchPlan]
     bench: bench.Options
 
     def __len__(self) -> int:

@@ -1,7 +1,5 @@
 """Records drawn: one self-contained page, its pictures, and tables for a notebook."""
 
-from __future__ import annotations
-
 from assay.report.notebook import Records, html_table
 from assay.report.page import report
 from assay.verb import callable_room

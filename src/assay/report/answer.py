@@ -1,7 +1,5 @@
 """What the page opens with: how many kernels are right, which is fastest per op, and what failed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One self-contained page: source, IR, PTX and SASS of kernels side by side, each line linked to its kin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records out: CSV for spreadsheets, Parquet for data frames, JSON for Assay itself. The suffix chooses."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Iterable

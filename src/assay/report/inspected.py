@@ -1,7 +1,5 @@
 """From what `inspect` found to what its page shows: the texts beside the rows, and numbers that were measured of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

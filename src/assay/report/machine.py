@@ -1,7 +1,5 @@
 """The machine's measured model, read out of its records: figures by key, and a table beside what is published."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Records in a notebook: a small table that stands alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from assay.record import Record

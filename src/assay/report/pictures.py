@@ -1,7 +1,5 @@
 """The charts as SVG and PNG, without a browser."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

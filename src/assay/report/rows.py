@@ -2,8 +2,6 @@
 
 Every row carries the fields the page filters by (`op`, `backend`, `dtype`, `status`, `device`, `text`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

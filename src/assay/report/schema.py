@@ -1,7 +1,5 @@
 """The JSON Schema of a document of records, and the figures in it, from the types."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

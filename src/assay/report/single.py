@@ -1,7 +1,5 @@
 """One chart in a file of its own: a page that needs nothing else, or a picture."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The page's tables as data: provenance, the tester's own test, and every record."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

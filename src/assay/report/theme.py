@@ -1,7 +1,5 @@
 """How everything looks: one colour per backend, one shape and colour per status, and the charts' two skins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 BACKEND_COLOURS = {

@@ -1,7 +1,5 @@
 """selftest: test the tester. Wrong and cheating kernels must be caught, their mended twins must pass."""
 
-from __future__ import annotations
-
 from assay.selftest import verb
 from assay.selftest.entry import Entry, entries
 from assay.store.keeper import keeping

@@ -1,7 +1,5 @@
 """One file of the corpus: a wrong kernel, its mended twin, and who must tell them apart."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass

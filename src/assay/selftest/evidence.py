@@ -1,7 +1,5 @@
 """What a verdict on the judge itself stands on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from assay.evidence import Evidence

@@ -35,7 +35,7 @@ def selftest(
     Yields one record per entry, as each is finished."""
     run = provenance.new_run()
     planned: dict[tuple[float, int | None], list[Job]] = {}
-    timed: list[benching.Plan] = []
+    timed: list[benching.BenchPlan] = []
     pairs: dict[str, _Pair] = {}
     for entry in entries(names, folder):
         pair = _Pair(entry, run, seed)
@@ -70,11 +70,11 @@ def _paired(pairs: dict[str, _Pair], record: Record) -> Iterator[Record]:
         yield pair.judged()
 
 
-def _plan(entry: Entry) -> benching.Plan:
+def _plan(entry: Entry) -> benching.BenchPlan:
     """Both kernels in one cell: they are timed in the same rounds."""
     kernels = list(entry.kernels().values())
     op = kernels[0][1]
-    return benching.Plan(op, op.workload(entry.workload), [kernel for kernel, _ in kernels], "")
+    return benching.BenchPlan(op, op.workload(entry.workload), [kernel for kernel, _ in kernels], "")
 
 
 def _cannot(entry: Entry) -> str:

@@ -2,8 +2,6 @@
 
 No connection outlives its transaction (NullPool): a fork inherits none, and a server may close idle ones."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import suppress
 from typing import Any

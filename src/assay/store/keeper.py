@@ -1,8 +1,6 @@
 """Records of a run go into the store while it runs. What cannot be kept costs no verdict: it is said in one sentence,
 and the run goes on. ASSAY_STORE=none turns keeping off."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -1,7 +1,5 @@
 """Where a store is: what the user wrote, as one URL."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

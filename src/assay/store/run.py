@@ -1,7 +1,5 @@
 """One invocation of a verb, summed up from its records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """The tables. Imported when a store is opened: SQLAlchemy is not free."""
 
-from __future__ import annotations
-
 from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text
 
 VERSION = 1

@@ -1,7 +1,5 @@
 """Moments as the store keeps them: UTC, to the second, in one form, so that they sort as text."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 

@@ -78,7 +78,7 @@ def times(planned: Plan, tick: Tick) -> Times:
         seed=effort.seed,
         run=options.run,
     )
-    plans: list[bench.Plan] = []
+    plans: list[bench.BenchPlan] = []
     for (op, text), kernels in _wanted(planned).items():
         try:
             plans += [] if why else _cell(op, text, kernels, setting)
@@ -90,7 +90,7 @@ def times(planned: Plan, tick: Tick) -> Times:
     return found
 
 
-def _cell(op: str, text: str, kernels: dict[str, str], setting: bench.Options) -> list[bench.Plan]:
+def _cell(op: str, text: str, kernels: dict[str, str], setting: bench.Options) -> list[bench.BenchPlan]:
     theirs = baseline(op)
     here = replace(setting, op=op, workload=text, against=() if theirs.file else setting.against)
     mine = [p for p in bench.plan(list(kernels.values()), here) if p.op.name == op]

@@ -1,7 +1,5 @@
 """What was swept: which axes of an op vary while everything else is held."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 

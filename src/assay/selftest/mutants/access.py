@@ -1,7 +1,5 @@
 """Changes to which elements a kernel written in Python touches, and when: indices, masks, guards, axes, barriers."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

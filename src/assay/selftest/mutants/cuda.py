@@ -3,8 +3,6 @@
 Whether `<` compares or opens template arguments, and whether `*` multiplies or declares a pointer, is told by the
 blanks around it, as clang-format sets them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Proofs that a mutant computes what its kernel computes: the same machine code, or the same bits."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import random

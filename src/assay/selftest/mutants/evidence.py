@@ -1,7 +1,5 @@
 """What became of a mutant, and the score that follows from all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """One small change to one kernel of the library, as a file that `check` takes like a user's."""
 
-from __future__ import annotations
-
 import ast
 import re
 import types

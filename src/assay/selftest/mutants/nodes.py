@@ -1,7 +1,5 @@
 """What the operators on Python's syntax tree share."""
 
-from __future__ import annotations
-
 import ast
 
 from assay.selftest.mutants.source import Change, Source

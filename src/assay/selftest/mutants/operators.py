@@ -2,8 +2,6 @@
 
 Each operator looks at one node of the syntax tree and yields the texts that may stand in its place."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A Python source as text and as a syntax tree, and which of its code one kernel reaches."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """One mutant on its way through `check`: what it was tried on, and what became of it."""
 
-from __future__ import annotations
-
 import shlex
 import threading
 from collections.abc import Callable

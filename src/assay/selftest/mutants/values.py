@@ -1,7 +1,5 @@
 """Changes to what a kernel written in Python computes: its operators, constants and number formats."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

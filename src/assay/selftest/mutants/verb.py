@@ -1,7 +1,5 @@
 """The verb itself: every mutant goes through plain `check`; what passes must be proven equivalent, or has survived."""
 
-from __future__ import annotations
-
 import random
 import tempfile
 from collections.abc import Iterable, Iterator

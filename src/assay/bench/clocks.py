@@ -1,0 +1,80 @@
+"""Two clocks beside the worker's own: the parent's, and the device's record of each kernel. The rules are written down
+in docs/bench.md."""
+
+import math
+from collections.abc import Callable
+
+from assay.bench.evidence import ParentClock, SecondClock
+from assay.worker.questions import Activity, Timed
+
+ALLOWED = 4.0
+"""How many times the claimed seconds the parent may wait for a run, question and answer included."""
+AIMS = (1e-3, 2e-3, 4e-3, 8e-3)
+"""Claimed seconds of a run, tried in turn. In a longer run the cost of the question matters less; a shorter one is more
+often undisturbed on a busy system, which takes a processor away every few milliseconds."""
+TRIES, PATIENCE = 64, 10.0
+"""One run that agrees is enough, since other processes can only make the parent wait longer. This many runs may
+disagree, or this many seconds of them."""
+_FEW, _FAR = 16, 50.0
+"""After so many runs nothing more is tried if all of them took so many times what is claimed."""
+_LONG = 0.1
+"""Runs that took this many seconds are not made longer, whatever is claimed for them."""
+_ROUND = (1.02, 5e-3)
+"""A factor and a constant by which the times of a round may exceed what the parent waited, since two clocks differ."""
+_RELATIVE, _ABSOLUTE = 0.03, 1e-6
+"""How far the events and the device's record may differ: the larger of the two."""
+
+
+def parent_clock(ask: Callable[[int], float], claimed: float) -> ParentClock:
+    """Return what the parent's clock says of a batch that the worker claims to take `claimed` seconds. `ask` lets the
+    batch run so many times and returns the seconds that the parent waited."""
+    most, least, spent = 1, math.inf, 0.0
+    for number in range(TRIES):
+        aim = AIMS[number % len(AIMS)]
+        times = min(most, max(1, math.ceil(aim / claimed))) if claimed > 0 else most
+        waited = ask(times)
+        spent, least = spent + waited, min(least, waited / times)
+        if waited <= ALLOWED * times * claimed:
+            return ParentClock(claimed, least, True)
+        if spent > PATIENCE or (number >= _FEW and least > _FAR * claimed):
+            break
+        if waited < _LONG:
+            most = max(most, 2 * times)
+    return ParentClock(claimed, least, False)
+
+
+def claims_too_much(answer: Timed, waited: float) -> str:
+    """Return the reason where a round's times add up to more than the whole round took; otherwise an empty text."""
+    claimed = answer.batch * (sum(answer.cold) + sum(answer.hot)) + answer.single * sum(answer.call)
+    factor, constant = _ROUND
+    if claimed <= factor * waited + constant:
+        return ""
+    return f"its times add up to {claimed:.3g} s, in a round that took {waited:.3g} s"
+
+
+def second_clock(events: float, activity: Activity | str, held: bool) -> SecondClock:
+    """Return whether the events around a batch agree with the device's record of it and, if not, the likely reason.
+    `held`: whether all launches were queued before the device began. A text instead of the record is why there is
+    none."""
+    if isinstance(activity, str):
+        return SecondClock(None, f"not taken: {activity}")
+    device, launches = activity.seconds, activity.launches
+    difference = events - device
+    agrees = abs(difference) <= max(_RELATIVE * device, _ABSOLUTE)
+    why = "" if agrees else _why(difference, launches, activity.streams, held)
+    return SecondClock(agrees, why, device, launches, activity.streams, activity.names)
+
+
+def _why(difference: float, launches: float, streams: int, held: bool) -> str:
+    shown = f"{abs(difference) * 1e6:.2f} µs"
+    if not launches:
+        return "the device recorded no kernel: nothing was launched, or by means that are not recorded"
+    if streams > 1:
+        return f"hidden stream: kernels ran on {streams} streams, the events see one"
+    if not held:
+        return f"host sync: the launches could not be queued ahead, and {shown} a call are the host's"
+    if difference < 0:
+        return f"overlap: kernels of neighbouring calls ran at once, {shown} a call"
+    if launches > 1.5:
+        return f"several kernels: {launches:g} a call, with {shown} between them"
+    return f"launch-bound: {shown} between one kernel's end and the next one's start"

@@ -1,0 +1,115 @@
+"""What a user may set, and which workloads and kernels follow from it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay import provenance
+from assay.bench import sweep
+from assay.catalog import library
+from assay.catalog.asked import asked
+from assay.catalog.select import Named, everything, select
+from assay.catalog.tunables import refuse_unknown
+from assay.dtype import dtype
+from assay.errors import UsageError
+from assay.kernel import Kernel
+from assay.op import Op
+from assay.workload import Workload
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set."""
+
+    op: str | None = None
+    """Which op a bare .cu file computes."""
+    dtypes: tuple[str, ...] = ()
+    """Empty: the first that each op declares."""
+    workload: str = ""
+    """If given, only this workload is timed."""
+    axes: Mapping[str, Iterable[int]] = field(default_factory=dict)
+    """A sweep: every combination of these sizes is timed."""
+    against: tuple[str, ...] = ("torch",)
+    """Backends, or addresses, to compare with; the first is the baseline."""
+    rounds: int = 10
+    """The least number of rounds."""
+    budget: float = 8.0
+    """Seconds of measuring for each kernel and workload, unless the intervals are narrow enough earlier."""
+    seconds: float = 120.0
+    """The time limit of one round in a worker."""
+    threads: int = 0
+    """Threads of CPU kernels; 0: as many as there are cores."""
+    second_clock: bool = True
+    """Whether the device's own record of what ran is taken too, on a GPU. It costs seconds for each kernel."""
+    seed: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)
+    backends: tuple[str, ...] = ()
+    run: str = field(default_factory=provenance.new_run)
+
+
+@dataclass(frozen=True)
+class BenchPlan:
+    """One workload and the kernels that will be compared on it."""
+
+    op: Op
+    workload: Workload
+    kernels: list[Kernel]
+    baseline: str
+    """The identity of the baseline kernel; empty where there is none."""
+
+
+def plan(what: Iterable[Named], options: Options) -> list[BenchPlan]:
+    """Return one plan for each op and workload. Raise a UsageError where nothing can be timed as asked."""
+    if options.rounds < 5:
+        raise UsageError(
+            f"{options.rounds} rounds are too few to tell how rounds differ from each other", fix="--rounds 5 or more"
+        )
+    named = list(what)
+    choices = select(named, options.op) if named else everything()
+    if options.backends:
+        choices = [c for c in choices if c[0].address.backend in options.backends]
+    refuse_unknown(choices, options.parameters)
+    by_op: dict[tuple[str, str], tuple[Op, list[Kernel]]] = {}
+    for kernel, op in choices:
+        by_op.setdefault((op.name, op.source), (op, []))[1].append(kernel)
+    plans = []
+    for op, kernels in by_op.values():
+        rivals = _rivals(op, options.against)
+        entered = {k.identity: k for k in (*kernels, *rivals)}.values()
+        for workload in _workloads(op, options):
+            if workload.inplace:
+                raise UsageError("an in-place workload changes its own inputs", fix="leave out inplace=1")
+            accepting = [k for k in entered if _accepts(k, op, workload)]
+            plans.append(BenchPlan(op, workload, accepting, rivals[0].identity if rivals else ""))
+    if not plans:
+        raise UsageError("nothing to time", fix="`assay list` shows what there is")
+    return plans
+
+
+def _accepts(kernel: Kernel, op: Op, workload: Workload) -> bool:
+    """Return whether the kernel supports the workload's dtype, its inputs and its sizes."""
+    if kernel.dtypes and workload.dtype.name not in kernel.dtypes:
+        return False
+    return not set(workload.without) & set(kernel.requires) and op.narrowed(most=kernel.most).allows(workload)
+
+
+def _rivals(op: Op, against: tuple[str, ...]) -> list[Kernel]:
+    """Return the library's kernels of the op that --against names."""
+    known = library.ops().get(op.name)
+    if known is None or op.source != known.source:
+        return []  # the library's kernels do not compute a user's op, even if it has the same name
+    rivals: list[Kernel] = []
+    for name in against:
+        address = name if "/" in name else f"{op.name}/{name}"
+        matching = [k for k in library.kernels() if k.name == address and k.address.op == op.name]
+        if not matching and "/" not in name and name not in {k.address.backend for k in library.kernels()}:
+            raise UsageError(f"--against {name}: no such backend", fix="torch, inductor, … or an address: gelu/cuda")
+        rivals += matching
+    return rivals
+
+
+def _workloads(op: Op, options: Options) -> list[Workload]:
+    if options.workload:
+        return [asked(options.workload, op)]
+    names = [dtype(n).name for n in options.dtypes or op.dtypes[:1]]
+    return sweep.workloads(op, [n for n in names if n in op.dtypes], options.axes, options.seed)
