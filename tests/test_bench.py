@@ -22,6 +22,7 @@ from assay.catalog.select import select
 from assay.errors import UsageError
 from assay.machine.model import Figure, Model
 from assay.machine.model import read as read_model
+from assay.worker.questions import Activity
 
 GELU = library.ops()["gelu"]
 ROOT = Path(__file__).parents[1]
