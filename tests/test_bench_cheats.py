@@ -29,6 +29,7 @@ from assay.worker.buffers import Buffers
 from assay.worker.change import changed
 from assay.worker.questions import Fetched, Round, Time, TimeYardsticks
 from assay.worker.request import Call, TensorSpec
+from assay.workload import Workload
 
 GELU = library.ops()["gelu"]
 BENCH = [e.name for e in entries() if e.verb == "bench"]
@@ -88,12 +89,12 @@ def test_a_call_that_wrote_nothing_is_found_among_all_of_a_batch(buffers):
 
 def test_inputs_that_follow_from_others_are_not_changed():
     backward = library.ops()["layernorm_backward"]
-    assert changeable(backward, backward.workload("rows=4,cols=8,dtype=fp32")) == []
-    assert changeable(GELU, GELU.workload("n=8,dtype=fp32")) == ["x"]
+    assert changeable(backward, Workload.of(backward, "rows=4,cols=8,dtype=fp32")) == []
+    assert changeable(GELU, Workload.of(GELU, "n=8,dtype=fp32")) == ["x"]
 
 
 def test_a_round_is_judged_on_changed_values():
-    workload = GELU.workload("n=5000,dtype=fp32")
+    workload = Workload.of(GELU, "n=5000,dtype=fp32")
 
     class Plain:
         def prior(self, *_):

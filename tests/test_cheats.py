@@ -20,6 +20,7 @@ from assay.worker.patches import Patches
 from assay.worker.questions import Try
 from assay.worker.request import Call, TensorSpec
 from assay.worker.settings import Settings
+from assay.workload import Workload
 
 HEAD = "import torch\nfrom assay import kernel\n\n"
 
@@ -115,7 +116,7 @@ def test_replaced_functions_are_named_and_installed_packages_may_replace():
 
 def drawn(text, name):
     op = library.ops()[name]
-    workload = op.workload(text)
+    workload = Workload.of(op, text)
     return op, workload, inputs.generate(op, workload, 0), inputs.generate(op, workload, 1)
 
 
@@ -156,7 +157,7 @@ def test_another_order_keeps_every_sum_and_a_few_elements_are_few():
 
 def test_inputs_that_follow_from_others_follow_their_change():
     op = next(o for o in library.ops().values() if any(t.given for t in o.inputs.values()))
-    workload = op.workload("")
+    workload = Workload.of(op, "")
     first, fresh = (inputs.generate(op, workload, v) for v in (0, 1))
     given = next(n for n, t in op.inputs.items() if t.given)
     free = next(n for n in first if variations.free(op.inputs[n]))

@@ -42,6 +42,7 @@ from assay.report.charts import infer as chart
 from assay.report.page import figures_of
 from assay.worker.failure import describe
 from assay.worker.fresh import Refused
+from assay.workload import Workload
 
 ROOT = Path(__file__).parents[1]
 MINE = """
@@ -633,7 +634,7 @@ def test_a_kernels_workload_is_told_as_bench_takes_it():
     assert conv == "n=2,c=3,h=8,w=8,k=4,r=3,s=3,stride=2,padding=0,dtype=fp32,without=bias"
     assert norm == "rows=2,cols=36,eps=1e-06,dtype=fp32"
     for text, op in ((conv, "conv2d"), (norm, "layernorm")):
-        assert str(library.ops()[op].workload(text)) == text
+        assert str(Workload.of(library.ops()[op], text)) == text
 
 
 # Arithmetic

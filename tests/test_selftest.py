@@ -19,6 +19,7 @@ from assay.sanitize.process import command, read, target_command
 from assay.sanitize.target import main as sanitize_target
 from assay.selftest import entries, selftest
 from assay.selftest.entry import DETECTORS
+from assay.workload import Workload
 
 ENTRIES = entries()
 HERE = [e.name for e in ENTRIES if e.needs in ("", "no gpu") and e.verb == "check"]
@@ -55,7 +56,7 @@ def test_entry_is_complete(entry) -> None:
     assert op.name == other.name and wrong.address.backend == mended.address.backend
     assert entry.dtype in op.dtypes and entry.tool in TOOLS
     if entry.workload:
-        assert str(op.workload(entry.workload).dtype) == entry.dtype
+        assert str(Workload.of(op, entry.workload).dtype) == entry.dtype
     if wrong.address.backend in ("cuda", "cupy"):
         assert entry.needs
 
@@ -98,7 +99,7 @@ def test_cuda_entries_build() -> None:
     for entry in ENTRIES:
         for kernel, op in entry.kernels().values():
             if kernel.address.backend == "cuda":
-                jobs.append(Job(kernel, op, dtype(entry.dtype), op.workload("").replace(dtype=dtype(entry.dtype))))
+                jobs.append(Job(kernel, op, dtype(entry.dtype), Workload.of(op, "").replace(dtype=dtype(entry.dtype))))
     if backend("cuda").availability().level is Level.COMPILE:
         assert {r.status for r in check_run(jobs, Options())} == {Status.COMPILED}
 
@@ -282,17 +283,17 @@ def test_no_verdict_without_an_end() -> None:
 def test_the_watched_process_runs_a_kernel(monkeypatch) -> None:
     kernel, op = entries(["stride_ignored"])[0].kernels()["mended"]
     monkeypatch.setattr("assay.host.tool", lambda name: Path("/bin") / name)
-    point = op.workload("rows=3,cols=5,dtype=fp32,strided=x,offset=1")
+    point = Workload.of(op, "rows=3,cols=5,dtype=fp32,strided=x,offset=1")
     line = command("racecheck", target_command(kernel, op, point), "log")
     assert line[0].endswith("compute-sanitizer") and line[line.index("--tool") + 1] == "racecheck"
     with pytest.raises(UsageError, match="memcheck"):
         command("guesswork", [], "log")
     told = json.loads(line[-1])
     axpy, its_op = entries(["inplace_order"])[0].kernels()["mended"]
-    told = json.loads(target_command(axpy, its_op, its_op.workload("n=7,dtype=fp32,offset=1"))[-1])
+    told = json.loads(target_command(axpy, its_op, Workload.of(its_op, "n=7,dtype=fp32,offset=1"))[-1])
     out = sanitize_target(told)["out"].cpu()
     from assay.check.oracle import oracle
     from assay.inputs import generate
 
-    w = its_op.workload("n=7,dtype=fp32,offset=1")
+    w = Workload.of(its_op, "n=7,dtype=fp32,offset=1")
     assert (out - oracle(its_op, w, generate(its_op, w)).exact["out"]).abs().max() < 1e-5

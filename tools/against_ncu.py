@@ -21,6 +21,7 @@ from assay import host
 from assay.bench.planning import Options, plan
 from assay.bench.verb import run
 from assay.record import Record, document, read
+from assay.workload import Workload
 
 KERNELS = {
     "gelu": ("torch", "triton", "cuda", "cupy"),
@@ -198,22 +199,22 @@ def target() -> None:
     watched(lambda: nothing(1, 32))
     for name, text in cells():
         ((kernel, op),) = select([name])
-        workload = op.workload(text)
+        workload = Workload.of(op, text)
         if not _prepared.get(kernel.address.backend):
             load.prepare(kernel, "native")
             _prepared[kernel.address.backend] = True
         function = load.function(kernel, op, workload.dtype)
         tensors = {
-            n: torch.randn(op.shape(t, workload), device="cuda").to(t.dtype_in(workload).torch)
-            for n, t in op.present(workload).items()
+            n: torch.randn(workload.shape(t), device="cuda").to(workload.dtype_of(t).torch)
+            for n, t in workload.present.items()
         }
         outputs = {
-            n: torch.empty(op.shape(t, workload), dtype=t.dtype_in(workload).torch, device="cuda")
+            n: torch.empty(workload.shape(t), dtype=workload.dtype_of(t).torch, device="cuda")
             for n, t in op.outputs.items()
             if kernel.file is None or n in kernel.parameters
         }
         outputs |= {
-            n: torch.empty(tuple(op.size(s, workload) for s in sizes), dtype=dtype(number).torch, device="cuda")
+            n: torch.empty(tuple(workload.length(s) for s in sizes), dtype=dtype(number).torch, device="cuda")
             for n, (number, *sizes) in kernel.scratch.items()
         }
         keywords = load.keywords(kernel, op, dict(workload.attributes) | outputs)

@@ -18,16 +18,16 @@ FRESH = 3
 def generate(op: Op, workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
     """The inputs present in `workload`, contiguous, on the CPU, in their dtypes."""
     drawn: dict[str, torch.Tensor] = {}
-    for name, tensor in op.present(workload).items():
+    for name, tensor in workload.present.items():
         if tensor.given is None:
             seed = zlib.crc32(f"{op.name}/{name}/{workload.seed}/{variation}".encode())
             drawn[name] = _draw(op, tensor, workload, torch.Generator().manual_seed(seed))
-    for name, tensor in op.present(workload).items():
+    for name, tensor in workload.present.items():
         if tensor.given is not None:
             exact = {n: widened(v) for n, v in drawn.items()} | dict(workload.attributes)
             wanted = tensor.given.__code__.co_varnames[: tensor.given.__code__.co_argcount]
-            drawn[name] = tensor.given(*(exact[n] for n in wanted)).to(tensor.dtype_in(workload).torch)
-    return {name: drawn[name] for name in op.present(workload)}
+            drawn[name] = tensor.given(*(exact[n] for n in wanted)).to(workload.dtype_of(tensor).torch)
+    return {name: drawn[name] for name in workload.present}
 
 
 def widened(value: torch.Tensor) -> torch.Tensor:
@@ -38,9 +38,9 @@ def widened(value: torch.Tensor) -> torch.Tensor:
 
 
 def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
-    number, shape, kind = tensor.dtype_in(workload), op.shape(tensor, workload), workload.values
+    number, shape, kind = workload.dtype_of(tensor), workload.shape(tensor), workload.values
     if tensor.index:
-        drawn = values.indices(kind, shape, op.size(tensor.index, workload), rng)
+        drawn = values.indices(kind, shape, workload.length(tensor.index), rng)
     elif number.is_float:
         within = _range(tensor, -number.max, number.max, workload)
         drawn = values.floats("normal" if _shaped(tensor) else kind, shape, within, rng)
@@ -52,7 +52,7 @@ def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> t
 
 def _range(tensor: Tensor, least: float, most: float, workload: Workload) -> Range:
     """What is declared, as far as the format holds it."""
-    number, beyond = tensor.dtype_in(workload), workload.values == "beyond"
+    number, beyond = workload.dtype_of(tensor), workload.values == "beyond"
     low, high = (least, most) if beyond else (max(tensor.range[0], least), min(tensor.range[1], most))
     if not number.is_float:
         return Range(low, high, number, tuple(s for s in tensor.specials if least <= s <= most))
@@ -86,7 +86,7 @@ def _unique(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng
     """No value twice along the last dimension: indices without replacement, other numbers spread apart."""
     length = drawn.shape[-1]
     if tensor.index:
-        size = op.size(tensor.index, workload)
+        size = workload.length(tensor.index)
         rows = [torch.randperm(size, generator=rng)[:length] for _ in range(drawn.numel() // length)]
         return torch.stack(rows).view(drawn.shape)
     ranks = torch.stack([torch.randperm(length, generator=rng) for _ in range(drawn.numel() // length)])

@@ -128,7 +128,7 @@ class Cell:
 
     def _evidence(self, entrant: Entrant, cold: Estimate, copy: Entrant | None) -> BenchEvidence:
         first, device = entrant.first, entrant.here.device
-        moved, operations = self.op.bytes(self.workload), self.op.operations(self.workload)
+        moved, operations = self.workload.bytes, self.workload.operations
         hot, call = (entrant.estimate(kind) for kind in ("hot", "call"))
         cold_enough = all(r.cold_enough for r in entrant.timed)
         evidence = BenchEvidence(
@@ -161,7 +161,7 @@ class Cell:
             evidence = replace(evidence, baseline=self.baseline, speedup=Speedup(faster.median, faster.interval))
         if copy:
             copied = copy.estimate()
-            kept = min(self.op.written(self.workload), first.cache)
+            kept = min(self.workload.written, first.cache)
             evidence = replace(
                 evidence,
                 copy=Copy(copied.median, copied.interval, copy.fastest()["copy"][2]),

@@ -81,7 +81,7 @@ class Entrant:
         if self.failure:
             return
         if self.kernel is None:
-            moved = self.truth.op.bytes(self.truth.workload)
+            moved = self.truth.workload.bytes
             answer = self._ask(TimeYardsticks(self._round, moved, BEYOND_CACHE))
             self.rounds += [answer] if answer else []
             return

@@ -20,12 +20,12 @@ def roofline(op: Op, workload: Workload, model: Model | None, cache: int, second
     stream = model.stream() if model else None
     if model is None or not stream:
         return None
-    moved = op.bytes(workload)
+    moved = workload.bytes
     memory = moved / stream
     peak = model.peak(workload.dtype.name) or model.peak("fp32")
     if op.irreducible:  # a matrix product may use the matrix units
         peak = max(filter(None, (peak, model.peak(workload.dtype.name, tensor=True))), default=None)
-    compute = op.operations(workload) / peak if peak else 0.0
+    compute = workload.operations / peak if peak else 0.0
     floor = memory if model.measured and moved > BEYOND_CACHE * cache else 0.0
     if op.irreducible and model.measured:
         floor = max(floor, compute)

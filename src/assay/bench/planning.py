@@ -90,7 +90,10 @@ def _accepts(kernel: Kernel, op: Op, workload: Workload) -> bool:
     """Return whether the kernel supports the workload's dtype, its inputs and its sizes."""
     if kernel.dtypes and workload.dtype.name not in kernel.dtypes:
         return False
-    return not set(workload.without) & set(kernel.requires) and op.narrowed(most=kernel.most).allows(workload)
+    shorter = workload.replace(op=op.narrowed(most=kernel.most))
+    return not set(workload.without) & set(kernel.requires) and shorter.allowed
+        not set(workload.without) & set(kernel.requires) and workload.replace(op=op.narrowed(most=kernel.most)).allowed
+    )
 
 
 def _rivals(op: Op, against: tuple[str, ...]) -> list[Kernel]:

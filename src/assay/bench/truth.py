@@ -33,7 +33,7 @@ _DRAWN = 1 << 30
 def changeable(op: Op, workload: Workload) -> list[str]:
     """Return the inputs whose elements may take each other's values: not those that have a form, and none where an
     input is computed from the others, since it would no longer belong to them."""
-    present = op.present(workload)
+    present = workload.present
     return [] if any(t.given for t in present.values()) else [n for n, t in present.items() if not t.form]
 
 
@@ -42,7 +42,7 @@ class Truth:
 
     def __init__(self, op: Op, workload: Workload, plain: PlainTorch, device: str) -> None:
         self.op, self.workload = op, workload
-        self.elements = op.elements(workload)
+        self.elements = workload.elements
         self.huge = self.elements > HUGE
         self.many = self.elements > _MANY
         first = drawing.generate(op, workload, 0)

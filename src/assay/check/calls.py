@@ -187,7 +187,7 @@ class Trial:
             return variations.one_element(op, workload, first.values, fresh, name, rng, tells)
 
         variants = [one(names[0]) or again, Variation(fresh, "all values changed")]
-        if self.conditions.depth == "deep" and op.elements(workload) <= _CLOSE:
+        if self.conditions.depth == "deep" and workload.elements <= _CLOSE:
             variants.append(variations.reordered(op, workload, first.values, rng))
             variants.append(variations.few_elements(op, workload, first.values, fresh, names[-1], rng))
             variants += [v for v in [one(names[1 % len(names)])] if v][: _MOST - 2]
@@ -380,7 +380,7 @@ class Trial:
         controls: dict[str, bool] = {}
         for index, case in enumerate(cases):
             call = next(d for d in done if d.run.values == index)
-            small = self.op.elements(self.workload) <= _CONTROLLED
+            small = self.workload.elements <= _CONTROLLED
             verdict = case.judge(call.result, controls=index == 0 and small)
             if verdict.finding:
                 finding = self._explained(verdict.finding, cases, index, done)

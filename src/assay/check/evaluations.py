@@ -75,9 +75,9 @@ def evaluate(op: Op, workload: Workload, inputs: dict[str, torch.Tensor], how: V
     results = results if isinstance(results, tuple) else (results,)
     named = zip(op.outputs.items(), results, strict=True)
     return {
-        name: torch.as_tensor(value).float().to(t.dtype_in(workload).torch)
+        name: torch.as_tensor(value).float().to(workload.dtype_of(t).torch)
         if value.is_floating_point()
-        else value.to(t.dtype_in(workload).torch)
+        else value.to(workload.dtype_of(t).torch)
         for (name, t), value in named
     }
 

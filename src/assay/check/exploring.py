@@ -182,7 +182,7 @@ class Exploration:
 
     def _depth(self, row: Planned) -> str:
         """Some of the workloads are looked at closely; which of the later ones, a kernel cannot foresee."""
-        elements = self.op.elements(row.workload)
+        elements = row.workload.elements
         if self._interpreted and row.why == "typical":
             return "lean"
         if row.why == "named" or (self._deep < _DEEP and elements >= _TELLING):

@@ -103,7 +103,7 @@ class Job:
     def _compiled(self, passed: Record, settings: Settings, record: Callable[..., Record]) -> Record:
         """An interpreter takes more than a compiler does (a `break`, a range that is no power of two): what passed must
         be a kernel for the target too."""
-        point = self.op.workload(f"dtype={self.dtype}")
+        point = Workload.of(self.op, f"dtype={self.dtype}")
         try:
             built = building.build(
                 self.kernel, self.op, [point], "native", settings.parameters, settings.target, settings.pool, None
@@ -122,7 +122,8 @@ class Job:
         """A right kernel may still not be the code that its author asked for."""
         if not self.kernel.expects or judged.status not in (Status.PASS, Status.COMPILED):
             return judged
-        broken = gates(self.kernel, self.op, self.op.workload(f"dtype={self.dtype}"), settings.target, settings.pool)
+        typical = Workload.of(self.op, f"dtype={self.dtype}")
+        broken = gates(self.kernel, self.op, typical, settings.target, settings.pool)
         evidence = replace(CheckEvidence.of(judged), gates=Gates(dict(self.kernel.expects), broken))
         if not broken:
             return replace(judged, evidence=evidence.to_dict())
@@ -162,7 +163,8 @@ class Job:
         """A workload beyond the declared range, for the report alone."""
         size = 64 if here.level is Level.RUN else 16
         axes = tuple((n, max(a.min, min(a.max, size, a.typical))) for n, a in self.op.axes.items())
-        return Workload(axes, self.dtype, tuple((n, a.default) for n, a in self.op.attributes.items()), values="beyond")
+        attributes = tuple((n, a.default) for n, a in self.op.attributes.items())
+        return Workload(self.op, axes, self.dtype, attributes, values="beyond")
 
     def _passed(self, seen: Seen, here: Availability, record: Callable[..., Record]) -> Record:
         evidence = seen.evidence(here)

@@ -117,7 +117,7 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
     others = cache(lambda: evaluations.others(op, workload, inputs))
     if op.magnitude is not None or op.roundings is not None:
-        return Oracle(exact, scale, op.lost(), op.lost_in_sums(workload), None, flushed, half=half, others=others)
+        return Oracle(exact, scale, op.lost(), workload.lost_in_sums, None, flushed, half=half, others=others)
     whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
     noise = rounding.spread(op, workload, inputs) if whole else None
     if noise is None:

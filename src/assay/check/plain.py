@@ -64,9 +64,9 @@ class PlainTorch:
         self, worker: Worker, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]]
     ) -> list[dict[str, torch.Tensor]]:
         count = len(drawn)
-        present = op.present(workload)
-        specs = [spec(n, t.dtype_in(workload), tuple(drawn[0][n].shape)) for n, t in present.items()]
-        specs += [spec(n, t.dtype_in(workload), op.shape(t, workload)) for n, t in op.outputs.items()]
+        present = workload.present
+        specs = [spec(n, workload.dtype_of(t), tuple(drawn[0][n].shape)) for n, t in present.items()]
+        specs += [spec(n, workload.dtype_of(t), workload.shape(t)) for n, t in op.outputs.items()]
         placed_, total = placed([(one, count) for one in specs])
         inputs, outputs = tuple(placed_[: len(present)]), tuple(placed_[len(present) :])
         memory = worker.memory(total)

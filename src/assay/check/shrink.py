@@ -16,7 +16,7 @@ def shrink(op: Op, workload: Workload, fails: Callable[[Workload], bool], second
 
     def still(candidate: Workload) -> bool:
         if candidate not in known:
-            known[candidate] = op.allows(candidate) and time.monotonic() < deadline and fails(candidate)
+            known[candidate] = candidate.allowed and time.monotonic() < deadline and fails(candidate)
         return known[candidate]
 
     changed = True

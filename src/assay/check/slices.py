@@ -63,7 +63,7 @@ def judged_in_slices(
             f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
         )
     length = int(workload.named[op.independent])
-    elements = op.elements(workload)
+    elements = workload.elements
     size = size or (_SLICE if elements > HUGE else -(-elements // _SLICES))
     each = max(1, elements // length)
     step = max(1, size // each)

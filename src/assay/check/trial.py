@@ -21,6 +21,6 @@ _ONE_AT_A_TIME = Turn()
 
 def run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions) -> Outcome:
     """Try one workload and say what was seen."""
-    elements = op.elements(workload)
+    elements = workload.elements
     with _ONE_AT_A_TIME if elements > HUGE else contextlib.nullcontext():
         return Trial(worker, kernel, op, workload, conditions, elements > LARGE).outcome()

@@ -90,6 +90,6 @@ def _beside(
                 if chosen[other] == 0:
                     chosen[other] = small[0]
         row = space.at(chosen, levels)
-        if row is not None and space.op.elements(row) <= space.effort.most:
+        if row is not None and row.elements <= space.effort.most:
             return levels, row
     return levels, None

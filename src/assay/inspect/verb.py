@@ -143,7 +143,7 @@ def _workloads(kernel: Kernel, op: Op, options: Options) -> list[Workload]:
     if options.workload:
         return [asked(options.workload, op)]
     wanted = options.dtypes or (kernel.dtypes or op.dtypes)[:1]
-    return [op.workload(f"dtype={name}") for name in wanted if name in op.dtypes]
+    return [Workload.of(op, f"dtype={name}") for name in wanted if name in op.dtypes]
 
 
 def _of_kernel(
@@ -180,7 +180,7 @@ def _of_kernel(
         seen.add(key)
         about = Launch(list(launch.grid), list(launch.block), launch.shared)
         one = of_artifact(launch.artifact, common, math.prod(launch.block), launch.shared, about, options.parameters)
-        typical = workload == op.workload(f"dtype={workload.dtype}") and not options.parameters
+        typical = workload == Workload.of(op, f"dtype={workload.dtype}") and not options.parameters
         yield _gated(kernel, one) if typical else one
 
 

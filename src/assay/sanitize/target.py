@@ -15,6 +15,7 @@ from assay.catalog import library
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.worker import load
+from assay.workload import Workload
 
 
 def main(request: dict[str, Any]) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     op = library.ops_of(Path(request["op_file"]))[request["op"]]
-    workload = op.workload(request["workload"])
+    workload = Workload.of(op, request["workload"])
     kernel = Kernel.from_dict(request["kernel"])
     language = backend(kernel.address.backend)
     here = language.availability()
@@ -43,10 +44,10 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     for name, t in op.outputs.items():
         alias = op.aliases.get(name) if workload.inplace else None
         named[name] = (
-            tensors[alias] if alias else empty(op.shape(t, workload), t.dtype_in(workload).torch, 0, workload.offset)
+            tensors[alias] if alias else empty(workload.shape(t), workload.dtype_of(t).torch, 0, workload.offset)
         )
     for name, (number, *sizes) in kernel.scratch.items():
-        named[name] = empty(tuple(op.size(s, workload) for s in sizes), dtype(number).torch)
+        named[name] = empty(tuple(workload.length(s) for s in sizes), dtype(number).torch)
     load.prepare(kernel, here.mode)
     function = load.function(kernel, op, workload.dtype)
     keywords = load.keywords(kernel, op, named) | request["settings"]

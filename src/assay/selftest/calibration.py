@@ -83,7 +83,7 @@ class _Case:
     @cached_property
     def plain(self) -> dict[str, torch.Tensor]:
         found = baseline(self.op, self.workload, self.inputs)
-        return {n: v.to(self.op.outputs[n].dtype_in(self.workload).torch) for n, v in found.items()}
+        return {n: v.to(self.workload.dtype_of(self.op.outputs[n]).torch) for n, v in found.items()}
 
     @cached_property
     def units(self) -> dict[str, torch.Tensor]:

@@ -20,6 +20,7 @@ from assay.record import Record, Status
 from assay.selftest.entry import CORPUS, Entry, entries
 from assay.selftest.evidence import SelftestEvidence
 from assay.worker import Limits
+from assay.workload import Workload
 
 
 def selftest(
@@ -47,7 +48,7 @@ def selftest(
             timed.append(_plan(entry))
             continue
         for which, (kernel, op) in entry.kernels().items():
-            workload = op.workload(entry.workload) if entry.workload else None
+            workload = Workload.of(op, entry.workload) if entry.workload else None
             job = Job(kernel, op, workload.dtype if workload else dtype(entry.dtype), workload)
             # A twin is never meant to run out of time or memory.
             seconds = entry.seconds if which == "wrong" else max(entry.seconds, Limits.seconds)
@@ -74,7 +75,7 @@ def _plan(entry: Entry) -> benching.BenchPlan:
     """Both kernels in one cell: they are timed in the same rounds."""
     kernels = list(entry.kernels().values())
     op = kernels[0][1]
-    return benching.BenchPlan(op, op.workload(entry.workload), [kernel for kernel, _ in kernels], "")
+    return benching.BenchPlan(op, Workload.of(op, entry.workload), [kernel for kernel, _ in kernels], "")
 
 
 def _cannot(entry: Entry) -> str:
@@ -132,7 +133,7 @@ class _Pair:
         reports = {}
         for which, (kernel, op) in self.entry.kernels().items():
             try:
-                reports[which] = sanitize.run(kernel, op, op.workload(self.entry.workload), self.entry.tool)
+                reports[which] = sanitize.run(kernel, op, Workload.of(op, self.entry.workload), self.entry.tool)
             except AssayError as error:
                 reports[which] = sanitize.Report(self.entry.tool, (), str(error))
         if problems := reports["wrong"].problems:

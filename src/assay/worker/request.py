@@ -121,19 +121,17 @@ class Call:
         runs: int = 0,
     ) -> Call:
         """The arena has room for so many sets of values of each input, and so many of each output."""
-        inputs = [
-            spec(n, t.dtype_in(workload), op.shape(t, workload), workload) for n, t in op.present(workload).items()
-        ]
+        inputs = [spec(n, workload.dtype_of(t), workload.shape(t), workload) for n, t in workload.present.items()]
         outputs = [
             replace(
-                spec(name, t.dtype_in(workload), op.shape(t, workload), workload),
+                spec(name, workload.dtype_of(t), workload.shape(t), workload),
                 alias=op.aliases.get(name, "") if workload.inplace else "",
             )
             for name, t in op.outputs.items()
             if name not in workload.without and _asked_for(kernel, name, t.optional)
         ]
         scratch = [
-            spec(name, dtypes.dtype(number), tuple(op.size(d, workload) for d in sizes))
+            spec(name, dtypes.dtype(number), tuple(workload.length(d) for d in sizes))
             for name, (number, *sizes) in kernel.scratch.items()
         ]
         tensors, total = placed([(s, variations) for s in inputs] + [(s, runs) for s in outputs])

@@ -85,6 +85,7 @@ def workload(run: Operator, arguments: Sequence[Any]) -> Workload:
     values = arguments[len(op.inputs) : len(op.inputs) + len(op.attributes)]
     apart = [n for n, t in op.inputs.items() if t.strided and _rows_apart(tensors[n])]
     return Workload(
+        op,
         tuple((axis, int(sizes[axis])) for axis in op.axes),
         dtype(number),
         tuple(zip(op.attributes, values, strict=True)),

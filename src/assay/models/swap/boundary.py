@@ -26,6 +26,7 @@ from assay.models.turns import Arm, Clock, in_turn
 from assay.swappable import Call, Tensors
 from assay.worker import load
 from assay.worker.stopwatch import HostClock
+from assay.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: 
     plain = operator(*chosen)
     op = plain.op
     sizes = ",".join(f"{n}={min(max(16, a.min), a.max)}" for n, a in op.axes.items())
-    point = op.workload(workload or sizes)
+    point = Workload.of(op, workload or sizes)
     drawn = {n: t.to(device) for n, t in inputs.generate(op, point).items()}
     tensors = tuple(drawn.get(n) for n in op.inputs)
     attributes = tuple(value for _, value in point.attributes)

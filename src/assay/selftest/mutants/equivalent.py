@@ -64,7 +64,7 @@ def workloads(
     for workload in _drawn(op, dtype, sizes, budget, longest):
         if len(seen) >= count:
             return
-        if str(workload) not in seen and op.allows(workload):
+        if str(workload) not in seen and workload.allowed:
             seen.add(str(workload))
             yield workload
 
@@ -88,8 +88,8 @@ def _together(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int) -> Iter
     for together in sorted(pairs, key=min, reverse=True):  # those first in which no axis is short
         chosen = itertools.cycle(together)
         axes = tuple((n, max(a.min, min(a.max, next(chosen)))) for n, a in op.axes.items())
-        workload = Workload(axes, dtype, attributes, sum(together) % 1000)
-        if op.allows(workload) and op.elements(workload) <= 32 * budget:
+        workload = Workload(op, axes, dtype, attributes, sum(together) % 1000)
+        if workload.allowed and workload.elements <= 32 * budget:
             yield workload
 
 
@@ -101,7 +101,7 @@ def _alone(op: Op, dtype: DType, sizes: tuple[int, ...], longest: int) -> Iterat
             for name, axis in op.axes.items():
                 if max(axis.min, 1) <= size <= min(axis.max, longest):
                     axes = tuple((n, size if n == name else max(a.min, min(a.max, beside))) for n, a in op.axes.items())
-                    yield Workload(axes, dtype, attributes, size % 1000, kind)
+                    yield Workload(op, axes, dtype, attributes, size % 1000, kind)
 
 
 def _by_chance(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
@@ -117,6 +117,7 @@ def _by_chance(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
             drawn[name] = max(axis.min, min(most, size))
             room //= max(1, drawn[name])
         yield Workload(
+            op,
             tuple((n, drawn[n]) for n in op.axes),
             dtype,
             tuple((n, chance.choice(a.choices or (a.default,))) for n, a in op.attributes.items()),
