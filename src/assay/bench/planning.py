@@ -92,8 +92,6 @@ def _accepts(kernel: Kernel, op: Op, workload: Workload) -> bool:
         return False
     shorter = workload.replace(op=op.narrowed(most=kernel.most))
     return not set(workload.without) & set(kernel.requires) and shorter.allowed
-        not set(workload.without) & set(kernel.requires) and workload.replace(op=op.narrowed(most=kernel.most)).allowed
-    )
 
 
 def _rivals(op: Op, against: tuple[str, ...]) -> list[Kernel]:
