@@ -35,7 +35,7 @@ def point(kernel, dtype="fp32"):
 
 
 def arguments(op, workload, device="cpu"):
-    drawn = generate(op, workload)
+    drawn = generate(workload)
     tensors = [drawn[n].to(device) if n in drawn else None for n in op.inputs]
     leaves = [
         t if t is None or op.inputs[n].dtype else t.requires_grad_() for n, t in zip(op.inputs, tensors, strict=True)

@@ -47,8 +47,8 @@ def naive(q, k, v, causal, scale=1.0, diagonal=1):
 def judged(text, answer):
     """The verdict on what `answer` makes of a workload's inputs."""
     workload = Workload.of(OP, text)
-    inputs = generate(OP, workload)
-    truth, plain = oracle.oracle(OP, workload, inputs), oracle.baseline(OP, workload, inputs)
+    inputs = generate(workload)
+    truth, plain = oracle.oracle(workload, inputs), oracle.baseline(workload, inputs)
     out = answer(*(v.float() for v in inputs.values()), workload.causal).to(inputs["q"].dtype)
     return judge.judge({"out": out}, truth, plain, {}).finding
 
@@ -109,12 +109,12 @@ def test_weights_rounded_to_16_bits_are_honest_where_the_values_cancel():
 
 def test_one_wrong_head_of_many_is_found_in_slices():
     workload = Workload.of(OP, "batch=2,heads=32,queries=9,keys=9,dim=4")
-    inputs = generate(OP, workload)
+    inputs = generate(workload)
     right = OP.reference(*inputs.values(), causal=1)
     wrong = right.clone()
     wrong[:, 31] += 1e-3
-    assert judged_in_slices(OP, workload, inputs, {"out": right}, {}).finding is None
-    assert "slice of heads from" in judged_in_slices(OP, workload, inputs, {"out": wrong}, {}).finding.what
+    assert judged_in_slices(workload, inputs, {"out": right}, {}).finding is None
+    assert "slice of heads from" in judged_in_slices(workload, inputs, {"out": wrong}, {}).finding.what
 
 
 def test_an_interpreter_gets_few_problems_of_many_lengths():

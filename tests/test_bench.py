@@ -133,16 +133,16 @@ def model(**figures):
 def test_the_floor_is_bytes_over_the_fastest_stream_and_holds_only_beyond_the_cache():
     workload = Workload.of(GELU, "n=1000000,dtype=fp32")
     device = model(dram_read=8e9, dram_copy=4e9, vector_fp32=1e15)
-    found = roofline(GELU, workload, device, cache=1 << 20, seconds=2e-3)
+    found = roofline(workload, device, cache=1 << 20, seconds=2e-3)
     assert found.bound == "memory" and found.floor == found.seconds == pytest.approx(8e6 / 8e9)
     assert found.share == pytest.approx(0.5)
-    assert roofline(GELU, workload, device, 4 << 20, 1.0).floor == 0
-    assert roofline(GELU, workload, None, 0, 1.0) is None
+    assert roofline(workload, device, 4 << 20, 1.0).floor == 0
+    assert roofline(workload, None, 0, 1.0) is None
 
 
 def test_arithmetic_is_a_limit_but_no_floor_unless_it_is_irreducible():
     workload = Workload.of(GELU, "n=1000000,dtype=fp32")
-    found = roofline(GELU, workload, model(dram_read=8e12, vector_fp32=1e9), 1 << 10, 1.0)
+    found = roofline(workload, model(dram_read=8e12, vector_fp32=1e9), 1 << 10, 1.0)
     assert found.bound == "compute" and found.floor == pytest.approx(8e6 / 8e12)
     assert found.floor < found.seconds
 

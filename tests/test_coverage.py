@@ -109,7 +109,7 @@ def test_constants_that_only_the_compiler_knows_are_tried_after_the_first_launch
     """As a GPU's first launch tells them: here the worker is made to say so."""
     tried = []
 
-    def run(worker, kernel, op, workload, conditions):
+    def run(worker, kernel, workload, conditions):
         tried.append(dict(workload.axes)["n"])
         return Outcome(compared=(40_961,) if tried[-1] else ())
 

@@ -47,7 +47,7 @@ def asked(file, limits, beside=contextlib.nullcontext):
     with Pool(limits) as pool:
         worker = pool.worker(job.kernel.address.backend, "native")
         conditions = Conditions(here(job.kernel), PlainTorch(pool), {}, {}, 1)
-        trial = Trial(worker, job.kernel, job.op, Workload.of(job.op, "n=5,dtype=fp32"), conditions, False)
+        trial = Trial(worker, job.kernel, Workload.of(job.op, "n=5,dtype=fp32"), conditions, False)
         with beside():
             return worker.ask(replace(trial.ask, threads=1, first=True))
 

@@ -251,8 +251,8 @@ def test_signal_to_noise_of_unit_normals():
 def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
     op = library.find_op("mx_quantize")
     workload = Workload.of(op, "rows=5,cols=70,dtype=bf16")
-    drawn = inputs.generate(op, workload)
-    truth, plain = oracle.oracle(op, workload, drawn), oracle.baseline(op, workload, drawn)
+    drawn = inputs.generate(workload)
+    truth, plain = oracle.oracle(workload, drawn), oracle.baseline(workload, drawn)
     right = {n: truth.exact[n].to(plain[n].dtype) for n in plain}
     assert judge.judge(right, truth, plain, {}).finding is None
     for name in right:
@@ -263,8 +263,8 @@ def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
 
     op = library.find_op("mx_dequantize")
     workload = Workload.of(op, "rows=5,cols=70,dtype=fp16,values=small")
-    drawn = inputs.generate(op, workload)
-    truth, plain = oracle.oracle(op, workload, drawn), oracle.baseline(op, workload, drawn)
+    drawn = inputs.generate(workload)
+    truth, plain = oracle.oracle(workload, drawn), oracle.baseline(workload, drawn)
     out = truth.exact["out"].to(torch.float16)
     assert judge.judge({"out": out}, truth, plain, {}).finding is None
     out.view(torch.int16)[4, 69] += 1
@@ -274,7 +274,7 @@ def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
 @pytest.mark.parametrize("values", VALUES)
 def test_integers_are_drawn_from_their_range(values):
     op = library.find_op("mx_linear")
-    drawn = inputs.generate(op, Workload.of(op, f"m=1,n=300,k=200,dtype=fp16,values={values}"))
+    drawn = inputs.generate(Workload.of(op, f"m=1,n=300,k=200,dtype=fp16,values={values}"))
     codes, scales = drawn["elements"], drawn["scales"]
     assert codes.dtype == torch.int8
     assert len(codes.unique()) > 4 or values in ("ties", "ends")
@@ -371,8 +371,8 @@ def beyond_its_limit(language):
         for shape in SHAPES:
             for values in ("normal", "wide", "special", "offset"):
                 workload = Workload.of(op, f"{shape},dtype={number},values={values}")
-                drawn = inputs.generate(op, workload)
-                truth, plain = oracle.oracle(op, workload, drawn), oracle.baseline(op, workload, drawn)
+                drawn = inputs.generate(workload)
+                truth, plain = oracle.oracle(workload, drawn), oracle.baseline(workload, drawn)
                 if found := judge.judge(linear(language, drawn, workload), truth, plain, {}).finding:
                     wrong.append((str(workload), found.what))
     return wrong

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("at_once")
 
 def case(op, sizes=5):
     workload = Workload.of(op, ",".join(f"{a}={3 if a in 'rs' else sizes}" for a in op.axes) + ",dtype=fp32")
-    drawn = generate(op, workload)
+    drawn = generate(workload)
     inputs = {n: drawn.get(n) for n in op.inputs}
     attributes = dict(workload.attributes)
     made = op.reference(*inputs.values(), **attributes)

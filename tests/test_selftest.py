@@ -284,16 +284,16 @@ def test_the_watched_process_runs_a_kernel(monkeypatch) -> None:
     kernel, op = entries(["stride_ignored"])[0].kernels()["mended"]
     monkeypatch.setattr("assay.host.tool", lambda name: Path("/bin") / name)
     point = Workload.of(op, "rows=3,cols=5,dtype=fp32,strided=x,offset=1")
-    line = command("racecheck", target_command(kernel, op, point), "log")
+    line = command("racecheck", target_command(kernel, point), "log")
     assert line[0].endswith("compute-sanitizer") and line[line.index("--tool") + 1] == "racecheck"
     with pytest.raises(UsageError, match="memcheck"):
         command("guesswork", [], "log")
     told = json.loads(line[-1])
     axpy, its_op = entries(["inplace_order"])[0].kernels()["mended"]
-    told = json.loads(target_command(axpy, its_op, Workload.of(its_op, "n=7,dtype=fp32,offset=1"))[-1])
+    told = json.loads(target_command(axpy, Workload.of(its_op, "n=7,dtype=fp32,offset=1"))[-1])
     out = sanitize_target(told)["out"].cpu()
     from assay.check.oracle import oracle
     from assay.inputs import generate
 
     w = Workload.of(its_op, "n=7,dtype=fp32,offset=1")
-    assert (out - oracle(its_op, w, generate(its_op, w)).exact["out"]).abs().max() < 1e-5
+    assert (out - oracle(w, generate(w)).exact["out"]).abs().max() < 1e-5

@@ -15,8 +15,9 @@ FRESH = 3
 """Variations of one workload's values that a trial uses."""
 
 
-def generate(op: Op, workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
+def generate(workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
     """The inputs present in `workload`, contiguous, on the CPU, in their dtypes."""
+    op = workload.op
     drawn: dict[str, torch.Tensor] = {}
     for name, tensor in workload.present.items():
         if tensor.given is None:
@@ -47,7 +48,7 @@ def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> t
     else:
         assert number.integers is not None
         drawn = values.integers(kind, shape, _range(tensor, *number.integers, workload), rng)
-    return _formed(tensor, drawn, op, workload, rng).to(number.torch)
+    return _formed(tensor, drawn, workload, rng).to(number.torch)
 
 
 def _range(tensor: Tensor, least: float, most: float, workload: Workload) -> Range:
@@ -64,7 +65,7 @@ def _shaped(tensor: Tensor) -> bool:
     return tensor.form not in ("", "sorted", "unique")
 
 
-def _formed(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng: torch.Generator) -> torch.Tensor:
+def _formed(tensor: Tensor, drawn: torch.Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
     """Drawn values with the property that the tensor declares."""
     form = tensor.form
     if not form or not drawn.numel():
@@ -75,14 +76,14 @@ def _formed(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng
     if form == "sorted":
         return drawn.sort(-1).values
     if form == "unique":
-        return _unique(tensor, drawn, op, workload, rng)
+        return _unique(tensor, drawn, workload, rng)
     if form == "row_stochastic":
         return drawn.double().softmax(-1)
     square = drawn.double()
     return square @ square.mT / square.shape[-1] + torch.eye(square.shape[-1], dtype=torch.float64)
 
 
-def _unique(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng: torch.Generator) -> torch.Tensor:
+def _unique(tensor: Tensor, drawn: torch.Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
     """No value twice along the last dimension: indices without replacement, other numbers spread apart."""
     length = drawn.shape[-1]
     if tensor.index:

@@ -18,7 +18,6 @@ from assay.bench.statistics import Estimate, ratio
 from assay.bench.verdict import CLOSE, ENOUGH, too_wide, verdict
 from assay.catalog.called import called
 from assay.machine.model import Model
-from assay.op import Op
 from assay.record import Record, Status
 from assay.worker.questions import Activity
 from assay.workload import Workload
@@ -31,7 +30,6 @@ seconds for each kernel: on a busy machine the interval shrinks with the number 
 
 @dataclass
 class Cell:
-    op: Op
     workload: Workload
     entrants: list[Entrant]
     baseline: str
@@ -91,12 +89,13 @@ class Cell:
         kernel = entrant.kernel
         assert kernel is not None
         against = f" --against {','.join(self.options.against)}" if self.options.against else ""
+        name = called(kernel, self.workload.op, entrant.parameters)
         common: dict[str, Any] = {
             "verb": "bench",
             "kernel": kernel.name,
             "workload": str(self.workload),
             "run": self.options.run,
-            "replay": f"assay bench {called(kernel, self.op, entrant.parameters)} --workload {self.workload}{against}",
+            "replay": f"assay bench {name} --workload {self.workload}{against}",
             "source": provenance.source_of(kernel.file, kernel.line),
             "provenance": provenance.provenance(self.options.seed),
             "seconds": spent,
@@ -153,7 +152,7 @@ class Cell:
             threads=entrant.processes.threads if device == "cpu" else None,
             floor=timed_floor(moved, copy.fastest(), cold_enough) if copy else None,
             parent_clock=entrant.parent_clock,
-            roofline=roofline(self.op, self.workload, self.model(device), first.cache, cold.median),
+            roofline=roofline(self.workload, self.model(device), first.cache, cold.median),
             parameters=entrant.parameters or None,
         )
         if baseline := self._measured(self.baseline, device):

@@ -154,8 +154,7 @@ class Entrant:
             return reported
         gpu = host.gpu()
         assert gpu is not None
-        op, workload, pool = self.truth.op, self.truth.workload, self.processes.pool
-        built = launches(self.kernel, op, workload, gpu.target, pool, self.parameters)
+        built = launches(self.kernel, self.truth.workload, gpu.target, self.processes.pool, self.parameters)
         certain = {one.artifact.text_hash: one.artifact for one in built if not one.artifact.doubt}
         return [a.summary() for a in certain.values()]
 
@@ -219,9 +218,8 @@ class Entrant:
     def _call(self) -> Call:
         """What is computed, and where in the shared memory inputs and outputs are."""
         assert self.kernel is not None
-        op, workload, count = self.truth.op, self.truth.workload, len(self.truth.drawn)
-        mode = self.here.mode
-        return Call.of(self.kernel, op, workload, mode, self.parameters, variations=count, runs=len(BATCHES))
+        workload, count = self.truth.workload, len(self.truth.drawn)
+        return Call.of(self.kernel, workload, self.here.mode, self.parameters, variations=count, runs=len(BATCHES))
 
     def _request(self, number: int) -> Time:
         """Return the request to time one round."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 from assay.bench.evidence import Floor, Roofline
 from assay.machine.model import Model
-from assay.op import Op
 from assay.workload import Workload
 
 BEYOND_CACHE = 4
@@ -14,9 +13,10 @@ _LESS = 0.97
 """Share of the time that the fastest yardstick needs for as many bytes."""
 
 
-def roofline(op: Op, workload: Workload, model: Model | None, cache: int, seconds: float) -> Roofline | None:
+def roofline(workload: Workload, model: Model | None, cache: int, seconds: float) -> Roofline | None:
     """Return the limit by the model, and the share of it that a kernel of so many seconds reaches. None where there is
     no model, or it has no memory bandwidth."""
+    op = workload.op
     stream = model.stream() if model else None
     if model is None or not stream:
         return None

@@ -10,7 +10,6 @@ from assay.check.judge import Finding, Prior, judge
 from assay.check.oracle import oracle
 from assay.check.plain import PlainTorch
 from assay.check.slices import HUGE, judged_in_slices
-from assay.op import Op
 from assay.worker.change import changed
 from assay.worker.questions import Fetched
 from assay.workload import Workload
@@ -30,7 +29,7 @@ _DRAWN = 1 << 30
 """Bytes of inputs above which only one set of values is drawn; calls still differ by the changes made to it."""
 
 
-def changeable(op: Op, workload: Workload) -> list[str]:
+def changeable(workload: Workload) -> list[str]:
     """Return the inputs whose elements may take each other's values: not those that have a form, and none where an
     input is computed from the others, since it would no longer belong to them."""
     present = workload.present
@@ -40,16 +39,16 @@ def changeable(op: Op, workload: Workload) -> list[str]:
 class Truth:
     """What a workload's outputs must be, for every set of values in use."""
 
-    def __init__(self, op: Op, workload: Workload, plain: PlainTorch, device: str) -> None:
-        self.op, self.workload = op, workload
+    def __init__(self, workload: Workload, plain: PlainTorch, device: str) -> None:
+        self.workload = workload
         self.elements = workload.elements
         self.huge = self.elements > HUGE
         self.many = self.elements > _MANY
-        first = drawing.generate(op, workload, 0)
+        first = drawing.generate(workload, 0)
         size = sum(v.nbytes for v in first.values())
         count = 1 if size > _DRAWN else 2 if self.many else drawing.FRESH
-        self.drawn = [first, *(drawing.generate(op, workload, v) for v in range(1, count))]
-        self.changeable = changeable(op, workload)
+        self.drawn = [first, *(drawing.generate(workload, v) for v in range(1, count))]
+        self.changeable = changeable(workload)
         self._plain, self._device, self._rng = plain, device, random.SystemRandom()
         self._right: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
         """Outputs already judged right, by kernel and set of values: most kernels give the same bits again."""
@@ -84,12 +83,12 @@ class Truth:
         return finding
 
     def _judge(self, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
-        prior: Prior = self._plain.prior(self.op, self.workload.dtype, self._device)
+        prior: Prior = self._plain.prior(self.workload.op, self.workload.dtype, self._device)
         inputs = self._inputs(call)
-        if self.many and self.op.independent:
-            return judged_in_slices(self.op, self.workload, inputs, outputs, prior, size=_SLICE).finding
-        (plain,) = self._plain.outputs(self.op, self.workload, [inputs], self._device)
-        return judge(outputs, oracle(self.op, self.workload, inputs), plain, prior).finding
+        if self.many and self.workload.op.independent:
+            return judged_in_slices(self.workload, inputs, outputs, prior, size=_SLICE).finding
+        (plain,) = self._plain.outputs(self.workload, [inputs], self._device)
+        return judge(outputs, oracle(self.workload, inputs), plain, prior).finding
 
     def _inputs(self, call: Fetched) -> dict[str, torch.Tensor]:
         """Return the inputs of the call. Any report of a worker is made to fit: a lie gives other inputs, and fails."""

@@ -29,11 +29,12 @@ def asked(text: str, op: Op) -> Workload:
         if whole and value.startswith("-"):
             raise UsageError(f"{name}={value} in workload '{text}' is negative", fix=f"choose {name}=0 or more")
     workload = Workload.of(op, text)
-    _refuse_too_large(op, workload)
+    _refuse_too_large(workload)
     return workload
 
 
-def _refuse_too_large(op: Op, workload: Workload) -> None:
+def _refuse_too_large(workload: Workload) -> None:
+    op = workload.op
     tensors = [*workload.present.values(), *op.outputs.values()]
     needed = _COPIES * sum(math.prod(workload.shape(t)) * workload.dtype_of(t).itemsize for t in tensors)
     there = psutil.virtual_memory().total

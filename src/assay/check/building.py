@@ -52,7 +52,7 @@ def build(
     try:
         built.worker = worker or pool.worker(kernel.address.backend, mode)
         for workload in points:
-            call = Call.of(kernel, op, workload, mode, parameters)
+            call = Call.of(kernel, workload, mode, parameters)
             try:
                 answer = built.worker.ask(Build(call, str(target)))
             except Refused as refused:

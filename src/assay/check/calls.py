@@ -32,7 +32,6 @@ from assay.check.variations import Values, Variation
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.lazy import torch
-from assay.op import Op
 from assay.worker import Worker, WorkerLost
 from assay.worker.bits import bits
 from assay.worker.failure import Refused
@@ -70,12 +69,12 @@ class _Case:
 
     @cached_property
     def truth(self) -> Oracle:
-        return oracle(self._trial.op, self._trial.workload, self.values)
+        return oracle(self._trial.workload, self.values)
 
     @cached_property
     def plain(self) -> dict[str, torch.Tensor]:
         t = self._trial
-        return t.conditions.plain.outputs(t.op, t.workload, [self.values], t.conditions.here.device)[0]
+        return t.conditions.plain.outputs(t.workload, [self.values], t.conditions.here.device)[0]
 
     @cached_property
     def right(self) -> dict[str, torch.Tensor]:
@@ -100,14 +99,13 @@ class _Done:
 
 
 class Trial:
-    def __init__(
-        self, worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions, large: bool
-    ) -> None:
+    def __init__(self, worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions, large: bool) -> None:
+        op = workload.op
         self.worker, self.kernel, self.op, self.workload = worker, kernel, op, workload
         self.conditions, self.large = conditions, large
         # Not from the workload's seed: a kernel must not be able to know what is drawn here.
         self.rng = random.Random(secrets.randbits(128))
-        self.layout = Call.of(kernel, op, workload, conditions.here.mode, conditions.parameters)
+        self.layout = Call.of(kernel, workload, conditions.here.mode, conditions.parameters)
         self.buffers = Buffers(self.layout, 1 if large and not op.random else 3, worker.memory)
         call = replace(self.layout, arena=self.buffers.total)
         self.ask = Try(call, conditions.here.device, next(_trials), self.buffers.places, self.buffers.copies)
@@ -125,7 +123,7 @@ class Trial:
         """The last call at each place."""
 
     def outcome(self) -> Outcome:
-        cases = [_Case(self, drawing.generate(self.op, self.workload, 0))]
+        cases = [_Case(self, drawing.generate(self.workload, 0))]
         if self.op.random:
             return self._with_global(self._random(cases))
         here, threads = self.conditions.here, self.conditions.threads
@@ -162,14 +160,14 @@ class Trial:
         for spec in self.layout.outputs[:1] if not finding else ():
             first, again, other = (d.result[spec.name] for d in done)
             values = cases[0].values
-            finding = distribution.judge(self.op, self.workload, values, first, again, other, dtype(spec.dtype))
+            finding = distribution.judge(self.workload, values, first, again, other, dtype(spec.dtype))
         return Outcome(finding, seconds=tuple(self.seconds), artifacts=self.artifacts)
 
     def _varied(self, first: _Case) -> list[Variation]:
         """The other sets of values: one element changed, fresh ones, and more where it is looked at closely."""
-        op, workload, rng = self.op, self.workload, self.rng
-        fresh = drawing.generate(op, workload, 1)
-        again = Variation(drawing.generate(op, workload, 2), "all values changed")
+        workload, rng = self.workload, self.rng
+        fresh = drawing.generate(workload, 1)
+        again = Variation(drawing.generate(workload, 2), "all values changed")
         names = [s.name for s in self.layout.inputs if first.values[s.name].numel()]
         rng.shuffle(names)
         if not names or workload.values == "beyond":
@@ -184,12 +182,12 @@ class Trial:
             return verdict.finding.detector != "values" or share > _CLEARLY
 
         def one(name: str) -> Variation | None:
-            return variations.one_element(op, workload, first.values, fresh, name, rng, tells)
+            return variations.one_element(workload, first.values, fresh, name, rng, tells)
 
         variants = [one(names[0]) or again, Variation(fresh, "all values changed")]
         if self.conditions.depth == "deep" and workload.elements <= _CLOSE:
-            variants.append(variations.reordered(op, workload, first.values, rng))
-            variants.append(variations.few_elements(op, workload, first.values, fresh, names[-1], rng))
+            variants.append(variations.reordered(workload, first.values, rng))
+            variants.append(variations.few_elements(workload, first.values, fresh, names[-1], rng))
             variants += [v for v in [one(names[1 % len(names)])] if v][: _MOST - 2]
         return variants
 
@@ -321,7 +319,7 @@ class Trial:
         first = done[0].result
         if self.large and self.op.independent:
             return judged_in_slices(
-                self.op, self.workload, cases[0].values, first, self.conditions.prior, seconds, self.artifacts
+                self.workload, cases[0].values, first, self.conditions.prior, seconds, self.artifacts
             )
         elsewhere = next((d for d in done if d.run.place == runs.OTHER_BANDS), None)
         if elsewhere and not self.late and not _same(first, elsewhere.result) and self.workload.values != "beyond":
@@ -438,12 +436,12 @@ class Trial:
 
 
 def once(
-    worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions
+    worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions
 ) -> dict[str, torch.Tensor] | Outcome:
     """The outputs of one call, not judged; or what went wrong with it. On a GPU no memory lies behind the tensors."""
-    trial = Trial(worker, kernel, op, workload, conditions, large=True)
+    trial = Trial(worker, kernel, workload, conditions, large=True)
     trial.fence = "behind"
-    called = trial._call(runs.ONCE[0], [_Case(trial, drawing.generate(op, workload))], [])
+    called = trial._call(runs.ONCE[0], [_Case(trial, drawing.generate(workload))], [])
     return called if isinstance(called, Outcome) else called.result
 
 

@@ -15,7 +15,6 @@ from assay.check.oracle import ulp
 from assay.dtype import DType
 from assay.inputs import widened
 from assay.lazy import torch
-from assay.op import Op
 from assay.workload import Workload
 
 SIGMAS = 6.0
@@ -27,7 +26,6 @@ _ENOUGH = 64
 
 
 def judge(
-    op: Op,
     workload: Workload,
     inputs: dict[str, torch.Tensor],
     first: torch.Tensor,
@@ -36,10 +34,11 @@ def judge(
     number: DType,
 ) -> Finding | None:
     """`first` and `again` were drawn with the same seed, `other` with another."""
+    op = workload.op
     assert op.random is not None
     if not torch.equal(first.double().nan_to_num(0.5), again.double().nan_to_num(0.5)):
         return Finding("seed", "the same seed gave another draw")
-    outcomes = _outcomes(op, workload, inputs)
+    outcomes = _outcomes(workload, inputs)
     drawn = _drawn(first, outcomes, number)
     if isinstance(drawn, Finding):
         return drawn
@@ -61,8 +60,9 @@ def judge(
     return None
 
 
-def _outcomes(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def _outcomes(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Values and probabilities, each of the output's shape, flat, in float64."""
+    op = workload.op
     assert op.random is not None
     attributes = {n: v for n, v in workload.attributes if n != op.random.seed}
     declared: list[Any] = op.random.outcomes(

@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 from assay.lazy import np, torch
-from assay.op import Op
 from assay.workload import Workload
 
 REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128", "lanes 1024", "kahan")
@@ -48,7 +47,7 @@ def variations() -> Iterator[Variation]:
         yield Variation(reduction, products="fused")
 
 
-def others(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
+def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
     """What a few of them give, those that lose the most; none of an op that cannot be evaluated so. One accumulator
     for a whole row, from several places on: one alone may be right by chance."""
     some = (
@@ -60,13 +59,14 @@ def others(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[
         Variation("reversed", variance="welford"),
     )
     try:
-        return [evaluate(op, workload, inputs, how) for how in some]
+        return [evaluate(workload, inputs, how) for how in some]
     except (RuntimeError, TypeError, NotImplementedError, AttributeError):
         return []
 
 
-def evaluate(op: Op, workload: Workload, inputs: dict[str, torch.Tensor], how: Variation) -> dict[str, torch.Tensor]:
+def evaluate(workload: Workload, inputs: dict[str, torch.Tensor], how: Variation) -> dict[str, torch.Tensor]:
     """The outputs, in their dtypes: computed in float32, rounded once."""
+    op = workload.op
     wide = [
         (inputs[n].float() if inputs[n].is_floating_point() else inputs[n]) if n in inputs else None for n in op.inputs
     ]

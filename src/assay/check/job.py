@@ -123,7 +123,7 @@ class Job:
         if not self.kernel.expects or judged.status not in (Status.PASS, Status.COMPILED):
             return judged
         typical = Workload.of(self.op, f"dtype={self.dtype}")
-        broken = gates(self.kernel, self.op, typical, settings.target, settings.pool)
+        broken = gates(self.kernel, typical, settings.target, settings.pool)
         evidence = replace(CheckEvidence.of(judged), gates=Gates(dict(self.kernel.expects), broken))
         if not broken:
             return replace(judged, evidence=evidence.to_dict())

@@ -105,8 +105,9 @@ class Oracle:
         return not number.is_float or self.lost(name) == 0
 
 
-def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
+def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     """Evaluate the reference in float64 on a private copy of the inputs."""
+    op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
     exact = _per_output(op, op.reference(*wide, **attributes))
@@ -115,13 +116,13 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
         scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
     half = _per_output(op, op.half_magnitude(*wide, **attributes)) if op.half_magnitude else None
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
-    others = cache(lambda: evaluations.others(op, workload, inputs))
+    others = cache(lambda: evaluations.others(workload, inputs))
     if op.magnitude is not None or op.roundings is not None:
         return Oracle(exact, scale, op.lost(), workload.lost_in_sums, None, flushed, half=half, others=others)
     whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
-    noise = rounding.spread(op, workload, inputs) if whole else None
+    noise = rounding.spread(workload, inputs) if whole else None
     if noise is None:
-        return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(op, workload, inputs)))
+        return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)))
     spread = {n: _smooth(v, exact[n].double()) for n, v in noise.items()}
     return Oracle(exact, scale, 1.0, dict.fromkeys(exact, 1.0), spread, flushed, others=others)
 
@@ -154,10 +155,11 @@ def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     return smooth.view_as(spread)
 
 
-def baseline(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def baseline(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Plain PyTorch in the workload's dtype, here on the CPU. Where oneDNN fails in one product, as with bf16 on a
     processor without it, PyTorch switches it off for all that follows, and convolutions lose far more: it is put
     back."""
+    op = workload.op
     before = torch._C._get_mkldnn_enabled()
     try:
         return _per_output(op, op.reference(*(inputs.get(n) for n in op.inputs), **dict(workload.attributes)))

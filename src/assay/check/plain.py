@@ -43,26 +43,27 @@ class PlainTorch:
             prior: Prior = {}
             for row in plan(op, dtype, SAMPLE).rows:
                 if (workload := row.workload).values not in UNUSUAL:
-                    drawn = [generate(op, workload)]
-                    for inputs, answer in zip(drawn, self.outputs(op, workload, drawn, device), strict=True):
-                        calibrate(prior, oracle(op, workload, inputs), answer)
+                    drawn = [generate(workload)]
+                    for inputs, answer in zip(drawn, self.outputs(workload, drawn, device), strict=True):
+                        calibrate(prior, oracle(workload, inputs), answer)
             self._priors[key] = prior
         return self._priors[key]
 
     def outputs(
-        self, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str
+        self, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str
     ) -> list[dict[str, torch.Tensor]]:
         """Its answers to each set of inputs."""
         if device == "cpu":
-            return [baseline(op, workload, inputs) for inputs in drawn]
+            return [baseline(workload, inputs) for inputs in drawn]
         with self._lock:
             if self._worker is None:
                 self._worker = self._pool.worker("torch", "native")
-            return self._ask(self._worker, op, workload, drawn)
+            return self._ask(self._worker, workload, drawn)
 
     def _ask(
-        self, worker: Worker, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]]
+        self, worker: Worker, workload: Workload, drawn: list[dict[str, torch.Tensor]]
     ) -> list[dict[str, torch.Tensor]]:
+        op = workload.op
         count = len(drawn)
         present = workload.present
         specs = [spec(n, workload.dtype_of(t), tuple(drawn[0][n].shape)) for n, t in present.items()]

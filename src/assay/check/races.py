@@ -20,7 +20,7 @@ def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, 
     if record.detector != "unstable" or sanitize.why_not(kernel)[0]:
         return record
     try:
-        report = sanitize.run(kernel, op, Workload.of(op, record.workload), "racecheck", parameters=dict(parameters))
+        report = sanitize.run(kernel, Workload.of(op, record.workload), "racecheck", parameters=dict(parameters))
     except AssayError as error:
         report = sanitize.Report("racecheck", (), str(error))
     racecheck = Racecheck(report.clean, [str(p) for p in report.problems], report.trouble)

@@ -26,13 +26,13 @@ def verify_reference(op: Op) -> None:
         return
     where = f"{shown(Path(op.source))}:{op.reference.__code__.co_firstlineno}"
     try:
-        drawn = drawing.generate(op, workload)
+        drawn = drawing.generate(workload)
     except AssayError:
         raise
     except Exception as error:
-        raise _failed(op, workload, error, "its inputs could not be drawn", where) from error
+        raise _failed(workload, error, "its inputs could not be drawn", where) from error
     try:
-        truth = oracle(op, workload, drawn)
+        truth = oracle(workload, drawn)
     except AssayError:
         raise
     except Exception as error:
@@ -40,8 +40,8 @@ def verify_reference(op: Op) -> None:
             what = f"op {op.name}: the reference or magnitude does not return one result for each output"
             fix = f"return as many as there are outputs: {', '.join(op.outputs)}"
             raise SourceError(what, where=where, fix=fix) from error
-        raise _failed(op, workload, error, "the reference or magnitude failed", where) from error
-    _verify_results(op, workload, truth, where)
+        raise _failed(workload, error, "the reference or magnitude failed", where) from error
+    _verify_results(workload, truth, where)
 
 
 def _small(op: Op) -> Workload | None:
@@ -58,7 +58,8 @@ def _small(op: Op) -> Workload | None:
     return None
 
 
-def _verify_results(op: Op, workload: Workload, truth: Oracle, where: str) -> None:
+def _verify_results(workload: Workload, truth: Oracle, where: str) -> None:
+    op = workload.op
     for name, tensor in op.outputs.items():
         expected = workload.shape(tensor)
         exact: Any = truth.exact[name]
@@ -86,7 +87,8 @@ def _verify_magnitude(op: Op, name: str, scale: torch.Tensor | None, expected: t
         raise SourceError(what, where=where, fix="return one scale for each element of the output") from None
 
 
-def _failed(op: Op, workload: Workload, error: Exception, what: str, where: str) -> SourceError:
+def _failed(workload: Workload, error: Exception, what: str, where: str) -> SourceError:
+    op = workload.op
     at = error.__traceback__
     while at:
         if at.tb_frame.f_code.co_filename == op.source:

@@ -51,8 +51,9 @@ _FUNCTIONS = frozenset(
 """Elementary functions, good to two ulps."""
 
 
-def spread(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
+def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
     """The standard deviation of each output's elements; None where nothing is rounded."""
+    op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
     exact = _outputs(op, op.reference(*wide, **attributes))
@@ -71,8 +72,9 @@ def spread(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[
     return {n: (s / SAMPLES).sqrt() for n, s in squares.items()} if disturbed else None
 
 
-def compares(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> bool:
+def compares(workload: Workload, inputs: dict[str, torch.Tensor]) -> bool:
     """Does the reference choose values by comparing them?"""
+    op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     with (mode := _mode()(0)):
         op.reference(*wide, **dict(workload.attributes))

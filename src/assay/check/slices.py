@@ -12,7 +12,7 @@ from assay.check.oracle import oracle
 from assay.check.outcome import Outcome
 from assay.errors import UsageError
 from assay.lazy import torch
-from assay.op import Op, Tensor
+from assay.op import Tensor
 from assay.workload import Workload
 
 HUGE = 1 << 27
@@ -47,7 +47,6 @@ def _more_threads() -> Iterator[None]:
 
 
 def judged_in_slices(
-    op: Op,
     workload: Workload,
     drawn: dict[str, torch.Tensor],
     result: dict[str, torch.Tensor],
@@ -58,6 +57,7 @@ def judged_in_slices(
 ) -> Outcome:
     """A float64 oracle of the whole would fit neither into memory nor into patience: judge slices of so many elements
     along the axis of independent results. Without a size they cover all of a workload that is not huge."""
+    op = workload.op
     if not op.independent:
         raise UsageError(
             f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
@@ -74,7 +74,7 @@ def judged_in_slices(
         inputs = {n: _cut(v, op.inputs[n], op.independent, start, step) for n, v in drawn.items()}
         outputs = {n: _cut(v, op.outputs[n], op.independent, start, step) for n, v in result.items()}
         with _more_threads() if elements > HUGE else contextlib.nullcontext():
-            verdict = judge_maximum(outputs, oracle(op, workload, inputs), prior)
+            verdict = judge_maximum(outputs, oracle(workload, inputs), prior)
         errors += verdict.errors
         if verdict.finding:
             what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from assay.lazy import torch
-from assay.op import Op, Tensor
+from assay.op import Tensor
 from assay.worker.bits import bits
 from assay.workload import Workload
 
@@ -39,14 +39,15 @@ def free(tensor: Tensor) -> bool:
 
 
 def one_element(
-    op: Op, workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random, tells: Tells
+    workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random, tells: Tells
 ) -> Variation | None:
     """One element of `name` changed. None where no change that was tried matters to the result."""
+    op = workload.op
     base = first[name]
     if not base.numel():
         return None
     if not free(op.inputs[name]):
-        values = completed(op, workload, first | {name: fresh[name]})
+        values = completed(workload, first | {name: fresh[name]})
         return Variation(values, f"`{name}` changed") if tells(values) else None
     places = _inner(base.numel(), rng)
     for number in range(_TRIES):
@@ -59,25 +60,27 @@ def one_element(
         bits(changed).view(-1)[place] = bits(now.view(1))[0]
         if changed.view(-1)[place].item() == was:
             continue
-        values = completed(op, workload, first | {name: changed})
+        values = completed(workload, first | {name: changed})
         if tells(values):
             return Variation(values, f"element {place} of `{name}` changed from {was:g} to {float(now):g}")
     return None
 
 
-def few_elements(op: Op, workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random) -> Variation:
+def few_elements(workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random) -> Variation:
     """A few percent of the elements of `name` changed, two at least."""
+    op = workload.op
     base = first[name].clone()
     if not free(op.inputs[name]):
-        return Variation(completed(op, workload, first | {name: fresh[name]}), f"`{name}` changed")
+        return Variation(completed(workload, first | {name: fresh[name]}), f"`{name}` changed")
     count = min(base.numel(), max(2, int(base.numel() * _SHARE)))
     chosen = torch.randperm(base.numel(), generator=torch.Generator().manual_seed(rng.getrandbits(63)))[:count]
     bits(base).view(-1)[chosen] = bits(fresh[name]).flatten()[chosen]
-    return Variation(completed(op, workload, first | {name: base}), f"{count} elements of `{name}` changed")
+    return Variation(completed(workload, first | {name: base}), f"{count} elements of `{name}` changed")
 
 
-def reordered(op: Op, workload: Workload, first: Values, rng: random.Random) -> Variation:
+def reordered(workload: Workload, first: Values, rng: random.Random) -> Variation:
     """The same elements in another order: every sum and every count stays what it was."""
+    op = workload.op
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     values = {
         n: bits(v).flatten()[torch.randperm(v.numel(), generator=generator)].view(v.dtype).view(v.shape)
@@ -85,11 +88,12 @@ def reordered(op: Op, workload: Workload, first: Values, rng: random.Random) -> 
         else v
         for n, v in first.items()
     }
-    return Variation(completed(op, workload, values), "the elements changed places")
+    return Variation(completed(workload, values), "the elements changed places")
 
 
-def completed(op: Op, workload: Workload, values: Values) -> Values:
+def completed(workload: Workload, values: Values) -> Values:
     """The inputs that follow from others, computed again."""
+    op = workload.op
     inputs = dict(values)
     for name in values:
         given = op.inputs[name].given

@@ -11,7 +11,6 @@ from assay.backends import Level, here
 from assay.backends.base import Launch
 from assay.errors import AssayError, BuildError, SourceError, UsageError
 from assay.kernel import Kernel
-from assay.op import Op
 from assay.target import Target
 from assay.worker import Pool, WorkerLost
 from assay.worker.failure import Failure, Refused
@@ -28,7 +27,6 @@ _LINE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\): (?:catastrophic )?erro
 
 def launches(
     kernel: Kernel,
-    op: Op,
     workload: Workload,
     target: Target,
     pool: Pool,
@@ -38,7 +36,7 @@ def launches(
     """What the kernel would launch on the workload, in order, with PTX, cubin and intermediate code; empty where it
     would launch nothing. `parameters` are tunables that are not at their defaults; `compiler` is for CUDA C++."""
     _refuse(kernel, target, compiler)
-    request = Compile(Call.of(kernel, op, workload, "native", parameters or {}), str(target), compiler)
+    request = Compile(Call.of(kernel, workload, "native", parameters or {}), str(target), compiler)
     try:
         worker = pool.worker(kernel.address.backend, "native")
         try:

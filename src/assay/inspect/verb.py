@@ -102,7 +102,7 @@ def inspections(
                 for target in targets:
                     tick(f"{kernel.name}  {workload}  {target}")
                     mine = replace(options, parameters=tuned(kernel, op, options.parameters))
-                    yield from _of_kernel(kernel, op, workload, target, pool, mine)
+                    yield from _of_kernel(kernel, workload, target, pool, mine)
 
 
 def bare(path: Path, options: Options) -> bool:
@@ -131,11 +131,11 @@ def _of_file(file: Path, target: Target, options: Options) -> Iterator[Inspectio
         yield Inspection(Record(kernel=file.name, status=Status.FAIL, reason=str(problem), evidence=evidence, **common))
 
 
-def gates(kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool) -> list[str]:
+def gates(kernel: Kernel, workload: Workload, target: Target, pool: Pool) -> list[str]:
     """What a kernel expects of its code and does not get, on this workload and target."""
     if not kernel.expects or kernel.address.backend not in LANGUAGES:
         return []
-    found = _of_kernel(kernel, op, workload, target, pool, Options())
+    found = _of_kernel(kernel, workload, target, pool, Options())
     return [f"{one.evidence.target}: {one.record.reason}" for one in found if one.record.failed]
 
 
@@ -147,8 +147,9 @@ def _workloads(kernel: Kernel, op: Op, options: Options) -> list[Workload]:
 
 
 def _of_kernel(
-    kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool, options: Options
+    kernel: Kernel, workload: Workload, target: Target, pool: Pool, options: Options
 ) -> Iterator[Inspection]:
+    op = workload.op
     common: dict[str, Any] = {
         "verb": "inspect",
         "kernel": kernel.name,
@@ -165,7 +166,7 @@ def _of_kernel(
         yield Inspection(Record(status=Status.SKIPPED, reason=why, **common))
         return
     try:
-        started = launches(kernel, op, workload, target, pool, options.parameters, options.compiler)
+        started = launches(kernel, workload, target, pool, options.parameters, options.compiler)
     except UsageError:
         raise
     except AssayError as problem:

@@ -16,7 +16,6 @@ from assay import host
 from assay.backends import Level, here
 from assay.errors import UsageError
 from assay.kernel import Kernel
-from assay.op import Op
 from assay.sanitize.text import Problem, parse
 from assay.workload import Workload
 
@@ -77,8 +76,9 @@ def command(tool: str, target: list[str], log: str) -> list[str]:
     return [str(host.tool("compute-sanitizer")), *given, *target]
 
 
-def target_command(kernel: Kernel, op: Op, workload: Workload, parameters: dict[str, Any] | None = None) -> list[str]:
+def target_command(kernel: Kernel, workload: Workload, parameters: dict[str, Any] | None = None) -> list[str]:
     """The process that is watched: it runs the kernel once, on plain tensors."""
+    op = workload.op
     request = {
         "kernel": kernel.to_dict(),
         "op": op.name,
@@ -97,7 +97,6 @@ def environment() -> dict[str, str]:
 
 def run(
     kernel: Kernel,
-    op: Op,
     workload: Workload,
     tool: str = "memcheck",
     *,
@@ -110,7 +109,7 @@ def run(
         raise UsageError(reason, fix=fix)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        line = command(tool, target_command(kernel, op, workload, parameters), str(log))
+        line = command(tool, target_command(kernel, workload, parameters), str(log))
         code, printed = _watch(line, seconds)
         return read(tool, code, log.read_text(errors="replace") if log.exists() else "", printed, seconds)
 

@@ -36,7 +36,7 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
         return flat.as_strided(shape, strides, offset) if size else flat.view(shape)
 
     tensors: dict[str, torch.Tensor] = {}
-    for name, values in inputs.generate(op, workload).items():
+    for name, values in inputs.generate(workload).items():
         gap = 3 if name in workload.strided and values.dim() > 1 else 0
         tensors[name] = empty(tuple(values.shape), values.dtype, gap, workload.offset)
         tensors[name].copy_(values)

@@ -69,21 +69,20 @@ class Calibration:
 class _Case:
     """One workload with its oracle."""
 
-    op: Op
     workload: Workload
 
     @cached_property
     def inputs(self) -> dict[str, torch.Tensor]:
-        return generate(self.op, self.workload)
+        return generate(self.workload)
 
     @cached_property
     def truth(self) -> Oracle:
-        return oracle(self.op, self.workload, self.inputs)
+        return oracle(self.workload, self.inputs)
 
     @cached_property
     def plain(self) -> dict[str, torch.Tensor]:
-        found = baseline(self.op, self.workload, self.inputs)
-        return {n: v.to(self.workload.dtype_of(self.op.outputs[n]).torch) for n, v in found.items()}
+        found = baseline(self.workload, self.inputs)
+        return {n: v.to(self.workload.dtype_of(self.workload.op.outputs[n]).torch) for n, v in found.items()}
 
     @cached_property
     def units(self) -> dict[str, torch.Tensor]:
@@ -108,7 +107,7 @@ class _Case:
 def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
     """Calibrate the judge on one op in one dtype."""
     prior = _prior(op, number)
-    plans = [[_Case(op, row.workload) for row in coverage.plan(op, number, EFFORT, seed).rows] for seed in range(3)]
+    plans = [[_Case(row.workload) for row in coverage.plan(op, number, EFFORT, seed).rows] for seed in range(3)]
     plans = [[case for case in plan if case.workload.values not in UNUSUAL] for plan in plans]
     honest, judged, closest, alarms = 0, 0, 0.0, []
     for name, results in _honest(op, plans[0]):
@@ -155,14 +154,14 @@ def _prior(op: Op, number: DType) -> Prior:
     prior: Prior = {}
     for row in coverage.plan(op, number, SAMPLE).rows:
         if row.workload.values not in UNUSUAL:
-            case = _Case(op, row.workload)
+            case = _Case(row.workload)
             calibrate(prior, case.truth, case.plain)
     return prior
 
 
 def _honest(op: Op, cases: list[_Case]) -> Iterator[tuple[str, list[tuple[_Case, dict[str, torch.Tensor]]]]]:
     for how in variations():
-        yield str(how), [(case, evaluate(op, case.workload, case.inputs, how)) for case in cases]
+        yield str(how), [(case, evaluate(case.workload, case.inputs, how)) for case in cases]
 
 
 def _found(case: _Case, outputs: dict[str, torch.Tensor] | None, prior: Prior) -> bool:

@@ -75,7 +75,7 @@ def _plan(entry: Entry) -> benching.BenchPlan:
     """Both kernels in one cell: they are timed in the same rounds."""
     kernels = list(entry.kernels().values())
     op = kernels[0][1]
-    return benching.BenchPlan(op, Workload.of(op, entry.workload), [kernel for kernel, _ in kernels], "")
+    return benching.BenchPlan(Workload.of(op, entry.workload), [kernel for kernel, _ in kernels], "")
 
 
 def _cannot(entry: Entry) -> str:
@@ -133,7 +133,7 @@ class _Pair:
         reports = {}
         for which, (kernel, op) in self.entry.kernels().items():
             try:
-                reports[which] = sanitize.run(kernel, op, Workload.of(op, self.entry.workload), self.entry.tool)
+                reports[which] = sanitize.run(kernel, Workload.of(op, self.entry.workload), self.entry.tool)
             except AssayError as error:
                 reports[which] = sanitize.Report(self.entry.tool, (), str(error))
         if problems := reports["wrong"].problems:

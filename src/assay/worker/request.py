@@ -10,7 +10,6 @@ from typing import Any
 from assay import dtype as dtypes
 from assay.dtype import DType
 from assay.kernel import Kernel
-from assay.op import Op
 from assay.worker.channel import place, tensor
 from assay.workload import Workload
 
@@ -112,7 +111,6 @@ class Call:
     def of(
         cls,
         kernel: Kernel,
-        op: Op,
         workload: Workload,
         mode: str,
         parameters: Mapping[str, Any],
@@ -121,6 +119,7 @@ class Call:
         runs: int = 0,
     ) -> Call:
         """The arena has room for so many sets of values of each input, and so many of each output."""
+        op = workload.op
         inputs = [spec(n, workload.dtype_of(t), workload.shape(t), workload) for n, t in workload.present.items()]
         outputs = [
             replace(

@@ -93,7 +93,7 @@ def times(planned: Plan, tick: Tick) -> Times:
 def _cell(op: str, text: str, kernels: dict[str, str], setting: bench.Options) -> list[bench.BenchPlan]:
     theirs = baseline(op)
     here = replace(setting, op=op, workload=text, against=() if theirs.file else setting.against)
-    mine = [p for p in bench.plan(list(kernels.values()), here) if p.op.name == op]
+    mine = [p for p in bench.plan(list(kernels.values()), here) if p.workload.op.name == op]
     if theirs.file is None:
         return mine
     return [*bench.plan([theirs.file], replace(setting, workload=theirs.workload(text), against=())), *mine]

@@ -63,7 +63,7 @@ def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: 
     op = plain.op
     sizes = ",".join(f"{n}={min(max(16, a.min), a.max)}" for n, a in op.axes.items())
     point = Workload.of(op, workload or sizes)
-    drawn = {n: t.to(device) for n, t in inputs.generate(op, point).items()}
+    drawn = {n: t.to(device) for n, t in inputs.generate(point).items()}
     tensors = tuple(drawn.get(n) for n in op.inputs)
     attributes = tuple(value for _, value in point.attributes)
     call = Call(op.name, tensors, attributes, drawn[next(iter(op.inputs))].shape[-1])

@@ -184,8 +184,8 @@ class Prover:
             for point in points:
                 key = (mutant.kernel.name, str(point))
                 if key not in self._code:
-                    self._code[key] = self._built(workers, "original", mutant.kernel, mutant.op, point)
-                built = self._built(workers, "mutant", kernel, op, point)
+                    self._code[key] = self._built(workers, "original", mutant.kernel, point)
+                built = self._built(workers, "mutant", kernel, point)
                 if built != self._code[key] or self._stop.is_set() or time.monotonic() > deadline:
                     return 0
                 compared += bool(built)
@@ -194,14 +194,12 @@ class Prover:
                 worker.close()
         return compared
 
-    def _built(
-        self, workers: dict[str, Worker], which: str, kernel: Kernel, op: Op, point: Workload
-    ) -> tuple[Any, ...]:
+    def _built(self, workers: dict[str, Worker], which: str, kernel: Kernel, point: Workload) -> tuple[Any, ...]:
         """What a kernel launches on a workload: hashes of machine code, and the shared memory that goes with it. What
         cannot be built is like nothing else."""
         if which not in workers:
             workers[which] = self._pool.worker(kernel.address.backend, "native")
-        request = Compile(Call.of(kernel, op, point, "native", {}), str(DEFAULT))
+        request = Compile(Call.of(kernel, point, "native", {}), str(DEFAULT))
         try:
             launches = workers[which].ask(request, 300).launches
         except Refused as refused:
@@ -222,10 +220,10 @@ class Prover:
                     return Proof(False, f"no difference in {compared} workloads, then time was up", compared)
                 key = (mutant.kernel.name, str(point))
                 if key not in self._digests:
-                    self._digests[key] = self._digest(workers[0], mutant.kernel, mutant.op, point)
+                    self._digests[key] = self._digest(workers[0], mutant.kernel, point)
                 if self._digests[key].startswith("error"):
                     continue  # beyond what the kernel itself can be asked here
-                if self._digest(workers[1], kernel, op, point) != self._digests[key]:
+                if self._digest(workers[1], kernel, point) != self._digests[key]:
                     return Proof(False, f"its outputs differ in workload {compared + 1}", compared, str(point))
                 compared += 1
         finally:
@@ -244,10 +242,10 @@ class Prover:
                 if (point := next(one, None)) is not None:
                     yield point
 
-    def _digest(self, worker: Worker, kernel: Kernel, op: Op, point: Workload) -> str:
+    def _digest(self, worker: Worker, kernel: Kernel, point: Workload) -> str:
         """A hash of the outputs of one run, in which every NaN counts as the same; or what went wrong."""
         conditions = Conditions(here(kernel), self._plain, {}, {}, self._threads)
-        result = calls.once(worker, kernel, op, point, conditions)
+        result = calls.once(worker, kernel, point, conditions)
         if isinstance(result, Outcome):
             assert result.finding is not None
             return f"error: {result.finding.detector}"
