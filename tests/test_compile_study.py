@@ -21,13 +21,12 @@ from hypothesis import strategies as st
 from assay.cli.model import compile as command
 from assay.cli.model.study import draw
 from assay.errors import UsageError
-from assay.models.agreement import agreement, leaves
-from assay.models.compile import child, launches
-from assay.models.compile import verb as compiled
-from assay.models.compile.case import Case, Effort, case
-from assay.models.compile.verb import Options, compile_study, plan
-from assay.models.compile.worth import break_even, marks
-from assay.models.rounding import errors
+from assay.models.studies.agreement import agreement, errors, leaves
+from assay.models.studies.compile import child, launches
+from assay.models.studies.compile import verb as compiled
+from assay.models.studies.compile.case import Case, Effort, case
+from assay.models.studies.compile.verb import Options, compile_study, plan
+from assay.models.studies.compile.worth import break_even, marks
 from assay.record import document, read
 from assay.worker import WorkerLost
 from assay.worker.fresh import Fresh, Refused

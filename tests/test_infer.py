@@ -23,18 +23,30 @@ from assay.cli.model import infer as command
 from assay.cli.model.infer_tables import change, gain, show
 from assay.cli.model.study import draw
 from assay.errors import UsageError
-from assay.models.infer import Effort, Options, Trained, child, infer, plan, planning, process, profiled, run, suspect
-from assay.models.infer.alone import Alone, Times
-from assay.models.infer.attribution import MODULE, Span, Work, attribute, outermost
-from assay.models.infer.calls import calls
-from assay.models.infer.case import Case
-from assay.models.infer.evidence import training
-from assay.models.infer.joined import alike, by_layer, predicted, rows
-from assay.models.infer.outputs import BY_CHANCE, ENOUGH
-from assay.models.infer.profiled import passes
-from assay.models.infer.site import Called
-from assay.models.infer.variants import Variant, variants
-from assay.models.registry import entry
+from assay.models.studies.infer import (
+    Effort,
+    Options,
+    Trained,
+    child,
+    infer,
+    plan,
+    planning,
+    process,
+    profiled,
+    run,
+    suspect,
+)
+from assay.models.studies.infer.alone import Alone, Times
+from assay.models.studies.infer.attribution import MODULE, Span, Work, attribute, outermost
+from assay.models.studies.infer.calls import calls
+from assay.models.studies.infer.case import Case
+from assay.models.studies.infer.evidence import training
+from assay.models.studies.infer.joined import alike, by_layer, predicted, rows
+from assay.models.studies.infer.outputs import BY_CHANCE, ENOUGH
+from assay.models.studies.infer.profiled import passes
+from assay.models.studies.infer.site import Called
+from assay.models.studies.infer.variants import Variant, variants
+from assay.models.subject.registry import entry
 from assay.models.swap import swap
 from assay.record import Record, Status, document, read
 from assay.report.charts import Figure
@@ -191,7 +203,9 @@ def test_a_kernel_that_kills_its_process_is_one_failed_record_and_the_rest_goes_
 
 
 def test_no_process_is_left_behind(study):
-    assert not [p for p in psutil.Process().children(recursive=True) if "assay.models.infer.child" in p.cmdline()]
+    assert not [
+        p for p in psutil.Process().children(recursive=True) if "assay.models.studies.infer.child" in p.cmdline()
+    ]
 
 
 def test_the_records_are_a_document_that_can_be_read_again(study, tmp_path):
@@ -406,7 +420,7 @@ def test_a_batch_that_takes_too_long_is_left_out_and_says_so(mine):
 
 @pytest.mark.usefixtures("here")
 def test_accuracy_is_measured_with_the_kernels_in_place(monkeypatch):
-    from assay.models.data import digits
+    from assay.models.subject.data import digits
 
     torch.manual_seed(0)
     few = digits.Digits("mnist", torch.randint(0, 255, (40, 1, 28, 28), dtype=torch.uint8), torch.arange(40) % 10, {})
@@ -684,7 +698,7 @@ def test_a_promise_that_cannot_be_made_says_why():
 
 
 def test_chance_is_not_called_a_failure_and_a_failure_is_not_called_chance():
-    from assay.models.infer.evidence import Measured
+    from assay.models.studies.infer.evidence import Measured
 
     off = {"rms": 9.0, "median": 9.0, "worst": 9.0, "astray": 0}
     about = {"failures": {}, "compile": {}}
@@ -788,7 +802,7 @@ def test_on_a_gpu_every_kernels_time_is_found_and_graphs_keep_the_device_busier(
 
 @pytest.mark.gpu
 def test_on_a_gpu_a_forward_that_waits_for_the_host_is_not_captured():
-    from assay.models.infer.arms import NotCapturable, captured
+    from assay.models.studies.infer.arms import NotCapturable, captured
 
     x = torch.randn(8, device="cuda")
     assert captured(lambda: x * 2).bytes > 0

@@ -24,9 +24,6 @@ import architectures
 import assay
 from assay import host
 from assay.errors import AssayError, UsageError
-from assay.models import checkpoint, weights
-from assay.models.checkpoint import Checkpoint
-from assay.models.packed import checkpoint as packed_file
 from assay.models.packed import format as formats
 from assay.models.packed.account import BIAS, EMBEDDINGS, SHORT, account
 from assay.models.packed.checkpoint import load, save
@@ -34,6 +31,8 @@ from assay.models.packed.compare import compare
 from assay.models.packed.format import MX_FLOATS, MxInt8
 from assay.models.packed.linear import READ, PackedLinear
 from assay.models.packed.peak import peak, peak_saved
+from assay.models.subject import checkpoint
+from assay.models.subject.checkpoint import Checkpoint
 from assay.models.swap import State
 
 ROOT = Path(__file__).parents[1]
@@ -698,10 +697,11 @@ def test_each_kind_of_file_names_the_function_that_loads_it(tmp_path):
     with assay.swap(model, TORCH):
         save(model, tmp_path / "packed.safetensors")
     checkpoint.write(tmp_path / "plain.safetensors", Checkpoint(before, {}))
-    for loads, other, name in ((weights, "packed", "packed.checkpoint"), (packed_file, "plain", "weights")):
+    wanted = "packed.checkpoint.load", "subject.checkpoint.load_into"
+    for loads, other, name in zip((checkpoint.load_into, load), ("packed", "plain"), wanted, strict=True):
         with pytest.raises(UsageError) as caught:
-            loads.load(model, tmp_path / f"{other}.safetensors")
-        assert caught.value.fix == f"load it with assay.models.{name}.load"
+            loads(model, tmp_path / f"{other}.safetensors")
+        assert caught.value.fix == f"load it with assay.models.{name}"
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from assay import provenance
 from assay.catalog import library
 from assay.cli.model.infer_tables import shown_batch
-from assay.models.infer.joined import alike, by_layer
+from assay.models.studies.infer.joined import alike, by_layer
 from assay.record import Record
 from assay.units import NOTHING, share, si, times
 from model_markdown import spread, study_of, table

@@ -63,8 +63,8 @@ def compile_(
 ) -> None:
     """torch.compile from a cold process, a warm disk cache and a warm process: seconds, graphs, kernels, break-even."""
     from assay.bench.sweep import axis_values
-    from assay.models.compile.case import STATES, Effort
-    from assay.models.compile.verb import Options, plan, run
+    from assay.models.studies.compile.case import STATES, Effort
+    from assay.models.studies.compile.verb import Options, plan, run
 
     ending = Ending(json, out, (html, png), strict)
     ending.check()

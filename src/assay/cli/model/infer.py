@@ -13,7 +13,7 @@ from assay.cli.model import options as shared
 from assay.cli.model.study import Ending, finish
 
 if TYPE_CHECKING:
-    from assay.models.infer import Trained
+    from assay.models.studies.infer import Trained
 
 Model = Annotated[str, typer.Argument(help="mnist-cnn, mnist-cnn-ln, minilm, … or module:function of your own.")]
 Batches = Annotated[str, typer.Option("--batch", help="Sizes: 1,16,64.")]
@@ -67,8 +67,8 @@ def infer(
     """The same weights through every backend: each kernel alone, in the model, and what the model gained by it."""
     from assay.bench.sweep import axis_values
     from assay.cli.model.infer_tables import show
-    from assay.models.infer import Effort, Options, plan, run
-    from assay.models.infer.options import ARMS, BATCHES
+    from assay.models.studies.infer import Effort, Options, plan, run
+    from assay.models.studies.infer.options import ARMS, BATCHES
 
     ending = Ending(json, out, (html, png), strict)
     ending.check()
@@ -117,7 +117,7 @@ def _trained(model: str) -> tuple[Trained, ...]:
     import os
 
     from assay.errors import AssayError
-    from assay.models.infer import Trained
+    from assay.models.studies.infer import Trained
     from assay.store import open_store
 
     if os.environ.get("ASSAY_STORE") == "none":

@@ -241,7 +241,7 @@ _LONGEST = 12
 
 def _layers(title: str, records: Sequence[Record]) -> Table:
     """Where a pass spends its time, and how that changes: the profiler's figures, of the eager form."""
-    from assay.models.infer.joined import by_layer
+    from assay.models.studies.infer.joined import by_layer
 
     told = {r.evidence["variant"]: r.evidence["layers"] for r in records if r.evidence.get("layers")}
     found = by_layer(told)
@@ -265,7 +265,7 @@ def _layers(title: str, records: Sequence[Record]) -> Table:
 def _sites(record: Record) -> Table:
     from rich.table import Column
 
-    from assay.models.infer.joined import alike
+    from assay.models.studies.infer.joined import alike
 
     e = record.evidence
     kernels = ", ".join(dict.fromkeys(row["kernel"] for row in e["sites"]))

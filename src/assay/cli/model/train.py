@@ -64,7 +64,7 @@ def train(
     out: common.Out = None,
 ) -> None:
     """Train a model on 55,000 images, choose its best epoch by 5,000 others, and judge it once by the test split."""
-    from assay.models.train import Options, plan, run
+    from assay.models.studies.train import Options, plan, run
 
     options = Options(
         epochs=epochs,

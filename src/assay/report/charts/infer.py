@@ -164,7 +164,7 @@ def labels(sites: Sequence[str]) -> dict[str, str]:
 def savings(records: Sequence[Record], case: str) -> Iterator[rows.Row]:
     """Of one variant in all its arms, at the largest batch at which its sites were timed alone: one row for each site
     and way, and what the whole pass was seen to save in each arm."""
-    from assay.models.infer.joined import alike
+    from assay.models.studies.infer.joined import alike
 
     promised = [r for r in records if "cold" in (r.evidence.get("predicted") or {})]
     batch = max((r.evidence["batch"] for r in promised), default=0)

@@ -1,0 +1,97 @@
+"""Every call of a kernel in one forward pass: where in the model, which kernel, on which workload. Seen below the
+dispatcher, so a module's site, a functional call, a fused pair and a replaced module are seen alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from assay.dtype import dtype
+from assay.models.operators.operator import Operator, registered
+from assay.models.studies.infer.modules import watched
+from assay.models.studies.infer.site import Called
+from assay.models.swap.report import Report, Site, State
+from assay.workload import Workload
+
+
+class _Seen(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.at: list[str] = []
+        self.known = {o.name: o for o in registered()}
+        self.calls: Counter[tuple[str, str, str]] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = self.known.get(func.name()) if func.namespace == "assay" else None
+        if found is not None:
+            self.calls[self.at[-1] if self.at else "", found.name, str(workload(found, args))] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def calls(model: nn.Module, call: Callable[[], Any], report: Report) -> list[Called]:
+    """Of one pass, in the order they are first called."""
+    seen, before = _Seen(), {_key(s): s.calls for s in report.sites}
+
+    def leave(path: str, output: Any) -> None:
+        seen.at.pop()
+
+    with watched(model, seen.at.append, leave), seen:
+        call()
+    places: dict[tuple[str, str], dict[str, int]] = {}
+    for (path, name, text), count in seen.calls.items():
+        places.setdefault((path, name), {})[text] = count
+    told = [_called(path, seen.known[name], found, report.sites) for (path, name), found in places.items()]
+    # A module whose packed weight PyTorch unpacks and multiplies calls no kernel of ours, and is a site all the same.
+    ran = [s for s in report.sites if s.calls > before.get(_key(s), 0) and s.state is not State.LEFT]
+    known = {path for path, _ in places} | {name for c in told for name in c.site.split(", ")}
+    return told + [Called(s.path, s.path, s.op, s.form, s.kernel, "", {}) for s in ran if s.path not in known]
+
+
+def _key(site: Site) -> tuple[str, str, str]:
+    return site.path, site.op, site.form
+
+
+def _called(path: str, run: Operator, workloads: Mapping[str, int], sites: Sequence[Site]) -> Called:
+    mine = [s for s in sites if s.kernel == run.kernel.name and s.state is not State.LEFT and _runs_at(s, path)]
+    label = ", ".join(s.path or "(the model)" for s in mine) or path
+    first = mine[0] if mine else None
+    op, form = (first.op, first.form) if first else (run.op.name, "module")
+    return Called(label, path, op, form, run.kernel.name, run.name, workloads)
+
+
+def _runs_at(site: Site, path: str) -> bool:
+    if site.form != "fused":
+        return site.path == path
+    return all(name.startswith(f"{path}." if path else "") for name in site.path.split(" + "))
+
+
+def workload(run: Operator, arguments: Sequence[Any]) -> Workload:
+    """That of one call, from the tensors the kernel was handed."""
+    op = run.op
+    tensors = dict(zip(op.inputs, arguments, strict=False))
+    sizes = {
+        dim: size
+        for name, declared in op.inputs.items()
+        if tensors[name] is not None
+        for dim, size in zip(declared.shape, tensors[name].shape, strict=True)
+    }
+    carriers = (tensors[n] for n, t in op.inputs.items() if t.dtype is None and tensors[n] is not None)
+    number = next((t.dtype for t in carriers), arguments[-1])
+    values = arguments[len(op.inputs) : len(op.inputs) + len(op.attributes)]
+    apart = [n for n, t in op.inputs.items() if t.strided and _rows_apart(tensors[n])]
+    return Workload(
+        tuple((axis, int(sizes[axis])) for axis in op.axes),
+        dtype(number),
+        tuple(zip(op.attributes, values, strict=True)),
+        strided=tuple(apart),
+        without=tuple(n for n, t in tensors.items() if t is None and n in op.inputs),
+    )
+
+
+def _rows_apart(tensor: torch.Tensor | None) -> bool:
+    return tensor is not None and not tensor.is_contiguous()
