@@ -6,7 +6,6 @@ that happens to be near zero is judged by the size of its neighbours, from which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,18 +45,16 @@ class Agreement:
         return {plain: told.pop("plain"), other: told.pop("other"), **told}
 
 
-def wrong(outputs: Mapping[str, Any], plain: str, other: str) -> str:
-    """What `to_dict` gave, in words; empty where it is right."""
-    if outputs["share"] <= 1:
+def wrong(name: str, plain: Errors, other: Errors, share: float, note: str) -> str:
+    """What is wrong, in words; empty where nothing is. `name`: what the plain way is called."""
+    if share <= 1:
         return ""
-    if outputs["note"]:
-        return str(outputs["note"])
-    if outputs[other]["astray"] > outputs[plain]["astray"]:
-        return f"{outputs[other]['astray']:.0f} outputs are NaN or infinite where float64 is not, or the other way"
-    return (
-        f"the outputs are wrong: {outputs[other]['rms']:.3g} units off float64 (rms), {plain} "
-        f"{outputs[plain]['rms']:.3g}; {outputs['share']:.3g}× the limit"
-    )
+    if note:
+        return note
+    if other.astray > plain.astray:
+        return f"{other.astray} outputs are NaN or infinite where float64 is not, or the other way"
+    off = f"{other.rms:.3g} units off float64 (rms), {name} {plain.rms:.3g}"
+    return f"the outputs are wrong: {off}; {share:.3g}× the limit"
 
 
 def leaves(returned: Any) -> list[torch.Tensor]:

@@ -3,6 +3,7 @@ return to eager."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,25 +72,40 @@ def recompile_reasons() -> list[str]:
     return [str(reason).splitlines()[0].strip()[:300] for reason in found if reason]
 
 
+def break_reasons() -> Counter[str]:
+    """Each reason in a line: the matter, and its explanation."""
+    from torch._dynamo.utils import counters
+
+    found = Counter[str]()
+    for text, count in counters["graph_break"].items():
+        lines = _lines(text)
+        found[": ".join([*lines[:1], *_after("Explanation: ", lines)[:1]])[:300]] += count
+    return found
+
+
+def _lines(text: object) -> list[str]:
+    return [line for line in map(str.strip, str(text).splitlines()) if line]
+
+
+def _after(label: str, lines: list[str]) -> list[str]:
+    return [line.removeprefix(label) for line in lines if line.startswith(label)]
+
+
 def breaks(function: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any]) -> list[dict[str, Any]]:
     """Each graph break: the reason, and the line of the model it happened at. Dynamo's own `explain`, which resets
     everything: last of all."""
     import torch
 
-    told = torch._dynamo.explain(function)(*inputs, **named)
-    return [_break(reason) for reason in told.break_reasons]
+    return [_break(reason) for reason in torch._dynamo.explain(function)(*inputs, **named).break_reasons]
 
 
 def _break(reason: Any) -> dict[str, Any]:
-    lines = [line.strip() for line in str(reason.reason).splitlines() if line.strip()]
-    explained = [line.partition(": ")[2] for line in lines if line.startswith("Explanation:")]
-    hints = [line.partition(": ")[2] for line in lines if line.startswith("Hint:")]
-    stack = list(reason.user_stack or [])
-    place = stack[-1] if stack else None
+    lines = _lines(reason.reason)
+    place = next(reversed(reason.user_stack or []), None)
     return {
-        "reason": lines[0] if lines else "",
-        "explanation": explained[0] if explained else "",
-        "hint": hints[0] if hints else "",
+        "reason": next(iter(lines), ""),
+        "explanation": next(iter(_after("Explanation: ", lines)), ""),
+        "hint": next(iter(_after("Hint: ", lines)), ""),
         "where": f"{shown(Path(place.filename))}:{place.lineno}" if place else "",
         "function": place.name if place else "",
         "code": (place.line or "").strip() if place else "",

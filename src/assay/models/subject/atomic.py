@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from assay.errors import AssayError
+from assay.errors import Lacking
 
 _MB = 1e6
 
@@ -46,10 +46,10 @@ def _remove(part: Path) -> None:
         part.unlink()
 
 
-def _failed(path: Path, data: bytes, problem: OSError) -> AssayError:
+def _failed(path: Path, data: bytes, problem: OSError) -> Lacking:
     folder = next(p for p in path.parents if p.exists())
     free = shutil.disk_usage(folder).free
-    return AssayError(
+    return Lacking(
         f"cannot write {path}: {problem.strerror or problem}",
         fix=f"it needs {len(data) / _MB:.1f} MB and {free / _MB:.1f} MB are free; make room, or set ASSAY_DATA to "
         "another folder",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay import host
 from assay.dtype import dtype as format_called
-from assay.errors import AssayError, UsageError
+from assay.errors import Lacking, UsageError
 from assay.models.subject import checkpoint, own
 from assay.models.subject.data.asset import Asset, Tell, silent
 from assay.models.subject.data.minilm import MINILM
@@ -210,4 +210,4 @@ def _reached(found: Entry) -> Iterator[None]:
         if not found.module:
             raise
         what = f"{found.name} needs {problem.name}, which is not installed"
-        raise AssayError(what, fix="pip install 'kernel-assay[models]'") from None
+        raise Lacking(what, fix="pip install 'kernel-assay[models]'") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,9 @@ class Score:
     """`accuracy on mnist's test split`."""
     correct: int
     total: int
-    loss: float | None = None
-
-    @property
-    def value(self) -> float:
-        return self.correct / self.total
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "value": self.value}
+    loss: float | None
+    value: float
+    """correct / total."""
 
 
 def accuracy(model: torch.nn.Module, data: Digits, batch: int = 500, what: str = "test") -> Score:
@@ -50,7 +45,8 @@ def accuracy(model: torch.nn.Module, data: Digits, batch: int = 500, what: str =
                 loss += functional.cross_entropy(logits.float(), labels, reduction="sum")
     finally:
         model.train(was_training)
-    return Score(f"accuracy on {data.name}'s {what} split", int(correct), len(data), float(loss) / len(data))
+    name, right, count = f"accuracy on {data.name}'s {what} split", int(correct), len(data)
+    return Score(name, right, count, float(loss) / count, right / count)
 
 
 def partners_found(model: torch.nn.Module, folder: Path) -> Score:
@@ -66,7 +62,8 @@ def partners_found(model: torch.nn.Module, folder: Path) -> Score:
         vectors = model(ids.to(device), mask.to(device)).double()
     near = (vectors @ vectors.T).fill_diagonal_(-2)
     partner = torch.arange(len(ids), device=device) ^ 1
-    return Score("sentences that find their partner", int((near.argmax(1) == partner).sum()), len(ids))
+    correct = int((near.argmax(1) == partner).sum())
+    return Score("sentences that find their partner", correct, len(ids), None, correct / len(ids))
 
 
 def placed(model: torch.nn.Module) -> tuple[str, torch.dtype]:

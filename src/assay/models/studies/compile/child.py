@@ -5,25 +5,19 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.backends.torch import in_full_precision
-from assay.errors import AssayError, SourceError, UsageError
+from assay.errors import AssayError
 from assay.models.measure import Arm, Clock, WaitedClock, in_turn
 from assay.models.studies import dynamo
 from assay.models.studies.agreement import agreement, leaves
 from assay.models.studies.compile import launches
-from assay.models.studies.compile.case import Case, Effort, case
-from assay.models.studies.compile.worth import marks
-from assay.models.subject.subject import Subject, load
+from assay.models.studies.compile.planning import FIRST, Case, Effort
+from assay.models.subject.subject import Setup, Subject, load
 from assay.worker.fresh import Tick, serve
 from assay.worker.stopwatch import HeldStream, HostClock
-
-FIRST = 4
-"""Calls timed one by one: with CUDA graphs the second warms up and the third records, so the first is not all it
-costs."""
 
 
 @dataclass(frozen=True)
@@ -62,26 +56,22 @@ def answer(question: dict[str, Any], tick: Tick) -> dict[str, Any]:
     import torch
 
     asked, effort = case(question["case"]), Effort(**question["effort"])
-    if effort.threads:
-        torch.set_num_threads(effort.threads)
-    in_full_precision()
     dynamo.strict(effort.limit)
     tick("building the model")
-    try:
-        subject = load(asked.model, asked.dtype, asked.device, effort.seed)
-    except (UsageError, SourceError):
-        raise
-    except AssayError as problem:  # something it needs is not here
-        return {"cannot": str(problem)}
+    subject = load(Setup(asked.model, asked.dtype, asked.device, effort.seed, effort.threads))
     clock: Clock = WaitedClock() if asked.device == "cuda" else HostClock()
     bench = Bench(subject, asked, effort, clock)
     with torch.no_grad(), _limit_is_an_error():
-        found = _sweep(bench, tick) if asked.state == "sweep" else _state(bench, tick)
-    return found | {
+        answered = _sweep(bench, tick) if asked.state == "sweep" else _state(bench, tick)
+    return answered | {
         "threads": torch.get_num_threads() if asked.device == "cpu" else None,
         "method": clock.method,
         "parameter_count": sum(p.numel() for p in subject.model.parameters()),
     }
+
+
+def case(data: Mapping[str, Any]) -> Case:
+    return Case(**{**data, "batches": tuple(data["batches"])})
 
 
 @contextlib.contextmanager
@@ -179,6 +169,16 @@ def _curve(bench: Bench, call: Callable[[], Any], first: list[float]) -> list[li
         done, spent, steady = mark, spent + seconds, seconds / calls
         curve.append([done, spent])
     return curve
+
+
+def marks(most: int) -> Iterator[int]:
+    """1, 2, 5, 10, 20, … up to `most`, and `most` itself."""
+    scale = 1
+    while scale <= most:
+        yield from (m * scale for m in (1, 2, 5) if m * scale < most)
+        scale *= 10
+    if most > 0:
+        yield most
 
 
 def _kernels(asked: Case, eager: Callable[[], Any], compiled: Callable[[], Any]) -> dict[str, Any]:

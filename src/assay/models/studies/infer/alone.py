@@ -3,43 +3,36 @@ PyTorch's own in the same rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay import host
 from assay.bench import verb as bench
+from assay.bench.evidence import BenchEvidence
 from assay.catalog import library
 from assay.errors import AssayError
 from assay.models.packed import plain
+from assay.models.studies.infer.evidence import Alone
 from assay.models.studies.infer.planning import Plan
 from assay.models.studies.infer.variants import named
 from assay.models.swap.declared import FUSIONS
-from assay.record import Record
+from assay.record import Status
 from assay.worker.fresh import Tick
 
-
-@dataclass(frozen=True)
-class Alone:
-    """Seconds of one call by itself."""
-
-    cold: float
-    hot: float
-
-    def to_dict(self) -> dict[str, float]:
-        return {"cold": self.cold, "hot": self.hot}
+_ROUNDS = 5
 
 
 @dataclass(frozen=True)
 class Times:
-    found: dict[tuple[str, str], Alone]
+    known: dict[tuple[str, str], Alone] = field(default_factory=dict)
     """Kernel and workload → its time."""
-    why: dict[tuple[str, str], str]
+    why: dict[tuple[str, str], str] = field(default_factory=dict)
     """… → why there is none."""
 
     def of(self, kernel: str, workload: str) -> Alone | str:
         key = kernel, workload
-        return self.found[key] if key in self.found else self.why.get(key, "it was not timed alone")
+        return self.known[key] if key in self.known else self.why.get(key, "it was not timed alone")
 
 
 @dataclass(frozen=True)
@@ -63,14 +56,12 @@ def baseline(op: str) -> Baseline:
 
 def times(planned: Plan, tick: Tick) -> Times:
     """Equal workloads are timed once, whichever site or batch they come from."""
-    found, why = Times({}, {}), ""
+    taken = Times()
     if not planned.alone:
-        return found
-    if planned.subject.device == "cpu" and host.runs_on_gpu():
-        why = "beside a GPU, bench times PyTorch there and not on the CPU"
+        return taken
     effort, options = planned.options.effort, planned.options
     setting = bench.Options(
-        rounds=effort.alone_rounds,
+        rounds=_ROUNDS,
         budget=min(effort.alone_budget, 4 * planned.budget),
         threads=effort.threads,
         second_clock=False,
@@ -81,50 +72,38 @@ def times(planned: Plan, tick: Tick) -> Times:
     plans: list[bench.Plan] = []
     for (op, text), kernels in _wanted(planned).items():
         try:
-            plans += [] if why else _cell(op, text, kernels, setting)
+            if planned.subject.device == "cpu" and host.runs_on_gpu():
+                raise AssayError("beside a GPU, bench times PyTorch there and not on the CPU")
+            plans += _cell(op, text, kernels, setting)
         except AssayError as problem:
-            found.why.update(dict.fromkeys(((k, text) for k in kernels), problem.what))
-        found.why.update(dict.fromkeys(((k, text) for k in kernels), why) if why else {})
+            taken.why.update({(name, text): problem.what for name in kernels})
     for record in bench.run(plans, setting, lambda text: tick(f"alone: {text}")) if plans else ():
-        _keep(record, found)
-    return found
+        key, hot = (record.kernel, record.workload), BenchEvidence.of(record).hot
+        if record.median is None or hot is None or record.status is Status.FAIL:
+            taken.why[key] = record.reason
+        else:
+            taken.known[key] = Alone(record.median, hot.median)
+    return taken
 
 
 def _cell(op: str, text: str, kernels: dict[str, str], setting: bench.Options) -> list[bench.Plan]:
-    theirs = baseline(op)
-    here = replace(setting, op=op, workload=text, against=() if theirs.file else setting.against)
-    mine = [p for p in bench.plan(list(kernels.values()), here) if p.op.name == op]
-    if theirs.file is None:
-        return mine
-    return [*bench.plan([theirs.file], replace(setting, workload=theirs.workload(text), against=())), *mine]
+    torch = baseline(op)
+    here = replace(setting, op=op, workload=text, against=() if torch.file else setting.against)
+    plans = [p for p in bench.plan(list(kernels.values()), here) if p.op.name == op]
+    if torch.file is None:
+        return plans
+    return [*bench.plan([torch.file], replace(setting, workload=torch.workload(text), against=())), *plans]
 
 
 def _wanted(planned: Plan) -> dict[tuple[str, str], dict[str, str]]:
     """Op and workload → the kernels of all variants that can be timed: their names, and what to call them by."""
-    wanted: dict[tuple[str, str], dict[str, str]] = {}
-    kernels = list(_kernels(planned))
-    for batch in planned.alone:
-        for op, text in planned.workloads[batch]:
-            mine = {name: called for its_op, name, called in kernels if its_op == op}
-            if mine:
-                wanted.setdefault((op, text), {}).update(mine)
-    return wanted
-
-
-def _kernels(planned: Plan) -> Iterable[tuple[str, str, str]]:
-    for variant in planned.variants:
-        if not variant.cannot and not variant.interpreted:
-            yield from (
-                (op.name, kernel.name, called) for called, (kernel, op) in named(variant.rules, planned.subject.device)
-            )
-
-
-def _keep(record: Record, found: Times) -> None:
-    key = record.kernel, record.workload
-    if record.median is None or str(record.status) == "fail":
-        found.why[key] = record.reason
-    else:
-        found.found[key] = Alone(record.median, float(record.evidence["hot"]["median"]))
+    timed = [v for v in planned.variants if not v.cannot and not v.interpreted]
+    kernels: dict[str, dict[str, str]] = {}
+    for variant in timed:
+        for called, (kernel, op) in named(variant.rules, planned.subject.device):
+            kernels.setdefault(op.name, {})[kernel.name] = called
+    workloads = (of for batch in planned.alone for of in planned.workloads[batch])
+    return {(op, text): kernels[op] for op, text in workloads if op in kernels}
 
 
 def derived(op: str) -> bool:

@@ -1,229 +1,231 @@
-"""From what was measured to a record: the verdict, the gain predicted and the gain seen, and what they stand on."""
+"""What `assay model infer` measured of one variant in one arm at one batch size. Whatever is kept for both ways stands
+under `torch` and `variant`."""
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
-from assay import provenance
-from assay.bench.statistics import Estimate, estimate, of_rounds, ratio
-from assay.catalog import library
-from assay.models.studies.agreement import wrong
-from assay.models.studies.infer.case import BASELINE, Case
-from assay.models.studies.infer.joined import Row, predicted
-from assay.models.studies.infer.options import Trained
-from assay.models.studies.infer.outputs import BY_CHANCE, ENOUGH
-from assay.models.studies.infer.planning import Plan
-from assay.models.studies.infer.variants import Variant
-from assay.models.subject.registry import entry
-from assay.record import Record, Status
+from assay.bench.statistics import Estimate
+from assay.evidence import Evidence, Figure
+from assay.models.packed.account import Account
+from assay.models.packed.compare import Comparison
+from assay.models.studies.agreement import Errors, wrong
+from assay.models.subject.score import Score
+from assay.models.swap.report import Site
 
-INTERPRETED = "its results are an interpreter's: right or wrong is all they say, and its times say nothing"
+ENOUGH, BY_CHANCE = 16, 4.0
+"""Elements of batches from which on two right ways do not differ by the limit; and of fewer, how many times the limit
+they do not differ by."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One variant at one batch size."""
+class Outputs:
+    """Errors against the model in float64, in units of one rounding."""
 
-    variant: Variant
-    about: dict[str, Any]
-    """What holds for all its batches."""
-    found: dict[str, Any]
-    table: list[Row]
-    first: bool
-    """Is this the first arm? Its record holds the sites and layers, which are those of the eager form."""
+    torch: Errors
+    variant: Errors
+    share: float
+    """Of the limit: above 1 it is wrong."""
+    ratio: float | None = None
+    note: str = ""
+    compared: Comparison | None = None
+    """For variants that change weights by design, which no limit of rounding fits."""
+    elements: int = 0
+    """Of batches that it was judged on."""
 
-    def record(self, planned: Plan, case: Case, layers: list[Row]) -> Record:
-        told = self.found["arms"][case.arm]
-        whose = "variant" if self.variant.rules else "torch"
-        evidence = self._evidence(planned, case, told, whose)
-        evidence |= {"sites": self.table, "layers": layers, "profile": self._profile()} if self.first else {}
-        samples = told.get("samples", {})
-        mine = estimate(samples[whose]) if samples else None
-        if mine is not None:
-            evidence |= self._times(case, samples, whose, mine)
-        status, reason = self._verdict(case, told, evidence, whose)
-        return record(planned, case, status, reason, evidence, self.found.get("seconds", 0.0), mine, samples.get(whose))
-
-    def _evidence(self, planned: Plan, case: Case, told: dict[str, Any], whose: str) -> dict[str, Any]:
-        about = self.about
-        found: dict[str, Any] = {
-            "mode": self.variant.mode,
-            "weights": about["weights"],
-            "model_bytes": about["model_bytes"],
-            "parameter_count": about["parameter_count"],
-            "threads": about["threads"],
-            "tf32": about["tf32"],
-            "swap": [_short(s) for s in self.found.get("swap", [])],
-            "outputs": told["outputs"].get(whose),
-            "training": training(self.variant, planned),
-        }
-        found |= {k: told[k] for k in ("method", "suspect", "failure") if k in told}
-        found |= {k: about[k] for k in ("boundary", "score") if k in about}
-        if held := told.get("call_bytes"):
-            found["call_bytes"] = held
-            found["peak_bytes"] = {who: about["model_bytes"][who] + extra for who, extra in held.items()}
-            found["memory_how"] = about["memory_how"]
-        if about["packed"]:
-            found["packed"] = about["packed"]
-        if case.arm == "compiled":
-            found["compile"] = about["compile"]
-        if "unprofiled" in self.found:
-            found["unprofiled"] = self.found["unprofiled"]
-        return found
-
-    def _times(self, case: Case, samples: dict[str, Any], whose: str, mine: Estimate) -> dict[str, Any]:
-        streamed = self.found["arms"][case.arm].get("streamed")
-        passing = estimate(streamed[whose]).median if streamed else mine.median
-        found: dict[str, Any] = {"throughput": case.batch / passing}
-        if streamed:
-            found["streamed"] = {who: estimate(rounds).to_dict() for who, rounds in streamed.items()}
-        steady = {who: estimate(rounds) for who, rounds in samples.items()}
-        found["latency"] = {who: e.to_dict() for who, e in steady.items()}
-        busy = self.found.get("busy", {}).get(case.arm)
-        if busy:
-            found["device_seconds"] = busy
-            found["busy"] = {who: busy[who] / steady[who].median for who in busy}
-        if whose == "variant":
-            pairs = zip(samples["torch"], samples["variant"], strict=False)
-            saved = of_rounds([statistics.median(a) - statistics.median(b) for a, b in pairs if a and b])
-            found |= {
-                "baseline": BASELINE,
-                "torch_samples": samples["torch"],
-                "speedup": ratio(samples["torch"], samples["variant"]).to_dict(),
-                "saving": saved.to_dict(),
-                "predicted": predicted(self.table, steady["torch"].median),
-            }
-        return found
-
-    def _profile(self) -> dict[str, Any]:
-        """Of the passes that sites and layers come from: how much of them is accounted for."""
-        kept = ("total", "unattributed", "between", "wall")
-        return {who: {k: t[k] for k in kept if k in t} for who, t in self.found.get("profile", {}).items()}
-
-    def _verdict(self, case: Case, told: dict[str, Any], evidence: dict[str, Any], whose: str) -> tuple[Status, str]:
-        if why := self.about["failures"].get(case.arm, {}):
-            if "torch" in why:
-                return Status.SKIPPED if self.variant.rules else Status.FAIL, f"torch itself: {why['torch']}"
-            return Status.FAIL, f"with the kernels: {why['variant']}"
-        if "failure" in told:
-            failure = told["failure"]
-            return Status.FAIL, f"{failure['what'] or failure['type'] + ': ' + failure['message']}".splitlines()[0]
-        outputs = told["outputs"][whose]
-        lossy = self._lossy()
-        if off := wrong(outputs, "torch", "variant") if not lossy else "":
-            at = f"; the first module that is off: {told['suspect']}" if told.get("suspect") else ""
-            if outputs["elements"] < ENOUGH and outputs["share"] < BY_CHANCE and not outputs["note"]:
-                return Status.INCONCLUSIVE, f"{off}{at}; with {outputs['elements']} judged, that may be chance"
-            return Status.FAIL, off + at
-        if self.variant.rules and not self.table:
-            return Status.SKIPPED, f"no site ran its kernel: {self._fallbacks() or 'none was called'}"
-        if self.variant.interpreted:
-            return Status.PASS, f"off float64 by {outputs['share']:.0%} of the limit; {INTERPRETED}"
-        parts = [_gains(evidence)] if self.variant.rules else [f"{evidence['throughput']:,.0f} elements/s"]
-        if lossy:
-            parts.append(_packed(outputs["compared"], self.about["packed"]))
-        else:
-            parts.append(f"off float64 by {outputs['share']:.0%} of the limit")
-        if case.arm == "compiled" and (breaks := self.about["compile"][whose]["breaks"]):
-            parts.append(f"{breaks} graph break{'s' if breaks > 1 else ''}")
-        if fell := self._fallbacks():
-            parts.append(fell)
-        return Status.PASS, "; ".join(parts)
-
-    def _lossy(self) -> bool:
-        """Were weights packed? Then it is not wrong to differ."""
-        return bool(self.about.get("packed"))
-
-    def _fallbacks(self) -> str:
-        fell = [s for s in self.found.get("swap", []) if s["fallbacks"]]
-        if not fell:
-            return ""
-        return f"{len(fell)} sites fell back: {fell[0]['path'] or '(the model)'}: {next(iter(fell[0]['fallbacks']))}"
+    @property
+    def wrong(self) -> str:
+        return wrong("torch", self.torch, self.variant, self.share, self.note)
 
 
-def _packed(compared: dict[str, Any], packed: dict[str, Any]) -> str:
-    noise = f"{compared['sqnr']:.1f} dB above its noise" if compared["sqnr"] else "without noise"
-    saved = packed["weights"]["saved"]
-    return f"packed by design: cosine {compared['cosine']:.6f}, {noise}; {saved:.1%} of its weights' bytes saved"
+@dataclass(frozen=True)
+class Called:
+    """A kernel at one place, however often it is called there in one pass."""
+
+    site: str
+    """As the swap's report has it; of several pairs in one module, all of them."""
+    path: str
+    """The innermost module in whose forward it runs."""
+    op: str
+    """What the site computes: `layernorm+gelu` for a pair."""
+    form: str
+    kernel: str
+    workloads: dict[str, int]
+    """Workload → calls in one pass."""
+    operator: str = ""
+    """`assay::gelu__triton`."""
 
 
-def _gains(evidence: dict[str, Any]) -> str:
-    """`1.210× torch (1.190 to 1.230); 1.400× promised alone`: by the cold times."""
-    seen = evidence["speedup"]
-    low, high = seen["interval"]
-    words = f"{seen['median']:.3f}× torch ({low:.3f} to {high:.3f})"
-    cold = evidence["predicted"].get("cold")
-    if cold:
-        words += f"; {cold['speedup']:.3f}× promised alone" if cold["speedup"] else "; alone it promises more than all"
-    return words
+@dataclass(frozen=True)
+class Alone:
+    """Seconds of one call by itself."""
+
+    cold: float
+    hot: float
 
 
-def _short(site: dict[str, Any]) -> dict[str, Any]:
-    return {k: site[k] for k in ("path", "op", "form", "state", "why", "kernel", "calls", "traced", "fallbacks")}
+@dataclass(frozen=True)
+class Promise:
+    """Seconds of all calls of a site by themselves, or why they are not known."""
+
+    why: str = ""
+    torch: Alone | None = None
+    kernel: Alone | None = None
+    copied: bool = False
+    """PyTorch's time holds a copy of the result, which no model makes."""
 
 
-def training(variant: Variant, planned: Plan) -> dict[str, Any]:
-    """The newest recorded training of this model with these kernels on this kind of device."""
-    found: Trained | None = None
-    for one in planned.options.trained:
-        if dict(one.swap) == dict(variant.rules) and one.device == planned.subject.device:
-            found = one
-    if found is None:
-        rules = "".join(f" --swap {k}={v}" for k, v in variant.rules.items())
-        return {"why": f"not recorded: assay model train {planned.subject.model}{rules}"}
-    return {"seconds_per_epoch": found.seconds_per_epoch, "batch": found.batch, "run": found.run}
+@dataclass(frozen=True)
+class Inside:
+    """Seconds of a site in one pass of the model."""
+
+    torch: float
+    kernel: float
 
 
-def skipped(planned: Plan, case: Case, why: str) -> Record:
-    return record(planned, case, Status.SKIPPED, why, {})
+@dataclass(frozen=True)
+class Row(Called):
+    """A site with its times."""
+
+    calls: int = 1
+    alone: Promise = field(default_factory=Promise)
+    in_model: Inside | None = None
+    share: float | None = None
+    """Of torch's whole pass."""
 
 
-def record(
-    planned: Plan,
-    case: Case,
-    status: Status,
-    reason: str,
-    evidence: dict[str, Any],
-    seconds: float = 0.0,
-    steady: Estimate | None = None,
-    samples: list[list[float]] | None = None,
-) -> Record:
-    subject, options = planned.subject, planned.options
-    about = {
-        "study": "infer",
-        "variant": case.variant,
-        "rules": dict(case.rules),
-        "arm": case.arm,
-        "batch": case.batch,
-        "dtype": subject.dtype,
-        "device": subject.device,
-    }
-    given = str(options.weights) if options.weights else ""
-    return Record(
-        "model",
-        subject.model,
-        str(case),
-        status,
-        reason,
-        options.run,
-        about | evidence,
-        case.replay(options.swap, given),
-        source=_source(case),
-        provenance=provenance.provenance(options.effort.seed),
-        seconds=seconds,
-        median=steady.median if steady else None,
-        interval=steady.interval if steady else None,
-        samples=samples,
-    )
+@dataclass(frozen=True)
+class Gain:
+    saving: float
+    speedup: float | None = None
+    """None: more is saved than there is."""
 
 
-def _source(case: Case) -> dict[str, Any]:
-    """The model's file, and the hash of every kernel in it: a record whose kernel changed since is stale."""
-    hashes = {}
-    for name in case.rules.values():
-        kernel = next((k for k in library.kernels() if k.name == name), None)
-        if kernel is not None and kernel.file is not None:
-            hashes[name] = provenance.source_of(kernel.file, kernel.line)["hash"]
-    return provenance.source_of(entry(case.subject.model).file) | {"kernels": hashes}
+@dataclass(frozen=True)
+class Predicted:
+    """What the model would gain if every second saved at a site were saved: by the times alone, cold and hot, and by
+    the times in the model."""
+
+    why: str = ""
+    """Why nothing is promised by the times alone."""
+    cold: Gain | None = None
+    hot: Gain | None = None
+    in_model: Gain | None = None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Seconds of a module's own work in one pass."""
+
+    path: str
+    torch: float | None = None
+    variant: float | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Seconds of the pass that sites and layers come from, and how much of it is accounted for."""
+
+    total: float
+    wall: float
+    unattributed: float | None = None
+    between: float | None = None
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Seconds of one call of a kernel through each way, or why there are none."""
+
+    why: str = ""
+    workload: str = ""
+    direct: float | None = None
+    operator: float | None = None
+    site: float | None = None
+    training: float | None = None
+    gradient: float | None = None
+
+
+@dataclass(frozen=True)
+class Compiling:
+    seconds: float
+    graphs: int
+    breaks: int
+    break_reasons: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Training:
+    """The newest recorded training with these kernels, or why there is none."""
+
+    why: str = ""
+    seconds_per_epoch: float | None = None
+    batch: int | None = None
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class InferEvidence(Evidence):
+    study: str = "infer"
+    variant: str = ""
+    rules: dict[str, str] = field(default_factory=dict)
+    """What was swapped; empty for torch itself."""
+    arm: str = ""
+    batch: int = 0
+    """Without arm and batch: the variant as a whole."""
+    dtype: str = ""
+    device: str = ""
+    mode: str = ""
+    """Of its process: native, or an interpreter."""
+    weights: dict[str, str] | None = None
+    parameter_count: int | None = None
+    model_bytes: dict[str, int] | None = None
+    threads: int | None = None
+    tf32: bool | None = None
+    swap: list[Site] | None = None
+    """What became of every site."""
+    outputs: Outputs | None = None
+    suspect: str = ""
+    """The first module that is off."""
+    failure: dict[str, Any] | None = None
+    method: str = ""
+    """How it was timed."""
+    throughput: Annotated[float | None, Figure("1/s", "per s", "elements of batches")] = None
+    latency: dict[str, Estimate] | None = None
+    """Seconds of a pass, the device waited for."""
+    streamed: dict[str, Estimate] | None = None
+    """Seconds of a pass, the host ahead of the device."""
+    device_seconds: dict[str, float] | None = None
+    busy: dict[str, float] | None = None
+    """Share of a pass in which something runs on the GPU."""
+    baseline: str = ""
+    torch_samples: list[list[float]] | None = None
+    speedup: Estimate | None = None
+    """Over torch in the same arm, round by round."""
+    saving: Estimate | None = None
+    """Seconds of a pass, round by round."""
+    predicted: Predicted | None = None
+    sites: list[Row] | None = None
+    layers: list[Layer] | None = None
+    profile: dict[str, Profile] | None = None
+    unprofiled: str = ""
+    """Why there is no profile."""
+    call_bytes: dict[str, int] | None = None
+    peak_bytes: dict[str, int] | None = None
+    memory_how: str = ""
+    packed: Account | None = None
+    compile: dict[str, Compiling] | None = None
+    boundary: dict[str, Boundary | str] | None = None
+    """Kernel → what a call costs; `why` alone where nothing could be measured."""
+    score: Score | dict[str, str] | None = None
+    """Or why it could not be measured."""
+    training: Training | None = None
+
+    @property
+    def whose(self) -> str:
+        """Under which name its own figures stand."""
+        return "variant" if self.rules else "torch"
+
+    @property
+    def accuracy(self) -> float | None:
+        return self.score.value if isinstance(self.score, Score) else None

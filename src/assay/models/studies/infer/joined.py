@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from assay.models.studies.infer.alone import Alone, Times, baseline, derived
-from assay.models.studies.infer.site import Called
+from assay.models.studies.infer.alone import Times, baseline, derived
+from assay.models.studies.infer.evidence import Alone, Called, Gain, Inside, Layer, Predicted, Promise, Row
 
 _OPERATORS = {
     "gelu": "aten::gelu",
@@ -21,8 +22,6 @@ _OPERATORS = {
 }
 """What PyTorch calls a functional call of an op, as the profiler sees it."""
 
-Row = dict[str, Any]
-
 
 def rows(sites: Iterable[Called], profile: Mapping[str, Any], alone: Times | None) -> list[Row]:
     """One for each site: alone (cold, hot) and in the model, PyTorch's own and the kernel. `alone` is None where this
@@ -31,40 +30,29 @@ def rows(sites: Iterable[Called], profile: Mapping[str, Any], alone: Times | Non
 
 
 def _row(site: Called, profile: Mapping[str, Any], alone: Times | None) -> Row:
-    row: Row = {
-        "site": site.site,
-        "path": site.path,
-        "op": site.op,
-        "form": site.form,
-        "kernel": site.kernel,
-        "workloads": dict(site.workloads),
-        "calls": sum(site.workloads.values()) or 1,
-    }
-    if profile:
-        theirs, mine = seconds(site, profile["torch"], True), seconds(site, profile["variant"], False)
-        row["in_model"] = {"torch": theirs, "kernel": mine}
-        total = profile["torch"]["total"]
-        row["share"] = theirs / total if total else None
-    row["alone"] = _alone(site, alone)
-    return row
+    row = Row(**vars(site), calls=sum(site.workloads.values()) or 1, alone=_alone(site, alone))
+    if not profile:
+        return row
+    inside = Inside(seconds(site, profile["torch"], True), seconds(site, profile["variant"], False))
+    total = profile["torch"]["total"]
+    return replace(row, in_model=inside, share=inside.torch / total if total else None)
 
 
-def _alone(site: Called, alone: Times | None) -> Row:
+def _alone(site: Called, alone: Times | None) -> Promise:
     if alone is None:
-        return {"why": "this batch size was not timed alone (--alone)"}
+        return Promise("this batch size was not timed alone (--alone)")
     op = site.kernel.partition("/")[0]
-    theirs = baseline(op)
-    if site.op not in (theirs.site, op):
-        return {"why": f"{site.op} is no op of the library: PyTorch's own was not timed alone"}
-    sums = {side: {"cold": 0.0, "hot": 0.0} for side in ("torch", "kernel")}
+    plain = baseline(op)
+    if site.op not in (plain.site, op):
+        return Promise(f"{site.op} is no op of the library: PyTorch's own was not timed alone")
+    sums = {"torch": Alone(0.0, 0.0), "kernel": Alone(0.0, 0.0)}
     for workload, count in site.workloads.items():
-        for side, name in (("torch", theirs.kernel), ("kernel", site.kernel)):
-            found = alone.of(name, theirs.workload(workload) if side == "torch" else workload)
-            if not isinstance(found, Alone):
-                return {"why": f"{name}: {found}"}
-            sums[side]["cold"] += count * found.cold
-            sums[side]["hot"] += count * found.hot
-    return {**sums, "copied": derived(op)}
+        for side, name in (("torch", plain.kernel), ("kernel", site.kernel)):
+            one = alone.of(name, plain.workload(workload) if side == "torch" else workload)
+            if not isinstance(one, Alone):
+                return Promise(f"{name}: {one}")
+            sums[side] = Alone(sums[side].cold + count * one.cold, sums[side].hot + count * one.hot)
+    return Promise("", **sums, copied=derived(op))
 
 
 def seconds(site: Called, profile: Mapping[str, Any], plain: bool) -> float:
@@ -82,31 +70,28 @@ def _belongs(site: Called, path: str, operator: str, plain: bool) -> bool:
     pairs = [name.split(" + ") for name in site.site.split(", ")]
     if path in {name for pair in pairs for name in pair}:
         return True
-    second = _OPERATORS.get(site.op.partition("+")[2])
-    functional = any(name.rpartition(".")[2] == site.op.partition("+")[2] for _, name in pairs)
-    return functional and path == site.path and operator == second
+    second = site.op.partition("+")[2]
+    functional = any(name.rpartition(".")[2] == second for _, name in pairs)
+    return functional and path == site.path and operator == _OPERATORS.get(second)
 
 
-def predicted(rows: Sequence[Row], latency: float) -> Row:
-    """What the model's latency would become if every second saved at a site were saved: by the times alone, cold and
-    hot, and by the times inside the model."""
-    found: Row = {}
+def predicted(rows: Sequence[Row], latency: float) -> Predicted:
+    """What the model's latency would become."""
     if not rows:
-        return {"why": "no kernel ran"}
-    missing = next((f"{r['site']}: {r['alone']['why']}" for r in rows if "why" in r["alone"]), "")
-    if missing:
-        found["why"] = missing
-    else:
-        for kind in ("cold", "hot"):
-            found[kind] = _gain(sum(r["alone"]["torch"][kind] - r["alone"]["kernel"][kind] for r in rows), latency)
-    if all("in_model" in r for r in rows):
-        found["in_model"] = _gain(sum(r["in_model"]["torch"] - r["in_model"]["kernel"] for r in rows), latency)
-    return found
+        return Predicted("no kernel ran")
 
+    def gain(savings: Iterable[float]) -> Gain:
+        saving = sum(savings)
+        left = latency - saving
+        return Gain(saving, latency / left if left > 0 else None)
 
-def _gain(saving: float, latency: float) -> Row:
-    left = latency - saving
-    return {"saving": saving, "speedup": latency / left if left > 0 else None}
+    alone = [(r.alone.torch, r.alone.kernel) for r in rows]
+    inside = [r.in_model for r in rows if r.in_model]
+    in_model = gain(i.torch - i.kernel for i in inside) if len(inside) == len(rows) else None
+    if why := next((f"{r.site}: {r.alone.why}" for r in rows if r.alone.why), ""):
+        return Predicted(why, in_model=in_model)
+    cold, hot = (gain(getattr(t, k) - getattr(own, k) for t, own in alone) for k in ("cold", "hot"))
+    return Predicted("", cold, hot, in_model)
 
 
 def alike(rows: Sequence[Row]) -> list[Row]:
@@ -114,9 +99,8 @@ def alike(rows: Sequence[Row]) -> list[Row]:
     (`encoder.layer.*.norm`)."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        key = _repeated(row["site"]), row["kernel"], *row["workloads"]
-        groups.setdefault(key, []).append(row)
-    return [_summed(key[0], found) if len(found) > 1 else found[0] for key, found in groups.items()]
+        groups.setdefault((_repeated(row.site), row.kernel, *row.workloads), []).append(row)
+    return [_summed(key[0], group) if len(group) > 1 else group[0] for key, group in groups.items()]
 
 
 def _repeated(path: str) -> str:
@@ -124,37 +108,51 @@ def _repeated(path: str) -> str:
 
 
 def _summed(site: str, rows: Sequence[Row]) -> Row:
-    whole = dict(rows[0]) | {"site": site, "calls": sum(r["calls"] for r in rows)}
-    if all(r.get("share") is not None for r in rows):
-        whole["share"] = sum(r["share"] for r in rows)
-    if all("in_model" in r for r in rows):
-        whole["in_model"] = {side: sum(r["in_model"][side] for r in rows) for side in ("torch", "kernel")}
-    if all("torch" in r["alone"] for r in rows):
-        sums = {s: {k: sum(r["alone"][s][k] for r in rows) for k in ("cold", "hot")} for s in ("torch", "kernel")}
-        whole["alone"] = dict(rows[0]["alone"]) | sums
+    whole = replace(rows[0], site=site, calls=sum(r.calls for r in rows))
+    if all(r.share is not None for r in rows):
+        whole = replace(whole, share=sum(r.share or 0.0 for r in rows))
+    if inside := [r.in_model for r in rows if r.in_model]:
+        whole = replace(whole, in_model=Inside(sum(i.torch for i in inside), sum(i.kernel for i in inside)))
+    if all(r.alone.torch for r in rows):
+        torch, kernel = (
+            Alone(sum(getattr(r.alone, side).cold for r in rows), sum(getattr(r.alone, side).hot for r in rows))
+            for side in ("torch", "kernel")
+        )
+        whole = replace(whole, alone=replace(rows[0].alone, torch=torch, kernel=kernel))
     return whole
 
 
-def layers(profile: Mapping[str, Any]) -> list[Row]:
+def layers(profile: Mapping[str, Any]) -> list[Layer]:
     """Every module's own time, without and with the kernels, in the order they first run."""
-    found: dict[str, Row] = {}
-    for whose, told in profile.items():
-        for part in told["parts"]:
-            row = found.setdefault(part["path"], {"path": part["path"]})
-            row[whose] = row.get(whose, 0.0) + part["seconds"]
-    return list(found.values())
+    sums: dict[str, dict[str, float]] = {}
+    for whose, taken in profile.items():
+        for part in taken["parts"]:
+            own = sums.setdefault(part["path"], {})
+            own[whose] = own.get(whose, 0.0) + part["seconds"]
+    return [Layer(path, **own) for path, own in sums.items()]
 
 
-def by_layer(layers_of: Mapping[str, Sequence[Row]]) -> list[Row]:
+@dataclass
+class Repeated:
+    """A layer, or several of which only the number differs."""
+
+    layer: str
+    modules: int
+    seconds: dict[str, float]
+    """By variant."""
+
+
+def by_layer(layers_of: Mapping[str, Sequence[Layer]]) -> list[Repeated]:
     """From each variant's layers, the baseline's first, to one row for each layer with its time in every variant, the
     longest first; repeated ones are one row. What a fused pair takes stands at the module that holds both."""
-    found: dict[str, Row] = {}
-    for variant, told in layers_of.items():
-        whose = "variant" if any("variant" in row for row in told) else "torch"
-        for row in told:
-            path = _repeated(row["path"]) or "(the model)"
-            layer = found.setdefault(path, {"layer": path, "modules": set(), "seconds": {}})
-            layer["modules"].add(row["path"])
-            layer["seconds"][variant] = layer["seconds"].get(variant, 0.0) + row.get(whose, 0.0)
-    whole = [row | {"modules": len(row["modules"])} for row in found.values()]
-    return sorted(whole, key=lambda row: -max(row["seconds"].values()))
+    paths: dict[str, set[str]] = {}
+    seconds: dict[str, dict[str, float]] = {}
+    for variant, own in layers_of.items():
+        whose = "variant" if any(layer.variant is not None for layer in own) else "torch"
+        for layer in own:
+            name = _repeated(layer.path) or "(the model)"
+            paths.setdefault(name, set()).add(layer.path)
+            times = seconds.setdefault(name, {})
+            times[variant] = times.get(variant, 0.0) + (getattr(layer, whose) or 0.0)
+    whole = [Repeated(name, len(paths[name]), times) for name, times in seconds.items()]
+    return sorted(whole, key=lambda row: -max(row.seconds.values()))

@@ -1,22 +1,75 @@
-"""What follows from what a user set: a process looks at the model first, then the variants are known."""
+"""What a user may set of `assay model infer`, and what follows from it: a process looks at the model first, then the
+variants are known."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.dtype import dtype as format_called
 from assay.errors import UsageError
-from assay.models.studies.device import device as device_called
-from assay.models.studies.infer.case import BASELINE, OWN, Setup
-from assay.models.studies.infer.options import ARMS, BUDGET, Options
+from assay.models.studies import study
+from assay.models.studies.infer.case import OWN
 from assay.models.studies.infer.variants import Variant, variants
+from assay.models.studies.study import Child, Failure
 from assay.models.subject.registry import Entry, entry
-from assay.worker import WorkerLost
-from assay.worker.fresh import Fresh, Refused, Tick
+from assay.models.subject.subject import Setup
+from assay.worker.fresh import Tick
 
 CHILD = "assay.models.studies.infer.child"
+ARMS = {
+    "eager": "as written, one operator after the other",
+    "compiled": "by torch.compile, the kernels inside its graph",
+    "graphed": "captured once into a CUDA graph, and replayed",
+}
+BATCHES = (1, 16, 32, 64, 128, 1024)
+BUDGET = {"cuda": 0.25, "cpu": 1.0}
+"""Seconds for each arm at each batch size, where nothing is said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort(study.Effort):
+    """The budget is for each arm at each batch size; a batch of which one call takes longer is left out. 0: by
+    device."""
+
+    passes: int = 5
+    """Under the profiler; the one in the middle is kept."""
+    alone_budget: float = 1.0
+    """Of the stand-alone times, as `assay bench` takes them: seconds for each kernel and workload, at most; and at most
+    four times `budget`, so that who asks for less gets less of everything."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One training of the model that somebody recorded."""
+
+    swap: Mapping[str, str]
+    device: str
+    seconds_per_epoch: float
+    batch: int
+    run: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(study.Options):
+    batches: tuple[int, ...] = BATCHES
+    arms: tuple[str, ...] = tuple(ARMS)
+    variants: tuple[str, ...] = ()
+    """By name; empty or `all`: every one that the model has sites for (with `swap`: that alone)."""
+    swap: Mapping[str, str] = field(default_factory=dict)
+    """The user's own variant: {"gelu": "gelu/triton"}."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of the model: {"activation": "relu"}."""
+    weights: Path | None = None
+    """A file; None: those trained or published here, else random ones."""
+    score: bool | None = None
+    """Whether each variant's accuracy is measured; None: where the data is here already."""
+    alone: tuple[int, ...] | None = None
+    """Batch sizes at which kernels are timed alone, too; None: the smallest and the largest."""
+    effort: Effort = field(default_factory=Effort)
+    trained: tuple[Trained, ...] = ()
+    """Recorded trainings of this model, newest last."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +77,11 @@ class Plan:
     subject: Setup
     options: Options
     budget: float
-    variants: tuple[Variant, ...]
-    batches: tuple[int, ...]
+    variants: tuple[Variant, ...] = ()
+    batches: tuple[int, ...] = ()
     """Those that are affordable, smallest first."""
-    too_long: dict[int, str]
-    workloads: dict[int, list[tuple[str, str]]]
+    too_long: dict[int, str] = field(default_factory=dict)
+    workloads: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     """Batch → the op and the workload of every site."""
     cannot: str = ""
     """Why the model cannot be run here at all."""
@@ -52,73 +105,55 @@ class Plan:
 
 
 def plan(model: str, options: Options | None = None, tick: Tick = lambda text: None) -> Plan:
-    """Everything wrong with the request is told here; the model is built and run in a process of its own."""
+    """Everything wrong with the request is said here; the model is built and run in a process of its own."""
     options = options or Options()
-    found = entry(model)
-    for arm in options.arms:
-        if arm not in ARMS:
-            raise UsageError(f"no arm called '{arm}'", fix=f"--arm {','.join(ARMS)}")
-    if not options.batches or min(options.batches) < 1:
-        raise UsageError("a batch has at least one element", fix="--batch 1,16,64")
+    known = entry(model)
+    study.verify("arm", options.arms, ARMS)
+    number = options.number(known)
     if options.effort.rounds < 6:
         raise UsageError(f"{options.effort.rounds} rounds give no interval", fix="--rounds 6 or more")
-    number = format_called(options.dtype).name
-    if number not in found.dtypes or number == "fp64":  # float64 is what the others are held against
-        fits = ", ".join(d for d in found.dtypes if d != "fp64")
-        raise UsageError(f"{model} is not run in {number}", fix=f"--dtype with one of {fits}")
     if OWN in options.variants and not options.swap:
         raise UsageError(f"the variant '{OWN}' is what --swap names", fix="--swap gelu=gelu/triton")
     if strange := sorted(set(options.alone or ()) - set(options.batches)):
         raise UsageError(f"--alone {strange[0]}: that batch size is not run", fix=f"--alone {max(options.batches)}")
-    device = device_called(options.device)
-    subject = _subject(found, options, number, device)
+    device = study.device(options.device)
+    subject = _subject(known, options, number, device)
     budget = options.effort.budget or BUDGET[device]
     # What is wrong with the names of kernels is known without looking at the model.
     own = next((v for v in variants((), device, (OWN,), options.swap) if v.name == OWN), None) if options.swap else None
-    seen = _scouted(subject, options, budget, own, tick)
-    if "cannot" in seen:
-        return Plan(subject, options, budget, (), (), {}, {}, seen["cannot"])
-    chosen = variants(seen["ops"], device, options.variants, options.swap)
+    try:
+        seen = _scouted(subject, options, budget, own, tick)
+    except Failure as failure:
+        if failure.mistake:
+            raise failure.mistake from None
+        return Plan(subject, options, budget, cannot=str(failure))
     return Plan(
         subject,
         options,
         budget,
-        tuple(chosen),
+        tuple(variants(seen["ops"], device, options.variants, options.swap)),
         tuple(seen["batches"]),
         {int(b): why for b, why in seen["too_long"].items()},
-        {int(b): [(op, text) for op, text in found] for b, found in seen["workloads"].items()},
+        {int(b): [(op, text) for op, text in sites] for b, sites in seen["workloads"].items()},
     )
 
 
-def _subject(found: Entry, options: Options, number: str, device: str) -> Setup:
-    chosen = found.chosen(options.options)
+def _subject(known: Entry, options: Options, number: str, device: str) -> Setup:
+    chosen = known.chosen(options.options)
     file, source = options.weights, "given"
     if file is None:
-        file = found.weights_here(**chosen)
-        source = "trained" if file == found.weights_file(**chosen) else "published"
+        file = known.weights_here(**chosen)
+        source = "trained" if file == known.weights_file(**chosen) else "published"
     elif not Path(file).is_file():
         raise UsageError(f"no file {file}", fix="name the weights of this model, or leave out --weights")
     place, source = (str(Path(file).resolve()), source) if file else ("", "seeded")
-    unusual = {name: value for name, value in chosen.items() if value != found.options[name][0]}
+    unusual = {name: value for name, value in chosen.items() if value != known.options[name][0]}
     effort = options.effort
-    return Setup(found.name, unusual, place, source, number, device, effort.seed, effort.threads)
+    return Setup(known.name, number, device, effort.seed, effort.threads, unusual, place, source)
 
 
 def _scouted(subject: Setup, options: Options, budget: float, own: Variant | None, tick: Tick) -> dict[str, Any]:
     rules = dict(own.rules) if own and not own.cannot and not own.interpreted else {}
-    question = {
-        "do": "scout",
-        "subject": subject.to_dict(),
-        "batches": sorted(set(options.batches)),
-        "budget": budget,
-        "own": rules,
-    }
-    with Fresh(CHILD, {}) as process:
-        try:
-            return process.ask(question, options.timeout, lambda text: tick(f"{subject.model}: {text}"))
-        except Refused as problem:
-            if mistake := problem.wrong_use:
-                raise mistake from None
-            return {"cannot": str(problem)}
-        except WorkerLost as lost:
-            return {"cannot": f"{BASELINE}: {lost.detail}"}
+    batches = sorted(set(options.batches))
+    with Child(CHILD, {}, options.timeout, lambda text: tick(f"{subject.model}: {text}")) as child:
+        return child.ask(do="scout", subject=asdict(subject), batches=batches, budget=budget, own=rules)

@@ -92,7 +92,7 @@ def named(rules: Mapping[str, str], device: str) -> Iterator[tuple[str, Choice]]
 def _placed(name: str, rules: Mapping[str, str], device: str) -> Variant:
     """In which kind of process it runs, or why it does not."""
     modes: set[str] = set()
-    for _, (kernel, _op) in named(rules, device):
+    for _, (kernel, _) in named(rules, device):
         found = here(kernel)
         if found.level not in (Level.RUN, Level.INTERPRET):
             return Variant(name, rules, cannot=f"{kernel}: {found.reason}; {found.fix}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
+from assay.models.studies.train.evidence import Epoch
 from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.digits import Digits
 from assay.models.subject.score import accuracy, placed, verify_logits
@@ -61,7 +62,7 @@ class Fit:
         self.order = self._shuffled()
         self.losses = torch.full((settings.epochs * self.steps,), math.nan, device=self.device)
         self.correct = torch.zeros((), dtype=torch.int64, device=self.device)
-        self.history: list[dict[str, Any]] = []
+        self.history: list[Epoch] = []
         self.best: dict[str, torch.Tensor] = {}
         self.best_epoch = 0
         self.spent = 0.0
@@ -128,27 +129,21 @@ class Fit:
             step = int((~losses.isfinite()).nonzero()[0])
             raise Diverged(f"the loss is not finite in epoch {self.epoch + 1}, step {step + 1}", fix="a lower --lr")
         score = accuracy(self.model, self.validation, what="validation")
-        told = {
-            "epoch": self.epoch + 1,
-            "train_loss": float(losses.double().mean()),
-            "train_accuracy": int(self.correct) / len(self.train),
-            "validation_loss": score.loss,
-            "validation_accuracy": score.value,
-            "seconds": before + time.monotonic() - began,
-        }
-        self.history.append(told)
-        if self._is_best(told):
+        done = Epoch(
+            self.epoch + 1,
+            train_loss=float(losses.double().mean()),
+            train_accuracy=int(self.correct) / len(self.train),
+            validation_loss=float(score.loss or 0.0),
+            validation_accuracy=score.value,
+            seconds=before + time.monotonic() - began,
+        )
+        self.history.append(done)
+        if not self.best or done.merit > self.history[self.best_epoch - 1].merit:
             self.best_epoch = self.epoch + 1
             self.best = {n: t.detach().clone() for n, t in self.model.state_dict().items()}
         self.epoch, self.step, self.spent = self.epoch + 1, 0, 0.0
         self.correct.zero_()
         self.order = self._shuffled()
-
-    def _is_best(self, told: dict[str, Any]) -> bool:
-        def merit(epoch: dict[str, Any]) -> tuple[float, float]:
-            return epoch["validation_accuracy"], -epoch["validation_loss"]
-
-        return not self.best or merit(told) > merit(self.history[self.best_epoch - 1])
 
     def _shuffled(self) -> torch.Tensor:
         import torch
@@ -173,7 +168,7 @@ class Fit:
                 "epoch": self.epoch,
                 "step": self.step,
                 "spent": self.spent,
-                "history": self.history,
+                "history": [asdict(epoch) for epoch in self.history],
                 "best_epoch": self.best_epoch,
             },
         )
@@ -195,7 +190,7 @@ class Fit:
         self.correct.copy_(kept.tensors["correct"])
         for name in ("epoch", "step", "spent", "best_epoch"):
             setattr(self, name, kept.facts[name])
-        self.history = list(kept.facts["history"])
+        self.history = [Epoch(**epoch) for epoch in kept.facts["history"]]
         torch.set_rng_state(kept.tensors["rng.cpu"])
         if "rng.cuda" in kept.tensors:
             torch.cuda.set_rng_state(kept.tensors["rng.cuda"], self.device)

@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from assay import host, provenance
 from assay.errors import UsageError
-from assay.models.studies.device import device as device_called
+from assay.models.studies import study
+from assay.models.studies.train.evidence import Config
 from assay.models.studies.train.fit import Settings
 from assay.models.subject.data.digits import DATASETS, dataset
 from assay.models.subject.registry import Entry, entry
@@ -75,23 +75,23 @@ class Plan:
         return self.options.epochs * math.ceil(min(self.options.images or most, most) / self.options.batch)
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Config:
         """What two runs must share to be one; in the checkpoint and in the record."""
-        return {
-            "model": self.entry.name,
-            "options": self.entry.chosen(self.options.options),
-            "data": self.data,
-            "images": self.options.images,
+        return Config(
+            model=self.entry.name,
+            options=self.entry.chosen(self.options.options),
+            data=self.data,
+            images=self.options.images,
             **asdict(self.settings),
-            "device": self.device,
-            "threads": self.options.threads or len(os.sched_getaffinity(0)),
-            "swap": dict(self.options.swap),
-        }
+            device=self.device,
+            threads=self.options.threads or len(os.sched_getaffinity(0)),
+            swap=dict(self.options.swap),
+        )
 
     @property
     def workload(self) -> str:
-        told = {"data": self.data, **self.config["options"], **asdict(self.settings)}
-        return "train " + ",".join(f"{k}={v}" for k, v in told.items())
+        about = {"data": self.data, **self.config.options, **asdict(self.settings)}
+        return "train " + ",".join(f"{k}={v}" for k, v in about.items())
 
     @property
     def replay(self) -> str:
@@ -106,10 +106,10 @@ class Plan:
 
 
 def plan(model: str, options: Options) -> Plan:
-    found = entry(model)
-    chosen = found.chosen(options.options)
-    data = options.data or (found.data if found.module else "mnist")
-    if found.module and found.data not in DATASETS:
+    known = entry(model)
+    chosen = known.chosen(options.options)
+    data = options.data or (known.data if known.module else "mnist")
+    if known.module and known.data not in DATASETS:
         raise UsageError(f"{model} cannot be trained: there is no data set for it", fix="train mnist-cnn, or your own")
     dataset(data)
     for name, least in (("epochs", 1), ("batch", 1), ("patience", 1), ("images", 0), ("threads", 0)):
@@ -117,14 +117,14 @@ def plan(model: str, options: Options) -> Plan:
             raise UsageError(f"{name}: {getattr(options, name)}", fix=f"{least} or more")
     if not 0 < options.lr < math.inf:
         raise UsageError(f"a learning rate of {options.lr}", fix="--lr 0.003")
-    device = device_called(options.device)
-    usual = found.weights_file(**chosen)
+    device = study.device(options.device)
+    usual = known.weights_file(**chosen)
     # Other verbs look in the usual place: only weights of a whole run on the model's own data may go there.
     unusual = [
-        *([data] if data != (found.data or "mnist") else []),
+        *([data] if data != (known.data or "mnist") else []),
         *([f"{options.images}images"] * bool(options.images)),
     ]
     stem = "-".join([usual.stem, *unusual])
     weights = options.weights or usual.with_stem(stem)
     kept = options.checkpoint or host.data_folder() / "checkpoints" / f"{stem}-seed{options.seed}.safetensors"
-    return Plan(found, options, data, device, kept, weights)
+    return Plan(known, options, data, device, kept, weights)

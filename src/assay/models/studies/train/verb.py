@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import host, provenance
 from assay.errors import UsageError
+from assay.models.studies import study
+from assay.models.studies.train.evidence import Data, Memory, Swapped, TrainEvidence, Weights
 from assay.models.studies.train.fit import Diverged, Fit
 from assay.models.studies.train.planning import VALIDATION, Options, Plan, plan
 from assay.models.subject import checkpoint
@@ -19,17 +22,14 @@ from assay.models.subject.data.asset import Tell, silent
 from assay.models.subject.data.digits import Digits, load
 from assay.models.subject.registry import seeded
 from assay.models.subject.score import Score, accuracy
+from assay.models.swap import swap
 from assay.record import Record, Status
-
-if TYPE_CHECKING:
-    import torch
-
 
 _POINTS = 40
 """Of the loss curve, for each epoch."""
 
 Tick = Callable[[str, int], None]
-"""Told what is being done, and how many of the plan's steps are done."""
+"""Called with what is being done, and how many of the plan's steps are done."""
 
 
 def train(model: str = "mnist-cnn", options: Options | None = None, **settings: Any) -> Iterator[Record]:
@@ -42,14 +42,17 @@ def run(planned: Plan, tick: Tick = lambda text, done: None, tell: Tell = silent
     kept = _kept(planned) if planned.options.resume else None
     if kept and kept.facts["finished"]:
         tell(f"{planned.checkpoint} is of a finished run: this is what it gave")
-        yield _record(planned, kept.facts["evidence"], kept.facts["seconds"])
+        yield _record(planned, TrainEvidence.read(kept.facts["evidence"]), kept.facts["seconds"])
         return
     with _threads(planned), seeded(planned.options.seed):
         evidence = _trained(planned, kept, tick, tell)
     seconds = time.perf_counter() - began
-    evidence |= {"cpu_seconds": time.process_time() - processor, "peak_memory": _peak(planned.device)}
-    if "test" in evidence:
-        _finish(planned, evidence, seconds)
+    evidence = replace(evidence, cpu_seconds=time.process_time() - processor, peak_memory=_peak(planned.device))
+    if evidence.test:
+        # The checkpoint of a finished run holds its evidence, so that asking again does not look at the test split.
+        kept = checkpoint.read(planned.checkpoint)
+        facts = {**kept.facts, "finished": True, "evidence": evidence.to_dict(), "seconds": seconds}
+        checkpoint.write(planned.checkpoint, Checkpoint(kept.tensors, facts))
     yield _record(planned, evidence, seconds)
 
 
@@ -60,41 +63,57 @@ def _kept(planned: Plan) -> Checkpoint | None:
     kept = checkpoint.read(planned.checkpoint)
     if "finished" not in kept.facts:
         raise UsageError(f"{planned.checkpoint} is no checkpoint of a training", fix="name another --checkpoint")
-    theirs = kept.facts.get("config", {})
-    for name, mine in planned.config.items():
-        if theirs.get(name) != mine:
+    before = kept.facts.get("config", {})
+    for name, now in asdict(planned.config).items():
+        if before.get(name) != now:
             raise UsageError(
-                f"{planned.checkpoint} is of another run: its {name} is {theirs.get(name)!r}, not {mine!r}",
+                f"{planned.checkpoint} is of another run: its {name} is {before.get(name)!r}, not {now!r}",
                 fix="give the same settings, another --checkpoint, or leave out --resume",
             )
     return kept
 
 
-def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> dict[str, Any]:
+def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> TrainEvidence:
     """All of it, up to the one look at the test split: what the record will say."""
     whole = load(planned.data, "train", tell)
     parts = whole.part(0, len(whole) - VALIDATION), whole.part(len(whole) - VALIDATION, len(whole))
     learn, validate = (_few(part, planned) for part in parts)
     model = planned.entry.build(planned.options.seed, **planned.options.options).to(planned.device)
-    _begin_peak(planned.device)
-    with planned.entry.guarded(), _swapped(model, planned.options.swap) as report:
+    if planned.device == "cuda":
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+    rules = dict(planned.options.swap)
+    with planned.entry.guarded(), swap(model, rules) if rules else nullcontext() as report:
         fit = Fit(model, learn, validate, planned.settings)
-        evidence = {"config": planned.config, "parameters": sum(p.numel() for p in model.parameters()), "resumed": ""}
+        evidence = TrainEvidence(planned.config, sum(p.numel() for p in model.parameters()))
         if kept:
             fit.restore(kept)
-            evidence["resumed"] = f"at epoch {fit.epoch + 1}, after {fit.step} steps of it"
-            tell(f"resumed {evidence['resumed']}")
+            evidence = replace(evidence, resumed=f"at epoch {fit.epoch + 1}, after {fit.step} steps of it")
+            tell(f"resumed {evidence.resumed}")
         try:
             _fit(fit, planned, tick)
         except Diverged as problem:
-            return evidence | {"diverged": problem.what, "epochs": fit.history, "curve": curve(fit)}
+            return replace(evidence, diverged=problem.what, epochs=fit.history, curve=curve(fit))
         model.load_state_dict(fit.best)
         tick("the test split", fit.done)
         judged = _few(load(planned.data, "test", tell), planned)
         score = accuracy(model, judged)
-        swapped = {"swap": report.to_dict()} if report else {}
-    evidence |= _learnt(fit, (learn, validate, judged), score) | swapped
-    return evidence | {"weights": _keep_weights(planned, fit, score)}
+        swapped = Swapped(report.model, report.rules, report.active, list(report.sites)) if report else None
+    sizes = {"train": len(learn), "validation": len(validate), "test": len(judged)}
+    seconds = sorted(epoch.seconds for epoch in fit.history)
+    return replace(
+        evidence,
+        data=Data(learn.name, sizes, {**learn.sha256, **judged.sha256}),
+        epochs=fit.history,
+        curve=curve(fit),
+        best_epoch=fit.best_epoch,
+        stopped_early=fit.epoch < fit.settings.epochs,
+        test=score,
+        seconds_per_epoch=seconds[len(seconds) // 2],
+        swap=swapped,
+        weights=_keep_weights(planned, fit, score),
+    )
 
 
 def _few(data: Digits, planned: Plan) -> Digits:
@@ -104,44 +123,27 @@ def _few(data: Digits, planned: Plan) -> Digits:
 def _fit(fit: Fit, planned: Plan, tick: Tick) -> None:
     def save() -> None:
         state = fit.state()
-        facts = {**state.facts, "config": planned.config, "finished": False}
+        facts = {**state.facts, "config": asdict(planned.config), "finished": False}
         checkpoint.write(planned.checkpoint, Checkpoint(state.tensors, facts))
 
     def ticked() -> None:
-        last = f", validation {fit.history[-1]['validation_accuracy']:.2%}" if fit.history else ""
+        last = f", validation {fit.history[-1].validation_accuracy:.2%}" if fit.history else ""
         tick(f"epoch {fit.epoch + 1}{last}", fit.done)
 
     fit.run(save, planned.options.every, ticked)
 
 
-def _learnt(fit: Fit, splits: tuple[Digits, Digits, Digits], score: Score) -> dict[str, Any]:
-    seconds = sorted(e["seconds"] for e in fit.history)
-    return {
-        "data": {
-            "name": splits[0].name,
-            "sizes": dict(zip(("train", "validation", "test"), map(len, splits), strict=True)),
-            "sha256": {**splits[0].sha256, **splits[2].sha256},
-        },
-        "epochs": fit.history,
-        "curve": curve(fit),
-        "best_epoch": fit.best_epoch,
-        "stopped_early": fit.epoch < fit.settings.epochs,
-        "test": score.to_dict(),
-        "seconds_per_epoch": seconds[len(seconds) // 2],
-    }
-
-
-def curve(fit: Fit) -> list[list[float]]:
-    """The training loss: [steps done, mean over the steps since the point before]."""
+def curve(fit: Fit) -> list[tuple[int, float]]:
+    """The training loss: steps done, and the mean over the steps since the point before."""
     window = max(1, fit.steps // _POINTS)
     losses = fit.losses[: fit.done].cpu()
-    return [[end, float(losses[end - window : end].mean())] for end in range(window, len(losses) + 1, window)]
+    return [(end, float(losses[end - window : end].mean())) for end in range(window, len(losses) + 1, window)]
 
 
-def _keep_weights(planned: Plan, fit: Fit, score: Score) -> dict[str, Any]:
-    facts = {"config": planned.config, "test": score.to_dict(), "epoch": fit.best_epoch}
+def _keep_weights(planned: Plan, fit: Fit, score: Score) -> Weights:
+    facts = {"config": asdict(planned.config), "test": asdict(score), "epoch": fit.best_epoch}
     digest = checkpoint.write(planned.weights, Checkpoint(fit.best, facts))
-    return {"file": _shown(planned.weights), "sha256": digest, "bytes": planned.weights.stat().st_size}
+    return Weights(_shown(planned.weights), digest, planned.weights.stat().st_size)
 
 
 def _shown(file: Path) -> str:
@@ -150,70 +152,43 @@ def _shown(file: Path) -> str:
     return str(file.relative_to(folder)) if folder in file.parents else provenance.shown(file)
 
 
-def _finish(planned: Plan, evidence: dict[str, Any], seconds: float) -> None:
-    """The checkpoint of a finished run holds what it found, so that asking again does not look at the test split."""
-    kept = checkpoint.read(planned.checkpoint)
-    facts = {**kept.facts, "finished": True, "evidence": evidence, "seconds": seconds}
-    checkpoint.write(planned.checkpoint, Checkpoint(kept.tensors, facts))
-
-
 @contextmanager
 def _threads(planned: Plan) -> Iterator[None]:
     """Sums depend on how many threads share them: the number is part of the run."""
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(planned.config["threads"])
+    torch.set_num_threads(planned.config.threads)
     try:
         yield
     finally:
         torch.set_num_threads(before)
 
 
-@contextmanager
-def _swapped(model: torch.nn.Module, rules: Mapping[str, str]) -> Iterator[Any]:
-    if not rules:
-        yield None
-        return
-    from assay.models.swap import swap
-
-    with swap(model, dict(rules)) as report:
-        yield report
-
-
-def _begin_peak(device: str) -> None:
+def _peak(device: str) -> Memory:
     if device == "cuda":
         import torch
 
-        torch.cuda.reset_peak_memory_stats()
+        return Memory(torch.cuda.max_memory_allocated(), "tensors on the GPU")
+    return Memory(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "the whole process")
 
 
-def _peak(device: str) -> dict[str, Any]:
-    if device == "cuda":
-        import torch
-
-        return {"bytes": torch.cuda.max_memory_allocated(), "of": "tensors on the GPU"}
-    return {"bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "of": "the whole process"}
-
-
-def _record(planned: Plan, evidence: dict[str, Any], seconds: float) -> Record:
-    if "diverged" in evidence:
-        status, reason = Status.FAIL, evidence["diverged"]
-    else:
-        found, target = evidence["test"]["value"], planned.options.target
-        status = Status.PASS if found >= target else Status.FAIL
-        reason = f"{found:.2%} on {planned.data}'s test split, best of {len(evidence['epochs'])} epochs"
-        reason += "" if found >= target else f"; asked for {target:.2%}"
-    return Record(
-        "model",
+def _record(planned: Plan, evidence: TrainEvidence, seconds: float) -> Record:
+    status, reason = Status.FAIL, evidence.diverged
+    if evidence.test:
+        value, target = evidence.test.value, planned.options.target
+        status = Status.PASS if value >= target else Status.FAIL
+        reason = f"{value:.2%} on {planned.data}'s test split, best of {len(evidence.epochs)} epochs"
+        reason += "" if value >= target else f"; asked for {target:.2%}"
+    options = planned.options
+    return study.record(
         planned.entry.name,
         planned.workload,
+        planned.replay,
         status,
         reason,
-        planned.options.run,
-        evidence=evidence,
-        replay=planned.replay,
-        source=provenance.source_of(planned.entry.file),
-        provenance=provenance.provenance(planned.options.seed, device=planned.device),
+        evidence,
+        run=options.run,
+        seed=options.seed,
         seconds=seconds,
     )

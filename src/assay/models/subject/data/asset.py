@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from assay import host
-from assay.errors import AssayError
+from assay.errors import Lacking
 from assay.models.subject import atomic
 
 Tell = Callable[[str], None]
@@ -114,7 +114,7 @@ class Asset:
             for file in wanted:
                 atomic.write(self.place / file.name, file.packed(found[file.name]))
             return str(source)
-        raise AssayError(self._nowhere(wanted, tried), fix=self._fix())
+        raise Lacking(self._nowhere(wanted, tried), fix=self._fix())
 
     def _lacking(self, tell: Tell) -> list[File]:
         lacking = []

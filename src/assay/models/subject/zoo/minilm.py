@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from assay.errors import AssayError
+from assay.errors import Lacking
 
 TOKENS = 128
 """In an example's row; the model itself takes up to 512."""
@@ -94,7 +94,7 @@ def tokenise(folder: Path, sentences: Sequence[str], longest: int = 256) -> tupl
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError:
-        raise AssayError("no tokenizers here", fix="pip install 'kernel-assay[models]'") from None
+        raise Lacking("no tokenizers here", fix="pip install 'kernel-assay[models]'") from None
     reader = Tokenizer.from_file(str(folder / "tokenizer.json"))
     reader.enable_truncation(longest)
     reader.enable_padding(pad_id=0, pad_token="[PAD]")
