@@ -26,7 +26,7 @@ from assay.dtype import dtype
 from assay.errors import Unsupported, UsageError
 from assay.inputs import generate
 from assay.library.attention.op import seen
-from assay.models.attention import Options, attention, plan
+from assay.models.studies.attention import Options, attention, plan
 from assay.record import Record, Status, read
 from assay.report.charts import attention as chart
 from assay.report.export import flat

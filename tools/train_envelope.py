@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay import host
-from assay.models.train import Options, train
+from assay.models.studies.train import Options, train
 from assay.record import Record, Status, document, read
 
 MODEL, SEEDS, CLOSE = "mnist-cnn-ln", 5, 0.002

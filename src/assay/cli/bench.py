@@ -11,6 +11,7 @@ import typer
 from assay.cli import check as checking
 from assay.cli import options as common
 from assay.cli import screen, selection
+from assay.units import duration
 
 if TYPE_CHECKING:
     from assay.bench.planning import BenchPlan
@@ -168,11 +169,3 @@ def row(record: Record, more: list[str], name: str) -> list[str]:
         (f"{e.roofline.share:.0%}" + ("" if e.roofline.measured else "*")) if e.roofline else "",
         f"{e.speedup.median:.2f}×" if e.speedup else "",
     ]
-
-
-def duration(seconds: float) -> str:
-    """Four figures, in the unit a reader would choose."""
-    for scale, unit in ((1.0, "s "), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= scale:
-            return f"{seconds / scale:#.4g} {unit}"
-    return f"{seconds * 1e9:#.4g} ns"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import screen
-from assay.cli.bench import duration
 from assay.cli.options import AsJson
+from assay.units import duration
 
 if TYPE_CHECKING:
     from assay.record import Record

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any
 from assay import units
 from assay.errors import UsageError
 from assay.record import Record
-from assay.report import answer, machine, rows, tables, theme
+from assay.report import answer, machine, model_compile, model_infer, rows, tables, theme
 from assay.report.charts import FIGURES
+from assay.report.table import Note, Table, to_html
 
 if TYPE_CHECKING:
     import jinja2
 
+TABLES: dict[str, Callable[[Sequence[Record]], Iterable[Table[Any] | Note]]] = {
+    "models": model_infer.parts,
+    "compile": lambda records: model_compile.parts(records, wide=True),
+}
+"""Below which figures there are tables too."""
 INSTALL = "pip install 'kernel-assay[report]'"
 
 
@@ -68,6 +74,8 @@ def render(records: Sequence[Record], *, title: str, older: int = 0) -> str:
 
 def figures_of(records: Sequence[Record]) -> tuple[list[dict[str, Any]], dict[str, list[rows.Row]]]:
     """The charts' specs with their rows taken out, and the rows, each set once however many charts use it."""
+    from markupsafe import Markup
+
     figures, shared = [], {}
     names: dict[str, str] = {}
     for figure in FIGURES:
@@ -79,7 +87,9 @@ def figures_of(records: Sequence[Record]) -> tuple[list[dict[str, Any]], dict[st
             key = names.setdefault(text, f"{holder['data']['name']}-{len(names)}")
             shared[key] = json.loads(text)
             holder["data"] = {"name": key}
-        figures.append({"name": figure.name, "title": figure.title, "caption": figure.caption, "spec": spec})
+        drawn = [Markup(to_html(part)) for part in TABLES.get(figure.name, lambda records: ())(records)]
+        about = {"name": figure.name, "title": figure.title, "caption": figure.caption}
+        figures.append(about | {"spec": spec, "tables": drawn})
     return figures, shared
 
 

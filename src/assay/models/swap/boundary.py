@@ -14,7 +14,7 @@ from assay import inputs
 from assay.backends import backend
 from assay.dtype import dtype
 from assay.errors import AssayError
-from assay.models.clock import WaitedClock
+from assay.models.measure import Arm, Clock, WaitedClock, in_turn
 from assay.models.operators.choice import choose
 from assay.models.operators.operator import Operator, operator
 from assay.models.operators.tally import Tally
@@ -22,7 +22,6 @@ from assay.models.swap import replacement
 from assay.models.swap.report import Entry
 from assay.models.swap.substitute import Substitute
 from assay.models.swap.verb import swap
-from assay.models.turns import Arm, Clock, in_turn
 from assay.swappable import Call, Tensors
 from assay.worker import load
 from assay.worker.stopwatch import HostClock
