@@ -458,7 +458,7 @@ use(
     "a store that cannot be read", "history --store postgresql://h:x/y", "the store's URL cannot be read", "name a file"
 )
 use("a store of another kind", "history --store mysql://x/y", "records are not kept in mysql")
-use("a store in memory", "history --store sqlite://", "a store in memory would outlive nothing")
+use("a store in memory", "history --store sqlite://", "a store in memory would be lost")
 kind(
     "a store that is no database",
     "history --store {}/s.sqlite",
@@ -475,7 +475,7 @@ kind(
 kind(
     "a moment that is none",
     "history --store {}/s.sqlite --since odd",
-    "'odd' is no moment",
+    "'odd' is not a time",
     s__sqlite=empty,
 )
 kind("a run nobody made", "history odd --store {}/s.sqlite", "no run 'odd' in", s__sqlite=empty)
@@ -492,7 +492,7 @@ kind(
     d__json="[]",
 )
 use("an import beside a run", "history last --import {}/gone.json", "--import stands alone")
-use("a file of no known kind", "history --out {}/all.xls", "nothing is written as '.xls'", ".csv")
+use("a file of no known kind", "history --out {}/all.xls", "records are not written as '.xls'", ".csv")
 kind(
     "a comparison of no run",
     "compare odd --store {}/s.sqlite",

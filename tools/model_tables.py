@@ -14,8 +14,8 @@ from pathlib import Path
 
 from assay.record import Record, read
 from assay.report.charts import Figure, attention, compile, infer, train
+from assay.report.pictures import save
 from assay.report.rows import device
-from assay.report.single import save
 from model_infer_tables import fastest, infer_table
 from model_study_tables import attended, compiled, trained
 

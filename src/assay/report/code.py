@@ -1,4 +1,4 @@
-"""One self-contained page: source, IR, PTX and SASS of kernels side by side, each line linked to its kin."""
+"""One self-contained page: source, IR, PTX and SASS of kernels side by side, with related lines linked."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ PIPE_COLOURS = {
     "cbu": "#8A9099",
     "none": "#C3C8CE",
 }
-"""Of isa/pipes.py. Okabe and Ito's palette first; the name stands in a column too, so nothing hangs on colour alone."""
+"""Of isa/pipes.py. Okabe and Ito's palette first; the name is in a column too, so nothing depends on colour alone."""
 OTHER_PIPES = ("#882255", "#999933", "#AA4499", "#6699CC", "#661100")
 """For pipes not named above, in order of appearance."""
 
@@ -53,7 +53,7 @@ class Code:
     figures: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     """Address → label → number: a column beside the SASS for each label."""
     heading: Sequence[tuple[str, Any]] = ()
-    """Label and value of what is said first of this kernel."""
+    """Label and value of what is shown first of this kernel."""
 
 
 def write(kernels: Sequence[Code], out: Path, title: str = "Assay inspect") -> Path:
@@ -84,13 +84,13 @@ def render(kernels: Sequence[Code], title: str) -> str:
 
 
 def colours(pipes: Iterable[str]) -> dict[str, str]:
-    """A colour for each pipe, the same one on every page for those that are known."""
+    """Return a colour for each pipe; known pipes have the same one on every page."""
     unknown = [pipe for pipe in pipes if pipe not in PIPE_COLOURS]
     return PIPE_COLOURS | {pipe: OTHER_PIPES[min(i, len(OTHER_PIPES) - 1)] for i, pipe in enumerate(unknown)}
 
 
 class Numbered:
-    """Values kept once each; whoever needs one holds its number."""
+    """Stores each value once and gives it a number."""
 
     def __init__(self) -> None:
         self._at: dict[Any, int] = {}
@@ -104,7 +104,7 @@ class Numbered:
 
 
 def pack(code: Code, texts: Numbered) -> dict[str, Any]:
-    """The kernel as columns, a fraction of the size of rows: texts, files, places and pipes are numbers."""
+    """Return the kernel as columns, which are much smaller than rows: texts, files, places and pipes become numbers."""
     files, places, pipes, spaces = Numbered(), Numbered(), Numbered(), Numbered()
     for file in code.sources:
         files(file)

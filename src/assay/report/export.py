@@ -1,4 +1,4 @@
-"""Records out: CSV for spreadsheets, Parquet for data frames, JSON for Assay itself. The suffix chooses."""
+"""Records as files: CSV for spreadsheets, Parquet for data frames, JSON for Assay itself, as the suffix says."""
 
 import csv
 import json
@@ -36,20 +36,20 @@ _LAST = {
     "source_line": "source.line",
     "source_hash": "source.hash",
 }
-"""Columns that every record has, and where in it the value lies."""
+"""Columns that every record has, and the path of the value in it."""
 _FIGURES = tuple(f for cls in (BenchEvidence, CheckEvidence) for f in figures(cls) if f.column)
 KINDS: dict[str, type] = {
     **{name: float if name.endswith("_s") else str for name in _FIRST},
     **{figure.column: figure.kind for figure in _FIGURES},
     **{name: int if name == "source_line" else str for name in _LAST},
 }
-"""The columns of a flat record in their order, the unit in the name, and what each holds."""
+"""The columns of a flat record in their order, with the unit in the name, and their types."""
 _SAMPLES = {"samples_s": "samples", "hot_samples_s": "evidence.hot.samples", "call_samples_s": "evidence.call.samples"}
 _NESTED = ("evidence", "artifacts", "provenance")
 
 
 def export(records: Iterable[Record], path: str | Path, **about: Any) -> int:
-    """Write records to a file whose suffix says how; gives how many there were. `about` goes into a JSON document."""
+    """Write records to a file as its suffix says; return their number. `about` goes into a JSON document."""
     path = Path(path)
     write = writer(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,17 +59,18 @@ def export(records: Iterable[Record], path: str | Path, **about: Any) -> int:
 
 
 def writer(path: Path) -> Callable[[list[Record], Path, dict[str, Any]], None]:
-    """How a file of this name is written; asked before anything is read, so that a wrong suffix costs nothing."""
+    """Return the function that writes a file of this name. Call it before reading records: it refuses a wrong
+    suffix."""
     if path.suffix == ".parquet":
         _pyarrow()
         return _parquet
     if path.suffix not in (".csv", ".json"):
-        raise UsageError(f"{path}: nothing is written as '{path.suffix}'", fix="end it in .csv, .json or .parquet")
+        raise UsageError(f"{path}: records are not written as '{path.suffix}'", fix="end it in .csv, .json or .parquet")
     return _csv if path.suffix == ".csv" else _json
 
 
 def flat(record: Record) -> dict[str, Any]:
-    """The columns of one record; None where it has no such figure."""
+    """Return the columns of one record; None where it has no such figure."""
     whole = record.to_dict() | {name: getattr(record, name) for name in ("op", "backend", "dtype", "device")}
     own = {name: typed(KINDS[name], at(whole, where)) for name, where in (_FIRST | _LAST).items()}
     own |= {figure.column: figure.value(record.evidence) for figure in _FIGURES}
@@ -88,7 +89,7 @@ def _json(records: list[Record], path: Path, about: dict[str, Any]) -> None:
 
 
 def _parquet(records: list[Record], path: Path, about: dict[str, Any]) -> None:
-    """The same columns, every sample by round, and what has no fixed shape as JSON text."""
+    """Write the same columns, every sample by round, and the parts without a fixed shape as JSON text."""
     pa = _pyarrow()
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     schema = pa.schema(

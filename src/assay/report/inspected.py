@@ -1,6 +1,7 @@
-"""From what `inspect` found to what its page shows: the texts beside the rows, and numbers that were measured of it."""
+"""From an inspection to what its page shows: the rows, the texts beside them, and the times that were measured."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ _SHOWN = (
 
 
 def code(one: Inspection, records: Iterable[Record] = ()) -> Code:
-    """`records`: bench's, of which those of the very same machine code are shown (joined on the hash of its .text)."""
+    """Return the page's data. `records`: bench's; those of the same machine code (by the hash of its .text) are
+    shown."""
     assert one.table is not None
     rows, evidence, kept = one.record.instructions or [], one.evidence, one.record.evidence
     summary = {k: v for k, v in kept["summary"].items() if k in _SHOWN and v not in (None, {}, [])}
@@ -48,24 +50,22 @@ def code(one: Inspection, records: Iterable[Record] = ()) -> Code:
 
 
 def _sources(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Every file that a row names and that is still there."""
+    """Return the text of every file that a row names and that still exists."""
     named = dict.fromkeys(
         file for row in rows for file in (row["source_file"], *(f for f, _ in row["inlined"])) if file
     )
-    found = {}
+    texts = {}
     for file in named:
-        try:
-            found[file] = Path(file).read_text(errors="replace")
-        except OSError:
-            continue
-    return found
+        with suppress(OSError):
+            texts[file] = Path(file).read_text(errors="replace")
+    return texts
 
 
 def _measured(text_hash: str, records: Iterable[Record]) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    lines: list[tuple[str, Any]] = []
     for r in records:
         if r.verb == "bench" and r.median and any(a.get("text_hash") == text_hash for a in r.artifacts):
             evidence = BenchEvidence.of(r)
             limit = f", {evidence.roofline.share:.0%} of the limit" if evidence.roofline else ""
-            found.append((r.workload, f"{si(r.median, 's')} cold, {evidence.gbps or 0:.0f} GB/s{limit}"))
-    return found[-6:]
+            lines.append((r.workload, f"{si(r.median, 's')} cold, {evidence.gbps or 0:.0f} GB/s{limit}"))
+    return lines[-6:]

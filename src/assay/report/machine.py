@@ -1,4 +1,4 @@
-"""The machine's measured model, read out of its records: figures by key, and a table beside what is published."""
+"""The machine's model, read from its records: one for each device, and a table of its figures beside published ones."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,6 @@ from assay.machine.evidence import MachineEvidence
 from assay.machine.model import Figure, Model
 from assay.record import Record
 
-UNITS = {"B/s": "B/s", "op/s": "op/s", "s": "s", "Hz": "Hz", "cycles": "cycles", "ns": "ns"}
 GROUPS = {
     "dram": "Memory",
     "l2": "Caches",
@@ -35,30 +34,28 @@ WORDS = {
 
 
 def models(records: Iterable[Record]) -> list[Model]:
-    """One per device: the last that was measured, else the last that was published."""
+    """Return one model per device: the last that was measured, else the last that was published."""
     every = [m for r in records if r.verb == "machine" and (m := MachineEvidence.of(r).model)]
-    found = {model.device: model for model in sorted(every, key=lambda m: (m.measured, m.time))}
-    return list(found.values())
+    return list({model.device: model for model in sorted(every, key=lambda m: (m.measured, m.time))}.values())
 
 
 def model_of(records: Iterable[Record], device: str) -> Model | None:
-    """Of a device as a record names it. A CPU's model counts the cores it was given, which may be fewer."""
+    """Return the model of a device as a record names it. A CPU's model counts the cores it was given, which may be
+    fewer."""
     known = {m.device: m for m in models(records)}
     chip = re.sub(r", \d+ cores?$", "", device)
-    near = (m for name, m in known.items() if re.sub(r", \d+ cores?$", "", name) == chip)
-    return known.get(device) or next(near, None)
+    same_chip = (m for name, m in known.items() if re.sub(r", \d+ cores?$", "", name) == chip)
+    return known.get(device) or next(same_chip, None)
 
 
 def table(model: Model) -> list[dict[str, Any]]:
-    """Every figure, grouped, with its spread, clock, and what is published beside it."""
-    found = []
+    """Return every figure, grouped, with its spread, its clock, and the published one."""
+    result = []
     for key, figure in model.figures.items():
-        unit, factor = UNITS.get(figure.unit, figure.unit), 1.0
-        if unit == "ns":  # scaled like every other time
-            unit, factor = "s", 1e-9
+        unit, factor = ("s", 1e-9) if figure.unit == "ns" else (figure.unit, 1.0)  # scaled like every other time
         value, low, high = (None if v is None else v * factor for v in (figure.value, figure.low, figure.high))
         known = None if figure.published is None or isinstance(figure.published, tuple) else figure.published * factor
-        found.append(
+        result.append(
             {
                 "key": key,
                 "group": GROUPS.get(key.partition(".")[0], "Other"),
@@ -73,7 +70,7 @@ def table(model: Model) -> list[dict[str, Any]]:
             }
         )
     order = list(dict.fromkeys(GROUPS.values()))
-    return sorted(found, key=lambda f: order.index(f["group"]) if f["group"] in order else len(order))
+    return sorted(result, key=lambda f: order.index(f["group"]) if f["group"] in order else len(order))
 
 
 def _spread(value: float | None, low: float | None, high: float | None) -> str:
@@ -83,7 +80,7 @@ def _spread(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def _published(figure: Figure, value: float | None, unit: str) -> units.Quantity:
-    """A number, or a range as it stands."""
+    """Return the published number, or the range as it is written."""
     if isinstance(figure.published, tuple):
         return units.Quantity(" – ".join(f"{v:g}" for v in figure.published), unit)
     return units.scaled(value, unit, 3)

@@ -1,4 +1,4 @@
-"""Records in a notebook: a small table that stands alone."""
+"""Records in a notebook: a small self-contained table."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,11 @@ from assay.report import tables, theme
 
 
 def html_table(records: Iterable[Record]) -> str:
-    """Self-contained HTML: no script, nothing fetched, light or dark as the reader's screen is."""
+    """Return self-contained HTML: no script, nothing fetched, light or dark as the reader's screen is."""
     from assay.report.page import environment
 
-    found = tables.every(list(records))
-    return environment().get_template("table.html").render(rows=found, theme=theme)
+    rows = tables.every(list(records))
+    return environment().get_template("table.html").render(rows=rows, theme=theme)
 
 
 class Records(list[Record]):

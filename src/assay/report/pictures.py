@@ -1,56 +1,103 @@
-"""The charts as SVG and PNG, without a browser."""
+"""Charts as files, without a browser: SVG, PNG, or a page with one chart that needs nothing else."""
 
-import copy
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from assay.errors import UsageError
 from assay.record import Record
-from assay.report.charts import FIGURES
-from assay.report.charts.parts import PICK
+from assay.report.page import require_charts
 from assay.report.theme import LIGHT, LIGHT_CONFIG
 
-SCALE = 2.0
+if TYPE_CHECKING:
+    from assay.report.charts import Figure
+
+_SCALE = 2.0
 """Pixels per point of a PNG: sharp on today's screens."""
+_VERSION = "6.4"
+"""Of Vega-Lite."""
+_COMMON = ("pick_device", "pick_clock")
+"""Menus that do not choose an op or a case."""
+
+
+def check(*paths: Path | None) -> None:
+    """Raise a UsageError where charts cannot be written to these files: before the hours that a study may take."""
+    for path in filter(None, paths):
+        if path.suffix not in (".html", ".svg", ".png"):
+            raise UsageError(f"{path}: a chart is written as .html, .svg or .png", fix=f"{path.with_suffix('.png')}")
+        require_charts("a chart")
+
+
+def save(figure: "Figure", records: Sequence[Record], path: Path) -> list[Path]:
+    """Write one chart as its file's suffix says, and return the files. A picture shows one case; with several, there is
+    one picture for each. Where there is nothing to draw, nothing is written."""
+    check(path)
+    spec = _styled(figure, records)
+    if spec is None:
+        return []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".html":
+        import vl_convert
+
+        path.write_text(vl_convert.vegalite_to_html(json.dumps(spec), vl_version=_VERSION, bundle=True))
+        return [path]
+    cases = _cases(spec)
+    files = [path if len(cases) == 1 else path.with_stem(f"{path.stem}-{_word(option).strip('_')}") for option in cases]
+    return [written for file, case in zip(files, cases.values(), strict=True) for written in _write(case, file)]
 
 
 def draw(records: Sequence[Record], folder: Path) -> list[Path]:
-    """`verdicts.svg`, `verdicts.png`, and for charts with a menu one of each per op: `runtime-gelu.svg`, …"""
-    import vl_convert
+    """Write `verdicts.svg`, `verdicts.png`, and for charts with a menu one of each per op: `runtime-gelu.svg`, …"""
+    from assay.report.charts import FIGURES
 
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for figure in FIGURES:
-        spec = figure.spec(records)
-        for suffix, one in _by_op(spec) if spec else ():
-            one.setdefault("title", figure.title)
-            one["config"] = LIGHT_CONFIG | {"background": LIGHT["ground"], "padding": 16}
-            svg = vl_convert.vegalite_to_svg(json.dumps(one), vl_version="6.4")
-            path = folder / f"{figure.name}{suffix}"
-            written += [path.with_suffix(".svg"), path.with_suffix(".png")]
-            written[-2].write_text(svg)
-            written[-1].write_bytes(vl_convert.svg_to_png(svg, scale=SCALE))
+        by_op: dict[str, dict[str, Any]] = {}
+        for option, case in _cases(_styled(figure, records)).items():
+            by_op.setdefault(option.partition(" · ")[0], case)
+        for op, case in by_op.items():
+            path = folder / (f"{figure.name}-{_word(op)}" if op else figure.name)
+            written += _write(case, path.with_suffix(".svg"), path.with_suffix(".png"))
     return written
 
 
-def _by_op(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A chart with a menu shows one choice at a time: its first for each op."""
-    menus = [p for p in spec.get("params", []) if p["name"].startswith(PICK) and p["name"] not in COMMON]
+def _styled(figure: "Figure", records: Sequence[Record]) -> dict[str, Any] | None:
+    """Return the chart as it stands on its own, on a light ground; None where there is nothing to draw."""
+    spec = figure.spec(records)
+    style = LIGHT_CONFIG | {"background": LIGHT["ground"], "padding": 16}
+    return None if spec is None else {"title": figure.title, **spec, "config": style}
+
+
+def _cases(spec: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """Return the chart for each option of its menu, which shows one at a time; of a chart without a menu itself."""
+    from assay.report.charts.parts import PICK
+
+    if spec is None:
+        return {}
+    menus = [p for p in spec.get("params", []) if p["name"].startswith(PICK) and p["name"] not in _COMMON]
     if not menus:
-        yield "", spec
-        return
-    seen = set()
-    for option in menus[0]["bind"]["options"]:
-        op = option.partition(" · ")[0]
-        if op not in seen:
-            seen.add(op)
-            one = copy.deepcopy(spec)
-            next(p for p in one["params"] if p["name"] == menus[0]["name"])["value"] = option
-            one["title"] = option
-            yield "-" + re.sub(r"\W+", "_", op), one
+        return {"": spec}
+    return {
+        option: spec
+        | {"title": option, "params": [p | {"value": option} if p is menus[0] else p for p in spec["params"]]}
+        for option in menus[0]["bind"]["options"]
+    }
 
 
-COMMON = (f"{PICK}device", f"{PICK}clock")
-"""Menus that are not about an op."""
+def _write(spec: dict[str, Any], *files: Path) -> list[Path]:
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(json.dumps(spec), vl_version=_VERSION)
+    for file in files:
+        if file.suffix == ".svg":
+            file.write_text(svg)
+        else:
+            file.write_bytes(vl_convert.svg_to_png(svg, scale=_SCALE))
+    return list(files)
+
+
+def _word(text: str) -> str:
+    return re.sub(r"\W+", "_", text)

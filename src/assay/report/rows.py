@@ -1,8 +1,9 @@
-"""Records laid flat: one plain row per record, with the numbers a chart places and the words its hover says.
+"""Records as flat rows: one per record, with the numbers that a chart draws and the words that its hover shows.
 
-Every row carries the fields the page filters by (`op`, `backend`, `dtype`, `status`, `device`, `text`)."""
+Every row has the fields the page filters by (`op`, `backend`, `dtype`, `status`, `device`, `text`)."""
 
 import re
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,18 +15,18 @@ from assay.record import Record, namesakes
 
 Row = dict[str, Any]
 SEVERITY = ("pass", "compiled", "skipped", "inconclusive", "fail")
-"""From the best to the worst: a cell or a kernel is as good as its worst record."""
+"""From the best to the worst: a cell or a kernel has the status of its worst record."""
 NOT_AXES = ("dtype", "seed", "values", "offset", "strided", "without", "inplace")
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """The last record of each kernel, workload and device: older ones are history, not the state of things. Where one
-    address stands for kernels of several files, the kernel is called by both."""
+    """Return the last record of each kernel, workload and device. Where kernels of several files share an address, the
+    kernel's name has both."""
     kept: dict[tuple[str, ...], Record] = {}
     every = list(records)
     apart = namesakes(every)
-    told_apart = [replace(r, kernel=r.named(apart)) if r.kernel in apart else r for r in every]
-    for record in sorted(told_apart, key=lambda r: str(r.provenance.get("time", ""))):
+    renamed = [replace(r, kernel=r.named(apart)) if r.kernel in apart else r for r in every]
+    for record in sorted(renamed, key=lambda r: str(r.provenance.get("time", ""))):
         more = (str(record.evidence.get("threads", "")), str(record.evidence.get("parameters", "")))
         key = (record.verb, record.kernel, record.workload, device(record), *more)
         kept.pop(key, None)
@@ -34,29 +35,29 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 
 def device(record: Record) -> str:
-    """The chip a record's kernel ran on, a CPU with its cores."""
+    """Return the chip that a record's kernel ran on, a CPU with its cores."""
     made, name = record.provenance, record.device
     cores = made.get("cores") if name and name == made.get("cpu") else None
     return f"{name}, {units.count(cores, 'core')}" if cores else name or str(record.evidence.get("device") or "")
 
 
 def parts(workload: str) -> dict[str, str]:
-    """`rows=3,cols=5,dtype=bf16` by name."""
+    """Return the parts of `rows=3,cols=5,dtype=bf16` by name."""
     return {k: v for k, e, v in (p.partition("=") for p in workload.split(",")) if e}
 
 
 def axes(workload: str) -> dict[str, int]:
-    """The whole-numbered axes of a workload, over which it can be swept."""
+    """Return the whole-numbered axes of a workload, over which it can be swept."""
     return {k: int(v) for k, v in parts(workload).items() if k not in NOT_AXES and re.fullmatch(r"\d+", v)}
 
 
 def shape(workload: str) -> str:
-    """The workload without its dtype, sizes as people write them: `rows=4096 · cols=1024`."""
+    """Return the workload without its dtype: `rows=4096 · cols=1024`."""
     return " · ".join(f"{k}={v}" for k, v in parts(workload).items() if k != "dtype")
 
 
 def common(record: Record) -> Row:
-    """What every row has."""
+    """Return the fields that every row has."""
     return {
         "op": record.op,
         "backend": record.backend,
@@ -71,17 +72,16 @@ def common(record: Record) -> Row:
 
 
 def checks(records: Iterable[Record]) -> list[Row]:
-    """One row per check: its status, and the worst error as a share of its limit."""
+    """Return one row per check: its status, and the worst error as a share of its limit."""
     rows = []
     for record in (r for r in records if r.verb == "check"):
-        evidence = CheckEvidence.of(record)
-        worst = evidence.worst_share
+        evidence, rank = CheckEvidence.of(record), SEVERITY.index(str(record.status))
         rows.append(
             common(record)
             | {
-                "rank": SEVERITY.index(str(record.status)),
-                "share": worst,
-                "weight": SEVERITY.index(str(record.status)) * 1e6 + (worst or 0.0),
+                "rank": rank,
+                "share": evidence.worst_share,
+                "weight": rank * 1e6 + (evidence.worst_share or 0.0),
                 "workloads": evidence.workloads or 0,
                 "reason": record.reason.splitlines()[0] if record.reason else "",
             }
@@ -90,19 +90,21 @@ def checks(records: Iterable[Record]) -> list[Row]:
 
 
 def benches(records: Iterable[Record]) -> list[Row]:
-    """One row per measured kernel and workload. What gave no time is not drawn; the page lists it as a failure."""
-    found = [r for r in records if r.verb == "bench" and (number(r.median) or 0) > 0]
-    several = _several(found)
-    return [_bench(r, several) for r in found]
+    """Return one row per measured kernel and workload. A kernel without a time is not drawn; the page lists it as a
+    failure."""
+    return [row for _, row in _timed(records)]
 
 
-def _several(records: Iterable[Record]) -> bool:
-    """More than one place to run: then a case says which, for times of different places are not compared."""
-    return len({_place(r) for r in records}) > 1
+def _timed(records: Iterable[Record]) -> list[tuple[Record, Row]]:
+    """Return the measured records with their rows. Where there are several places to run, a case names its place, since
+    times of different places are not compared."""
+    timed = [r for r in records if r.verb == "bench" and (number(r.median) or 0) > 0]
+    several = len({_place(r) for r in timed}) > 1
+    return [(r, _bench(r, several)) for r in timed]
 
 
 def _place(record: Record) -> str:
-    """The device, and on a CPU how many threads were used."""
+    """Return the device, and on a CPU the number of threads."""
     threads = BenchEvidence.of(record).threads
     return device(record) + (f", {units.count(threads, 'thread')}" if threads is not None else "")
 
@@ -153,36 +155,34 @@ def _bench(record: Record, several_places: bool) -> Row:
 
 
 def notes(evidence: BenchEvidence) -> list[str]:
-    """What a reader of a time must know: that it did not settle, that the chip was throttled, that clocks disagree."""
+    """Return what a reader of a time must know: that it did not converge, that the chip was throttled, that two clocks
+    disagree."""
     clocks, second = evidence.clocks, evidence.second_clock
-    found = []
+    result = []
     if evidence.converged is False:
-        found.append("not converged: the interval is wider than asked for")
+        result.append("not converged: the interval is wider than asked for")
     if clocks and clocks.throttle:
-        found.append(f"throttled: {', '.join(clocks.throttle)}")
+        result.append(f"throttled: {', '.join(clocks.throttle)}")
     if second and second.agrees is False:
-        found.append(f"the second clock disagrees: {second.why or 'unexplained'}")
+        result.append(f"the second clock disagrees: {second.why or 'unexplained'}")
     if (evidence.launches or 0) > 1:
-        found.append(f"{evidence.launches:g} kernels launched")
-    return found
+        result.append(f"{evidence.launches:g} kernels launched")
+    return result
 
 
 def samples(records: Iterable[Record]) -> list[Row]:
-    """Every sample of every measured kernel, as lists: one row per kernel and clock, spread out only when drawn."""
+    """Return all samples: one row per kernel and clock, which holds them as lists."""
     rows = []
-    found = [r for r in records if r.verb == "bench" and (number(r.median) or 0) > 0]
-    several = _several(found)
-    for record in found:
+    for record, bench in _timed(records):
         evidence = BenchEvidence.of(record)
         others = {"hot": evidence.hot, "call": evidence.call}
         kinds = {"cold": record.samples} | {kind: times.samples for kind, times in others.items() if times}
-        base = {k: v for k, v in _bench(record, several).items() if k in SAMPLE_FIELDS}
+        base = {field: bench[field] for field in SAMPLE_FIELDS}
         for kind, rounds in kinds.items():
             if not rounds:
                 continue
             flat = [(float(f"{s:.5g}"), i + 1) for i, one in enumerate(rounds) for s in one]
-            ordered = sorted(s for s, _ in flat)
-            middle = ordered[len(ordered) // 2]
+            middle = statistics.median_high(s for s, _ in flat)
             more = {"clock": CLOCKS[kind], "sample": [s for s, _ in flat], "round": [i for _, i in flat]}
             rows.append(base | more | {"middle": middle, "Median": units.si(middle, "s")})
     return rows
@@ -193,7 +193,8 @@ SAMPLE_FIELDS = ("op", "backend", "way", "kernel", "dtype", "status", "device", 
 
 
 def cases(rows: Sequence[Row]) -> list[str]:
-    """The cases (op, shape, dtype) in the order they are offered: by op, the best filled and largest first."""
+    """Return the cases (op, shape, dtype) in the order they are offered: by op, those with most kernels first, then the
+    largest."""
     kernels: dict[str, set[str]] = {}
     size: dict[str, float] = {}
     ops: dict[str, str] = {}
@@ -205,5 +206,5 @@ def cases(rows: Sequence[Row]) -> list[str]:
 
 
 def number(value: Any) -> float | None:
-    """A finite number or nothing: evidence comes from files, and a chart must not stumble over what is not there."""
-    return value if isinstance(value, int | float) and value == value and abs(value) != float("inf") else None
+    """Return the value if it is a finite number, else None: evidence comes from files and may hold anything."""
+    return value if isinstance(value, int | float) and abs(value) < float("inf") else None

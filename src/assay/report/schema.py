@@ -25,11 +25,11 @@ EVIDENCE: dict[str, tuple[type[Evidence], ...]] = {
     "selftest": (SelftestEvidence, MutantEvidence),
     "model": (InferEvidence, CompileEvidence, TrainEvidence),
 }
-"""By verb; several where a verb has several forms."""
+"""The evidence of each verb; several types where a verb has several forms."""
 
 
 def schema() -> dict[str, Any]:
-    """Of a document, as `--json` prints it. The evidence of a record follows its verb."""
+    """Return the schema of a document as `--json` prints it. The form of a record's evidence depends on its verb."""
     from pydantic import TypeAdapter
 
     kinds: list[Any] = [Record, *itertools.chain(*EVIDENCE.values())]
@@ -59,6 +59,6 @@ def schema() -> dict[str, Any]:
 
 
 def every_figure() -> dict[str, tuple[Figure, ...]]:
-    """The figures of each verb that has any."""
-    found = {verb: tuple(itertools.chain(*map(figures, kinds))) for verb, kinds in EVIDENCE.items()}
-    return {verb: those for verb, those in found.items() if those}
+    """Return the figures of each verb that has any."""
+    by_verb = {verb: tuple(itertools.chain(*map(figures, kinds))) for verb, kinds in EVIDENCE.items()}
+    return {verb: own for verb, own in by_verb.items() if own}

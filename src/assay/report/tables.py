@@ -11,7 +11,8 @@ from assay.selftest.evidence import SelftestEvidence
 
 
 def outcome(record: Record) -> tuple[str, float | None]:
-    """The one figure of a record and what it sorts by: a time, an error's share of its limit, or who found a fault."""
+    """Return the one figure of a record and what it sorts by: a time, an error's share of its limit, or the
+    detector."""
     if record.verb == "bench" and record.median:
         return units.si(record.median, "s"), record.median
     if str(record.status) == "fail":
@@ -22,10 +23,11 @@ def outcome(record: Record) -> tuple[str, float | None]:
 
 
 def every(records: Sequence[Record]) -> list[dict[str, Any]]:
-    found = []
+    """Return one row per record."""
+    result = []
     for record in records:
         says, order = outcome(record)
-        found.append(
+        result.append(
             rows.common(record)
             | {
                 "verb": record.verb,
@@ -39,7 +41,7 @@ def every(records: Sequence[Record]) -> list[dict[str, Any]]:
                 "source": _source(record),
             }
         )
-    return found
+    return result
 
 
 def _source(record: Record) -> str:
@@ -48,8 +50,7 @@ def _source(record: Record) -> str:
 
 
 def selftests(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Each wrong kernel: who was to catch it, who did, and whether its mended twin passes."""
-    found = [(r, SelftestEvidence.of(r)) for r in records if r.verb == "selftest"]
+    """Return each wrong kernel: which detector should catch it, which did, and whether its fixed twin passes."""
     return [
         rows.common(record)
         | {
@@ -61,7 +62,8 @@ def selftests(records: Sequence[Record]) -> list[dict[str, Any]]:
             "finding": evidence.finding or record.reason,
             "replay": record.replay,
         }
-        for record, evidence in found
+        for record in records
+        if record.verb == "selftest" and (evidence := SelftestEvidence.of(record))
     ]
 
 
@@ -78,11 +80,12 @@ MADE_WITH = {
 
 
 def machines(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Where the records were made: one block per machine and toolchain, with its runs."""
+    """Return where the records were made: one block per machine and toolchain, with its runs."""
     blocks: dict[str, dict[str, Any]] = {}
     for record in records:
         made = record.provenance
-        facts = {name: _fact(made[key]) for key, name in MADE_WITH.items() if made.get(key)}
+        facts = {name: made[key] for key, name in MADE_WITH.items() if made.get(key)}
+        facts = {name: dict(v) if isinstance(v, dict) else str(v) for name, v in facts.items()}
         block = blocks.setdefault(str(facts), {"facts": facts, "runs": {}, "commits": {}})
         if made.get("commit"):
             block["commits"][str(made["commit"])] = None
@@ -104,7 +107,3 @@ def machines(records: Sequence[Record]) -> list[dict[str, Any]]:
             for (run, verb), r in sorted(block["runs"].items())
         ]
     return list(blocks.values())
-
-
-def _fact(value: Any) -> Any:
-    return dict(value) if isinstance(value, dict) else str(value)

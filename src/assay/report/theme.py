@@ -1,4 +1,5 @@
-"""How everything looks: one colour per backend, one shape and colour per status, and the charts' two skins."""
+"""Colours and shapes: one colour per backend, one shape and colour per status, and the charts' light and dark
+styles."""
 
 from typing import Any
 
@@ -11,8 +12,8 @@ BACKEND_COLOURS = {
     "numba": "#CC79A7",
     "njit": "#D55E00",
 }
-"""Okabe and Ito's palette, told apart with every kind of colour vision; its black is a grey here, seen on light and
-dark alike, and belongs to the baseline."""
+"""Okabe and Ito's palette, whose colours differ for every kind of colour vision. Its black is a grey here, visible on
+light and dark, and belongs to the baseline."""
 OTHER_COLOUR = "#B3A125"
 
 STATUS_COLOURS = {
@@ -39,7 +40,8 @@ DARK = {"ink": "#e6edf3", "soft": "#9aa4af", "line": "#39414a", "grid": "#262c33
 
 
 def config(skin: dict[str, str]) -> dict[str, Any]:
-    """Vega-Lite's configuration in one skin. Charts name styles, never colours, for whatever is ink."""
+    """Return Vega-Lite's configuration for one set of colours. Charts name styles, never colours, for text and
+    lines."""
     ink, soft, line, grid = (skin[k] for k in ("ink", "soft", "line", "grid"))
     return {
         "background": None,

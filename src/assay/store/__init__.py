@@ -1,9 +1,9 @@
-"""Records at rest: a SQLite file by default, PostgreSQL by URL. Nothing heavy is imported before a store is opened."""
+"""The store of records: a SQLite file by default, PostgreSQL by URL. Nothing heavy is imported before it is opened."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
 from assay.store.run import Run
@@ -11,24 +11,16 @@ from assay.store.run import Run
 if TYPE_CHECKING:
     from assay.store.database import Store
 
-__all__ = ["Run", "Store", "open_store"]
+__all__ = ["Run", "open_store"]
 
 
 def open_store(where: str | Path | None = None, *, create: bool = True, patience: float = 60.0) -> Store:
-    """The store at `where`: a file or a URL; None: $ASSAY_STORE, else `records.sqlite` in the user's data folder.
-    Without `create`, a store that is not there is an error, not an empty one. `patience`: seconds to wait for another
-    writer, or for a server to answer."""
+    """Return the store at `where`, a file or a URL; None: $ASSAY_STORE, else `records.sqlite` in the user's data
+    folder. Without `create`, a store that does not exist is an error, not an empty one. `patience`: seconds to wait for
+    another writer, or for a server to answer."""
     try:
+        from assay.store.connection import place
         from assay.store.database import Store
-        from assay.store.place import place
     except ModuleNotFoundError as missing:
         raise UsageError(f"records are kept through {missing.name}", fix=f"pip install {missing.name}") from None
     return Store(place(where), create=create, patience=patience)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Store":
-        from assay.store.database import Store
-
-        return Store
-    raise AttributeError(f"module 'assay.store' has no attribute '{name}'")

@@ -1,6 +1,4 @@
-"""The store itself. A record is one committed transaction, so that being killed loses at most the one in flight."""
-
-from __future__ import annotations
+"""The store itself. Each record is one committed transaction: a killed process loses at most the one in flight."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import URL, ColumnElement, Connection, Select, case, cast, func, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -17,8 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from assay.errors import UsageError
 from assay.record import SCHEMA, Record, Status, read
 from assay.store import when
-from assay.store.engine import connect, one_writer
-from assay.store.place import shown
+from assay.store.connection import connect, one_writer, shown
 from assay.store.row import fit, from_row, to_row
 from assay.store.run import Run
 from assay.store.tables import VERSION, about, metadata, records
@@ -39,10 +36,10 @@ class Store:
         self._insert = (sqlite if self._engine.dialect.name == "sqlite" else postgresql).insert
         if self._version() is None:
             self._create(create)
-        if (found := self._version()) != VERSION:
-            raise _other_version(self.where, found)
+        if (version := self._version()) != VERSION:
+            raise _other_version(self.where, version)
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,17 +49,17 @@ class Store:
         self._engine.dispose()
 
     def add(self, record: Record) -> str:
-        """Keep a record: when this returns, it is safe. Gives its key; the same record again changes nothing."""
+        """Keep a record; it is safe when this returns. Returns its key; the same record again changes nothing."""
         row = to_row(record)
         with self._writing() as connection:
             self._put(connection, row)
         return str(row["key"])
 
     def import_document(self, path: str | Path) -> tuple[int, int]:
-        """Keep the records of a `--json` document, all or none: (how many were new, how many were known).
+        """Keep the records of a `--json` document, all or none. Returns how many were new, and how many were known.
 
-        A record is known when one with the same content is here: every field counts that is not at its default. It
-        names its run, its time and its samples, so two measurements are never taken for one."""
+        A record is known when the store has one with the same content: every field counts that is not at its default.
+        A record names its run, its time and its samples, so two measurements are never taken for one."""
         rows = [to_row(record) for record in _read(Path(path))]
         with self._writing() as connection:
             new = sum(self._put(connection, row) for row in rows)
@@ -82,9 +79,9 @@ class Store:
         limit: int | None = None,
         latest: bool = False,
     ) -> Iterator[Record]:
-        """Records in the order they were made; `limit` keeps the newest. `kernel`: an address, a pattern (`gelu/*`), an
-        op. `latest`: only the newest per verb, kernel (address and file), workload and device; with `status`, if *that
-        one* has it."""
+        """Yield records in the order they were made; `limit` keeps the newest. `kernel`: an address, a pattern
+        (`gelu/*`), an op. `latest`: only the newest per verb, kernel (address and file), workload and device; with
+        `status`, if *that record* has it."""
         chosen = _filter(run=run, verb=verb, op=op, workload=workload, device=device, since=since)
         outcome = _filter(status=status)
         newest = (records.c.time.desc(), records.c.id.desc())
@@ -100,8 +97,8 @@ class Store:
                 query = query.where(*chosen, *outcome)
             if limit is not None:
                 query = query.order_by(*newest).limit(limit)
-            found = query.subquery()
-            ordered = select(found.c.record).order_by(found.c.time, found.c.id)
+            chosen_rows = query.subquery().c
+            ordered = select(chosen_rows.record).order_by(chosen_rows.time, chosen_rows.id)
             for text in connection.execution_options(yield_per=_BLOCK).scalars(ordered):
                 yield from_row(text)
 
@@ -114,7 +111,7 @@ class Store:
         since: str | datetime | None = None,
         limit: int | None = None,
     ) -> list[Run]:
-        """The runs, newest first, counting only the records that match."""
+        """Return the runs, newest first, counting only the records that match."""
         c = records.c
         with self._reading() as connection:
             chosen = [*_filter(verb=verb, status=status, since=since), *self._named(connection, kernel)]
@@ -128,7 +125,7 @@ class Store:
         return [_run(rows) for rows in newest[:limit]]
 
     def run(self, text: str, *, verb: str | None = None) -> str:
-        """The id of a run: given in full, as the beginning of one only, or `last`."""
+        """Return the id of a run that is given in full, by a unique beginning, or as `last`."""
         ids = [r.id for r in self.runs(verb=verb)]
         if text in ids:
             return text
@@ -137,20 +134,21 @@ class Store:
             return matching[0]
         if matching:
             raise UsageError(f"'{text}' begins {len(matching)} runs: {', '.join(matching[:5])}", fix="write more of it")
-        fix = f"the newest are: {', '.join(filter(None, ids[:5]))}" if ids else "nothing is recorded there yet"
+        fix = f"the newest are: {', '.join(filter(None, ids[:5]))}" if ids else "no run is recorded there yet"
         raise UsageError(f"no run '{text}' in {self.where}", fix=fix)
 
     def _named(self, connection: Connection, kernel: str | None) -> list[ColumnElement[bool]]:
-        """`kernel` as `assay check` would read it. Matched here, since no two databases agree on patterns."""
+        """Return the condition for `kernel`, read as `assay check` reads it. Patterns are matched here, since no two
+        databases agree on them."""
         if not kernel:
             return []
         known = connection.scalars(select(records.c.kernel).distinct())
         return [records.c.kernel.in_([k for k in known if fnmatchcase(k, kernel) or k.partition("/")[0] == kernel])]
 
     def _file(self) -> ColumnElement[str]:
-        """The file of a record's kernel: with the address, what tells two kernels apart. The library's addresses are
-        unique, and a kernel may move from one of its files to another."""
-        text: ColumnElement[str] = records.c.record  # older ones may hold infinities, which are no JSON
+        """Return the file of a record's kernel, which with the address identifies a kernel. It is empty for the
+        library: its addresses are unique, and a kernel may move from one of its files to another."""
+        text: ColumnElement[str] = records.c.record  # older records may hold infinities, which JSON does not allow
         if self._engine.dialect.name == "sqlite":
             file: ColumnElement[str] = func.json_extract(
                 case((func.json_valid(text) == 1, text), else_="{}"), "$.source.file"
@@ -162,7 +160,7 @@ class Store:
         return case((file.like("assay/library/%"), ""), else_=func.coalesce(file, ""))
 
     def _put(self, connection: Connection, row: dict[str, Any]) -> bool:
-        """Was it new?"""
+        """Insert a row; return whether it was new."""
         put = self._insert(records).values(row).on_conflict_do_nothing(index_elements=["key"])
         return connection.scalar(put.returning(records.c.id)) is not None
 
@@ -171,7 +169,7 @@ class Store:
             return connection.scalar(select(about.c.version)) if inspect(connection).has_table(about.name) else None
 
     def _create(self, allowed: bool) -> None:
-        """All tables in one transaction, by whoever comes first."""
+        """Create all tables in one transaction, unless another process has done so."""
         with self._writing() as connection:
             there = inspect(connection)
             if there.has_table(about.name):
@@ -179,29 +177,29 @@ class Store:
             if there.has_table(records.name):
                 raise UsageError(f"{self.where} has a table 'records' that is not Assay's", fix="name another place")
             if not allowed:
-                raise _nothing(self.where)
+                raise _missing(self.where)
             metadata.create_all(connection)
             connection.execute(about.insert().values(version=VERSION))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with self._telling(), self._engine.begin() as connection:
+        with self._usage_errors(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with self._telling(), one_writer(self._engine).begin() as connection:
+        with self._usage_errors(), one_writer(self._engine).begin() as connection:
             yield connection
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """What a database says, as an error of ours."""
+    def _usage_errors(self) -> Iterator[None]:
+        """Raise the database's errors as UsageErrors."""
         try:
             yield
         except DBAPIError as problem:
-            told = str(problem.orig).strip().splitlines()
+            lines = str(problem.orig).strip().splitlines()
             fix = "is it there, is it a store, may you write to it? --store or ASSAY_STORE names another"
-            raise UsageError(f"the store {self.where}: {told[0] if told else problem}", fix=fix) from problem
+            raise UsageError(f"the store {self.where}: {lines[0] if lines else problem}", fix=fix) from problem
 
 
 def _filter(*, since: str | datetime | None = None, **equal: str | None) -> list[ColumnElement[bool]]:
@@ -212,10 +210,7 @@ def _filter(*, since: str | datetime | None = None, **equal: str | None) -> list
 
 
 def _run(rows: list[Any]) -> Run:
-    """From its groups of equal verb, device, commit and status."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row.status] = counts.get(row.status, 0) + row.n
+    """Return a run, given its rows: one for each verb, device, commit and status."""
     return Run(
         id=rows[0].run,
         verbs=tuple(sorted({r.verb for r in rows})),
@@ -223,26 +218,25 @@ def _run(rows: list[Any]) -> Run:
         last=max(r.last for r in rows),
         devices=tuple(sorted({r.device for r in rows if r.device})),
         commit=", ".join(sorted({r.commit for r in rows if r.commit})),
-        counts={s: counts[s] for s in Status if s in counts},
+        counts={status: n for status in Status if (n := sum(r.n for r in rows if r.status == status))},
     )
 
 
 def _read(path: Path) -> list[Record]:
     try:
-        document = json.loads(path.read_text())
-        if document["schema"] > SCHEMA:
+        if json.loads(path.read_text())["schema"] > SCHEMA:
             raise UsageError(f"{path} was written by a newer Assay", fix="pip install -U kernel-assay")
         return read(path)
     except OSError as problem:
         raise UsageError(f"{path}: {problem.strerror}", fix="name a document that --json or --out wrote") from None
     except (ValueError, KeyError, TypeError) as problem:
-        told = str(problem).splitlines()[0]
-        raise UsageError(f"{path} is not a document of records: {told}", fix="write one with --json or --out") from None
+        what = f"{path} is not a document of records: {str(problem).splitlines()[0]}"
+        raise UsageError(what, fix="write one with --json or --out") from None
 
 
 def _folder(file: Path, create: bool) -> None:
     if not create and not file.exists():
-        raise _nothing(str(file))
+        raise _missing(str(file))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -250,18 +244,17 @@ def _folder(file: Path, create: bool) -> None:
         raise UsageError(f"{file.parent}: {reason}", fix="name another place: --store or ASSAY_STORE") from None
 
 
-def _nothing(where: str) -> UsageError:
+def _missing(where: str) -> UsageError:
     return UsageError(
         f"no store at {where}", fix="`assay history --import FILE.json --store …` makes one from a document"
     )
 
 
-def _other_version(where: str, found: int | None) -> UsageError:
-    what = f"the store {where} is of version {found}, this Assay reads {VERSION}"
-    if found is not None and found > VERSION:
-        return UsageError(what, fix="pip install -U kernel-assay, or name another store: --store or ASSAY_STORE")
-    fix = (
+def _other_version(where: str, version: int | None) -> UsageError:
+    older = (
         "with the Assay that wrote it: `assay history --out all.json`; with this one: "
         "`assay history --store NEW.sqlite --import all.json`"
     )
-    return UsageError(what, fix=fix)
+    newer = "pip install -U kernel-assay, or name another store: --store or ASSAY_STORE"
+    what = f"the store {where} is of version {version}, this Assay reads {VERSION}"
+    return UsageError(what, fix=newer if version is not None and version > VERSION else older)

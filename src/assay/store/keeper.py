@@ -1,5 +1,5 @@
-"""Records of a run go into the store while it runs. What cannot be kept costs no verdict: it is said in one sentence,
-and the run goes on. ASSAY_STORE=none turns keeping off."""
+"""Puts the records of a run into the store while it runs. A record that cannot be kept costs no verdict: one sentence
+says so, and the run goes on. ASSAY_STORE=none turns keeping off."""
 
 import contextlib
 import functools
@@ -15,13 +15,13 @@ from assay.record import Record
 from assay.store import open_store
 
 _AGAIN = 5.0
-"""Seconds after which a store that refused a record is asked again."""
+"""Seconds after which a store that refused a record is tried again."""
 _LAST = 5.0
-"""Seconds that the last try waits for it, when everything is shown."""
+"""Seconds that the last try waits, when all records are shown."""
 
 
 class Keeper:
-    """Puts records into the store, opened with the first. One that is refused waits, and is offered again later."""
+    """Puts records into the store, which is opened with the first. A refused record is tried again later."""
 
     def __init__(self) -> None:
         self._store: Any = None
@@ -32,13 +32,13 @@ class Keeper:
     def __call__(self, record: Record) -> None:
         if os.environ.get("ASSAY_STORE") == "none":
             return
-        # The code can be built again; what follows from it is kept.
+        # The machine code can be built again; only what was derived from it is kept.
         self._waiting.append(replace(record, instructions=None) if record.instructions else record)
         if self._problem is None or time.monotonic() > self._refused_at + _AGAIN:
-            self._offer()
+            self._write()
 
-    def _offer(self, patience: float = 1.0) -> None:
-        """Give the store what waits, in order."""
+    def _write(self, patience: float = 1.0) -> None:
+        """Write the waiting records, in order."""
         try:
             if self._store is None:
                 self._store = open_store(patience=patience)
@@ -46,40 +46,34 @@ class Keeper:
                 self._store.add(self._waiting[0])
                 self._waiting.pop(0)
             self._problem = None
-        except Exception as problem:  # whatever it is, the verdict stands without it
+        except Exception as problem:  # no failure of the store may cost a verdict
             self._problem, self._refused_at, self._store = problem, time.monotonic(), None
 
-    def close(self) -> list[Record]:
-        """The last try, with more patience; what is left is said. Returns it."""
+    def close(self) -> None:
+        """Try for the last time, and wait longer for it; print how many records could not be kept, and why."""
         if self._waiting:
-            self._offer(patience=_LAST)
+            self._write(patience=_LAST)
         if self._waiting and self._problem is not None:
-            print(f"assay: {_count(self._waiting)} not kept: {_said(self._problem)}", file=sys.stderr)
-        return self._waiting
+            count = len(self._waiting)
+            records = "1 record is" if count == 1 else f"{count} records are"
+            print(f"assay: {records} not kept: {_explained(self._problem)}", file=sys.stderr)
 
 
-def _count(records: list[Record]) -> str:
-    return "1 record is" if len(records) == 1 else f"{len(records)} records are"
-
-
-def _said(problem: Exception) -> str:
+def _explained(problem: Exception) -> str:
+    """Return what went wrong, and what to do about it."""
     later = "write them with --out FILE.json and take them in with `assay history --import FILE.json`"
     if isinstance(problem, AssayError):
         return f"{problem.what}\n  → {problem.fix}; or {later}" if problem.fix else f"{problem.what}\n  → {later}"
     return f"{type(problem).__name__}: {str(problem).splitlines()[0] if str(problem) else ''}\n  → {later}"
 
 
-@contextlib.contextmanager
-def kept() -> Iterator[Keeper]:
-    keep = Keeper()
-    try:
-        yield keep
-    finally:
-        keep.close()
+def kept() -> contextlib.closing[Keeper]:
+    """Return a context manager that gives a Keeper, to be called with each record, and closes it."""
+    return contextlib.closing(Keeper())
 
 
 def keeping(verb: Callable[..., Iterable[Record]]) -> Callable[..., Iterator[Record]]:
-    """The verb as Python calls it: its records are kept as the command keeps them, unless `keep=False`."""
+    """Return the verb with its records kept, as the command line keeps them, unless it is called with `keep=False`."""
 
     @functools.wraps(verb)
     def run(*what: Any, keep: bool = True, **settings: Any) -> Iterator[Record]:

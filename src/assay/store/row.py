@@ -1,4 +1,4 @@
-"""A record as a row: the whole of it as JSON text, which is the truth, and columns drawn from it to search by."""
+"""A record as a row: the whole of it as JSON text, and columns derived from it to search by."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _LONGEST = 500
-"""Characters of a column: PostgreSQL refuses to index values of more than some 2700 bytes."""
+"""The most characters of a column: PostgreSQL refuses to index values of more than some 2700 bytes."""
 
 
 def to_row(record: Record) -> dict[str, Any]:
     kept = _plain(record)
     whole, about = kept.to_dict(), kept.provenance
-    columns = traits(kept) | {
+    columns = {
+        "op": kept.op,
+        "backend": kept.backend,
+        "dtype": kept.dtype,
+        "device": kept.device,
         "run": kept.run,
         "verb": kept.verb,
         "kernel": kept.kernel,
@@ -38,13 +42,8 @@ def from_row(text: str) -> Record:
     return _records().validate_python(json.loads(text))
 
 
-def traits(record: Record) -> dict[str, str]:
-    """What a record is searched by besides its own fields."""
-    return {"op": record.op, "backend": record.backend, "dtype": record.dtype, "device": record.device}
-
-
 def fit(value: str) -> str:
-    """As a column can hold it. One that is too long ends in its hash, so that two of them stay two."""
+    """Return the value as a column can hold it. A long one ends in its hash, so that two long values stay different."""
     value = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if len(value) <= _LONGEST:
         return value
@@ -52,19 +51,19 @@ def fit(value: str) -> str:
 
 
 def _plain(record: Record) -> Record:
-    """The record as it will be read back, so that what cannot be read is refused at the door. Half of a surrogate pair
-    (undecodable output of some tool) is no text to a database: it becomes U+FFFD."""
+    """Return the record as it will be read back; one that could not be read back is refused. Half of a surrogate pair
+    (undecodable output of some tool) is not valid text for a database: it becomes U+FFFD."""
     text = json.dumps(record.to_dict(), default=str, ensure_ascii=False)
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return from_row(whole)
 
 
 def _key(whole: dict[str, Any]) -> str:
-    """Two records are the same if all their fields are. One left at its default does not count: a field that a later
-    version adds must not make a new record of an old one."""
-    told = {name: json.dumps(value, sort_keys=True) for name, value in whole.items()}
-    said = {name: text for name, text in told.items() if text != _defaults().get(name)}
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
+    """Return the same key for records with the same fields. A field left at its default does not count: one that a
+    later version adds must not make a new record of an old one."""
+    texts = {name: json.dumps(value, sort_keys=True) for name, value in whole.items()}
+    given = {name: text for name, text in texts.items() if text != _defaults().get(name)}
+    return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @cache

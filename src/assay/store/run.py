@@ -6,10 +6,10 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Run:
     id: str
-    """Empty: records that were made outside any run."""
+    """Empty for records that were made outside any run."""
     verbs: tuple[str, ...]
     first: str
-    """When its first and its last record were made: UTC, ISO."""
+    """The time of its first and of its last record: UTC, ISO."""
     last: str
     devices: tuple[str, ...]
     commit: str

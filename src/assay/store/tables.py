@@ -1,4 +1,4 @@
-"""The tables. Imported when a store is opened: SQLAlchemy is not free."""
+"""The tables. They are imported when a store is opened, since importing SQLAlchemy takes time."""
 
 from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text
 
@@ -13,7 +13,7 @@ about = Table("assay_store", metadata, Column("version", Integer, primary_key=Tr
 records = Table(
     "records",
     metadata,
-    Column("id", Integer, primary_key=True),  # the order in which they came
+    Column("id", Integer, primary_key=True),  # in the order of insertion
     Column("key", String(32), nullable=False, unique=True),
     Column("run", Text, nullable=False, index=True),
     Column("verb", Text, nullable=False, index=True),
@@ -27,5 +27,5 @@ records = Table(
     Column("commit", Text, nullable=False, index=True),
     Column("time", Text, nullable=False, index=True),  # UTC, ISO: sorts as text
     Column("median", Float, index=True),
-    Column("record", Text, nullable=False),  # the whole of it, JSON
+    Column("record", Text, nullable=False),  # the whole record as JSON
 )

@@ -1,4 +1,4 @@
-"""Moments as the store keeps them: UTC, to the second, in one form, so that they sort as text."""
+"""Times as the store keeps them: UTC, to the second, in one form, so that they sort as text."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ _UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days", "w": "wee
 
 
 def stamp(moment: datetime) -> str:
-    """`2026-11-15T05:28:48Z`. A moment that names no zone is UTC, as records are."""
+    """Return the time as `2026-11-15T05:28:48Z`. One without a zone is taken as UTC, as in records."""
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return zoned.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
@@ -19,7 +19,7 @@ def now() -> str:
 
 
 def parsed(text: str) -> str | None:
-    """An ISO date or time in the store's form; None if it is neither."""
+    """Return an ISO date or time in the store's form; None if it is neither."""
     try:
         return stamp(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
@@ -27,7 +27,8 @@ def parsed(text: str) -> str | None:
 
 
 def since(text: str | datetime) -> str:
-    """A moment, or how long ago: `2026-11-15`, `2026-11-15T05:00`, `90min`, `12h`, `7d`, `2w`."""
+    """Return the start of a period, given as a time or as how long ago: `2026-11-15`, `2026-11-15T05:00`, `90min`,
+    `12h`, `7d`, `2w`."""
     if isinstance(text, datetime):
         return stamp(text)
     if ago := re.fullmatch(r"([0-9]+) ?(s|min|h|d|w)", text.strip()):
@@ -35,8 +36,8 @@ def since(text: str | datetime) -> str:
             return stamp(datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
         except (ValueError, OverflowError):
             return stamp(datetime.min)
-    if (found := parsed(text.strip())) is None:
+    if (moment := parsed(text.strip())) is None:
         raise UsageError(
-            f"'{text}' is no moment", fix="write 2026-11-15, 2026-11-15T05:00, or how long ago: 90min, 12h, 7d"
+            f"'{text}' is not a time", fix="write 2026-11-15, 2026-11-15T05:00, or how long ago: 90min, 12h, 7d"
         )
-    return found
+    return moment

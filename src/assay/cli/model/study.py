@@ -28,7 +28,7 @@ class Ending:
 
     def check(self) -> None:
         """Before the hours that a study may take: can the charts be written?"""
-        from assay.report.single import check
+        from assay.report.pictures import check
 
         check(*self.charts)
 
@@ -91,7 +91,7 @@ def draw(name: str, records: list[Record], *files: Path | None) -> list[Path]:
     if not wanted:
         return []
     from assay.report.charts import FIGURES
-    from assay.report.single import save
+    from assay.report.pictures import save
 
     figure = next(f for f in FIGURES if f.name == name)
     return [written for file in wanted for written in save(figure, records, file)]

@@ -1,7 +1,5 @@
-"""The charts of the page, in its order. Each is a file with one pure function: records → chart, or None where there is
-nothing to draw."""
-
-from __future__ import annotations
+"""The charts of the page, in its order. Each is a file with a pure function `draw`: records → chart, or None where
+there is nothing to draw. Importing this imports Altair, which takes a second."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,21 +25,17 @@ from assay.report.charts.parts import Chart
 @dataclass(frozen=True)
 class Figure:
     name: str
-    """Of its picture's file, and its anchor in the page."""
+    """The name of its picture's file, and its anchor in the page."""
     title: str
     caption: str
     """How to read it."""
     draw: Callable[[Sequence[Record]], Chart | None]
 
     def spec(self, records: Sequence[Record]) -> dict[str, Any] | None:
-        """As plain Vega-Lite, without a skin: page and pictures put on their own."""
+        """Return the chart as plain Vega-Lite without colours of its own, which page and pictures add."""
         chart = self.draw(records)
-        if chart is None:
-            return None
-        spec = chart.to_dict(validate=False)  # the tests validate
-        spec.pop("config", None)
-        spec.pop("$schema", None)
-        return spec
+        spec = chart.to_dict(validate=False) if chart is not None else {}  # the tests validate
+        return {key: value for key, value in spec.items() if key not in ("config", "$schema")} or None
 
 
 FIGURES = (

@@ -1,10 +1,10 @@
 """Attention over the length of the sequence: time and peak memory of every kernel, both axes logarithmic. Drawn from
 bench's records of the op, as many queries as keys."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
+
+import altair as alt
 
 from assay import units
 from assay.record import Record
@@ -35,17 +35,15 @@ MASKS = {"0": "every key seen", "1": "causal"}
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = points(records)
-    if not found:
+    measured = points(records)
+    if not measured:
         return None
-    masks = [m for m in MASKS.values() if any(r["mask"] == m for r in found)]
-    panels = [what for what in PANELS if any(r[what[0]] for r in found)]  # memory is measured on a GPU alone
-    lines = [alt.hconcat(*(_panel(found, mask, *what) for what in panels), spacing=30) for mask in masks]
+    masks = [m for m in MASKS.values() if any(r["mask"] == m for r in measured)]
+    panels = [what for what in PANELS if any(r[what[0]] for r in measured)]  # memory is measured on a GPU alone
+    lines = [alt.hconcat(*(_panel(measured, mask, *what) for what in panels), spacing=30) for mask in masks]
     return (
         alt.vconcat(*lines, spacing=26)
-        .add_params(parts.pick("case", list(dict.fromkeys(r["case"] for r in found)), "Case"))
+        .add_params(parts.pick("case", list(dict.fromkeys(r["case"] for r in measured)), "Case"))
         .properties(description="Time and peak memory of attention over the sequence's length, by kernel")
     )
 
@@ -53,14 +51,12 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 PANELS = (("seconds", "time of one call", "s"), ("peak", "peak memory of one call", "B"))
 
 
-def _panel(found: list[rows.Row], mask: str, field: str, title: str, unit: str) -> Any:
-    import altair as alt
-
-    lengths = alt.Axis(format="d", labelOverlap="greedy", values=sorted({r["seq"] for r in found}))
-    names = list(dict.fromkeys(r["arm"] for r in found))
+def _panel(measured: list[rows.Row], mask: str, field: str, title: str, unit: str) -> Any:
+    lengths = alt.Axis(format="d", labelOverlap="greedy", values=sorted({r["seq"] for r in measured}))
+    names = list(dict.fromkeys(r["arm"] for r in measured))
     names.sort(key=lambda n: list(COLOURS).index(n) if n in COLOURS else len(COLOURS))
     base = (
-        alt.Chart(parts.data("attention", found))
+        alt.Chart(parts.data("attention", measured))
         .transform_filter(parts.picked("case"))
         .transform_filter(f"datum.mask === '{mask}' && datum.{field} > 0")
         .encode(
@@ -81,7 +77,9 @@ def _panel(found: list[rows.Row], mask: str, field: str, title: str, unit: str) 
                 scale=alt.Scale(domain=names, range=[COLOURS.get(n, OTHER_COLOUR) for n in names]),
                 legend=alt.Legend(title=None, symbolOpacity=1),
             ),
-            tooltip=parts.tooltips("Time", "Speedup", "Memory", "Compute", *(["Error"] if "Error" in found[0] else [])),
+            tooltip=parts.tooltips(
+                "Time", "Speedup", "Memory", "Compute", *(["Error"] if "Error" in measured[0] else [])
+            ),
         )
     )
     drawn = [base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=48, opacity=1)]
@@ -91,18 +89,18 @@ def _panel(found: list[rows.Row], mask: str, field: str, title: str, unit: str) 
 
 
 def points(records: Sequence[Record]) -> list[rows.Row]:
-    drawn = [r for r in records if r.median and r.evidence.get("study", r.verb) in ("bench", "attention")]
-    drawn = [r for r in drawn if r.op == "attention" and {"batch", "heads", "dim"} <= r.point.keys() and _length(r)]
-    several = len({rows.device(r) for r in drawn}) > 1
-    found = []
-    for record in drawn:
+    chosen = [r for r in records if r.median and r.evidence.get("study", r.verb) in ("bench", "attention")]
+    chosen = [r for r in chosen if r.op == "attention" and {"batch", "heads", "dim"} <= r.point.keys() and _length(r)]
+    several = len({rows.device(r) for r in chosen}) > 1
+    result = []
+    for record in chosen:
         evidence, sizes = record.evidence, record.point
         about = [f"{sizes['batch']} × {sizes['heads']} heads of {sizes['dim']}", sizes["dtype"]]
         median = float(record.median or 0)
         low, high = record.interval or (median, median)
         off = evidence.get("errors")  # of the study's own records
         faster = rows.number((evidence.get("speedup") or {}).get("median"))
-        found.append(
+        result.append(
             rows.common(record)
             | {
                 "arm": evidence.get("arm") or _name(record.kernel),
@@ -120,16 +118,16 @@ def points(records: Sequence[Record]) -> list[rows.Row]:
             }
             | ({"Error": f"{off['rms']:.3g} units (rms), at worst {off['worst']:.3g}"} if off else {})
         )
-    return found
+    return result
 
 
 def _length(record: Record) -> str:
-    """As many queries as keys; `seq` in the study's own records. Empty where they differ."""
+    """Return the number of queries and keys (`seq` in the study's own records); empty where they differ."""
     sizes = record.point
     return sizes.get("seq") or (sizes.get("keys", "") if sizes.get("queries") == sizes.get("keys") else "")
 
 
 def _name(kernel: str) -> str:
-    """The variant, else the backend; both where this chart has no colour for it."""
+    """Return the variant, else the backend; both where this chart has no colour for it."""
     backend, _, variant = kernel.partition("/")[2].partition(":")
     return variant or backend if (variant or backend) in COLOURS else kernel.partition("/")[2]

@@ -1,9 +1,9 @@
-"""What n calls take together: eager, and compiled from each state. Where two lines cross, compiling has paid."""
-
-from __future__ import annotations
+"""The time of n calls together: eager, and compiled from each state. Where two lines cross, compiling has paid off."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import altair as alt
 
 from assay import units
 from assay.models.studies.compile.planning import SHAPES
@@ -32,18 +32,16 @@ NAMES = {
 }
 HEIGHT = 340
 _LEAST = 1000
-"""Calls that the lines go to at least; and ten times beyond the last crossing."""
+"""The lines go to at least this many calls, and to ten times the last crossing."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = list(lines(records))
-    if not found:
+    points = list(lines(records))
+    if not points:
         return None
-    names = [NAMES[n] for n in NAMES if any(r["way"] == NAMES[n] for r in found)]
+    names = [NAMES[n] for n in NAMES if any(r["way"] == NAMES[n] for r in points)]
     colours = [COLOURS[n] for n in NAMES if NAMES[n] in names]
-    base = alt.Chart(parts.data("compile", found)).transform_filter(parts.picked("case"))
+    base = alt.Chart(parts.data("compile", points)).transform_filter(parts.picked("case"))
     tens = alt.Axis(format="~s", values=[10**n for n in range(13)])
     x = alt.X("calls:Q", title="calls", axis=tens, scale=alt.Scale(type="log", nice=False))
     y = alt.Y(
@@ -75,14 +73,12 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     ]
     return (
         alt.layer(*layers)
-        .add_params(parts.pick("case", list(dict.fromkeys(r["case"] for r in found)), "Case"))
+        .add_params(parts.pick("case", list(dict.fromkeys(r["case"] for r in points)), "Case"))
         .properties(width=900, height=HEIGHT, description="Time of n calls, eager and compiled")
     )
 
 
 def _hover(*fields: str) -> list[Any]:
-    import altair as alt
-
     return [alt.Tooltip("way:N", title="Way"), *(alt.Tooltip(f"{f}:N", title=f) for f in fields)]
 
 

@@ -1,8 +1,8 @@
-"""Bandwidth against a copy of the same bytes: the one yardstick that is the same for every memory-bound op."""
-
-from __future__ import annotations
+"""Bandwidth against a copy of the same bytes: a yardstick that is the same for every memory-bound op."""
 
 from collections.abc import Sequence
+
+import altair as alt
 
 from assay.record import Record
 from assay.report import rows
@@ -10,14 +10,12 @@ from assay.report.charts import parts
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = [r for r in rows.benches(records) if r["copy_share"]]
-    if not found:
+    benches = [r for r in rows.benches(records) if r["copy_share"]]
+    if not benches:
         return None
-    order = parts.backends(found)
-    base = alt.Chart(parts.data("bench", found))
-    top = max(1.05, *(r["copy_share"] for r in found))
+    order = parts.backends(benches)
+    base = alt.Chart(parts.data("bench", benches))
+    top = max(1.05, *(r["copy_share"] for r in benches))
     x = alt.X(
         "copy_share:Q",
         title="bandwidth, as a share of the copy's",
@@ -29,7 +27,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         x=x,
         y=y,
         yOffset=alt.YOffset("backend:N", sort=order),
-        color=parts.colour(found),
+        color=parts.colour(benches),
         tooltip=parts.tooltips("Share of a copy", "Bandwidth", "Time", "Speedup"),
     )
     copy = base.transform_aggregate(n="count()").mark_rule(style="limit", tooltip=None).encode(x=alt.XDatum(1))

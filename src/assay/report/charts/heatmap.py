@@ -1,8 +1,8 @@
 """Two axes at once: where a kernel is near its limit and where it is not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+
+import altair as alt
 
 from assay import units
 from assay.record import Record
@@ -14,26 +14,24 @@ MEASURES = {"limit_share": "share of the limit", "copy_share": "share of a copy"
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = sweeps.over_two(rows.benches(records))
-    measure = next((m for m in MEASURES if any(r[m] is not None for r in found)), None)
-    if not found or measure is None:
+    swept = sweeps.over_two(rows.benches(records))
+    measure = next((m for m in MEASURES if any(r[m] is not None for r in swept)), None)
+    if not swept or measure is None:
         return None
-    found = [r for r in found if r[measure] is not None]
+    swept = [r for r in swept if r[measure] is not None]
     shares = measure != "speedup"
-    top = 1.0 if shares else max(r[measure] for r in found)
-    found = [r | {"Cell": units.share(r[measure]) if shares else units.times(r[measure])} for r in found]
-    wide = max(len({r["across"] for r in found if r["plane"] == p}) for p in {r["plane"] for r in found})
-    ways = sorted({r["way"] for r in found}, key=lambda w: (parts.backends(found).index(w.partition(":")[0]), w))
+    top = 1.0 if shares else max(r[measure] for r in swept)
+    swept = [r | {"Cell": units.share(r[measure]) if shares else units.times(r[measure])} for r in swept]
+    wide = max(len({r["across"] for r in swept if r["plane"] == p}) for p in {r["plane"] for r in swept})
+    ways = sorted({r["way"] for r in swept}, key=lambda w: (parts.backends(swept).index(w.partition(":")[0]), w))
     base = (
-        alt.Chart(parts.data("planes", found))
+        alt.Chart(parts.data("planes", swept))
         .transform_filter(parts.picked("plane"))
         .encode(
             x=alt.X(
-                "across:O", title=_axis(found, "across_axis"), axis=alt.Axis(labelAngle=0, domain=False, ticks=False)
+                "across:O", title=_axis(swept, "across_axis"), axis=alt.Axis(labelAngle=0, domain=False, ticks=False)
             ),
-            y=alt.Y("down:O", title=_axis(found, "down_axis"), sort="descending"),
+            y=alt.Y("down:O", title=_axis(swept, "down_axis"), sort="descending"),
             tooltip=parts.tooltips(*parts.TOOLTIP),
         )
     )
@@ -54,10 +52,10 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         alt.layer(cells, words)
         .properties(width=alt.Step(STEP), height=alt.Step(30))
         .facet(facet=alt.Facet("way:N", title=None, sort=ways), columns=max(1, 960 // (STEP * wide + 24)), spacing=24)
-        .add_params(parts.pick("plane", sweeps.names(found, "plane"), "Sweep"))
+        .add_params(parts.pick("plane", sweeps.names(swept, "plane"), "Sweep"))
         .properties(description=f"{MEASURES[measure]} over two axes, per kernel")
     )
 
 
-def _axis(found: Sequence[rows.Row], field: str) -> str:
-    return " or ".join(dict.fromkeys(r[field] for r in found))
+def _axis(swept: Sequence[rows.Row], field: str) -> str:
+    return " or ".join(dict.fromkeys(r[field] for r in swept))

@@ -1,10 +1,10 @@
 """Kernels inside a model: latency and gain over batch sizes, and what each site saves alone, in the model, and in the
 end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+import altair as alt
 
 from assay import units
 from assay.models.studies.infer.joined import alike
@@ -23,22 +23,20 @@ CAPTION = (
     "the whole pass was seen to save."
 )
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-"""Of the variants that share a language, in the order they come."""
+"""The line styles of variants that share a language, in their order."""
 ALL, SEEN = "all sites", "the whole pass, seen"
 BOTH = " + "
 """Between the modules of a site that has two."""
 WHOLE = 24
-"""A name of so many characters is shown whole."""
+"""Names of up to this many characters are shown whole."""
 WAYS = {"alone, cold": "#56B4E9", "alone, hot": "#0072B2", "in the model": "#E69F00", SEEN: "#009E73"}
 SLOTS = {"alone, cold": 0, "alone, hot": 1, "in the model": 2, SEEN: 1}
-"""Which of a site's three bars; a pass has one, in the middle."""
+"""The position among a site's three bars; a pass has one bar, in the middle."""
 
 _KINDS = {"alone, cold": "cold", "alone, hot": "hot"}
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
     timed = [one for one in read(records) if one.record.median]
     several = len({rows.device(one.record) for one in timed}) > 1
     points = [_point(one, _case(one, several)) for one in timed]
@@ -95,8 +93,6 @@ def _language(variant: str) -> str:
 
 
 def _latency(points: list[rows.Row], arm: str) -> Any:
-    import altair as alt
-
     y = alt.Y(
         "seconds:Q",
         title="latency of one pass",
@@ -109,8 +105,6 @@ def _latency(points: list[rows.Row], arm: str) -> Any:
 
 
 def _gain(points: list[rows.Row], gains: list[rows.Row], arm: str) -> Any:
-    import altair as alt
-
     seen = [value for p in gains if p["arm"] == arm for value in (p["least"], p["most"])]
     wide = seen and max(seen) > 6 * min(seen)
     ticks = {"values": [d * 10.0**e for e in range(-3, 4) for d in (1, 2, 5)]} if wide else {"tickCount": 5}
@@ -122,8 +116,6 @@ def _gain(points: list[rows.Row], gains: list[rows.Row], arm: str) -> Any:
 
 
 def _over_batches(data: Any, points: list[rows.Row], arm: str, y: Any, ends: tuple[str, str], legend: Any) -> list[Any]:
-    import altair as alt
-
     names = list(dict.fromkeys(p["variant"] for p in points))
     colours = [BACKEND_COLOURS.get(_language(n), OTHER_COLOUR) for n in names]
     dashes = [DASHES[[m for m in names if _language(m) == _language(n)].index(n) % len(DASHES)] for n in names]
@@ -148,7 +140,7 @@ def _over_batches(data: Any, points: list[rows.Row], arm: str, y: Any, ends: tup
 
 
 def labels(sites: Sequence[str]) -> dict[str, str]:
-    """Site → as much of its end as tells it from the others. A site of two modules has both."""
+    """Return, for each site, the shortest end of its path that no other site has. A site of two modules has both."""
     paths = {path for site in sites for path in site.split(BOTH)}
 
     def end(path: str) -> str:
@@ -197,8 +189,6 @@ def savings(ones: Sequence[One], case: str) -> Iterator[rows.Row]:
 
 
 def _savings(saved: list[rows.Row], variant: str) -> Any:
-    import altair as alt
-
     names = list(dict.fromkeys(row["site"] for row in saved if row["variant"] == variant))
     wanted = alt.FieldEqualPredicate(field="variant", equal=variant)
     base = alt.Chart(parts.data("saved", saved)).transform_filter(parts.picked("case")).transform_filter(wanted)

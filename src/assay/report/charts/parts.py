@@ -1,59 +1,46 @@
-"""What the charts share: rows as data, one colour per backend, axes with SI units, a menu to pick by."""
-
-from __future__ import annotations
+"""What all charts share: rows as data, one colour per backend, axes with SI units, a menu to pick by."""
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
+
+import altair as alt
 
 from assay.kernel import BACKENDS
 from assay.report.rows import Row
 from assay.report.theme import BACKEND_COLOURS, OTHER_COLOUR
 
-if TYPE_CHECKING:
-    import altair as alt
-
-Chart: TypeAlias = "alt.TopLevelMixin"
+Chart = alt.TopLevelMixin
 PICK = "pick_"
-"""A menu's name is this and the field it picks by: the page looks for it when it filters."""
+"""A menu's name is this and the field it picks by; the page looks for it when it filters."""
 DTYPE_SHAPES = {"fp32": "circle", "bf16": "square", "fp16": "diamond", "fp64": "triangle-up"}
 TOOLTIP = ("Time", "Speedup", "Bandwidth", "Compute", "Share of the limit", "Share of a copy", "Notes")
 
 
 def data(name: str, rows: Sequence[Row]) -> alt.InlineData:
-    """Rows as one JSON text, which Vega-Lite takes as well: Altair would look at every value of a list, for seconds."""
-    import altair as alt
-
-    return alt.InlineData(
-        values=json.dumps([_short(row) for row in rows]), name=name, format=alt.JsonDataFormat(type="json")
-    )
-
-
-def _short(row: Row) -> Row:
-    """A screen shows no more than six digits; the records keep them all."""
-    return {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()}
+    """Return rows as one JSON text, which Vega-Lite accepts: Altair would examine every value of a list, for
+    seconds."""
+    # A screen shows no more than six digits; the records keep them all.
+    short = [{k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    return alt.InlineData(values=json.dumps(short), name=name, format=alt.JsonDataFormat(type="json"))
 
 
 def backends(rows: Iterable[Row]) -> list[str]:
-    """Those present, in the order they always have."""
+    """Return the backends of these rows, in the order they always have."""
     present = {row["backend"] for row in rows}
     return [b for b in BACKENDS if b in present] + sorted(present - set(BACKENDS))
 
 
-def colour(rows: Sequence[Row], legend: bool = True) -> alt.Color:
-    """The same backend has the same colour in every chart."""
-    import altair as alt
-
+def colour(rows: Sequence[Row]) -> alt.Color:
+    """Return the colours of the backends, the same in every chart."""
     names = backends(rows)
     scale = alt.Scale(domain=names, range=[BACKEND_COLOURS.get(n, OTHER_COLOUR) for n in names])
-    return alt.Color("backend:N", scale=scale, legend=alt.Legend(title=None, symbolOpacity=1) if legend else None)
+    return alt.Color("backend:N", scale=scale, legend=alt.Legend(title=None, symbolOpacity=1))
 
 
 def si_axis(unit: str, log: bool = False, **more: Any) -> alt.Axis:
-    """Ticks as `20 µs`, `4 TB/s`, whatever the scale turns out to be; on a logarithmic one 1, 2, 5, 10, and lines at
-    the powers of ten."""
-    import altair as alt
-
+    """Return an axis with ticks like `20 µs` or `4 TB/s`; a logarithmic one has ticks at 1, 2, 5, 10, and lines at the
+    powers of ten."""
     expression = rf"replace(format(datum.value, '~s'), regexp('([^0-9]?)$'), '\u00a0$1') + '{unit}'"
     if not unit:
         expression = "format(datum.value, '~g')"
@@ -66,31 +53,24 @@ def si_axis(unit: str, log: bool = False, **more: Any) -> alt.Axis:
 
 LEADING = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)) * 100) / 100"
 """A tick's first digit, where it has no other."""
-
-
 PERCENT = "format(100 * datum.value, '.0f') + '\u00a0%'"
 
 
 def share_axis(**more: Any) -> alt.Axis:
-    import altair as alt
-
     return alt.Axis(labelExpr=PERCENT, **more)
 
 
 def tooltips(*fields: str) -> list[alt.Tooltip]:
-    """The hover: kernel and workload, then these."""
-    import altair as alt
-
+    """Return what the hover shows: kernel and workload, then these fields."""
     first = [alt.Tooltip("kernel:N", title="Kernel"), alt.Tooltip("workload:N", title="Workload")]
     return first + [alt.Tooltip(f"{f}:N", title=f.capitalize()) for f in fields]
 
 
 def pick(field: str, options: Sequence[str], label: str) -> alt.Parameter:
-    """A menu; the first option is what a picture shows."""
-    import altair as alt
-
+    """Return a menu; its first option is shown first."""
     return alt.param(name=PICK + field, value=options[0], bind=alt.binding_select(options=list(options), name=label))
 
 
 def picked(field: str) -> str:
+    """Return the filter of the rows that the menu has picked."""
     return f"datum.{field} === {PICK}{field}"

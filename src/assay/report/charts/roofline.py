@@ -1,9 +1,9 @@
 """Operations per second over operations per byte, under ceilings that were measured."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
+
+import altair as alt
 
 from assay import units
 from assay.record import Record
@@ -14,20 +14,18 @@ from assay.report.rows import Row
 UNDER, LEFT, OVER = (
     {"align": a, "dx": x, "dy": y} for a, x, y in (("left", 6, 14), ("right", -10, -9), ("right", 0, -8))
 )
-"""Where a ceiling's name stands at its right end: clear of its own line and of the others'."""
+"""Where a ceiling's name is placed at its right end, so that it covers no line."""
 NEAR = 0.25
-"""A peak is drawn if some point comes at least so near to its ridge: the tensor cores are no limit of an addition."""
+"""A peak is drawn if some point comes at least this near to its ridge: tensor cores do not limit an addition."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = [r for r in rows.benches(records) if r["intensity"] and r["flops"]]
-    if not found:
+    benches = [r for r in rows.benches(records) if r["intensity"] and r["flops"]]
+    if not benches:
         return None
-    places = sorted({r["device"] for r in found}, key=lambda d: (-sum(r["device"] == d for r in found), d))
-    lines = [line for place in places for line in ceilings(records, [r for r in found if r["device"] == place])]
-    base = alt.Chart(parts.data("bench", found)).transform_filter(parts.picked("device"))
+    places = sorted({r["device"] for r in benches}, key=lambda d: (-sum(r["device"] == d for r in benches), d))
+    lines = [line for place in places for line in ceilings(records, [r for r in benches if r["device"] == place])]
+    base = alt.Chart(parts.data("bench", benches)).transform_filter(parts.picked("device"))
     x = alt.X(
         "intensity:Q",
         title="operations per byte",
@@ -40,11 +38,11 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         axis=parts.si_axis("FLOP/s", log=True),
         scale=alt.Scale(type="log", nice=False, padding=16),
     )
-    shapes = {d: parts.DTYPE_SHAPES.get(d, "cross") for d in sorted({r["dtype"] for r in found})}
+    shapes = {d: parts.DTYPE_SHAPES.get(d, "cross") for d in sorted({r["dtype"] for r in benches})}
     points = base.mark_point(filled=True, size=60, opacity=0.8).encode(
         x=x,
         y=y,
-        color=parts.colour(found),
+        color=parts.colour(benches),
         shape=alt.Shape(
             "dtype:N",
             scale=alt.Scale(domain=list(shapes), range=list(shapes.values())),
@@ -69,9 +67,9 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         words = {key: alt.ExprRef(f"datum.{key}") for key in ("align", "dx", "dy")}
         named = roof.transform_filter("datum.end").mark_text(style="limit-label", **words)  # type: ignore[arg-type]
         layers.append(named.encode(x="intensity:Q", y="flops:Q", text="label:N"))
-    said = sorted({line["model"] for line in lines})
+    models = sorted({line["model"] for line in lines})
     subtitle = (
-        "Ceilings: " + "; ".join(said) if said else "No ceiling: neither a machine model nor a copy was measured."
+        "Ceilings: " + "; ".join(models) if models else "No ceiling: neither a machine model nor a copy was measured."
     )
     return (
         alt.layer(*layers, points)
@@ -83,8 +81,8 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def ceilings(records: Sequence[Record], points: Sequence[Row]) -> list[Row]:
-    """Line ends of the ceilings of one device: the streams and peaks that its model sets as limits (more lines would
-    hide the points); without a model, the best copy among its benches."""
+    """Return the line ends of the ceilings of one device: the streams and peaks that its model sets as limits (more
+    lines would hide the points); without a model, the best copy among its benches."""
     device = points[0]["device"]
     model = machine.model_of(records, device)
     if model:
@@ -106,15 +104,15 @@ def ceilings(records: Sequence[Record], points: Sequence[Row]) -> list[Row]:
     left = min(p["intensity"] for p in points) / 2
     right = max([right * 2, *(3 * p / slowest for p in peaks.values())])
     top = max(peaks.values(), default=None)
-    found: list[Row] = []
+    lines: list[Row] = []
     for i, (name, rate) in enumerate(streams.items()):
         end = min(right, top / rate) if top else right
         label = f"{name} {units.si(rate, 'B/s', 3)}"
         about_line = {"name": name, "label": label, "dash": [2, 3] if i else [8, 0]} | (LEFT if i or not top else UNDER)
-        found += [about_line | {"intensity": x, "flops": x * rate, "end": x == end} for x in (left, end)]
+        lines += [about_line | {"intensity": x, "flops": x * rate, "end": x == end} for x in (left, end)]
     for name, peak in peaks.items():
         start = peak / max(streams.values())
         label = f"{name} {units.si(peak, 'FLOP/s', 3)}"
         about_line = {"name": name, "label": label, "dash": [8, 0]} | OVER
-        found += [about_line | {"intensity": x, "flops": peak, "end": x == right} for x in (start, right)]
-    return [line | {"device": device, "model": about} for line in found]
+        lines += [about_line | {"intensity": x, "flops": peak, "end": x == right} for x in (start, right)]
+    return [line | {"device": device, "model": about} for line in lines]

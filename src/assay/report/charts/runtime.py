@@ -1,8 +1,8 @@
-"""How long one call takes, and how much faster than the baseline: bars with the intervals they stand on."""
-
-from __future__ import annotations
+"""How long one call takes, and how much faster it is than the baseline: bars with their intervals."""
 
 from collections.abc import Sequence
+
+import altair as alt
 
 from assay.record import Record
 from assay.report import rows
@@ -10,24 +10,22 @@ from assay.report.charts import parts
 
 STEP = 24
 TEXT = "halo", "says"
-"""A figure is written twice, first as its own clear ground: lines may pass behind it."""
+"""A figure is drawn twice, first as a clear background: lines may pass behind it."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = rows.benches(records)
-    if not found:
+    benches = rows.benches(records)
+    if not benches:
         return None
     order = alt.EncodingSortField(field="seconds", op="min", order="ascending")
     base = (
-        alt.Chart(parts.data("bench", found))
+        alt.Chart(parts.data("bench", benches))
         .transform_filter(parts.picked("case"))
         .encode(tooltip=parts.tooltips(*parts.TOOLTIP))
     )
     named = alt.Y("way:N", sort=order, title=None, axis=alt.Axis(labelFontWeight=500))
     mute = alt.Y("way:N", sort=order, title=None, axis=alt.Axis(labels=False))
-    tint = parts.colour(found)
+    tint = parts.colour(benches)
 
     bars = base.mark_bar(height={"band": 0.66}).encode(
         x=alt.X("seconds:Q", title="cold time of one call", axis=parts.si_axis("s", tickCount=5)), y=named, color=tint
@@ -42,7 +40,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         .mark_rule(style="limit")
         .encode(x="limit_seconds:Q", tooltip=[alt.Tooltip("model:N", title="Floor by")])
     )
-    floors = [floor] if any(r["limit_seconds"] for r in found) else []
+    floors = [floor] if any(r["limit_seconds"] for r in benches) else []
     left = alt.layer(bars, *floors, whiskers, halo, says).properties(width=480, height=alt.Step(STEP))
 
     times = alt.Axis(labelExpr="datum.label + '×'", tickCount=5)
@@ -57,7 +55,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     )
     one = base.transform_aggregate(n="count()", groupby=["case"]).mark_rule(style="one").encode(x=alt.datum(1))
     right = alt.layer(bars, one, whiskers, halo, says).properties(width=340, height=alt.Step(STEP))
-    chart = left if not any(r["speedup"] for r in found) else alt.hconcat(left, right, spacing=28)
-    return chart.add_params(parts.pick("case", rows.cases(found), "Case")).properties(
+    chart = left if not any(r["speedup"] for r in benches) else alt.hconcat(left, right, spacing=28)
+    return chart.add_params(parts.pick("case", rows.cases(benches), "Case")).properties(
         description="Cold time of one call and speedup over the baseline, per kernel"
     )

@@ -1,8 +1,8 @@
 """Every timed sample, round by round: the spread behind a median."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+
+import altair as alt
 
 from assay.record import Record
 from assay.report import rows
@@ -10,15 +10,13 @@ from assay.report.charts import parts
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = rows.samples(records)
-    if not found:
+    sampled = rows.samples(records)
+    if not sampled:
         return None
-    clocks = [c for c in rows.CLOCKS.values() if any(r["clock"] == c for r in found)]
+    clocks = [c for c in rows.CLOCKS.values() if any(r["clock"] == c for r in sampled)]
     order = alt.EncodingSortField(field="middle", op="min", order="ascending")
     base = (
-        alt.Chart(parts.data("samples", found))
+        alt.Chart(parts.data("samples", sampled))
         .transform_filter(parts.picked("case"))
         .transform_filter(parts.picked("clock"))
     )
@@ -32,7 +30,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
             x=x,
             y=y,
             yOffset=alt.YOffset("round:O"),
-            color=parts.colour(found),
+            color=parts.colour(sampled),
             tooltip=[*parts.tooltips("Round"), alt.Tooltip("sample:Q", title="Sample", format=".4s")],
         )
     )
@@ -44,7 +42,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     )
     return (
         alt.layer(points, middle)
-        .add_params(parts.pick("case", rows.cases(found), "Case"), parts.pick("clock", clocks, "Clock"))
+        .add_params(parts.pick("case", rows.cases(sampled), "Case"), parts.pick("clock", clocks, "Clock"))
         .properties(
             width=900, height=alt.Step(52, **{"for": "position"}), description="Every timed sample, by kernel and round"
         )

@@ -1,8 +1,8 @@
 """Time and bandwidth along one axis of a sweep."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+
+import altair as alt
 
 from assay.record import Record
 from assay.report import rows
@@ -15,27 +15,25 @@ SIZES = """datum.value < 100000 ? format(datum.value, 'd')
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = sweeps.along_one(rows.benches(records))
-    if not found:
+    swept = sweeps.along_one(rows.benches(records))
+    if not swept:
         return None
-    base = alt.Chart(parts.data("sweeps", found)).transform_filter(parts.picked("sweep"))
-    names = sweeps.names(found, "sweep")
+    base = alt.Chart(parts.data("sweeps", swept)).transform_filter(parts.picked("sweep"))
+    names = sweeps.names(swept, "sweep")
     x = alt.X(
         "at:Q",
         title="size of the swept axis",
         scale=alt.Scale(type="log", base=2, nice=False, padding=14),
         axis=alt.Axis(labelExpr=SIZES, labelOverlap="greedy", labelSeparation=6, labelFlush=False),
     )
-    variants = list(dict.fromkeys(r["way"].partition(":")[2] for r in found))
+    variants = list(dict.fromkeys(r["way"].partition(":")[2] for r in swept))
     dashes = [[1, 0], [5, 3], [2, 2], [7, 2, 2, 2], [1, 3]]
     base = base.transform_calculate(variant="split(datum.way, ':')[1] || 'plain'")
     kinds = [v or "plain" for v in variants]
     dash = alt.StrokeDash(
         "variant:N", scale=alt.Scale(domain=kinds, range=[dashes[i % 5] for i in range(len(kinds))]), legend=None
     )
-    tint = parts.colour(found)
+    tint = parts.colour(swept)
     time = alt.Y(
         "seconds:Q",
         title="cold time of one call",

@@ -1,5 +1,6 @@
 """What was swept: which axes of an op vary while everything else is held."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -7,59 +8,53 @@ from assay.report import rows
 from assay.report.rows import Row
 
 LEAST = 3
-"""Points that make a line."""
+"""The least number of points that make a line."""
 
 
-def along_one(found: Sequence[Row]) -> list[Row]:
-    """Rows once per axis they were swept along, with `sweep` (its name), `axis` and `at`."""
-    swept = []
-    for about, group in _groups(found):
-        sizes = [rows.axes(r["workload"]) for r in group]
-        for axis in dict.fromkeys(name for s in sizes for name in s):
-            fixed: dict[str, list[Row]] = {}
-            for row, size in zip(group, sizes, strict=True):
-                if axis in size:
-                    rest = ", ".join(f"{k}={v}" for k, v in size.items() if k != axis)
-                    fixed.setdefault(rest, []).append(row | {"at": size[axis], "axis": axis})
-            for rest, line in fixed.items():
-                if len({r["at"] for r in line}) >= LEAST:
-                    name = f"{about} · {axis}" + (f" ({rest})" if rest else "")
-                    swept += [r | {"sweep": name} for r in line]
-    return swept
+def along_one(benches: Sequence[Row]) -> list[Row]:
+    """Return the rows once per axis they were swept along, with `sweep` (its name), `axis` and `at`."""
+    return [
+        row | {"at": size, "axis": axis, "sweep": name}
+        for name, (axis,), points in _swept(benches, 1)
+        if len({sizes for sizes, _ in points}) >= LEAST
+        for (size,), row in points
+    ]
 
 
-def over_two(found: Sequence[Row]) -> list[Row]:
-    """Rows once per pair of axes that both vary, with `plane` (its name), `across` and `down`."""
-    swept = []
-    for about, group in _groups(found):
-        sizes = [rows.axes(r["workload"]) for r in group]
-        for first, second in combinations(dict.fromkeys(name for s in sizes for name in s), 2):
-            fixed: dict[str, list[Row]] = {}
-            for row, size in zip(group, sizes, strict=True):
-                if first in size and second in size:
-                    rest = ", ".join(f"{k}={v}" for k, v in size.items() if k not in (first, second))
-                    fixed.setdefault(rest, []).append(row | {"down": size[first], "across": size[second]})
-            for rest, plane in fixed.items():
-                cells = {(r["down"], r["across"]) for r in plane}
-                if len(cells) >= LEAST and len({d for d, _ in cells}) > 1 and len({a for _, a in cells}) > 1:
-                    name = f"{about} · {first} × {second}" + (f" ({rest})" if rest else "")
-                    swept += [r | {"plane": name, "down_axis": first, "across_axis": second} for r in plane]
-    return swept
+def over_two(benches: Sequence[Row]) -> list[Row]:
+    """Return the rows once per pair of axes that both vary, with `plane` (its name), `across` and `down`."""
+    return [
+        row | {"down": down, "across": across, "plane": name, "down_axis": first, "across_axis": second}
+        for name, (first, second), points in _swept(benches, 2)
+        if len({sizes for sizes, _ in points}) >= LEAST
+        and all(len({sizes[at] for sizes, _ in points}) > 1 for at in (0, 1))
+        for (down, across), row in points
+    ]
 
 
-def _groups(found: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    several = len({r["place"] for r in found}) > 1
-    groups: dict[str, list[Row]] = {}
-    for row in found:
+def _swept(
+    benches: Sequence[Row], count: int
+) -> Iterator[tuple[str, tuple[str, ...], list[tuple[tuple[int, ...], Row]]]]:
+    """Yield, for each choice of `count` axes and each setting of the others: a name, the axes, and sizes and row of
+    each point."""
+    several = len({r["place"] for r in benches}) > 1
+    groups: dict[str, list[tuple[dict[str, int], Row]]] = {}
+    for row in benches:
         about = [row["op"], row["dtype"], *([row["place"]] if several else [])]
-        groups.setdefault(" · ".join(filter(None, about)), []).append(row)
-    yield from sorted(groups.items())
+        groups.setdefault(" · ".join(filter(None, about)), []).append((rows.axes(row["workload"]), row))
+    for about_group, group in sorted(groups.items(), key=lambda item: item[0]):
+        for axes in combinations(dict.fromkeys(name for sizes, _ in group for name in sizes), count):
+            fixed: dict[str, list[tuple[tuple[int, ...], Row]]] = {}
+            for sizes, row in group:
+                if set(axes) <= sizes.keys():
+                    rest = ", ".join(f"{k}={v}" for k, v in sizes.items() if k not in axes)
+                    fixed.setdefault(rest, []).append((tuple(sizes[axis] for axis in axes), row))
+            for rest, points in fixed.items():
+                yield f"{about_group} · {' × '.join(axes)}" + (f" ({rest})" if rest else ""), axes, points
 
 
 def names(swept: Sequence[Row], field: str) -> list[str]:
-    """To pick from: by op, the ones with most points first."""
-    points: dict[str, int] = {}
+    """Return the names to pick from: by op, those with most points first."""
+    points = Counter(row[field] for row in swept)
     ops = {row[field]: row["op"] for row in swept}
-    for row in swept:
-        points[row[field]] = points.get(row[field], 0) + 1
     return sorted(points, key=lambda n: (ops[n], -points[n], n))

@@ -1,9 +1,9 @@
-"""A model learning: the training loss over the steps; runs with kernels inside, before the band of PyTorch's own."""
-
-from __future__ import annotations
+"""The training loss over the steps: runs with kernels inside, before the band of PyTorch's own runs."""
 
 from collections.abc import Sequence
 from typing import Any
+
+import altair as alt
 
 from assay.models.studies.train.evidence import TrainEvidence
 from assay.record import Record
@@ -20,12 +20,10 @@ CAPTION = (
 PLAIN = "torch"
 One = tuple[Record, TrainEvidence]
 _POINTS = 60
-"""Of a curve at most, neighbours averaged: more is noise in which nobody tells lines apart."""
+"""The most points of a curve: with more of them, noise would hide the difference between lines."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
     lines, band = points(records)
     if not lines and not band:
         return None
@@ -100,7 +98,7 @@ def _line(case: str, one: One) -> list[rows.Row]:
 
 
 def thinned(curve: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
-    """Neighbours averaged, each group at its last step."""
+    """Return the curve with neighbours averaged, each group at its last step."""
     each = -(-len(curve) // _POINTS)
     groups = [curve[i : i + each] for i in range(0, len(curve), each)]
     return [(float(g[-1][0]), sum(float(loss) for _, loss in g) / len(g)) for g in groups]

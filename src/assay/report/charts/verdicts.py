@@ -1,8 +1,8 @@
-"""Op × backend: is it right, and how close to its limit."""
-
-from __future__ import annotations
+"""Op × backend: whether it is right, and how close it is to its limit."""
 
 from collections.abc import Sequence
+
+import altair as alt
 
 from assay.record import Record
 from assay.report import rows
@@ -13,15 +13,13 @@ CELL = 122, 28
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    import altair as alt
-
-    found = [r for r in rows.checks(records) if r["op"]]
-    if not found:
+    checks = [r for r in rows.checks(records) if r["op"]]
+    if not checks:
         return None
-    order = parts.backends(found)
-    present = [s for s in rows.SEVERITY if any(r["status"] == s for r in found)]
+    order = parts.backends(checks)
+    present = [s for s in rows.SEVERITY if any(r["status"] == s for r in checks)]
     base = (
-        alt.Chart(parts.data("checks", found))
+        alt.Chart(parts.data("checks", checks))
         .transform_aggregate(
             worst="argmax(weight)",
             rank="max(rank)",
