@@ -127,7 +127,7 @@ def test_importing_and_compiling_have_a_limit_of_their_own(tmp_path, top, body, 
     ids=["import", "compile"],
 )
 def test_importing_and_compiling_do_not_use_up_a_kernels_limit(tmp_path, top, body):
-    assert asked(written(tmp_path, body, top), Limits(seconds=1.5))["seconds"]
+    assert asked(written(tmp_path, body, top), Limits(seconds=1.5)).seconds
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_compilers_are_heard_when_they_compile(name, tmp_path, monkeypatch):
     backend, top, body = COMPILERS[name]
     file = written(tmp_path, body, top)
     file.write_text(file.read_text().replace('backend="torch"', f'backend="{backend}"').replace("mine(x, *", "it(x, *"))
-    assert "error" not in asked(file, Limits())
+    assert asked(file, Limits()).seconds > 0
     assert phases[:3] == ["import", "run", "compile"] and phases[-1] == "run"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,11 @@ from assay.check.verb import run as check_run
 from assay.dtype import dtype
 from assay.errors import SourceError, UsageError
 from assay.record import Record, Status
-from assay.sanitize import TOOLS, parse
-from assay.sanitize.process import command, read, target_command
-from assay.sanitize.target import main as sanitize_target
+from assay.sanitize import TOOLS, parse, target
+from assay.sanitize.process import command, read
 from assay.selftest import entries, selftest
 from assay.selftest.entry import DETECTORS
+from assay.worker.fresh import run_once
 from assay.workload import Workload
 
 ENTRIES = entries()
@@ -280,18 +279,19 @@ def test_no_verdict_without_an_end() -> None:
     assert "supported" in read("memcheck", 1, "========= Device not supported. Please refer\n", "", 9).trouble
 
 
-def test_the_watched_process_runs_a_kernel(monkeypatch) -> None:
-    kernel, op = entries(["stride_ignored"])[0].kernels()["mended"]
+def test_the_watched_process_runs_a_kernel(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("assay.host.tool", lambda name: Path("/bin") / name)
-    point = Workload.of(op, "rows=3,cols=5,dtype=fp32,strided=x,offset=1")
-    line = command("racecheck", target_command(kernel, point), "log")
+    line = command("racecheck", "log")
     assert line[0].endswith("compute-sanitizer") and line[line.index("--tool") + 1] == "racecheck"
     with pytest.raises(UsageError, match="memcheck"):
-        command("guesswork", [], "log")
-    told = json.loads(line[-1])
+        command("guesswork", "log")
+    ended = tmp_path / "ended"
+    shell = ["sh", "-c", f'"$@"; echo $? > {ended}', "watched"]
     axpy, its_op = entries(["inplace_order"])[0].kernels()["mended"]
-    told = json.loads(target_command(axpy, Workload.of(its_op, "n=7,dtype=fp32,offset=1"))[-1])
-    out = sanitize_target(told)["out"].cpu()
+    request = target.request(axpy, Workload.of(its_op, "n=7,dtype=fp32,offset=1"), {})
+    assert run_once(request, 300, {}, shell) == (0, "")
+    assert ended.read_text() == "0\n", "the command in front saw the kernel's process end well"
+    out = target.outputs(request)["out"].cpu()
     from assay.check.oracle import oracle
     from assay.inputs import generate
 

@@ -6,13 +6,14 @@ import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay import host, provenance
+from assay import tool as tools
 from assay.backends import Level, backends
+from assay.errors import AssayError
 from assay.record import Record, Status
 
 
@@ -119,11 +120,9 @@ def _tools() -> Iterator[Finding]:
 
 def _version(tool: Path) -> str:
     try:
-        said = subprocess.run([str(tool), "--version"], capture_output=True, text=True, timeout=20).stdout
-    except (OSError, subprocess.TimeoutExpired):
+        return f"{tools.version(str(tool))} ({tool})"
+    except (OSError, AssayError):
         return str(tool)
-    words = [w.strip(",") for w in said.split() if w[:1] in "V0123456789" and any(c.isdigit() for c in w) and "." in w]
-    return (words[-1].lstrip("V") if words else "?") + f" ({tool})"
 
 
 def _packages() -> Iterator[Finding]:

@@ -6,10 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay import host, units
+from assay import units
 from assay.errors import UsageError
 from assay.record import Record
 from assay.report import answer, machine, model_compile, model_infer, rows, tables, theme
+from assay.report.pictures import INSTALL, draw, require_charts
 from assay.report.table import Note, Table, to_html
 
 TABLES: dict[str, Callable[[Sequence[Record]], Iterable[Table[Any] | Note]]] = {
@@ -17,7 +18,6 @@ TABLES: dict[str, Callable[[Sequence[Record]], Iterable[Table[Any] | Note]]] = {
     "compile": lambda records: model_compile.parts(records, wide=True),
 }
 """Below which figures there are tables too."""
-INSTALL = "pip install 'kernel-assay[report]'"
 
 
 def report(records: Iterable[Record], out: Path, *, title: str = "Assay report", pictures: Path | None = None) -> Path:
@@ -28,16 +28,8 @@ def report(records: Iterable[Record], out: Path, *, title: str = "Assay report",
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     if pictures is not None:
-        from assay.report.pictures import draw
-
         draw(latest, pictures)
     return out
-
-
-def require_charts(what: str) -> None:
-    """Raise a UsageError where charts cannot be drawn."""
-    if not (host.has("altair") and host.has("vl_convert")):
-        raise UsageError(f"{what} needs altair and vl-convert", fix=INSTALL)
 
 
 def render(records: Sequence[Record], *, title: str, older: int = 0) -> str:

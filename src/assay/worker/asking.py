@@ -13,8 +13,8 @@ from typing import Any, TypeVar, get_args
 
 from assay.worker import channel, lifeline
 from assay.worker.failure import Failure, Refused
-from assay.worker.forking import Forking, signal_name
-from assay.worker.limits import Limits, Phase, WorkerLost
+from assay.worker.forking import Forking
+from assay.worker.limits import Limits, Phase, WorkerLost, how_ended
 from assay.worker.messages import Answer, Request, plain, validated
 from assay.worker.meter import Meter, Reading
 from assay.worker.roots import harmless
@@ -186,14 +186,10 @@ class Worker:
         if status is None:
             return self._end("channel", "it closed its private channel and ran on")
         self._drain.join(1)
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            hint = " (the system may have run out of memory)" if number == signal.SIGKILL else ""
-            return self._end("crash", f"the process died of {signal_name(number)}{hint}")
         code = os.waitstatus_to_exitcode(status)
         if code == channel.LOST:
             return self._end("channel", "its private channel was closed, or another file put in its place")
-        return self._end("exit", f"the process ended itself with exit code {code} before answering")
+        return self._end(*how_ended(code))
 
     def kill(self) -> None:
         """End the process from any thread. The one that waits for its answer learns of it."""

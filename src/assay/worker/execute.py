@@ -50,9 +50,9 @@ os.register_at_fork(after_in_parent=_count_fork)
 
 
 def function_of(call: Call, loaded: bool = False) -> tuple[Op, Any]:
-    """The op, by its name and its file (a user's may be called like one of the library's), and the kernel's function.
-    The kernel's file is imported when it is first asked for. `loaded`: the GPU may be kept busy during calls."""
-    kernel, op = call.kernel, library.ops_of(Path(call.op_file))[call.op]
+    """The op and the kernel's function, whose file is imported when it is first asked for. `loaded`: the GPU may be
+    kept busy during calls."""
+    kernel, op = call.kernel, load.op_of(call)
     key = f"{kernel.identity}/{call.dtype}/{op.source}"
     if key not in _functions:
         with phase("import"):
