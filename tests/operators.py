@@ -5,6 +5,7 @@ import torch
 from assay.catalog import library
 from assay.inputs import generate
 from assay.models.operators.operator import for_training, operator
+from assay.workload import Workload
 
 OPS = tuple(op for declared in library.swappable() if declared.functions for op in declared.ops)
 """Those that functions of PyTorch compute."""
@@ -30,11 +31,11 @@ GPU = [
 def point(kernel, dtype="fp32"):
     op = library.ops()[kernel.address.op]
     sizes = ",".join(f"{a}={3 if a in 'rs' else 4}" for a in op.axes)
-    return op, op.workload(f"{sizes},dtype={dtype}")
+    return op, Workload.of(op, f"{sizes},dtype={dtype}")
 
 
 def arguments(op, workload, device="cpu"):
-    drawn = generate(op, workload)
+    drawn = generate(workload)
     tensors = [drawn[n].to(device) if n in drawn else None for n in op.inputs]
     leaves = [
         t if t is None or op.inputs[n].dtype else t.requires_grad_() for n, t in zip(op.inputs, tensors, strict=True)

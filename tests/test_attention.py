@@ -26,10 +26,11 @@ from assay.dtype import dtype
 from assay.errors import Unsupported, UsageError
 from assay.inputs import generate
 from assay.library.attention.op import seen
-from assay.models.attention import Options, attention, plan
+from assay.models.studies.attention import Options, attention, plan
 from assay.record import Record, Status, read
 from assay.report.charts import attention as chart
 from assay.report.export import flat
+from assay.workload import Workload
 
 OP = library.ops()["attention"]
 OLD = Path(__file__).parents[1] / "results" / "h200" / "models" / "attention.json"
@@ -45,9 +46,9 @@ def naive(q, k, v, causal, scale=1.0, diagonal=1):
 
 def judged(text, answer):
     """The verdict on what `answer` makes of a workload's inputs."""
-    workload = OP.workload(text)
-    inputs = generate(OP, workload)
-    truth, plain = oracle.oracle(OP, workload, inputs), oracle.baseline(OP, workload, inputs)
+    workload = Workload.of(OP, text)
+    inputs = generate(workload)
+    truth, plain = oracle.oracle(workload, inputs), oracle.baseline(workload, inputs)
     out = answer(*(v.float() for v in inputs.values()), workload.causal).to(inputs["q"].dtype)
     return judge.judge({"out": out}, truth, plain, {}).finding
 
@@ -66,10 +67,10 @@ def test_the_reference_is_pytorchs_attention_with_as_many_queries_as_keys_or_not
 
 @given(st.integers(1, 40), st.integers(1, 40), st.booleans())
 def test_operations_count_the_pairs_that_are_seen(queries, keys, causal):
-    workload = OP.workload(f"batch=2,heads=3,queries={queries},keys={keys},dim=5,causal={int(causal)}")
+    workload = Workload.of(OP, f"batch=2,heads=3,queries={queries},keys={keys},dim=5,causal={int(causal)}")
     pairs = sum(1 for i in range(queries) for j in range(keys) if not causal or j <= i)
-    assert seen(workload) == pairs and OP.operations(workload) == 4 * 2 * 3 * 5 * pairs
-    assert OP.bytes(workload) == 4 * 2 * 3 * 5 * (2 * queries + 2 * keys)
+    assert seen(workload) == pairs and workload.operations == 4 * 2 * 3 * 5 * pairs
+    assert workload.bytes == 4 * 2 * 3 * 5 * (2 * queries + 2 * keys)
 
 
 @pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
@@ -107,13 +108,13 @@ def test_weights_rounded_to_16_bits_are_honest_where_the_values_cancel():
 
 
 def test_one_wrong_head_of_many_is_found_in_slices():
-    workload = OP.workload("batch=2,heads=32,queries=9,keys=9,dim=4")
-    inputs = generate(OP, workload)
+    workload = Workload.of(OP, "batch=2,heads=32,queries=9,keys=9,dim=4")
+    inputs = generate(workload)
     right = OP.reference(*inputs.values(), causal=1)
     wrong = right.clone()
     wrong[:, 31] += 1e-3
-    assert judged_in_slices(OP, workload, inputs, {"out": right}, {}).finding is None
-    assert "slice of heads from" in judged_in_slices(OP, workload, inputs, {"out": wrong}, {}).finding.what
+    assert judged_in_slices(workload, inputs, {"out": right}, {}).finding is None
+    assert "slice of heads from" in judged_in_slices(workload, inputs, {"out": wrong}, {}).finding.what
 
 
 def test_an_interpreter_gets_few_problems_of_many_lengths():

@@ -22,6 +22,8 @@ from assay.catalog.select import select
 from assay.errors import UsageError
 from assay.machine.model import Figure, Model
 from assay.machine.model import read as read_model
+from assay.worker.questions import Activity
+from assay.workload import Workload
 
 GELU = library.ops()["gelu"]
 ROOT = Path(__file__).parents[1]
@@ -129,24 +131,24 @@ def model(**figures):
 
 
 def test_the_floor_is_bytes_over_the_fastest_stream_and_holds_only_beyond_the_cache():
-    workload = GELU.workload("n=1000000,dtype=fp32")
+    workload = Workload.of(GELU, "n=1000000,dtype=fp32")
     device = model(dram_read=8e9, dram_copy=4e9, vector_fp32=1e15)
-    found = roofline(GELU, workload, device, cache=1 << 20, seconds=2e-3)
+    found = roofline(workload, device, cache=1 << 20, seconds=2e-3)
     assert found.bound == "memory" and found.floor == found.seconds == pytest.approx(8e6 / 8e9)
     assert found.share == pytest.approx(0.5)
-    assert roofline(GELU, workload, device, 4 << 20, 1.0).floor == 0
-    assert roofline(GELU, workload, None, 0, 1.0) is None
+    assert roofline(workload, device, 4 << 20, 1.0).floor == 0
+    assert roofline(workload, None, 0, 1.0) is None
 
 
 def test_arithmetic_is_a_limit_but_no_floor_unless_it_is_irreducible():
-    workload = GELU.workload("n=1000000,dtype=fp32")
-    found = roofline(GELU, workload, model(dram_read=8e12, vector_fp32=1e9), 1 << 10, 1.0)
+    workload = Workload.of(GELU, "n=1000000,dtype=fp32")
+    found = roofline(workload, model(dram_read=8e12, vector_fp32=1e9), 1 << 10, 1.0)
     assert found.bound == "compute" and found.floor == pytest.approx(8e6 / 8e12)
     assert found.floor < found.seconds
 
 
 def seen(seconds, launches=1.0, streams=1):
-    return {"seconds": seconds, "launches": launches, "streams": streams, "names": {}}
+    return Activity(seconds, launches, {}, streams)
 
 
 @pytest.mark.parametrize(

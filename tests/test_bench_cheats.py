@@ -4,7 +4,9 @@ import itertools
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,12 +20,16 @@ from assay.bench.statistics import Estimate
 from assay.bench.truth import Truth, changeable
 from assay.bench.verdict import ENOUGH, too_wide, verdict
 from assay.catalog import library
+from assay.kernel import Kernel, address
 from assay.record import Status
 from assay.selftest import entries, selftest
 from assay.target import Target
 from assay.worker import seal, stopwatch, yardstick
 from assay.worker.buffers import Buffers
 from assay.worker.change import changed
+from assay.worker.questions import Fetched, Round, Time, TimeYardsticks
+from assay.worker.request import Call, TensorSpec
+from assay.workload import Workload
 
 GELU = library.ops()["gelu"]
 BENCH = [e.name for e in entries() if e.verb == "bench"]
@@ -37,19 +43,11 @@ QUICK = ["caches_by_samples", "lazy_tensor", "next_call", "returns_a_view", "ski
 def buffers(monkeypatch):
     """Sixteen sets of a workload of 40 elements in three variations."""
     drawn = [torch.arange(40, dtype=torch.float32) + 100 * v for v in range(3)]
-    monkeypatch.setattr("assay.worker.buffers._uploaded", lambda message, spec, v, memory: drawn[v])
-    spec = {"dtype": "float32", "shape": [40], "strides": [1], "offset": 0, "poison": [1, 2, 3]}
-    message = {
-        "device": "cpu",
-        "inputs": [spec | {"name": "x"}],
-        "outputs": [spec | {"name": "out"}],
-        "scratch": [],
-        "most_bytes": 16 * 320,
-        "variations": 3,
-        "changeable": ["x"],
-        "round": 0,
-    }
-    made = Buffers(message, memoryview(b""))
+    monkeypatch.setattr("assay.worker.buffers._uploaded", lambda request, spec, v, memory: drawn[v])
+    x, out = (TensorSpec(name, "float32", (40,), (1,), 0, (1, 2, 3)) for name in ("x", "out"))
+    call = Call(Kernel(address("op/torch"), None), "op", "", "fp32", "native", {}, (x,), (out,), (), 0, {}, {})
+    request = Time(call, Round("cpu", 5, 1.0, 1, 16 * 320), "", 0, variations=3, changeable=("x",))
+    made = Buffers(request, memoryview(b""))
     assert made.count == 16
     return made, drawn
 
@@ -62,9 +60,9 @@ def test_every_call_of_a_batch_gets_values_that_no_call_had_before_and_the_paren
         made.refresh()
         for index in range(16):
             values = made.slabs["x"].tensor(index)
-            told = made.told(index)
-            assert torch.equal(values, changed(drawn[told["variation"]], told["seed"], 0, told["sets"], told["set"]))
-            assert set(values.tolist()) <= set(drawn[told["variation"]].tolist())  # still within the declared range
+            call = made.fetched(index)
+            assert torch.equal(values, changed(drawn[call.variation], call.seed, 0, call.sets, call.set))
+            assert set(values.tolist()) <= set(drawn[call.variation].tolist())  # still within the declared range
             seen.add(tuple(values.tolist()))
         assert len(seen) > 10 * (batch + 1)  # sets may draw the same change by chance
 
@@ -72,9 +70,9 @@ def test_every_call_of_a_batch_gets_values_that_no_call_had_before_and_the_paren
 def test_values_at_one_address_are_of_another_variation_in_the_next_batch(buffers):
     made, _ = buffers
     made.plan(0, 8, (0, 16))
-    before = [made.told(i)["variation"] for i in range(16)]
+    before = [made.fetched(i).variation for i in range(16)]
     made.plan(0, 8, (0, 16))
-    assert all(a != made.told(i)["variation"] for i, a in enumerate(before))
+    assert all(a != made.fetched(i).variation for i, a in enumerate(before))
 
 
 def test_a_call_that_wrote_nothing_is_found_among_all_of_a_batch(buffers):
@@ -91,29 +89,27 @@ def test_a_call_that_wrote_nothing_is_found_among_all_of_a_batch(buffers):
 
 def test_inputs_that_follow_from_others_are_not_changed():
     backward = library.ops()["layernorm_backward"]
-    assert changeable(backward, backward.workload("rows=4,cols=8,dtype=fp32")) == []
-    assert changeable(GELU, GELU.workload("n=8,dtype=fp32")) == ["x"]
+    assert changeable(Workload.of(backward, "rows=4,cols=8,dtype=fp32")) == []
+    assert changeable(Workload.of(GELU, "n=8,dtype=fp32")) == ["x"]
 
 
 def test_a_round_is_judged_on_changed_values():
-    workload = GELU.workload("n=5000,dtype=fp32")
+    workload = Workload.of(GELU, "n=5000,dtype=fp32")
 
     class Plain:
         def prior(self, *_):
             return {}
 
-        def outputs(self, op, workload, drawn, device):
+        def outputs(self, workload, drawn, device):
             return [{"out": torch.nn.functional.gelu(d["x"])} for d in drawn]
 
-    truth = Truth(GELU, workload, Plain(), "cpu")
-    told = {"variation": 1, "seed": 77, "set": 2, "sets": 9, "poison": 0}
+    truth = Truth(workload, Plain(), "cpu")
+    told = Fetched(variation=1, seed=77, set=2, sets=9, poison=0)
     x = changed(truth.drawn[1]["x"], 77, 0, 9, 2)
     assert truth.judge("k", told, {"out": torch.nn.functional.gelu(x)}) is None
     stale = torch.nn.functional.gelu(truth.drawn[1]["x"])
     assert truth.judge("k", told, {"out": stale}).detector == "values"
-    assert truth.judge(
-        "k", told | {"variation": -(10**9), "set": 10**9, "seed": -1}, {"out": stale}
-    )  # lies do not crash
+    assert truth.judge("k", replace(told, variation=-(10**9), set=10**9, seed=-1), {"out": stale})  # lies do not crash
 
 
 # Clocks
@@ -146,8 +142,8 @@ def test_settings_left_changed_are_named():
     sealed, threads = seal.Seal(), torch.get_num_threads()
     try:
         torch.set_num_threads(threads + 1)
-        assert sealed.finding()["detector"] == "settings"
-        assert f"torch's threads from {threads} to {threads + 1}" in sealed.finding()["what"]
+        detector, what = sealed.finding()
+        assert detector == "settings" and f"torch's threads from {threads} to {threads + 1}" in what
         sealed.begin()  # the harness itself may choose them
         assert sealed.finding() is None
     finally:
@@ -197,7 +193,7 @@ def test_a_claim_of_nothing_at_all_ends_soon():
 
 
 def test_times_that_add_up_to_more_than_the_round_are_refused():
-    answer = {"batch": 10, "cold": [1e-3] * 5, "hot": [1e-3] * 5, "call": [2e-3], "single": 5}
+    answer = SimpleNamespace(batch=10, cold=[1e-3] * 5, hot=[1e-3] * 5, call=[2e-3], single=5)
     assert claims_too_much(answer, 0.2) == ""
     assert "0.11 s" in claims_too_much(answer, 0.05)
 
@@ -243,19 +239,12 @@ def test_an_interval_as_wide_as_the_value_never_passes_and_fails_only_if_the_ker
 
 def test_the_fastest_form_of_a_yardstick_is_chosen_and_named():
     watch = stopwatch.HostClock()
-    message = {
-        "device": "cpu",
-        "bytes": 64_000,
-        "beyond_cache": 4,
-        "samples": 2,
-        "seconds": 0.05,
-        "most_bytes": 1 << 30,
-    }
-    small = yardstick.measured(message, watch)
-    assert small["copy"]["form"] == "torch copy_" and len(small["cold"]) == 2 and "read" not in small
-    large = yardstick.measured(message | {"beyond_cache": 0}, watch)
-    assert large["read"]["form"].startswith("torch") and large["write"]["form"] in ("torch fill_", "torch zero_")
-    assert min(large["write"]["seconds"]) > 0 and large["write"]["bytes"] == 64_000
+    request = TimeYardsticks(Round("cpu", 2, 0.05, 1, 1 << 30), bytes=64_000, beyond_cache=4)
+    small = yardstick.measured(request, watch)
+    assert small.copy.form == "torch copy_" and len(small.cold) == 2 and small.read is None
+    large = yardstick.measured(replace(request, beyond_cache=0), watch)
+    assert large.read.form.startswith("torch") and large.write.form in ("torch fill_", "torch zero_")
+    assert min(large.write.seconds) > 0 and large.write.bytes == 64_000
 
 
 @pytest.mark.skipif(backend("cuda").availability().level is Level.MISSING, reason="no NVRTC")

@@ -11,6 +11,7 @@ from assay.check import evaluations, judge, oracle
 from assay.dtype import dtype
 from assay.inputs import generate
 from assay.selftest import calibration
+from assay.workload import Workload
 
 ROOT = Path(__file__).parents[1]
 RECORDS = json.loads((ROOT / "results" / "cpu" / "calibration.json").read_text())["calibrations"]
@@ -36,11 +37,11 @@ def test_one_flipped_bit_is_found_where_data_is_only_moved(name):
 def _judged(name: str, asked: str, how: evaluations.Variation, change=lambda x: x):
     """The verdict on an op's reference in float32, evaluated so, on values that `change` may disturb."""
     op = library.ops()[name]
-    workload = op.workload(asked)
-    inputs = generate(op, workload)
-    truth, plain = oracle.oracle(op, workload, inputs), oracle.baseline(op, workload, inputs)
+    workload = Workload.of(op, asked)
+    inputs = generate(workload)
+    truth, plain = oracle.oracle(workload, inputs), oracle.baseline(workload, inputs)
     seen = {n: change(v.clone()) for n, v in inputs.items()}
-    return judge.judge(evaluations.evaluate(op, workload, seen, how), truth, plain, {})
+    return judge.judge(evaluations.evaluate(workload, seen, how), truth, plain, {})
 
 
 LONG = "rows=5,cols=70001,dtype=fp32,seed=7"
@@ -84,10 +85,10 @@ def test_an_element_left_out_of_a_long_row_is_seen_where_every_order_is_exact(na
 @pytest.mark.parametrize("how", list(evaluations.variations())[::7], ids=str)
 def test_an_evaluation_differs_from_pytorch_and_is_as_good(how):
     op = library.ops()["layernorm"]
-    workload = op.workload("rows=33,cols=1000,dtype=fp32")
-    inputs = generate(op, workload)
-    truth = oracle.oracle(op, workload, inputs)
-    made = evaluations.evaluate(op, workload, inputs, how)["out"].double()
+    workload = Workload.of(op, "rows=33,cols=1000,dtype=fp32")
+    inputs = generate(workload)
+    truth = oracle.oracle(workload, inputs)
+    made = evaluations.evaluate(workload, inputs, how)["out"].double()
     assert (made - truth.exact["out"]).abs().max() < 1e-5
 
 

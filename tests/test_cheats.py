@@ -13,10 +13,14 @@ from assay.backends.grid_order import _Arrays, _Stores, place_of
 from assay.catalog import library
 from assay.catalog.select import select
 from assay.check import races, runs, variations
+from assay.kernel import Kernel, address
 from assay.record import Record, Status
 from assay.sanitize import Problem, Report
 from assay.worker.patches import Patches
+from assay.worker.questions import Try
+from assay.worker.request import Call, TensorSpec
 from assay.worker.settings import Settings
+from assay.workload import Workload
 
 HEAD = "import torch\nfrom assay import kernel\n\n"
 
@@ -112,16 +116,16 @@ def test_replaced_functions_are_named_and_installed_packages_may_replace():
 
 def drawn(text, name):
     op = library.ops()[name]
-    workload = op.workload(text)
-    return op, workload, inputs.generate(op, workload, 0), inputs.generate(op, workload, 1)
+    workload = Workload.of(op, text)
+    return workload, inputs.generate(workload, 0), inputs.generate(workload, 1)
 
 
 @pytest.mark.parametrize("name", ["x", "weight", "bias"])
 def test_one_element_changes_at_a_place_nobody_can_foresee(name):
-    op, workload, first, fresh = drawn("rows=8,cols=64,dtype=fp32", "layernorm")
+    workload, first, fresh = drawn("rows=8,cols=64,dtype=fp32", "layernorm")
     places = set()
     for _ in range(12):
-        found = variations.one_element(op, workload, first, fresh, name, random.SystemRandom(), lambda _: True)
+        found = variations.one_element(workload, first, fresh, name, random.SystemRandom(), lambda _: True)
         different = {n for n in first if not torch.equal(first[n], found.values[n])}
         assert different == {name}
         (place,) = (first[name] != found.values[name]).flatten().nonzero().flatten().tolist()
@@ -132,34 +136,34 @@ def test_one_element_changes_at_a_place_nobody_can_foresee(name):
 
 
 def test_a_change_that_does_not_matter_is_not_used():
-    op, workload, first, fresh = drawn("n=100,dtype=fp32", "gelu")
+    workload, first, fresh = drawn("n=100,dtype=fp32", "gelu")
     asked = []
 
     def tells(values):
         asked.append(values)
         return len(asked) == 3
 
-    assert variations.one_element(op, workload, first, fresh, "x", random.Random(1), tells).values is asked[2]
-    assert variations.one_element(op, workload, first, fresh, "x", random.Random(1), lambda _: False) is None
+    assert variations.one_element(workload, first, fresh, "x", random.Random(1), tells).values is asked[2]
+    assert variations.one_element(workload, first, fresh, "x", random.Random(1), lambda _: False) is None
 
 
 def test_another_order_keeps_every_sum_and_a_few_elements_are_few():
-    op, workload, first, fresh = drawn("n=1000,dtype=fp32", "gelu")
-    turned = variations.reordered(op, workload, first, random.Random(1)).values["x"]
+    workload, first, fresh = drawn("n=1000,dtype=fp32", "gelu")
+    turned = variations.reordered(workload, first, random.Random(1)).values["x"]
     assert not torch.equal(turned, first["x"]) and torch.equal(turned.sort().values, first["x"].sort().values)
-    few = variations.few_elements(op, workload, first, fresh, "x", random.Random(1)).values["x"]
+    few = variations.few_elements(workload, first, fresh, "x", random.Random(1)).values["x"]
     assert 2 <= int((few != first["x"]).sum()) <= 50
 
 
 def test_inputs_that_follow_from_others_follow_their_change():
     op = next(o for o in library.ops().values() if any(t.given for t in o.inputs.values()))
-    workload = op.workload("")
-    first, fresh = (inputs.generate(op, workload, v) for v in (0, 1))
+    workload = Workload.of(op, "")
+    first, fresh = (inputs.generate(workload, v) for v in (0, 1))
     given = next(n for n, t in op.inputs.items() if t.given)
     free = next(n for n in first if variations.free(op.inputs[n]))
-    few = variations.few_elements(op, workload, first, fresh, free, random.Random(1)).values
-    assert torch.equal(few[given], variations.completed(op, workload, few)[given])
-    assert variations.completed(op, workload, fresh)[given].equal(fresh[given])
+    few = variations.few_elements(workload, first, fresh, free, random.Random(1)).values
+    assert torch.equal(few[given], variations.completed(workload, few)[given])
+    assert variations.completed(workload, fresh)[given].equal(fresh[given])
 
 
 @pytest.mark.parametrize(
@@ -262,7 +266,7 @@ def test_an_unstable_result_has_racecheck_asked_where_it_can_run(monkeypatch):
     asked = []
     problem = Problem("racecheck", "Race", "gelu", "gelu.cu:7", "", 0, "", 0, 3, "")
 
-    def run(kernel, op, workload, tool, parameters):
+    def run(kernel, workload, tool, parameters):
         asked.append((str(workload), tool))
         return Report(tool, (problem,))
 
@@ -305,15 +309,10 @@ def test_what_goes_to_a_device_and_back_is_bytes(monkeypatch):
     monkeypatch.setattr(place, "_Driver", Driver)
     monkeypatch.setattr(place.DevicePlace, "device", "cpu")
     arena = memoryview(bytearray(1 << 16))
-    shape = {"dtype": "float32", "shape": [100], "strides": [1], "offset": 1}
-    message = {
-        "inputs": [{"name": "x", **shape}],
-        "outputs": [{"name": "out", **shape}],
-        "scratch": [],
-        "places": {"x": [0, 20480], "out": [10240, 30720]},
-        "copies": {"out": 61440},
-    }
-    here = place.DevicePlace(message, 1, arena)
+    x, out = (TensorSpec(name, "float32", (100,), (1,), 1) for name in ("x", "out"))
+    call = Call(Kernel(address("op/torch"), None), "op", "", "fp32", "native", {}, (x,), (out,), (), 1 << 16, {}, {})
+    places = {"x": (0, 20480), "out": (10240, 30720)}
+    here = place.DevicePlace(Try(call, "cuda", 0, places, {"out": 61440}, place=1), arena)
     arena[20480:30720] = bytes(range(256)) * 40
     here.load()
     assert here.buffers["x"].tolist()[:256] == list(range(256))

@@ -3,16 +3,10 @@
 import io
 import itertools
 import json
-import math
-import os
-import signal
-import subprocess
-import sys
 import textwrap
-import time
+from dataclasses import asdict
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
 from hypothesis import assume, given
@@ -21,16 +15,14 @@ from hypothesis import strategies as st
 from assay.cli.model import compile as command
 from assay.cli.model.study import draw
 from assay.errors import UsageError
-from assay.models.agreement import agreement, leaves
-from assay.models.compile import child, launches
-from assay.models.compile import verb as compiled
-from assay.models.compile.case import Case, Effort, case
-from assay.models.compile.verb import Options, compile_study, plan
-from assay.models.compile.worth import break_even, marks
-from assay.models.rounding import errors
+from assay.models.studies import study as shared
+from assay.models.studies.compile import child, launches
+from assay.models.studies.compile.child import case, marks
+from assay.models.studies.compile.evidence import break_even
+from assay.models.studies.compile.planning import Case, Effort, Options, plan
+from assay.models.studies.compile.verb import compile_study
 from assay.record import document, read
 from assay.worker import WorkerLost
-from assay.worker.fresh import Fresh, Refused
 
 TINY = """
     import torch
@@ -95,7 +87,7 @@ def study(models):
 
 @pytest.fixture
 def here(in_this_process):
-    in_this_process(child, compiled, end=torch._dynamo.reset)
+    in_this_process(child, shared, end=torch._dynamo.reset)
     with torch._dynamo.config.patch(fail_on_recompile_limit_hit=False, suppress_errors=False, recompile_limit=8):
         yield
 
@@ -189,7 +181,7 @@ def test_a_crash_is_a_record_and_the_later_states_say_what_they_waited_for(monke
         def __exit__(self, *_):
             pass
 
-    monkeypatch.setattr(compiled, "Fresh", Dying)
+    monkeypatch.setattr(shared, "Fresh", Dying)
     cold, disk, warm = compile_study(f"{models}:tiny", Options(batches=(2,), device="cpu", effort=QUICK))
     assert cold.status == "fail" and "SIGSEGV" in cold.reason
     assert disk.status == warm.status == "skipped" and "SIGSEGV" in warm.reason
@@ -200,75 +192,6 @@ def test_a_process_that_takes_too_long_is_ended(models):
         f"{models}:tiny", Options(batches=(2,), device="cpu", states=("cold",), timeout=0.05, effort=QUICK)
     )
     assert cold.status == "fail" and "0.05 s" in cold.reason
-
-
-# A fresh process
-
-SERVANT = """
-    import os, pathlib, signal, time
-    from assay.errors import UsageError
-    from assay.worker.fresh import serve
-
-    def answer(question, tick):
-        pathlib.Path("pid").write_text(str(os.getpid()))
-        tick("beginning")
-        match question["do"]:
-            case "die": os.kill(os.getpid(), signal.SIGSEGV)
-            case "leave": print("goodbye"); os._exit(3)
-            case "sleep": time.sleep(60)
-            case "fail": raise ValueError("not like this")
-            case "refuse": raise UsageError("no", fix="ask otherwise")
-        return question
-
-    serve(answer)
-"""
-
-
-@pytest.fixture
-def servant(write, tmp_path, monkeypatch):
-    write("servant.py", SERVANT)
-    monkeypatch.chdir(tmp_path)
-    return {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])}
-
-
-def test_a_fresh_process_answers_says_what_it_does_and_survives_an_exception(servant):
-    heard = []
-    with Fresh("servant", servant) as process:
-        assert process.ask({"do": "x"}, 30, heard.append) == {"do": "x"} and heard == ["beginning"]
-        with pytest.raises(Refused, match="ValueError: not like this") as caught:
-            process.ask({"do": "fail"}, 30)
-        assert "servant.py" in caught.value.where
-        with pytest.raises(Refused, match="no\n  → ask otherwise"):
-            process.ask({"do": "refuse"}, 30)
-        assert process.ask({"do": "y"}, 30) == {"do": "y"}
-    assert not psutil.pid_exists(int(Path("pid").read_text()))
-
-
-@pytest.mark.parametrize(
-    ("do", "how", "says"), [("die", "crash", "SIGSEGV"), ("leave", "exit", "exit code 3"), ("sleep", "timeout", "2 s")]
-)
-def test_whatever_ends_a_process_is_told(servant, do, how, says):
-    with Fresh("servant", servant) as process, pytest.raises(WorkerLost, match=says) as caught:
-        process.ask({"do": do}, 2 if do == "sleep" else 30)
-    assert caught.value.how == how
-    assert do != "leave" or "goodbye" in caught.value.output
-
-
-def test_whoever_is_killed_leaves_no_process_behind(servant):
-    ask = f"from assay.worker.fresh import Fresh; Fresh('servant', {servant}).ask({{'do': 'sleep'}}, 60)"
-    parent = subprocess.Popen([sys.executable, "-c", ask])
-    pid = Path("pid")
-    wait(lambda: pid.exists() and pid.read_text(), 60)
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
-    wait(lambda: not psutil.pid_exists(int(pid.read_text())), 10)
-
-
-def wait(until, seconds):
-    end = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 # What is wrong
@@ -414,7 +337,7 @@ def test_marks_rise_from_one_to_the_last_call(most):
 )
 def test_a_case_survives_the_channel_and_its_workload_says_all_of_it(batches, dtype, state, mode, dynamic, backend):
     asked = Case("m", tuple(batches), dtype, "cpu", state, mode, dynamic, backend)
-    again = case(json.loads(json.dumps(asked.to_dict())))
+    again = case(json.loads(json.dumps(asdict(asked))))
     assert again == asked and str(again) == str(asked)
     other = Case("m", tuple(batches), dtype, "cpu", state, mode, not dynamic, backend)
     assert str(other) != str(asked) and other.replay() != asked.replay()
@@ -451,52 +374,6 @@ def test_calls_of_generated_kernels_are_counted_in_cpp_and_in_triton():
 )
 def test_operators_that_only_reshape_are_not_counted_as_kernels(name, does):
     assert launches.computes(name) is does
-
-
-# Outputs against float64
-
-
-def test_another_order_of_additions_agrees_and_a_lost_term_does_not():
-    torch.manual_seed(0)
-    x, w = torch.randn(64, 256), torch.randn(256, 32)
-    exact, eager = [x.double() @ w.double()], [x @ w]
-    reordered = [x.flip(1) @ w.flip(0)]
-    lost = [x[:, 1:] @ w[1:]]
-    assert agreement(exact, eager, reordered).share <= 1
-    assert agreement(exact, eager, lost).share > 100
-    assert agreement(exact, eager, [torch.zeros_like(eager[0])]).share > 1000
-
-
-def test_one_wrong_element_and_one_nan_among_many_are_seen():
-    torch.manual_seed(0)
-    exact = [torch.randn(512, 64, dtype=torch.float64)]
-    eager = [exact[0].float()]
-    for bad in (1.001, math.nan):
-        wrong = eager[0].clone()
-        wrong[7, 3] *= bad
-        assert agreement(exact, eager, [wrong]).share > 1
-
-
-def test_whole_numbers_must_be_the_same():
-    labels = [torch.arange(10)]
-    assert agreement(labels, labels, [torch.arange(10)]).share == 0
-    assert agreement(labels, labels, [torch.arange(10).flip(0)]).share > 1
-
-
-@given(st.integers(-60, 60), st.integers(1, 5), st.integers(1, 5))
-def test_errors_do_not_depend_on_the_scale_of_the_outputs(power, rows, columns):
-    torch.manual_seed(rows * 10 + columns)
-    exact = torch.randn(rows, columns, dtype=torch.float64)
-    got = exact.float()
-    scale = 2.0**power
-    assert errors(got * scale, exact * scale).rms == pytest.approx(errors(got, exact).rms)
-
-
-def test_tensors_are_found_in_whatever_a_model_returns():
-    a, b = torch.ones(2), torch.zeros(3)
-    assert [t.tolist() for t in leaves({"x": a, "more": (b, None, "text")})] == [a.tolist(), b.tolist()]
-    with pytest.raises(Exception, match="no tensor"):
-        leaves("text")
 
 
 @pytest.mark.gpu

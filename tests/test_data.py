@@ -20,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, MalformedError
-from assay.models import atomic
-from assay.models.data import idx, mnist_csv
-from assay.models.data.asset import CACHE, Asset, File, Unavailable
-from assay.models.data.digits import FASHION_MNIST, MNIST
-from assay.models.data.sources import Folder, Installed, Mirror, Wheel, members
+from assay.models.subject import atomic
+from assay.models.subject.data import idx, mnist_csv
+from assay.models.subject.data.asset import CACHE, Asset, File, Unavailable
+from assay.models.subject.data.digits import FASHION_MNIST, MNIST
+from assay.models.subject.data.sources import Folder, Installed, Mirror, Wheel, members
 
 ROOT = Path(__file__).parents[1]
 spec = importlib.util.spec_from_file_location("weights", ROOT / "tools" / "weights.py")
@@ -189,8 +189,8 @@ def test_where_there_is_no_room_nothing_half_written_is_left(tmp_path):
         "import hashlib, resource, sys\n"
         "from pathlib import Path\n"
         "from assay.errors import AssayError\n"
-        "from assay.models.data.asset import Asset, File\n"
-        "from assay.models.data.sources import Folder\n"
+        "from assay.models.subject.data.asset import Asset, File\n"
+        "from assay.models.subject.data.sources import Folder\n"
         "import gzip\n"
         "folder = Path(sys.argv[1])\n"
         "whole = gzip.decompress((folder / 'images.gz').read_bytes())\n"

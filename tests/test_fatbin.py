@@ -124,7 +124,7 @@ def test_a_bare_cubin_and_its_target(tmp_path, target):
 def test_without_cuobjdump_compressed_code_is_refused_and_plain_code_is_read(folder, built, monkeypatch):
     data = built.read_bytes()
     packed = any(i.note for i in fatbin.images(data))
-    monkeypatch.setattr(fatbin.host, "tool", lambda name: None)
+    monkeypatch.setattr(host, "tool", lambda name: None)
     if packed:
         with pytest.raises(AssayError, match=r"compressed code needs cuobjdump.*\n.*pip install"):
             fatbin.images(data)

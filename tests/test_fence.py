@@ -12,16 +12,13 @@ import assay
 from assay.dtype import dtype
 from assay.worker import fence
 from assay.worker.guard import inside, room
+from assay.worker.request import TensorSpec
 
 PAGE = 1 << 21
 SPECS = st.builds(
-    lambda number, rows, cols, gap, offset: {
-        "name": "x",
-        "dtype": dtype(number).torch_name,
-        "shape": [rows, cols],
-        "strides": [cols + gap, 1],
-        "offset": offset,
-    },
+    lambda number, rows, cols, gap, offset: TensorSpec(
+        "x", dtype(number).torch_name, (rows, cols), (cols + gap, 1), offset
+    ),
     st.sampled_from(["fp32", "bf16", "fp16", "int8", "int64"]),
     st.integers(0, 40),
     st.integers(0, 300),
@@ -44,7 +41,7 @@ def address(value):
 
 @given(SPECS)
 def test_less_than_16_bytes_lie_between_the_end_of_a_tensor_and_the_fence(spec):
-    where, itemsize = room(spec), dtype(spec["dtype"]).itemsize
+    where, itemsize = room(spec), spec.itemsize
     buffer, left_off = Counted(0, PAGE).behind(where.start + max(where.span, itemsize))
     found = inside(buffer, spec, left_off)
     assert left_off == 0

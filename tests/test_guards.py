@@ -10,21 +10,22 @@ from hypothesis import strategies as st
 from assay.check import leftovers
 from assay.check.buffers import Buffers
 from assay.dtype import dtype
-from assay.worker.guard import ALIGN, BAND, PATTERNS, bits, inside, outside_damage, room
+from assay.kernel import Kernel, address
+from assay.worker.bits import bits
+from assay.worker.guard import ALIGN, BAND, PATTERNS, inside, outside_damage, room
+from assay.worker.request import Call, TensorSpec
 
 
 def spec(shape, number="float32", offset=0, gap=0, name="x"):
     strides = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * (shape[i + 1] + (gap if i == len(shape) - 2 else 0))
-    return {"name": name, "dtype": number, "shape": shape, "strides": strides, "offset": offset, "alias": None}
+    return TensorSpec(name, number, tuple(shape), tuple(strides), offset)
 
 
-class Layout:
-    """The tensors of a workload, as the parent and the worker know them."""
-
-    def __init__(self, inputs, outputs=(), scratch=()):
-        self.inputs, self.outputs, self.scratch = list(inputs), list(outputs), list(scratch)
+def call(inputs, outputs, returns):
+    kernel = Kernel(address("op/torch"), None, returns=returns)
+    return Call(kernel, "op", "", "fp32", "native", {}, tuple(inputs), tuple(outputs), (), 0, {}, {})
 
 
 class Shared:
@@ -35,8 +36,8 @@ class Shared:
             self.memory = memoryview(bytearray(size))
             return self.memory
 
-        self.buffers = Buffers(Layout(inputs, outputs), places, memory, returns)
-        self.all = {s["name"]: s for s in (*inputs, *outputs)}
+        self.buffers = Buffers(call(inputs, outputs, returns), places, memory)
+        self.all = {s.name: s for s in (*inputs, *outputs)}
 
     def buffer(self, name, place=0):
         where, at = room(self.all[name]), self.buffers.places[name][place]

@@ -13,19 +13,20 @@ from assay import inputs
 from assay.catalog import library
 from assay.check import judge, oracle
 from assay.dtype import dtype
+from assay.workload import Workload
 
 LOWER = {"fp32": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def verdict(op, workload, make):
-    drawn = inputs.generate(op, workload)
-    truth = oracle.oracle(op, workload, drawn)
-    plain = oracle.baseline(op, workload, drawn)
+    drawn = inputs.generate(workload)
+    truth = oracle.oracle(workload, drawn)
+    plain = oracle.baseline(workload, drawn)
     return judge.judge(make(op, workload, drawn, truth), truth, plain, {}, controls=True)
 
 
 def rounded(op, workload, drawn, truth):
-    return {n: truth.exact[n].to(t.dtype_in(workload).torch) for n, t in op.outputs.items()}
+    return {n: truth.exact[n].to(workload.dtype_of(t).torch) for n, t in op.outputs.items()}
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
@@ -42,8 +43,8 @@ def test_ulp_is_the_spacing_of_the_format(value):
 def test_the_rounded_oracle_passes_and_every_control_is_rejected(name, number):
     op = library.ops()[name]
     for values in ("normal", "offset", "wide"):
-        workload = op.workload(
-            ",".join(f"{a}={min(x.max, 13)}" for a, x in op.axes.items()) + f",dtype={number},values={values}"
+        workload = Workload.of(
+            op, ",".join(f"{a}={min(x.max, 13)}" for a, x in op.axes.items()) + f",dtype={number},values={values}"
         )
         result = verdict(op, workload, rounded)
         assert result.finding is None, (str(workload), result.finding)
@@ -54,7 +55,8 @@ def test_the_rounded_oracle_passes_and_every_control_is_rejected(name, number):
 @pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
 def test_zeros_a_constant_and_a_shuffle_fail(name, number):
     op = library.ops()[name]
-    workload = op.workload(",".join(f"{a}={min(x.max, 11)}" for a, x in op.axes.items()) + f",dtype={number},seed=3")
+    sizes = "".join(f"{a}={min(x.max, 11)}," for a, x in op.axes.items())
+    workload = Workload.of(op, f"{sizes}dtype={number},seed=3")
     for wrong in (
         torch.zeros_like,
         lambda t: torch.full_like(t, float(t.float().median())),
@@ -74,8 +76,8 @@ def test_zeros_a_constant_and_a_shuffle_fail(name, number):
 
 
 def _truth(op, workload):
-    drawn = inputs.generate(op, workload)
-    return drawn, oracle.oracle(op, workload, drawn)
+    drawn = inputs.generate(workload)
+    return drawn, oracle.oracle(workload, drawn)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_lower_precision_inside_is_told_apart(name, number):
     sizes = ",".join(
         f"{a}={min(x.max, 5000 if len(op.axes) == 1 else 64 if len(op.axes) == 2 else 6)}" for a, x in op.axes.items()
     )
-    workload = op.workload(f"{sizes},dtype={number}")
+    workload = Workload.of(op, f"{sizes},dtype={number}")
 
     def stepwise(op, workload, drawn, truth):
         low = LOWER[number]
@@ -129,7 +131,7 @@ def _sum(x, low):
 
 def test_a_nan_out_of_place_is_found_and_named():
     op = library.find_op("gelu")
-    workload = op.workload("n=10000,dtype=fp32,values=special")
+    workload = Workload.of(op, "n=10000,dtype=fp32,values=special")
 
     def swallow(op, workload, drawn, truth):
         return {"out": rounded(op, workload, drawn, truth)["out"].nan_to_num(0.0)}
@@ -140,7 +142,7 @@ def test_a_nan_out_of_place_is_found_and_named():
 
 def test_an_extra_nan_is_found_too():
     op = library.find_op("silu")
-    workload = op.workload("n=50,dtype=bf16")
+    workload = Workload.of(op, "n=50,dtype=bf16")
 
     def spoil(op, workload, drawn, truth):
         out = rounded(op, workload, drawn, truth)["out"]
@@ -154,7 +156,7 @@ def test_an_extra_nan_is_found_too():
 def test_a_kernel_that_rounds_its_inputs_to_half_fails_where_pytorch_itself_is_far_off():
     """PyTorch's fp32 GELU is off by millions of plain ulps near −6; that must not excuse anyone."""
     op = library.find_op("gelu")
-    workload = op.workload("n=4096,dtype=fp32,values=wide")
+    workload = Workload.of(op, "n=4096,dtype=fp32,values=wide")
 
     def half(op, workload, drawn, truth):
         return {"out": torch.nn.functional.gelu(drawn["x"].half().float())}
@@ -165,24 +167,24 @@ def test_a_kernel_that_rounds_its_inputs_to_half_fails_where_pytorch_itself_is_f
 def test_a_reference_that_makes_pytorch_switch_onednn_off_does_not_do_so_for_the_next():
     """PyTorch does it where a product in bf16 fails, and computes convolutions in another way from then on."""
     op = library.ops()["gelu"]
-    one = op.workload("n=8,dtype=fp32")
+    one = Workload.of(op, "n=8,dtype=fp32")
 
     def reference(x):
         torch._C._set_mkldnn_enabled(False)
         return x
 
     assert torch._C._get_mkldnn_enabled()
-    oracle.baseline(replace(op, reference=reference), one, inputs.generate(op, one))
+    oracle.baseline(one.replace(op=replace(op, reference=reference)), inputs.generate(one))
     assert torch._C._get_mkldnn_enabled()
 
 
 def test_two_different_orders_of_summation_both_pass():
     op = library.find_op("layernorm")
-    workload = op.workload("rows=16,cols=1000,dtype=fp32,values=offset")
+    workload = Workload.of(op, "rows=16,cols=1000,dtype=fp32,values=offset")
 
     def reversed_order(op, workload, drawn, truth):
         flipped = {"x": drawn["x"].flip(-1), "weight": drawn["weight"].flip(-1), "bias": drawn["bias"].flip(-1)}
-        return {"out": oracle.baseline(op, workload, flipped)["out"].flip(-1)}
+        return {"out": oracle.baseline(workload, flipped)["out"].flip(-1)}
 
     assert verdict(op, workload, reversed_order).finding is None
 
@@ -192,7 +194,7 @@ def test_a_float32_sum_of_values_rounded_to_float16_is_seen(n):
     op = library.ops()["sum"]
     caught = 0
     for seed in range(10):
-        workload = op.workload(f"n={n},dtype=fp32,seed={seed}")
+        workload = Workload.of(op, f"n={n},dtype=fp32,seed={seed}")
         result = verdict(op, workload, lambda op, w, drawn, truth: {"out": drawn["x"].half().double().sum().float()})
         caught += result.finding is not None
     assert caught >= 8  # in some draws the roundings cancel
@@ -201,9 +203,9 @@ def test_a_float32_sum_of_values_rounded_to_float16_is_seen(n):
 def test_what_float32_may_lose_is_counted_from_the_formula():
     sum_, axpy = library.ops()["sum"], library.ops()["axpy"]
     assert axpy.lost() == sum_.lost() == 1
-    assert axpy.lost_in_sums(axpy.workload("n=1000,dtype=fp32")) == {"out": 0}
-    assert sum_.lost_in_sums(sum_.workload("n=0,dtype=fp32")) == {"out": 0}
-    assert sum_.lost_in_sums(sum_.workload("n=1024,dtype=fp32")) == {"out": 0.75 * 10}
+    assert Workload.of(axpy, "n=1000,dtype=fp32").lost_in_sums == {"out": 0}
+    assert Workload.of(sum_, "n=0,dtype=fp32").lost_in_sums == {"out": 0}
+    assert Workload.of(sum_, "n=1024,dtype=fp32").lost_in_sums == {"out": 0.75 * 10}
     backward = library.ops()["layernorm_backward"]
-    lost = backward.lost_in_sums(backward.workload("rows=1024,cols=16,dtype=fp32"))
+    lost = Workload.of(backward, "rows=1024,cols=16,dtype=fp32").lost_in_sums
     assert lost == {"out": 0.75 * 4, "dweight": 0.75 * 10, "dbias": 0.75 * 10}

@@ -10,6 +10,7 @@ import assay
 from assay.backends import Level, backend
 from assay.catalog import library
 from assay.kernel import BACKENDS
+from assay.workload import Workload
 
 ROOT = Path(__file__).parents[1]
 FORWARD = ("gelu", "gelu_tanh", "silu", "layernorm", "ln_gelu", "softmax", "rmsnorm")
@@ -58,11 +59,11 @@ def test_every_dtype_is_covered(kernel):
 def test_an_ops_cost_and_contract_are_declared(name):
     op = library.ops()[name]
 
-    workload = op.workload("")
+    workload = Workload.of(op, "")
     assert op.summary
-    assert op.bytes(workload) > 0
-    assert op.operations(workload) > 0 or name == "transpose"
-    assert op.bytes(op.workload("dtype=bf16")) < op.bytes(workload)
+    assert workload.bytes > 0
+    assert workload.operations > 0 or name == "transpose"
+    assert Workload.of(op, "dtype=bf16").bytes < workload.bytes
 
 
 def test_a_library_file_says_in_its_docstring_what_design_it_is():

@@ -13,7 +13,7 @@ HEAVY = ("torch", "triton", "numba", "cupy", "numpy", "hypothesis")
     [
         "import assay",
         "import assay.cli.main",
-        "import assay.models.infer, assay.models.swap, assay.models.train",
+        "import assay.models.studies.infer, assay.models.swap, assay.models.studies.train",
         "from assay.catalog import library; assert library.kernels() and library.swappable()",
     ],
 )

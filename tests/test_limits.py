@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,10 +16,10 @@ from assay.backends import here
 from assay.check.calls import Trial
 from assay.check.outcome import Conditions
 from assay.check.plain import PlainTorch
-from assay.check.runs import Run
 from assay.check.verb import Options, plan
 from assay.worker import Limits, Pool, WorkerLost, asking
 from assay.worker.meter import Meter, Reading
+from assay.workload import Workload
 
 SOURCE = """
 import threading, time
@@ -47,9 +47,9 @@ def asked(file, limits, beside=contextlib.nullcontext):
     with Pool(limits) as pool:
         worker = pool.worker(job.kernel.address.backend, "native")
         conditions = Conditions(here(job.kernel), PlainTorch(pool), {}, {}, 1)
-        trial = Trial(worker, job.kernel, job.op, job.op.workload("n=5,dtype=fp32"), conditions, False)
+        trial = Trial(worker, job.kernel, Workload.of(job.op, "n=5,dtype=fp32"), conditions, False)
         with beside():
-            return worker.ask(trial.ask | {"run": asdict(Run(0)) | {"threads": 1, "first": True}})
+            return worker.ask(replace(trial.ask, threads=1, first=True))
 
 
 @contextlib.contextmanager
@@ -73,7 +73,7 @@ def test_a_busy_machine_does_not_use_up_a_kernels_limit(tmp_path):
     limits = Limits(seconds=1.5)
     began = time.monotonic()
     answer = asked(written(tmp_path, body), limits, burners)
-    assert time.monotonic() - began > 4.5 and answer["seconds"] > 3 * limits.seconds - 0.5
+    assert time.monotonic() - began > 4.5 and answer.seconds > 3 * limits.seconds - 0.5
 
 
 @pytest.mark.whole
@@ -127,7 +127,7 @@ def test_importing_and_compiling_have_a_limit_of_their_own(tmp_path, top, body, 
     ids=["import", "compile"],
 )
 def test_importing_and_compiling_do_not_use_up_a_kernels_limit(tmp_path, top, body):
-    assert asked(written(tmp_path, body, top), Limits(seconds=1.5))["seconds"]
+    assert asked(written(tmp_path, body, top), Limits(seconds=1.5)).seconds
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_compilers_are_heard_when_they_compile(name, tmp_path, monkeypatch):
     backend, top, body = COMPILERS[name]
     file = written(tmp_path, body, top)
     file.write_text(file.read_text().replace('backend="torch"', f'backend="{backend}"').replace("mine(x, *", "it(x, *"))
-    assert "error" not in asked(file, Limits())
+    assert asked(file, Limits()).seconds > 0
     assert phases[:3] == ["import", "run", "compile"] and phases[-1] == "run"
 
 

@@ -202,10 +202,10 @@ CHILD = """
 
     def answer(question, tick):
         key = question.get("probe")
-        if key is None: return {"facts": {"sms": 1}, "target": "sm_90a"}
+        if key is None: return {"facts": {"sms": 1}}
         if key == "crash": os.abort()
         if key == "hang": time.sleep(60)
-        return {"ok": True, "lost": key == "lost"}
+        return {"measured": {"samples": [1.0]}, "lost": key == "lost"}
 
     serve(answer)
 """
@@ -215,9 +215,9 @@ def test_a_probe_that_kills_its_process_costs_one_record(write, tmp_path, monkey
     write("probing.py", CHILD)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     keys = ["a", "crash", "b", "lost", "hang", "c"]
-    found = [(k, o) for k, o in gpu.outcomes(keys, 3, "probing") if k]
+    found = [news for news in gpu.outcomes(keys, 3, "probing") if not isinstance(news, gpu.Opened)]
     assert [k for k, _ in found] == keys
-    bad = {k: o["why"] for k, o in found if not o["ok"]}
+    bad = {k: o.why for k, o in found if not o.measured}
     assert bad.keys() == {"crash", "hang"}
     assert "SIGABRT" in bad["crash"]
     assert "3 s" in bad["hang"]
@@ -235,7 +235,7 @@ def test_a_child_that_cannot_open_the_device_fails_all_at_once(code, words, writ
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     found = list(gpu.outcomes(["a", "b"], 30, "probing"))
     assert [k for k, _ in found] == ["a", "b"]
-    assert all(words in o["why"] for _, o in found)
+    assert all(words in o.why for _, o in found)
 
 
 # ---- models

@@ -21,7 +21,7 @@ from assay.backends import backend
 from assay.catalog import library
 from assay.check import judge, oracle
 from assay.target import Target
-from assay.workload import VALUES
+from assay.workload import VALUES, Workload
 
 ROOT = Path(__file__).parents[1]
 VECTORS = json.loads((ROOT / "conformance" / "mxint8.json").read_text())
@@ -250,9 +250,9 @@ def test_signal_to_noise_of_unit_normals():
 # The ops in the harness.
 def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
     op = library.find_op("mx_quantize")
-    workload = op.workload("rows=5,cols=70,dtype=bf16")
-    drawn = inputs.generate(op, workload)
-    truth, plain = oracle.oracle(op, workload, drawn), oracle.baseline(op, workload, drawn)
+    workload = Workload.of(op, "rows=5,cols=70,dtype=bf16")
+    drawn = inputs.generate(workload)
+    truth, plain = oracle.oracle(workload, drawn), oracle.baseline(workload, drawn)
     right = {n: truth.exact[n].to(plain[n].dtype) for n in plain}
     assert judge.judge(right, truth, plain, {}).finding is None
     for name in right:
@@ -262,9 +262,9 @@ def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
             assert finding.detector == "values" and f"`{name}`[2, 1]" in finding.what and "1 units off" in finding.what
 
     op = library.find_op("mx_dequantize")
-    workload = op.workload("rows=5,cols=70,dtype=fp16,values=small")
-    drawn = inputs.generate(op, workload)
-    truth, plain = oracle.oracle(op, workload, drawn), oracle.baseline(op, workload, drawn)
+    workload = Workload.of(op, "rows=5,cols=70,dtype=fp16,values=small")
+    drawn = inputs.generate(workload)
+    truth, plain = oracle.oracle(workload, drawn), oracle.baseline(workload, drawn)
     out = truth.exact["out"].to(torch.float16)
     assert judge.judge({"out": out}, truth, plain, {}).finding is None
     out.view(torch.int16)[4, 69] += 1
@@ -274,7 +274,7 @@ def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
 @pytest.mark.parametrize("values", VALUES)
 def test_integers_are_drawn_from_their_range(values):
     op = library.find_op("mx_linear")
-    drawn = inputs.generate(op, op.workload(f"m=1,n=300,k=200,dtype=fp16,values={values}"))
+    drawn = inputs.generate(Workload.of(op, f"m=1,n=300,k=200,dtype=fp16,values={values}"))
     codes, scales = drawn["elements"], drawn["scales"]
     assert codes.dtype == torch.int8
     assert len(codes.unique()) > 4 or values in ("ties", "ends")
@@ -293,10 +293,10 @@ def test_bytes_are_those_of_packed_weights(number):
     size = {"fp32": 4, "bf16": 2, "fp16": 2}[number]
     for name in ("mx_quantize", "mx_dequantize"):
         op = library.find_op(name)
-        assert op.bytes(op.workload(f"rows=10,cols=320,dtype={number}")) == 10 * 320 * (1 + 1 / 32 + size)
+        assert Workload.of(op, f"rows=10,cols=320,dtype={number}").bytes == 10 * 320 * (1 + 1 / 32 + size)
     op = library.find_op("mx_linear")
-    assert op.bytes(op.workload(f"m=1,n=64,k=320,dtype={number}")) == 64 * (320 + 10) + size * (320 + 64 + 64)
-    assert op.bytes(op.workload(f"m=1,n=4,k=33,block=16,dtype={number},without=bias")) == 4 * (33 + 3) + size * (33 + 4)
+    assert Workload.of(op, f"m=1,n=64,k=320,dtype={number}").bytes == 64 * (320 + 10) + size * (320 + 64 + 64)
+    assert Workload.of(op, f"m=1,n=4,k=33,block=16,dtype={number},without=bias").bytes == 4 * (33 + 3) + size * (33 + 4)
 
 
 @pytest.mark.parametrize("language", ["torch", "njit"])
@@ -334,7 +334,7 @@ def built(target, number, shape):
     """Names of what the CUDA kernel launches on that shape, each built for the target."""
     from assay.library.mx_linear.cuda import mx_linear
 
-    workload = library.find_op("mx_linear").workload(shape)
+    workload = Workload.of(library.find_op("mx_linear"), shape)
     m, n, k, block = workload.m, workload.n, workload.k, workload.block
     x, out = torch.empty(m, k, dtype=TYPES[number]), torch.empty(m, n, dtype=TYPES[number])
     codes, scales = torch.empty(n, k, dtype=torch.int8), torch.empty(n, -(-k // block), dtype=torch.uint8)
@@ -370,9 +370,9 @@ def beyond_its_limit(language):
     for number in ("fp32", "bf16", "fp16"):
         for shape in SHAPES:
             for values in ("normal", "wide", "special", "offset"):
-                workload = op.workload(f"{shape},dtype={number},values={values}")
-                drawn = inputs.generate(op, workload)
-                truth, plain = oracle.oracle(op, workload, drawn), oracle.baseline(op, workload, drawn)
+                workload = Workload.of(op, f"{shape},dtype={number},values={values}")
+                drawn = inputs.generate(workload)
+                truth, plain = oracle.oracle(workload, drawn), oracle.baseline(workload, drawn)
                 if found := judge.judge(linear(language, drawn, workload), truth, plain, {}).finding:
                     wrong.append((str(workload), found.what))
     return wrong

@@ -11,6 +11,7 @@ from assay.catalog import library
 from assay.inputs import generate
 from assay.models.operators import reference_gradient
 from assay.models.operators.reference_gradient import ByReference, evaluated
+from assay.workload import Workload
 
 OPS = ("gelu", "gelu_tanh", "silu", "layernorm", "rmsnorm", "softmax", "conv2d", "ln_gelu")
 GELU = library.ops()["gelu"]
@@ -25,8 +26,8 @@ pytestmark = pytest.mark.usefixtures("at_once")
 
 
 def case(op, sizes=5):
-    workload = op.workload(",".join(f"{a}={3 if a in 'rs' else sizes}" for a in op.axes) + ",dtype=fp32")
-    drawn = generate(op, workload)
+    workload = Workload.of(op, ",".join(f"{a}={3 if a in 'rs' else sizes}" for a in op.axes) + ",dtype=fp32")
+    drawn = generate(workload)
     inputs = {n: drawn.get(n) for n in op.inputs}
     attributes = dict(workload.attributes)
     made = op.reference(*inputs.values(), **attributes)

@@ -8,10 +8,10 @@ torch = pytest.importorskip("torch")
 
 from assay import host  # noqa: E402
 from assay.errors import AssayError, SourceError, UsageError  # noqa: E402
-from assay.models import checkpoint, weights  # noqa: E402
-from assay.models.checkpoint import Checkpoint  # noqa: E402
-from assay.models.data.minilm import MINILM  # noqa: E402
-from assay.models.registry import ENTRIES, entry  # noqa: E402
+from assay.models.subject import checkpoint  # noqa: E402
+from assay.models.subject.checkpoint import Checkpoint  # noqa: E402
+from assay.models.subject.data.minilm import MINILM  # noqa: E402
+from assay.models.subject.registry import ENTRIES, entry  # noqa: E402
 
 MINE = host.data_folder()
 """Where this machine keeps its data; the tests' own folder is set after this file is read."""
@@ -99,7 +99,7 @@ def test_weights_go_to_a_file_and_come_back_bit_for_bit(tmp_path):
     checkpoint.write(file, Checkpoint(model.state_dict(), {"test": 0.1}))
     found.load(other, file)
     assert same(model.state_dict(), other.state_dict())
-    assert weights.facts(file) == {"test": 0.1}
+    assert checkpoint.read(file).facts == {"test": 0.1}
 
 
 def test_a_state_dict_of_pytorch_loads_too_even_an_old_one_without_counters(tmp_path):
@@ -212,7 +212,7 @@ def test_a_users_own_that_is_not_there_is_said_so(write):
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """A random encoder of two small layers, in the layout of the published files."""
-    minilm = pytest.importorskip("assay.models.zoo.minilm")
+    minilm = pytest.importorskip("assay.models.subject.zoo.minilm")
     pytest.importorskip("transformers", reason="no transformers here: pip install 'kernel-assay[models]'")
     config = {**minilm.CONFIG, "vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     config |= {"intermediate_size": 64, "model_type": "bert", "architectures": ["BertModel"]}

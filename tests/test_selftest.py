@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,12 @@ from assay.check.verb import run as check_run
 from assay.dtype import dtype
 from assay.errors import SourceError, UsageError
 from assay.record import Record, Status
-from assay.sanitize import TOOLS, parse
-from assay.sanitize.process import command, read, target_command
-from assay.sanitize.target import main as sanitize_target
+from assay.sanitize import TOOLS, parse, target
+from assay.sanitize.process import command, read
 from assay.selftest import entries, selftest
 from assay.selftest.entry import DETECTORS
+from assay.worker.fresh import run_once
+from assay.workload import Workload
 
 ENTRIES = entries()
 HERE = [e.name for e in ENTRIES if e.needs in ("", "no gpu") and e.verb == "check"]
@@ -55,7 +55,7 @@ def test_entry_is_complete(entry) -> None:
     assert op.name == other.name and wrong.address.backend == mended.address.backend
     assert entry.dtype in op.dtypes and entry.tool in TOOLS
     if entry.workload:
-        assert str(op.workload(entry.workload).dtype) == entry.dtype
+        assert str(Workload.of(op, entry.workload).dtype) == entry.dtype
     if wrong.address.backend in ("cuda", "cupy"):
         assert entry.needs
 
@@ -98,7 +98,7 @@ def test_cuda_entries_build() -> None:
     for entry in ENTRIES:
         for kernel, op in entry.kernels().values():
             if kernel.address.backend == "cuda":
-                jobs.append(Job(kernel, op, dtype(entry.dtype), op.workload("").replace(dtype=dtype(entry.dtype))))
+                jobs.append(Job(kernel, op, dtype(entry.dtype), Workload.of(op, "").replace(dtype=dtype(entry.dtype))))
     if backend("cuda").availability().level is Level.COMPILE:
         assert {r.status for r in check_run(jobs, Options())} == {Status.COMPILED}
 
@@ -279,20 +279,21 @@ def test_no_verdict_without_an_end() -> None:
     assert "supported" in read("memcheck", 1, "========= Device not supported. Please refer\n", "", 9).trouble
 
 
-def test_the_watched_process_runs_a_kernel(monkeypatch) -> None:
-    kernel, op = entries(["stride_ignored"])[0].kernels()["mended"]
+def test_the_watched_process_runs_a_kernel(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("assay.host.tool", lambda name: Path("/bin") / name)
-    point = op.workload("rows=3,cols=5,dtype=fp32,strided=x,offset=1")
-    line = command("racecheck", target_command(kernel, op, point), "log")
+    line = command("racecheck", "log")
     assert line[0].endswith("compute-sanitizer") and line[line.index("--tool") + 1] == "racecheck"
     with pytest.raises(UsageError, match="memcheck"):
-        command("guesswork", [], "log")
-    told = json.loads(line[-1])
+        command("guesswork", "log")
+    ended = tmp_path / "ended"
+    shell = ["sh", "-c", f'"$@"; echo $? > {ended}', "watched"]
     axpy, its_op = entries(["inplace_order"])[0].kernels()["mended"]
-    told = json.loads(target_command(axpy, its_op, its_op.workload("n=7,dtype=fp32,offset=1"))[-1])
-    out = sanitize_target(told)["out"].cpu()
+    request = target.request(axpy, Workload.of(its_op, "n=7,dtype=fp32,offset=1"), {})
+    assert run_once(request, 300, {}, shell) == (0, "")
+    assert ended.read_text() == "0\n", "the command in front saw the kernel's process end well"
+    out = target.outputs(request)["out"].cpu()
     from assay.check.oracle import oracle
     from assay.inputs import generate
 
-    w = its_op.workload("n=7,dtype=fp32,offset=1")
-    assert (out - oracle(its_op, w, generate(its_op, w)).exact["out"]).abs().max() < 1e-5
+    w = Workload.of(its_op, "n=7,dtype=fp32,offset=1")
+    assert (out - oracle(w, generate(w)).exact["out"]).abs().max() < 1e-5

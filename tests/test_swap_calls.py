@@ -184,9 +184,9 @@ def gradients(made, x):
 
 
 def test_the_cost_of_the_boundary_is_measured(monkeypatch):
+    from assay.models.measure import NEEDED, in_turn
     from assay.models.swap import boundary
     from assay.models.swap.boundary import boundary_cost
-    from assay.models.turns import NEEDED, in_turn
 
     recorded = {}
 

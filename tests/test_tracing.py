@@ -20,7 +20,9 @@ from assay.inspect.build import launches
 from assay.isa import cubin, sass
 from assay.target import Target
 from assay.worker import Pool
-from assay.worker.request import Layout, message
+from assay.worker.questions import Build
+from assay.worker.request import Call
+from assay.workload import Workload
 
 ROWS = "rows=1000,cols=1024,dtype=bf16"
 CASES = {
@@ -68,7 +70,7 @@ def built(pool):
 
     def build(what, workload, target="sm_90", **parameters):
         ((kernel, op),) = select([what])
-        return launches(kernel, op, op.workload(workload), Target(target), pool, parameters)
+        return launches(kernel, Workload.of(op, workload), Target(target), pool, parameters)
 
     return build
 
@@ -219,7 +221,7 @@ def test_building_twice_gives_the_same_machine_code(name, built, monkeypatch, tm
         monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
         with Pool() as pool:
             ((kernel, op),) = select([name])
-            (second,) = launches(kernel, op, op.workload("rows=64,cols=100,dtype=fp16"), Target("sm_90"), pool)
+            (second,) = launches(kernel, Workload.of(op, "rows=64,cols=100,dtype=fp16"), Target("sm_90"), pool)
     else:
         (second,) = built(name, "rows=64,cols=100,dtype=fp16")
     assert second.artifact.text_hash == first.artifact.text_hash
@@ -230,14 +232,13 @@ def test_building_twice_gives_the_same_machine_code(name, built, monkeypatch, tm
 @pytest.mark.parametrize("language", ["triton", "numba"])
 def test_a_workers_build_gives_the_same_in_summary(language, built, pool):
     ((kernel, op),) = select([f"gelu/{language}"])
-    workload = op.workload("n=4096,dtype=fp32")
-    asked = message(kernel, op, workload, Layout(kernel, op, workload, 1), "native", {})
+    workload = Workload.of(op, "n=4096,dtype=fp32")
     worker = pool.worker(language, "native")
-    (told,) = worker.ask(asked | {"do": "build", "target": "sm_90"})["launches"]
+    (launched,) = worker.ask(Build(Call.of(kernel, workload, "native", {}), "sm_90")).launches
     worker.close()
     (whole,) = built(kernel.name, str(workload))
-    assert told["artifact"] == whole.artifact.summary() and "ir" not in told["artifact"]
-    assert tuple(told["grid"]) == whole.grid and tuple(told["block"]) == whole.block
+    assert launched.artifact == whole.artifact.summary() and "ir" not in launched.artifact
+    assert tuple(launched.grid) == whole.grid and tuple(launched.block) == whole.block
 
 
 @pytest.mark.skipif(host.runs_on_gpu(), reason="only where they do not run")
@@ -397,7 +398,7 @@ def test_a_compilers_refusal_names_the_line(language, pool, write):
     kernel = kernels_in_cuda(file, "gelu")[0] if language == "cuda" else kernels_in(file)[0]
     op = library.ops()["gelu"]
     with pytest.raises(BuildError) as caught:
-        launches(kernel, op, op.workload("n=64,dtype=fp32"), Target("sm_90"), pool)
+        launches(kernel, Workload.of(op, "n=64,dtype=fp32"), Target("sm_90"), pool)
     line = next(n for n, words in enumerate(text.splitlines(), 1) if "missing" in words)
     assert caught.value.where == f"{file}:{line}"
     assert "refused" in caught.value.what

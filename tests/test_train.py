@@ -20,12 +20,12 @@ torch = pytest.importorskip("torch")
 
 from assay import host  # noqa: E402
 from assay.errors import AssayError, UsageError  # noqa: E402
-from assay.models import checkpoint  # noqa: E402
-from assay.models.data.digits import MNIST, load  # noqa: E402
-from assay.models.registry import entry  # noqa: E402
-from assay.models.train import Options, plan, train  # noqa: E402
-from assay.models.train import verb as training  # noqa: E402
-from assay.models.train.fit import rate  # noqa: E402
+from assay.models.studies.train import Options, plan, train  # noqa: E402
+from assay.models.studies.train import verb as training  # noqa: E402
+from assay.models.studies.train.fit import rate  # noqa: E402
+from assay.models.subject import checkpoint  # noqa: E402
+from assay.models.subject.data.digits import MNIST, load  # noqa: E402
+from assay.models.subject.registry import entry  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 MINE = host.data_folder() / MNIST.folder
@@ -120,7 +120,7 @@ def test_a_run_learns_and_its_record_says_all_of_it(quick, monkeypatch):
     assert told["data"]["sha256"] == {f.name: f.sha256 for f in MNIST.files}
     assert told["config"]["options"] == {"activation": "gelu"} and told["config"]["seed"] == 0
     assert told["peak_memory"]["bytes"] > 1e6 and told["cpu_seconds"] > 0 and told["seconds_per_epoch"] > 0
-    assert record.source["file"] == "assay/models/zoo/mnist_cnn.py"
+    assert record.source["file"] == "assay/models/subject/zoo/mnist_cnn.py"
     assert record.replay == ("assay model train mnist-cnn --epochs 3 --batch 32 --images 768 --threads 1 --device cpu")
     json.dumps(record.to_dict())
     model = entry("mnist-cnn").build(9)
@@ -228,7 +228,7 @@ def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(assay, quick, write, tmp
     assert killed["evidence"]["resumed"].startswith("at epoch ")
 
     whole = one(f"{file}:build", quick(epochs=3, batch=8))
-    assert not whole.evidence["resumed"]
+    assert "resumed" not in whole.evidence
     for name in ("test", "best_epoch", "curve"):
         assert killed["evidence"][name] == whole.evidence[name], name
     timeless = [

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from assay.models.clock import WaitedClock
-from assay.models.turns import Arm, in_turn
+from assay.models.measure import Arm, WaitedClock, in_turn
 from assay.worker.stopwatch import HostClock
 
 

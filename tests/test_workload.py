@@ -12,6 +12,7 @@ from assay.check.shrink import shrink
 from assay.coverage.constants import Constants
 from assay.dtype import dtype
 from assay.errors import UsageError
+from assay.workload import Workload
 
 OPS = sorted(library.ops())
 EFFORT = coverage.Effort(24, 1 << 10, 1 << 13, 1 << 13, 6)
@@ -33,7 +34,7 @@ def workloads(draw, op, name):
 def test_printed_form_round_trips(data):
     op = library.ops()[data.draw(st.sampled_from(OPS))]
     workload = data.draw(workloads(op, data.draw(st.sampled_from(op.dtypes))))
-    assert op.workload(str(workload)) == workload
+    assert Workload.of(op, str(workload)) == workload
 
 
 @given(st.data())
@@ -43,9 +44,9 @@ def test_inputs_are_reproducible_and_fresh_values_differ(data):
 
     op = library.ops()[data.draw(st.sampled_from(OPS))]
     workload = data.draw(workloads(op, data.draw(st.sampled_from(op.dtypes))))
-    first, again, fresh = (inputs.generate(op, workload, v) for v in (0, 0, 1))
+    first, again, fresh = (inputs.generate(workload, v) for v in (0, 0, 1))
     for name, value in first.items():
-        assert tuple(value.shape) == op.shape(op.inputs[name], workload)
+        assert tuple(value.shape) == workload.shape(op.inputs[name])
         assert torch.equal(value.nan_to_num(0.5), again[name].nan_to_num(0.5))
     big = max(first, key=lambda n: first[n].numel())
     if first[big].numel() > 8 and workload.values not in ("constant", "ties", "ends"):
@@ -67,12 +68,12 @@ def test_inputs_are_reproducible_and_fresh_values_differ(data):
 )
 def test_a_malformed_workload_says_what_is_wrong_and_how_to_write_it(text, complaint):
     with pytest.raises(UsageError, match=complaint) as caught:
-        library.find_op("gelu").workload(text)
+        Workload.of(library.find_op("gelu"), text)
     assert caught.value.fix
 
 
 def test_a_failing_workload_is_made_as_small_as_it_can_be():
     op = library.find_op("row_scale")
-    start = op.workload("rows=977,cols=1021,dtype=bf16,seed=77,values=wide,offset=3")
-    found = shrink(op, start, lambda w: w.rows >= 13 and w.cols >= 129 and w.offset > 0)
+    start = Workload.of(op, "rows=977,cols=1021,dtype=bf16,seed=77,values=wide,offset=3")
+    found = shrink(start, lambda w: w.rows >= 13 and w.cols >= 129 and w.offset > 0)
     assert str(found) == "rows=13,cols=129,dtype=bf16,offset=3"

@@ -21,6 +21,7 @@ from assay import host
 from assay.bench.planning import Options, plan
 from assay.bench.verb import run
 from assay.record import Record, document, read
+from assay.workload import Workload
 
 KERNELS = {
     "gelu": ("torch", "triton", "cuda", "cupy"),
@@ -40,15 +41,15 @@ SEPARATOR = "spin_kernel"
 
 def cells() -> list[tuple[str, str]]:
     """(kernel, workload) in the order both clocks see them."""
-    found = []
+    rows = []
     for op, ways in KERNELS.items():
         for elements in ELEMENTS:
             if op in ("gelu", "silu"):
                 sizes = f"n={elements}"
             else:
                 sizes = f"rows={elements // 1024},cols=1024"
-            found += [(f"{op}/{way}", f"{sizes},dtype=bf16") for way in ways]
-    return found
+            rows += [(f"{op}/{way}", f"{sizes},dtype=bf16") for way in ways]
+    return rows
 
 
 def main() -> None:
@@ -60,11 +61,11 @@ def main() -> None:
     else:
         records = once(cells(), second_clock=True)
         kept.write_text(json.dumps(document(records, verb="bench"), indent=1, default=str) + "\n")
-    empty, told = ncu()
+    empty, measured = ncu()
     print(f"ncu shows {empty * 1e6:.2f} µs for an empty kernel")
     rows = []
     for record in records:
-        seconds = told.get((record.kernel, _asked(record)))
+        seconds = measured.get((record.kernel, _asked(record)))
         if record.median is None or not seconds:
             print(f"left out: {record.kernel} {record.workload}: {record.status} {record.reason}")
             continue
@@ -139,8 +140,8 @@ def once(wanted: list[tuple[str, str]], second_clock: bool) -> list[Record]:
 
 def _asked(record: Record) -> str:
     """The workload as `cells` wrote it: without attributes at their defaults."""
-    mine = dict(part.split("=") for part in record.workload.split(","))
-    return next((w for k, w in cells() if k == record.kernel and _within(w, mine)), "")
+    axes = dict(part.split("=") for part in record.workload.split(","))
+    return next((w for k, w in cells() if k == record.kernel and _within(w, axes)), "")
 
 
 def _within(workload: str, parts: dict[str, str]) -> bool:
@@ -170,14 +171,14 @@ def ncu() -> tuple[float, dict[tuple[str, str], float]]:
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
         sys.exit(f"ncu printed no table:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    found: list[list[float]] = []
+    runs: list[list[float]] = []
     for row in csv.DictReader(io.StringIO("\n".join(lines[start:]))):
         if SEPARATOR in row["Kernel Name"]:
-            found.append([])
+            runs.append([])
             continue
         scale = {"nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "msecond": 1e-3, "ms": 1e-3}
-        found[-1].append(float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]])
-    calls = [sum(part) for part in found]  # one separator before every call: kernels of a call belong together
+        runs[-1].append(float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]])
+    calls = [sum(part) for part in runs]  # one separator before every call: kernels of a call belong together
     empty, *rest = (statistics.median(calls[i : i + CALLS]) for i in range(0, len(calls), CALLS))
     if len(rest) != len(cells()):
         sys.exit(f"ncu saw {len(rest)} of {len(cells())} cells:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
@@ -198,22 +199,22 @@ def target() -> None:
     watched(lambda: nothing(1, 32))
     for name, text in cells():
         ((kernel, op),) = select([name])
-        workload = op.workload(text)
+        workload = Workload.of(op, text)
         if not _prepared.get(kernel.address.backend):
             load.prepare(kernel, "native")
             _prepared[kernel.address.backend] = True
         function = load.function(kernel, op, workload.dtype)
         tensors = {
-            n: torch.randn(op.shape(t, workload), device="cuda").to(t.dtype_in(workload).torch)
-            for n, t in op.present(workload).items()
+            n: torch.randn(workload.shape(t), device="cuda").to(workload.dtype_of(t).torch)
+            for n, t in workload.present.items()
         }
         outputs = {
-            n: torch.empty(op.shape(t, workload), dtype=t.dtype_in(workload).torch, device="cuda")
+            n: torch.empty(workload.shape(t), dtype=workload.dtype_of(t).torch, device="cuda")
             for n, t in op.outputs.items()
             if kernel.file is None or n in kernel.parameters
         }
         outputs |= {
-            n: torch.empty(tuple(op.size(s, workload) for s in sizes), dtype=dtype(number).torch, device="cuda")
+            n: torch.empty(tuple(workload.length(s) for s in sizes), dtype=dtype(number).torch, device="cuda")
             for n, (number, *sizes) in kernel.scratch.items()
         }
         keywords = load.keywords(kernel, op, dict(workload.attributes) | outputs)

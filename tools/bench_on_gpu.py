@@ -23,8 +23,8 @@ SIZES = {
 
 def cheats():
     for record in selftest([e.name for e in entries() if e.verb == "bench"]):
-        told = record.evidence
-        seen = f"by {told['caught_by']}, twin {told['twin']}: {record.reason[:160]}"
+        evidence = record.evidence
+        seen = f"by {evidence['caught_by']}, twin {evidence['twin']}: {record.reason[:160]}"
         print(f"{record.kernel:<20} {record.status:<12} {seen}", flush=True)
         yield record
 
@@ -34,15 +34,15 @@ def honest():
         for record in assay.bench(op, axes=axes, dtypes=("bf16", "fp32") if axes else (), **SETTINGS):
             if record.status == "skipped":
                 continue
-            told = record.evidence
-            floor, copy, clock = (told.get(k) or {} for k in ("floor", "copy", "parent_clock"))
+            evidence = record.evidence
+            floor, copy, clock = (evidence.get(k) or {} for k in ("floor", "copy", "parent_clock"))
             above = record.median / floor["seconds"] if record.median and floor else float("nan")
             waited = clock["waited"] / clock["claimed"] if clock else float("nan")
             print(
                 f"{record.kernel:<24} {record.workload:<34} {record.status:<6} {above:7.3f} × floor "
                 f"by {floor.get('by')} at {floor.get('gbps', 0):.0f} GB/s, "
-                f"{told.get('share_of_copy', 0):.1%} of copy ({copy.get('form')}), "
-                f"parent {waited:.2f}×, {told.get('method', '')[:30]}"
+                f"{evidence.get('share_of_copy', 0):.1%} of copy ({copy.get('form')}), "
+                f"parent {waited:.2f}×, {evidence.get('method', '')[:30]}"
                 + ("" if record.status == "pass" else f"  !! {record.reason[:200]}")
             )
             yield record

@@ -81,10 +81,10 @@ def render(document: dict) -> str:
     for r in records:
         exact = not any(r["floors"].values())
         figures = ["exact"] * 3 if exact else [_units(r["floors"][share]) for share in calibration.SHARES]
-        found = f"{r['found']:.0%}" + (" (one bit)" if exact else "")
+        caught = f"{r['found']:.0%}" + (" (one bit)" if exact else "")
         lines.append(
             f"| {r['op']} | {r['dtype']} | {r['honest']} | {len(r['alarms'])} | {r['closest']:.0%} "
-            f"| {'0' if exact else format(r['torch'], '.2g')} | {' | '.join(figures)} | {found} |"
+            f"| {'0' if exact else format(r['torch'], '.2g')} | {' | '.join(figures)} | {caught} |"
         )
     return "\n".join(lines) + "\n"
 

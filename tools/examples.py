@@ -35,9 +35,9 @@ GROUPS = {
 def tables() -> str:
     """A table for each group: the problem, its languages, and what the mistake's file says about itself."""
     grouped = {name: group.split() for name, group in GROUPS.items()}
-    there, told = {p.stem for p in FOLDER.glob("*.py")}, {n for names in grouped.values() for n in names}
-    if there != told:
-        sys.exit(f"in no group of tools/examples.py, or in no file: {', '.join(sorted(there ^ told))}")
+    there, listed = {p.stem for p in FOLDER.glob("*.py")}, {n for names in grouped.values() for n in names}
+    if there != listed:
+        sys.exit(f"in no group of tools/examples.py, or in no file: {', '.join(sorted(there ^ listed))}")
     lines = [f"{len(there)} problems, {sum(len(_backends(n)) for n in there)} honest kernels.\n"]
     for title, names in grouped.items():
         lines += [f"### {title}\n", "| problem | language | the planted mistake |", "|---|---|---|"]

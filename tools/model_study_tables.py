@@ -1,116 +1,105 @@
-"""The tables of `model compile`, `attention` and `train`."""
+"""The page's tables of `model compile`, `attention` and `train`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from assay.models.studies.train.evidence import TrainEvidence
 from assay.record import Record
+from assay.report import model_compile
+from assay.report.model_infer import spread
 from assay.report.rows import parts
+from assay.report.table import Column, Table, to_markdown
 from assay.units import share, si, times
-from model_markdown import spread, table
 
 
 def compiled(records: Sequence[Record]) -> list[str]:
-    rows = []
-    for record in (r for r in records if "break_even" in r.evidence):
-        e = record.evidence
-        calls = e["break_even"]["calls"]
-        rows.append(
-            [
-                record.kernel,
-                "+".join(map(str, e["batches"])),
-                e["dtype"],
-                e["mode"],
-                e["state"],
-                si(e["compile_seconds"], "s", 3),
-                si(e["steady"]["eager"]["median"], "s"),
-                si(record.median, "s"),
-                spread(record),
-                times(e["speedup"]["median"]),
-                f"{calls:,} calls" if calls else e["break_even"]["verdict"],
-                str(e["counts"]["graphs"]),
-                str(e["counts"]["breaks"]),
-            ]
-        )
-    heads = "model|:batch|dtype|mode|state|:compile|:eager|:compiled|:95 %|:gain|:pays after|:graphs|:breaks"
-    return table(heads, rows)
+    return to_markdown(model_compile.states([state for state in model_compile.read(records) if state.worth]))
 
 
 def attended(records: Sequence[Record]) -> list[str]:
-    rows = []
-    for record in (r for r in records if r.median):
-        e, sizes = record.evidence, parts(record.workload)
-        faster = times(e["speedup"]["median"]) if "speedup" in e else ""
-        rows.append(
-            [
-                sizes["dtype"],
-                "causal" if sizes["causal"] == "1" else "",
-                sizes["seq"],
-                e["arm"] + ("¹" if e.get("recognised") else ""),
-                si(record.median, "s"),
-                spread(record),
-                faster,
-                si(e.get("peak_bytes"), "B", 3),
-                si(e["tflops"] * 1e12, "FLOP/s", 3),
-                share(e["errors"]["share"]),
-            ]
-        )
+    """Of the time when attention was a study of its own, with evidence of its own."""
+
+    def sizes(record: Record) -> dict[str, str]:
+        return parts(record.workload)
+
+    columns: list[Column[Record]] = [
+        Column("dtype", lambda r: sizes(r)["dtype"], left=True),
+        Column("mask", lambda r: "causal" if sizes(r)["causal"] == "1" else "", left=True),
+        Column("seq", lambda r: sizes(r)["seq"]),
+        Column("arm", lambda r: r.evidence["arm"] + ("¹" if r.evidence.get("recognised") else ""), left=True),
+        Column("time", lambda r: si(r.median, "s")),
+        Column("95 %", lambda r: f"±{spread(r)}"),
+        Column("gain", lambda r: times(r.evidence["speedup"]["median"]) if "speedup" in r.evidence else ""),
+        Column("memory", lambda r: si(r.evidence.get("peak_bytes"), "B", 3)),
+        Column("rate", lambda r: si(r.evidence["tflops"] * 1e12, "FLOP/s", 3)),
+        Column("error", lambda r: share(r.evidence["errors"]["share"])),
+    ]
     note = "¹ the compiler recognised the formula and put PyTorch's fused operator in its place.\n"
     seen = any(r.evidence.get("recognised") for r in records)
-    return [*table("dtype|mask|:seq|arm|:time|:95 %|:gain|:memory|:rate|:error", rows), *([note] if seen else [])]
+    return [*to_markdown(Table("", columns, [r for r in records if r.median])), *([note] if seen else [])]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training that ended, and how far it leaves the band of PyTorch's seeds."""
+
+    record: Record
+    evidence: TrainEvidence
+    again: bool
+    """PyTorch's second run of a seed."""
+    outside: str
 
 
 def trained(records: Sequence[Record]) -> list[str]:
     """A run that was held against PyTorch's seeds says how far it leaves their envelope. So does PyTorch's own second
     run of the first seed, and each of the seeds against the others: by these it is to be judged."""
-    rows = []
-    seen: set[str] = set()
-    plain = {r.workload: r for r in reversed(records) if "test" in r.evidence and not r.evidence["config"]["swap"]}
-    envelope = next((r.evidence["envelope"] for r in records if "envelope" in r.evidence), None)
-    for record in (r for r in records if "test" in r.evidence):
-        e = record.evidence
-        swap = ", ".join(f"{k}={v}" for k, v in e["config"]["swap"].items()) or "torch"
-        spans = not e["config"]["swap"] and record.workload not in seen  # one of those that span the envelope
-        again = not e["config"]["swap"] and record.workload in seen
-        seen.add(record.workload)
-        took = si(e["seconds_per_epoch"], "s", 3) if "seconds_per_epoch" in e else ""
-        rows.append(
-            [
-                record.kernel,
-                re.sub(r"\|", "", swap) + (", again" if again else ""),
-                str(e["config"]["seed"]),
-                e["data"]["name"],
-                str(len(e["epochs"])),
-                share(e["test"]["value"], 2),
-                ""
-                if envelope is None
-                else f"{_outside(e['curve'], _band(plain, record))}*"
-                if spans
-                else _outside(e["curve"], envelope),
-                took,
-                si(e["peak_memory"]["bytes"], "B", 3),
-            ]
-        )
-    heads = "model|kernels|:seed|data|:epochs|:test accuracy|:leaves the band by|:one epoch|:memory"
+    ended = [(r, e) for r in records if (e := TrainEvidence.of(r)).test]
+    envelope = next((e.envelope for _, e in ended if e.envelope), None)
+    plain = {r.workload: e for r, e in reversed(ended) if not e.config.swap}  # of a seed, the first
+    runs = []
+    for record, evidence in ended:
+        spans = plain.get(record.workload) is evidence  # one of those that span the envelope
+        band = _band([e for workload, e in plain.items() if workload != record.workload]) if spans else envelope
+        outside = _outside(evidence, band) + "*" * spans if envelope and band else ""
+        runs.append(Run(record, evidence, not spans and not evidence.config.swap, outside))
+    columns: list[Column[Run]] = [
+        Column("model", lambda run: run.record.kernel, left=True),
+        Column("kernels", _kernels, left=True),
+        Column("seed", lambda run: str(run.evidence.config.seed)),
+        Column("data", lambda run: run.evidence.data.name if run.evidence.data else "", left=True),
+        Column("epochs", lambda run: str(len(run.evidence.epochs))),
+        Column("test accuracy", lambda run: share(run.evidence.test.value, 2) if run.evidence.test else ""),
+        Column("leaves the band by", lambda run: run.outside),
+        Column("one epoch", lambda run: si(s, "s", 3) if (s := run.evidence.seconds_per_epoch) else ""),
+        Column("memory", lambda run: si(m.bytes, "B", 3) if (m := run.evidence.peak_memory) else ""),
+    ]
+    lines = to_markdown(Table("", columns, runs))
     if envelope is None:
-        return table(heads, rows)
+        return lines
     text = (
         "\\* the band of the other seeds. PyTorch's two runs of seed 0 lie up to "
         f"{envelope['same_seed_apart']:.4f} apart: a run with kernels passes if it leaves the band by no more "
         "than that.\n"
     )
-    return [*table(heads, rows), text]
+    return [*lines, text]
 
 
-def _band(plain: dict[str, Record], but: Record) -> dict:
-    """What the seeds span without one of them."""
-    others = [[loss for _, loss in r.evidence["curve"]] for r in plain.values() if r.workload != but.workload]
-    return {name: [of(at) for at in zip(*others, strict=True)] for name, of in (("low", min), ("high", max))}
+def _kernels(run: Run) -> str:
+    swap = ", ".join(f"{k}={v}" for k, v in run.evidence.config.swap.items()) or "torch"
+    return swap.replace("|", "") + ", again" * run.again
 
 
-def _outside(curve: Sequence[Sequence[float]], envelope: dict) -> str:
+def _band(others: Sequence[TrainEvidence]) -> dict[str, Any]:
+    """What some seeds span."""
+    losses = [[loss for _, loss in evidence.curve] for evidence in others]
+    return {name: [of(at) for at in zip(*losses, strict=True)] for name, of in (("low", min), ("high", max))}
+
+
+def _outside(evidence: TrainEvidence, envelope: dict[str, Any]) -> str:
     """At most, in units of loss, and at how many of its points."""
-    low, high = envelope["low"], envelope["high"]
-    off = [max(a - loss, loss - b, 0.0) for a, (_, loss), b in zip(low, curve, high, strict=True)]
+    points = zip(envelope["low"], evidence.curve, envelope["high"], strict=True)
+    off = [max(low - loss, loss - high, 0.0) for low, (_, loss), high in points]
     return f"{max(off):.4f} ({sum(o > 0 for o in off)} of {len(off)} points)"

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from assay.record import Record, read
 from assay.report.charts import Figure, attention, compile, infer, train
 from assay.report.pictures import save
 from assay.report.rows import device
-from model_infer_tables import fastest, infer_table, remember
-from model_markdown import study_of
+from model_infer_tables import fastest, infer_table
 from model_study_tables import attended, compiled, trained
 
 ROOT = Path(__file__).parents[1]
@@ -49,16 +48,25 @@ def render(results: Path = ROOT / "results", draw: bool = False) -> str:
     sections = []
     for folder in sorted(p for p in results.glob("*/models") if p.is_dir()):
         documents = {file.stem: read(file) for file in sorted(folder.glob("*.json"))}
-        remember(r for found in documents.values() for r in found)
-        if records := [r for found in documents.values() for r in found]:
-            sections.append(_made_with(records[0]))
-        sections += fastest([r for found in documents.values() for r in found if study_of(r) == "infer" and r.median])
-        for study, title, table in STUDIES:
-            for name, found in documents.items():
-                if mine := [r for r in found if study_of(r) == study]:
+        every = [record for records in documents.values() for record in records]
+        sections += [_made_with(every[0])] if every else []
+        sections += fastest(every)
+        tables = {
+            "infer": lambda mine, every=every: infer_table(mine, (r for r in every if study_of(r) == "train")),
+            "compile": compiled,
+            "attention": attended,
+            "train": trained,
+        }
+        for study, table in tables.items():
+            for name, records in documents.items():
+                if mine := [r for r in records if study_of(r) == study]:
                     figure = _picture(study, mine, f"{folder.parent.name}-{name}", draw)
-                    sections.append("\n".join([f"## {title}: {name}\n", *figure, *table(mine)]))
+                    sections.append("\n".join([f"## {CHARTS[study].title}: {name}\n", *figure, *table(mine)]))
     return HEAD + ("\n" + "\n".join(sections) if sections else NONE)
+
+
+def study_of(record: Record) -> str:
+    return "train" if record.workload.startswith("train ") else str(record.evidence.get("study"))
 
 
 def _made_with(record: Record) -> str:
@@ -69,7 +77,7 @@ def _made_with(record: Record) -> str:
 
 def _picture(study: str, records: Sequence[Record], name: str, draw: bool) -> list[str]:
     """The chart, one picture for each case, and how to read it. Without `draw`, as it was drawn before."""
-    if study not in CHARTS or (study == "train" and not any("envelope" in r.evidence for r in records)):
+    if study == "train" and not any("envelope" in r.evidence for r in records):
         return []
     figure, path = CHARTS[study], PICTURES / f"{name}.svg"
     files = sorted(save(figure, records, path) if draw else _drawn(path), key=_counted)
@@ -83,14 +91,6 @@ def _drawn(path: Path) -> list[Path]:
 def _counted(path: Path) -> list[str | int]:
     """Batch 16 before batch 128."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
-
-
-STUDIES: tuple[tuple[str, str, Callable[[Sequence[Record]], list[str]]], ...] = (
-    ("infer", "Kernels in a model", infer_table),
-    ("compile", "torch.compile", compiled),
-    ("attention", "Attention", attended),
-    ("train", "Training", trained),
-)
 
 
 if __name__ == "__main__":

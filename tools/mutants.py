@@ -44,20 +44,20 @@ def merge(documents: list[dict]) -> dict:
     records: dict[str, dict] = {}
     stillborn: dict[str, None] = {}
     for document in documents:
-        told, born = {r["kernel"]: r for r in document["records"]}, document["summary"]["stillborn"]
-        records = {k: r for k, r in records.items() if k not in born} | told
-        stillborn = {k: None for k in (*stillborn, *born) if k not in told}
+        newer, born = {r["kernel"]: r for r in document["records"]}, document["summary"]["stillborn"]
+        records = {k: r for k, r in records.items() if k not in born} | newer
+        stillborn = {k: None for k in (*stillborn, *born) if k not in newer}
     return documents[-1] | {"records": list(records.values()), "summary": {"stillborn": list(stillborn)}}
 
 
 def evidences(document: dict) -> dict[str, MutantEvidence]:
     """The evidence of every mutant by its name; of a stillborn one, what the name says."""
-    found = {r.kernel: MutantEvidence.of(r) for r in parsed(document)}
+    by_name = {r.kernel: MutantEvidence.of(r) for r in parsed(document)}
     for name in document["summary"]["stillborn"]:
         kernel, _, place = name.partition("@")
         backend = kernel.partition("/")[2].partition(":")[0]
-        found[name] = MutantEvidence(kernel, backend, place.split(":")[-2], outcome=Outcome.STILLBORN)
-    return {name: evidence for name, evidence in found.items() if evidence.operator}
+        by_name[name] = MutantEvidence(kernel, backend, place.split(":")[-2], outcome=Outcome.STILLBORN)
+    return {name: evidence for name, evidence in by_name.items() if evidence.operator}
 
 
 def page(text: str, results: Path) -> str:
@@ -81,13 +81,13 @@ def explanations(folder: Path) -> dict[str, str]:
 
 def unexplained(results: Path) -> list[str]:
     """Survivors without a reason, as `device: mutant`."""
-    found = []
+    names = []
     for file in sorted(results.glob("*/mutants.json")):
         known = explanations(file.parent)
         every = evidences(json.loads(file.read_text()))
         survivors = [name for name, e in every.items() if e.outcome is Outcome.SURVIVED]
-        found += [f"{file.parent.name}: {name}" for name in survivors if not known.get(name, "").strip()]
-    return found
+        names += [f"{file.parent.name}: {name}" for name in survivors if not known.get(name, "").strip()]
+    return names
 
 
 def _device(document: dict, known: dict[str, str]) -> str:

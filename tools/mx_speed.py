@@ -36,16 +36,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--budget", type=float, default=1.0)
     asked = parser.parse_args()
-    found: list[Record] = []
+    records: list[Record] = []
     for workload, kernels in WANTED.items():
         options = Options(workload=workload, rounds=asked.rounds, budget=asked.budget, against=(), second_clock=False)
         for what in (kernels, (plain.FILE,) if workload.startswith("m=") else ()):
             for record in run(plan(what, options), options) if what else ():
-                found.append(record)
+                records.append(record)
                 took = f"{record.median * 1e6:8.2f} µs" if record.median else record.reason
                 print(f"{record.kernel:22} {record.workload:44} {took}", flush=True)
         # After each: who interrupts it keeps what was done.
-        asked.out.write_text(json.dumps(document(found, verb="bench"), indent=1, default=str) + "\n")
+        asked.out.write_text(json.dumps(document(records, verb="bench"), indent=1, default=str) + "\n")
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ SESSIONS, RUNS, PLANTED = 3, 4, 1
 
 
 def plans(elements: int, options: Options) -> list[BenchPlan]:
-    mine = GPU if runs_on_gpu() else CPU
-    fits = [k.address for k in library.kernels() if k.address.op in OPS and k.address.backend in mine]
+    cases = GPU if runs_on_gpu() else CPU
+    fits = [k.address for k in library.kernels() if k.address.op in OPS and k.address.backend in cases]
     ways = [str(a) for a in fits if not a.variant]
     return plan(ways, replace(options, workload=f"n={elements},dtype=bf16"))
 
@@ -46,25 +46,25 @@ def session() -> dict[str, Any]:
     plain, more = plans(ELEMENTS, options), plans(MORE, options)
     size = sum(len(p.kernels) for p in plain)
     order = [plain] * (RUNS - PLANTED) + [more, plain] * PLANTED
-    found = [_slim(r) for r in run([p for part in order for p in part], options)]
-    bunches = [found[i * size : (i + 1) * size] for i in range(len(order))]
+    records = [_slim(r) for r in run([p for part in order for p in part], options)]
+    bunches = [records[i * size : (i + 1) * size] for i in range(len(order))]
     kinds = {"plain": plain, "planted": more}
-    return {k: [b for b, part in zip(bunches, order, strict=True) if part is mine] for k, mine in kinds.items()}
+    return {k: [b for b, part in zip(bunches, order, strict=True) if part is group] for k, group in kinds.items()}
 
 
 def _slim(record: Record) -> dict[str, Any]:
     """What `compare` needs, under the name of the plain workload."""
-    told = record.to_dict()
+    fields = record.to_dict()
     kept = ("verb", "kernel", "workload", "status", "reason", "run", "source", "provenance", "median", "samples")
     evidence = {k: record.evidence[k] for k in ("device", "rounds", "clocks") if k in record.evidence}
     workload = record.workload.replace(f"n={MORE}", f"n={ELEMENTS}")
-    return {k: told[k] for k in kept} | {"workload": workload, "evidence": evidence}
+    return {k: fields[k] for k in kept} | {"workload": workload, "evidence": evidence}
 
 
 def judged(sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """Every run of a session against every run of every later one."""
     runs = [{k: [[Record(**r) for r in one] for one in s[k]] for k in ("plain", "planted")} for s in sessions]
-    found = {
+    comparisons = {
         kind: [
             r
             for before, after in combinations(runs, 2)
@@ -75,10 +75,10 @@ def judged(sessions: list[dict[str, Any]]) -> dict[str, Any]:
     }
     every = [r for s in runs for kind in s.values() for one in kind for r in one]
     return {
-        "null": dict(Counter(r.evidence["verdict"] for r in found["plain"])),
-        "planted_2_percent": dict(Counter(r.evidence["verdict"] for r in found["planted"])),
-        "largest_difference_of_medians": max(abs(_medians(r) - 1) for r in found["plain"]),
-        "cells": sorted({f"{r.kernel} {r.workload}" for r in found["plain"]}),
+        "null": dict(Counter(r.evidence["verdict"] for r in comparisons["plain"])),
+        "planted_2_percent": dict(Counter(r.evidence["verdict"] for r in comparisons["planted"])),
+        "largest_difference_of_medians": max(abs(_medians(r) - 1) for r in comparisons["plain"]),
+        "cells": sorted({f"{r.kernel} {r.workload}" for r in comparisons["plain"]}),
         "sessions": len(sessions),
         "runs": sum(len(s["plain"]) for s in sessions),
         "planted_runs": sum(len(s["planted"]) for s in sessions),
@@ -102,9 +102,13 @@ def main() -> None:
         sessions.append(session())
         file.write_text(json.dumps({"sessions": sessions}) + "\n")
         print(f"session {number + 1} of {more}: {time.time() - began:.0f} s", flush=True)
-    found = judged(sessions)
-    (folder / "compare.json").write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps({k: found[k] for k in ("null", "planted_2_percent", "largest_difference_of_medians")}, indent=1))
+    comparisons = judged(sessions)
+    (folder / "compare.json").write_text(json.dumps(comparisons, indent=1) + "\n")
+    print(
+        json.dumps(
+            {k: comparisons[k] for k in ("null", "planted_2_percent", "largest_difference_of_medians")}, indent=1
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -116,12 +116,12 @@ def main() -> None:
             ready = page.evaluate("performance.now()")
             print(f"{size} instructions: {file.stat().st_size / 1e6:.1f} MB, ready after {ready:.0f} ms")
             for pane in ("source", "ptx", "sass"):
-                found = page.evaluate(MEASURE, [pane, HOVERS])
-                told = [
-                    f"{what} {statistics.median(found[key]):.1f} ms (worst {max(found[key]):.1f})"
+                times = page.evaluate(MEASURE, [pane, HOVERS])
+                parts = [
+                    f"{what} {statistics.median(times[key]):.1f} ms (worst {max(times[key]):.1f})"
                     for key, what in (("handler", "handler and layout"), ("frame", "until the frame"))
                 ]
-                print(f"  hover in {pane:6}  {',  '.join(told)};  {statistics.median(found['kin']):.0f} lines lit")
+                print(f"  hover in {pane:6}  {',  '.join(parts)};  {statistics.median(times['kin']):.0f} lines lit")
             page.close()
         browser.close()
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay import host
-from assay.models.train import Options, train
+from assay.models.studies.train import Options, train
 from assay.record import Record, Status, document, read
 
 MODEL, SEEDS, CLOSE = "mnist-cnn-ln", 5, 0.002
@@ -97,7 +97,7 @@ def main() -> int:
         return write(asked.out, plain, again, [judged(r, plain, again) for r in swapped])
     settings = {"images": asked.images, "epochs": asked.epochs, "patience": asked.epochs}
     swaps = arms("cuda" if host.runs_on_gpu() else "cpu")
-    found: list[Record] = []
+    records: list[Record] = []
     with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
         begun = [
             pool.submit(run, seed, swap, settings, asked.jobs == 1)
@@ -107,14 +107,14 @@ def main() -> int:
         for label, one in zip(swaps, begun[SEEDS + 1 :], strict=True):
             record = judged(one.result(), plain, again)
             print(f"{label:14} {record.status}  {record.reason}", flush=True)
-            found.append(record)
-    return write(asked.out, plain, again, found)
+            records.append(record)
+    return write(asked.out, plain, again, records)
 
 
-def write(out: Path, plain: list[Record], again: Record, found: list[Record]) -> int:
+def write(out: Path, plain: list[Record], again: Record, records: list[Record]) -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(document([*plain, again, *found], verb="model"), indent=1, default=str) + "\n")
-    return int(any(r.status is Status.FAIL for r in found))
+    out.write_text(json.dumps(document([*plain, again, *records], verb="model"), indent=1, default=str) + "\n")
+    return int(any(r.status is Status.FAIL for r in records))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from assay import host
 from assay.errors import AssayError
-from assay.models.infer import Options as Inference
-from assay.models.infer import plan
-from assay.models.train import Options, train
+from assay.models.studies.infer import Options as Inference
+from assay.models.studies.infer import plan
+from assay.models.studies.train import Options, train
 from assay.record import Record, document
 from assay.store import open_store
 

@@ -38,15 +38,15 @@ def sha256(data: bytes) -> str:
 
 def files_in(data: Path, wanted: list[str]) -> list[Path]:
     """Every file that is asked for, by its path below the data folder."""
-    found: list[Path] = []
+    listed: list[Path] = []
     for name in wanted:
         place = data / name
         files = [place] if place.is_file() else sorted(p for p in place.glob("**/*") if p.is_file())
         files = [f for f in files if not f.name.startswith(".")]
         if not files:
             raise SystemExit(f"nothing at {place}: `assay model fetch {PurePosixPath(name).name}` brings it")
-        found += files
-    return found
+        listed += files
+    return listed
 
 
 def pack(data: Path, wanted: list[str], limit: int, out: Path) -> dict[str, Any]:

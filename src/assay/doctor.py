@@ -6,13 +6,14 @@ import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay import host, provenance
+from assay import tool as tools
 from assay.backends import Level, backends
+from assay.errors import AssayError
 from assay.record import Record, Status
 
 
@@ -99,13 +100,13 @@ def _tools() -> Iterator[Finding]:
         "" if compiler else "apt-get install g++",
     )
     for name, (purpose, fix) in _TOOLS.items():
-        found = host.tool(name)
+        path = host.tool(name)
         yield Finding(
             "tools",
             name,
-            found is not None,
-            f"{purpose}: {_version(found)}" if found else f"{purpose}: not found",
-            "" if found else fix,
+            path is not None,
+            f"{purpose}: {_version(path)}" if path else f"{purpose}: not found",
+            "" if path else fix,
         )
     include = host.cuda_include()
     yield Finding(
@@ -119,11 +120,9 @@ def _tools() -> Iterator[Finding]:
 
 def _version(tool: Path) -> str:
     try:
-        said = subprocess.run([str(tool), "--version"], capture_output=True, text=True, timeout=20).stdout
-    except (OSError, subprocess.TimeoutExpired):
+        return f"{tools.version(str(tool))} ({tool})"
+    except (OSError, AssayError):
         return str(tool)
-    words = [w.strip(",") for w in said.split() if w[:1] in "V0123456789" and any(c.isdigit() for c in w) and "." in w]
-    return (words[-1].lstrip("V") if words else "?") + f" ({tool})"
 
 
 def _packages() -> Iterator[Finding]:
@@ -138,12 +137,12 @@ def _packages() -> Iterator[Finding]:
         "numpy",
         "pydantic",
     ):
-        found = host.version(name)
+        version = host.version(name)
         module = {
             "numba-cuda": "numba_cuda",
             "cupy-cuda13x": "cupy",
             "cuda-core": "cuda.core",
             "cuda-bindings": "cuda.bindings",
         }.get(name, name)
-        there = found is not None or importlib.util.find_spec(module.split(".")[0]) is not None
-        yield Finding("packages", name, there, found or "not installed", "" if there else f"pip install {name}")
+        there = version is not None or importlib.util.find_spec(module.split(".")[0]) is not None
+        yield Finding("packages", name, there, version or "not installed", "" if there else f"pip install {name}")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
+from assay.lazy import torch
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
 
@@ -39,16 +39,12 @@ class DType:
 
     @property
     def torch(self) -> torch.dtype:
-        import torch
-
         value: torch.dtype = getattr(torch, self.torch_name)
         return value
 
     def rounded(self, exact: Tensor) -> Tensor:
         """The nearest values of this format, ties to even, as float64. Rounded once: PyTorch's own conversion of
         float64 to 16 and 8 bits goes through float32 and rounds twice."""
-        import torch
-
         if not self.is_float:
             return exact.to(self.torch).double()
         if self.itemsize >= 4:
@@ -105,7 +101,7 @@ def dtype(name: Any) -> DType:
     """The format called `name`: `bf16`, `bfloat16` and `torch.bfloat16` are one."""
     if isinstance(name, DType):
         return name
-    found = _BY_NAME.get(str(name).removeprefix("torch."))
-    if found is None:
+    known = _BY_NAME.get(str(name).removeprefix("torch."))
+    if known is None:
         raise UsageError(f"no dtype called '{name}'", fix=f"one of: {', '.join(d.name for d in _ALL)}")
-    return found
+    return known

@@ -27,6 +27,10 @@ class BuildError(SourceError):
     """A toolchain refused the source. `what` is the toolchain's own text."""
 
 
+class Lacking(AssayError):
+    """What is needed is not here: a package, data, room on the disk. No failure of what was asked for."""
+
+
 class Unsupported(AssayError):
     """A peer does not take this workload on this device. `what` is the library's own reason."""
 

@@ -50,15 +50,19 @@ class Evidence:
     def of(cls, record: Record) -> Self:
         """The evidence of a record of this verb. A field that is not what it should be is as if it were not there:
         records come from files."""
-        from pydantic import TypeAdapter, ValidationError
+        from pydantic import ValidationError
 
-        adapter: TypeAdapter[Self] = _adapter(typing.cast(Any, cls))
         try:
-            return adapter.validate_python(record.evidence)
+            return cls.read(record.evidence)
         except ValidationError as problem:
             wrong = {error["loc"][0] for error in problem.errors() if error["loc"]}
-            kept = {name: value for name, value in record.evidence.items() if name not in wrong}
-            return adapter.validate_python(kept)
+            return cls.read({name: value for name, value in record.evidence.items() if name not in wrong})
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Self:
+        """From JSON data, as `to_dict` gives it; a ValidationError for anything else."""
+        evidence: Self = _adapter(typing.cast(Any, cls)).validate_python(data)
+        return evidence
 
     def to_dict(self) -> dict[str, Any]:
         """As a record holds it: without what is None or empty and has that as its default."""

@@ -149,8 +149,8 @@ def tool(name: str) -> Path | None:
         for folder in ("bin", "compute-sanitizer"):
             if os.access(root / folder / name, os.X_OK):
                 return root / folder / name
-    found = shutil.which(name)
-    return Path(found) if found else None
+    path = shutil.which(name)
+    return Path(path) if path else None
 
 
 @cache

@@ -4,62 +4,56 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import TYPE_CHECKING
 
 from assay import values
+from assay.lazy import torch
 from assay.op import Op, Tensor
 from assay.values import Range
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 FRESH = 3
 """Variations of one workload's values that a trial uses."""
 
 
-def generate(op: Op, workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
+def generate(workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
     """The inputs present in `workload`, contiguous, on the CPU, in their dtypes."""
-    import torch
-
+    op = workload.op
     drawn: dict[str, torch.Tensor] = {}
-    for name, tensor in op.present(workload).items():
+    for name, tensor in workload.present.items():
         if tensor.given is None:
             seed = zlib.crc32(f"{op.name}/{name}/{workload.seed}/{variation}".encode())
             drawn[name] = _draw(op, tensor, workload, torch.Generator().manual_seed(seed))
-    for name, tensor in op.present(workload).items():
+    for name, tensor in workload.present.items():
         if tensor.given is not None:
             exact = {n: widened(v) for n, v in drawn.items()} | dict(workload.attributes)
             wanted = tensor.given.__code__.co_varnames[: tensor.given.__code__.co_argcount]
-            drawn[name] = tensor.given(*(exact[n] for n in wanted)).to(tensor.dtype_in(workload).torch)
-    return {name: drawn[name] for name in op.present(workload)}
+            drawn[name] = tensor.given(*(exact[n] for n in wanted)).to(workload.dtype_of(tensor).torch)
+    return {name: drawn[name] for name in workload.present}
 
 
 def widened(value: torch.Tensor) -> torch.Tensor:
     """As the oracle takes an input: floats in float64, integers in int64, booleans as they are."""
-    import torch
-
     if value.is_floating_point():
         return value.double()
     return value if value.dtype == torch.bool else value.long()
 
 
 def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
-    number, shape, kind = tensor.dtype_in(workload), op.shape(tensor, workload), workload.values
+    number, shape, kind = workload.dtype_of(tensor), workload.shape(tensor), workload.values
     if tensor.index:
-        drawn = values.indices(kind, shape, op.size(tensor.index, workload), rng)
+        drawn = values.indices(kind, shape, workload.length(tensor.index), rng)
     elif number.is_float:
         within = _range(tensor, -number.max, number.max, workload)
         drawn = values.floats("normal" if _shaped(tensor) else kind, shape, within, rng)
     else:
         assert number.integers is not None
         drawn = values.integers(kind, shape, _range(tensor, *number.integers, workload), rng)
-    return _formed(tensor, drawn, op, workload, rng).to(number.torch)
+    return _formed(tensor, drawn, workload, rng).to(number.torch)
 
 
 def _range(tensor: Tensor, least: float, most: float, workload: Workload) -> Range:
     """What is declared, as far as the format holds it."""
-    number, beyond = tensor.dtype_in(workload), workload.values == "beyond"
+    number, beyond = workload.dtype_of(tensor), workload.values == "beyond"
     low, high = (least, most) if beyond else (max(tensor.range[0], least), min(tensor.range[1], most))
     if not number.is_float:
         return Range(low, high, number, tuple(s for s in tensor.specials if least <= s <= most))
@@ -71,10 +65,8 @@ def _shaped(tensor: Tensor) -> bool:
     return tensor.form not in ("", "sorted", "unique")
 
 
-def _formed(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng: torch.Generator) -> torch.Tensor:
+def _formed(tensor: Tensor, drawn: torch.Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
     """Drawn values with the property that the tensor declares."""
-    import torch
-
     form = tensor.form
     if not form or not drawn.numel():
         return drawn
@@ -84,20 +76,18 @@ def _formed(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng
     if form == "sorted":
         return drawn.sort(-1).values
     if form == "unique":
-        return _unique(tensor, drawn, op, workload, rng)
+        return _unique(tensor, drawn, workload, rng)
     if form == "row_stochastic":
         return drawn.double().softmax(-1)
     square = drawn.double()
     return square @ square.mT / square.shape[-1] + torch.eye(square.shape[-1], dtype=torch.float64)
 
 
-def _unique(tensor: Tensor, drawn: torch.Tensor, op: Op, workload: Workload, rng: torch.Generator) -> torch.Tensor:
+def _unique(tensor: Tensor, drawn: torch.Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
     """No value twice along the last dimension: indices without replacement, other numbers spread apart."""
-    import torch
-
     length = drawn.shape[-1]
     if tensor.index:
-        size = op.size(tensor.index, workload)
+        size = workload.length(tensor.index)
         rows = [torch.randperm(size, generator=rng)[:length] for _ in range(drawn.numel() // length)]
         return torch.stack(rows).view(drawn.shape)
     ranks = torch.stack([torch.randperm(length, generator=rng) for _ in range(drawn.numel() // length)])

@@ -25,12 +25,12 @@ class Address:
 
 
 def address(text: str) -> Address:
-    found = re.fullmatch(r"(\w+)/(\w+)(?::(\w+))?", text)
-    if not found:
+    match = re.fullmatch(r"(\w+)/(\w+)(?::(\w+))?", text)
+    if not match:
         raise UsageError(
             f"'{text}' is not a kernel's address", fix="write it as op/backend or op/backend:variant, e.g. gelu/triton"
         )
-    return Address(found[1], found[2], found[3] or "")
+    return Address(match[1], match[2], match[3] or "")
 
 
 @dataclass(frozen=True)

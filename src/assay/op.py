@@ -8,12 +8,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay.dtype import DType, dtype
+from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.workload import VALUES, Workload, values_exist
-
-_PARTS = ("dtype", "seed", "values", "offset", "strided", "scattered", "without", "inplace")
-"""Of a printed workload, besides axes and attributes."""
 
 NAN, INF = math.nan, math.inf
 FORMS = ("sorted", "unique", "positive_definite", "row_stochastic")
@@ -78,9 +74,6 @@ class Tensor:
         if strided not in (True, False, "rows", "all"):
             raise UsageError(f"strided={strided!r} is unknown", fix='True or "rows", "all", or False')
 
-    def dtype_in(self, workload: Workload) -> DType:
-        return dtype(self.dtype) if self.dtype else workload.dtype
-
 
 @dataclass(frozen=True)
 class Random:
@@ -101,14 +94,14 @@ class Op:
     inputs: Mapping[str, Tensor]
     outputs: Mapping[str, Tensor]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    derived: Mapping[str, Callable[[Workload], int]] = field(default_factory=dict)
+    derived: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     """Sizes that follow from the others (a convolution's output height)."""
-    require: Callable[[Workload], bool] | None = None
+    require: Callable[[Any], bool] | None = None
     """Which combinations of axes are in the contract."""
     dtypes: tuple[str, ...] = ("fp32", "bf16", "fp16")
-    operations: Callable[[Workload], int] = lambda w: 0
+    operations: Callable[[Any], int] = lambda w: 0
     """Arithmetic that must be done."""
-    traffic: Callable[[Workload], int] | None = None
+    traffic: Callable[[Any], int] | None = None
     """Bytes that must move; None: every input read once, every output written once."""
     irreducible: bool = False
     """No algorithm does it with fewer operations, so they make a floor."""
@@ -122,7 +115,7 @@ class Op:
     specified to, and half an ulp for each operation around them. 0: the exact result, rounded once to the output's
     format, is the only right one. None: 1 where a magnitude is declared; with neither, both are found by random
     rounding of the reference."""
-    terms: Callable[[Workload], int | dict[str, int]] = lambda w: 1
+    terms: Callable[[Any], int | dict[str, int]] = lambda w: 1
     """How many terms one result sums, or how many those of each output. Added in pairs, they lose up to half an ulp for
     each doubling."""
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -137,45 +130,9 @@ class Op:
     source: str = ""
     """The file that declares it."""
 
-    def size(self, name: str | int, workload: Workload) -> int:
-        if isinstance(name, int):
-            return name
-        return self.derived[name](workload) if name in self.derived else int(workload.named[name])
-
-    def shape(self, tensor: Tensor, workload: Workload) -> tuple[int, ...]:
-        return tuple(self.size(name, workload) for name in tensor.shape)
-
-    def present(self, workload: Workload) -> dict[str, Tensor]:
-        """The inputs this workload has."""
-        return {n: t for n, t in self.inputs.items() if n not in workload.without}
-
-    def bytes(self, workload: Workload) -> int:
-        """Bytes that must cross the memory interface."""
-        if self.traffic:
-            return self.traffic(workload)
-        tensors = [*self.present(workload).values(), *(t for t in self.outputs.values() if not t.optional)]
-        return sum(math.prod(self.shape(t, workload)) * t.dtype_in(workload).itemsize for t in tensors)
-
-    def written(self, workload: Workload) -> int:
-        """Bytes of all outputs."""
-        tensors = [t for t in self.outputs.values() if not t.optional]
-        return sum(math.prod(self.shape(t, workload)) * t.dtype_in(workload).itemsize for t in tensors)
-
     def lost(self) -> float:
         """Ulps at the magnitude that a careful float32 evaluation may lose, sums aside."""
         return 1.0 if self.roundings is None else self.roundings
-
-    def lost_in_sums(self, workload: Workload) -> dict[str, float]:
-        """What adding the terms of each output may lose besides: half an ulp for each doubling, the bound of adding in
-        pairs, and as much again by half for lanes that add some of them one after another."""
-        terms = self.terms(workload)
-        each = terms if isinstance(terms, dict) else dict.fromkeys(self.outputs, terms)
-        return {n: 0.75 * math.log2(max(1, each.get(n, 1))) for n in self.outputs}
-
-    def elements(self, workload: Workload) -> int:
-        """Elements held by all tensors, the measure of a workload's size."""
-        tensors = [*self.present(workload).values(), *self.outputs.values()]
-        return sum(math.prod(self.shape(t, workload)) for t in tensors)
 
     def narrowed(self, requires: Collection[str] = (), most: Mapping[str, int] | None = None) -> Op:
         """The same op, as a kernel takes it that promises less: inputs that may not be left out, shorter axes."""
@@ -186,84 +143,6 @@ class Op:
             inputs[name].optional = False
         shorter = {n: replace(self.axes[n], max=min(self.axes[n].max, limit)) for n, limit in (most or {}).items()}
         return replace(self, inputs=inputs, axes={**self.axes, **shorter})
-
-    def allows(self, workload: Workload) -> bool:
-        """Is the workload within the contract?"""
-        sizes = all(self.axes[n].min <= v <= self.axes[n].max for n, v in workload.axes)
-        return sizes and (self.require is None or bool(self.require(workload)))
-
-    def workload(self, text: str) -> Workload:
-        """The workload printed as `text`, e.g. `rows=3,cols=5,dtype=bf16,seed=7,offset=1`. What it does not say takes
-        its default."""
-        given: dict[str, str] = {}
-        for part in filter(None, (p.strip() for p in text.split(","))):
-            key, equals, value = part.partition("=")
-            if not equals:
-                raise UsageError(f"'{part}' in workload '{text}' is not name=value", fix=self._example())
-            given[key.strip()] = value.strip()
-        if unknown := sorted(set(given) - {*self.axes, *self.attributes, *_PARTS}):
-            raise UsageError(f"{self.name} has no '{unknown[0]}' (in workload '{text}')", fix=self._example())
-        try:
-            axes = tuple((name, int(given.get(name, axis.typical))) for name, axis in self.axes.items())
-            attributes = tuple(
-                (name, type(a.default)(given[name]) if name in given else a.default)
-                for name, a in self.attributes.items()
-            )
-            numbers = {key: int(given.get(key, 0)) for key in ("seed", "offset", "inplace")}
-        except ValueError as error:
-            raise UsageError(f"workload '{text}': {error}", fix=self._example()) from None
-        values = given.get("values", "normal")
-        if not values_exist(values):
-            kinds = f"one of: {', '.join(VALUES)}, near:NUMBER"
-            raise UsageError(f"values={values}: no such kind of values", fix=kinds)
-        listed = {
-            key: tuple(filter(None, given.get(key, "").split("+"))) for key in ("strided", "without", "scattered")
-        }
-        workload = Workload(
-            axes,
-            dtype(given.get("dtype", self.dtypes[0])),
-            attributes,
-            numbers["seed"],
-            values,
-            numbers["offset"],
-            listed["strided"],
-            listed["without"],
-            bool(numbers["inplace"]),
-            listed["scattered"],
-        )
-        self.validate(workload)
-        return workload
-
-    def _example(self) -> str:
-        return "write it as " + ",".join(
-            [*(f"{n}={a.typical}" for n, a in self.axes.items()), f"dtype={self.dtypes[0]}"]
-        )
-
-    def validate(self, workload: Workload) -> None:
-        for name, value in workload.axes:
-            axis = self.axes[name]
-            if not axis.min <= value <= axis.max:
-                raise UsageError(
-                    f"{self.name}: {name}={value} is outside {axis.min}..{axis.max}", fix="choose another size"
-                )
-        if workload.dtype.name not in self.dtypes:
-            raise UsageError(
-                f"{self.name} is not declared for {workload.dtype}", fix=f"one of: {', '.join(self.dtypes)}"
-            )
-        tensors = {**self.inputs, **self.outputs}
-        for name in workload.strided:
-            if name not in tensors or not tensors[name].strided:
-                raise UsageError(f"{self.name}: tensor '{name}' must be contiguous", fix=f"leave out strided={name}")
-        for name in workload.scattered:
-            if name not in tensors or tensors[name].strided != "all":
-                raise UsageError(
-                    f"{self.name}: the rows of tensor '{name}' must be dense", fix=f"leave out scattered={name}"
-                )
-        for name in workload.without:
-            if name not in tensors or not tensors[name].optional:
-                raise UsageError(f"{self.name}: '{name}' is not optional", fix=f"leave out without={name}")
-        if not self.allows(workload):
-            raise UsageError(f"{self.name}: {workload} is outside the op's contract", fix="choose other sizes")
 
 
 def op(

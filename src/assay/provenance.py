@@ -6,14 +6,14 @@ import hashlib
 import os
 import platform
 import re
-import subprocess
 import time
 import uuid
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay import host
+from assay import host, tool
+from assay.errors import AssayError
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -42,7 +42,7 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "gpu": gpu.name if gpu else None,
         "driver": gpu.driver if gpu else None,
-        "packages": {name: found for name in packages if (found := host.version(name))},
+        "packages": {name: version for name in packages if (version := host.version(name))},
     }
 
 
@@ -62,10 +62,7 @@ def cpu() -> str:
     said = info.read_text() if info.exists() else ""
     if name := _field(said, "model name"):
         return name
-    try:
-        listed = subprocess.run(["lscpu"], capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"}).stdout
-    except OSError:
-        listed = ""
+    listed = _printed("lscpu")
     return _field(listed, "Model name") or _field(said, "CPU part") or platform.processor() or platform.machine()
 
 
@@ -78,15 +75,15 @@ def _field(text: str, name: str) -> str:
 @cache
 def commit(folder: Path) -> str:
     """The commit the code was at, with a + if it was changed since; empty outside a checkout."""
+    return _printed("git", "-C", str(folder), "describe", "--always", "--dirty=+", "--exclude=*").strip()
+
+
+def _printed(*command: str) -> str:
+    """Empty where there is no such command."""
     try:
-        told = subprocess.run(
-            ["git", "-C", str(folder), "describe", "--always", "--dirty=+", "--exclude=*"],
-            capture_output=True,
-            text=True,
-        )
-    except OSError:
+        return tool.call(command, environment=os.environ | {"LC_ALL": "C"}).stdout
+    except (OSError, AssayError):
         return ""
-    return told.stdout.strip()
 
 
 def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def namesakes(records: Iterable[Record]) -> set[str]:
     for record in (r for r in records if "/" in r.kernel):
         file = str(record.source.get("file") or "")
         files.setdefault(record.kernel, set()).add("" if file.startswith(_LIBRARY) else file)
-    return {kernel for kernel, found in files.items() if len(found) > 1}
+    return {kernel for kernel, kernels in files.items() if len(kernels) > 1}
 
 
 _LIBRARY = "assay/library/"

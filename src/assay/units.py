@@ -62,3 +62,11 @@ def share(value: float | None, decimals: int = 0) -> str:
 def count(number: int, one: str, many: str = "") -> str:
     """`1 kernel`, `28 080 workloads`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}".replace(",", "\u202f")
+
+
+def duration(seconds: float) -> str:
+    """Four figures, in the unit a reader would choose."""
+    for scale, unit in ((1.0, "s "), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= scale:
+            return f"{seconds / scale:#.4g} {unit}"
+    return f"{seconds * 1e9:#.4g} ns"

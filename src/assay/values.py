@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from assay.dtype import DType
-
-if TYPE_CHECKING:
-    import torch
+from assay.lazy import torch
 
 _BLOCK = 134_217_689
 """The largest prime below 2**27."""
@@ -40,8 +37,6 @@ Draw = Callable[["torch.Tensor", Range, "torch.Generator"], "torch.Tensor"]
 def normal(shape: tuple[int, ...], rng: torch.Generator) -> torch.Tensor:
     """Unit normals. A huge tensor repeats a block whose length is a prime, so that no power of two of elements away
     stands the same value: an index that wraps around is still seen."""
-    import torch
-
     total = math.prod(shape)
     if total <= _BLOCK:
         return torch.randn(shape, generator=rng, dtype=torch.float32)
@@ -65,8 +60,6 @@ def floats(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generato
 
 def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generator) -> torch.Tensor:
     """Around the middle of their range, a sixteenth of it wide; `wide`: anywhere in it."""
-    import torch
-
     low, high = within.low, within.high
     length = high - low
     if kind in ("wide", "beyond", "zeros", "sorted", "halfway"):
@@ -92,8 +85,6 @@ def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Genera
 
 def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) -> torch.Tensor:
     """Integers from 0 to size − 1, spread evenly unless the kind says otherwise."""
-    import torch
-
     if kind == "ends":
         return torch.randint(2, shape, generator=rng) * (size - 1)
     drawn = torch.randint(max(1, size), shape, generator=rng)
@@ -104,8 +95,6 @@ def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) 
 
 def sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Generator) -> torch.Tensor:
     """Special values at a few places: the same ones in all tensors of one size, so that they meet each other."""
-    import torch
-
     if specials and values.numel():
         count = max(1, min(24, values.numel() // 64))
         where = torch.randint(values.numel(), (count,), generator=torch.Generator().manual_seed(values.numel()))
@@ -126,16 +115,12 @@ def _fitted(values: torch.Tensor, within: Range) -> torch.Tensor:
 
 
 def _wide(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    import torch
-
     top = math.log2(max(abs(within.low), abs(within.high), 2.0**-20))
     exponents = torch.rand(drawn.shape, generator=rng, dtype=torch.float32) * (top + 20) - 20
     return torch.exp2(exponents.double()) * drawn.sign()
 
 
 def _zeros(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    import torch
-
     some = torch.rand(drawn.shape, generator=rng)
     return torch.where(some < 0.5, torch.zeros_like(drawn).copysign(drawn), drawn)
 
@@ -151,8 +136,6 @@ def _rows(values: torch.Tensor) -> torch.Tensor:
 
 
 def _constant(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    import torch
-
     fraction, exponent = torch.frexp(_rows(drawn))
     return torch.ldexp((fraction * 2**_FEW_BITS).round() / 2**_FEW_BITS, exponent)
 
@@ -162,8 +145,6 @@ def _ties(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Ten
 
 
 def _outlier(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    import torch
-
     if drawn.numel():
         place = int(torch.randint(drawn.numel(), (1,), generator=rng))
         drawn.view(-1)[place] = drawn.view(-1)[place].sign() * min(max(abs(within.low), abs(within.high)), 1e4) * 0.9
@@ -186,8 +167,6 @@ def _cancel(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.T
 def _halfway(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
     """Odd multiples of the last place of the input's format within one binade, odd multiples of 1/128, and powers of
     two with their neighbours on both sides, where exponents change."""
-    import torch
-
     last = 2.0 ** -min(within.number.fraction, 22)
     fine = 1 + (2 * torch.randint(max(1, int(0.5 / last)), drawn.shape, generator=rng) + 1) * last
     coarse = (2 * torch.randint(128, drawn.shape, generator=rng) + 1) / 128
@@ -201,8 +180,6 @@ def _halfway(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.
 
 def _near(drawn: torch.Tensor, constant: float, rng: torch.Generator) -> torch.Tensor:
     """The constant, its neighbours on both sides, its negative, and ordinary values among them."""
-    import torch
-
     around = constant * (1 + drawn * 2.0**-10)
     kind = torch.randint(4, drawn.shape, generator=rng)
     values = torch.where(kind == 0, torch.full_like(drawn, constant), around)

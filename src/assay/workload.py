@@ -1,4 +1,5 @@
-"""One point at which an op is evaluated. Its printed form rebuilds it exactly."""
+"""One point at which an op is evaluated: its sizes, its cost, whether it is within the contract. Its printed form
+rebuilds it exactly."""
 
 from __future__ import annotations
 
@@ -6,7 +7,12 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay.dtype import DType
+from assay.dtype import DType, dtype
+from assay.errors import UsageError
+from assay.op import Op, Tensor
+
+_PARTS = ("dtype", "seed", "values", "offset", "strided", "scattered", "without", "inplace")
+"""Of a printed workload, besides axes and attributes."""
 
 VALUES = {
     "normal": "unit normals",
@@ -43,6 +49,7 @@ def values_exist(kind: str) -> bool:
 
 @dataclass(frozen=True)
 class Workload:
+    op: Op = field(compare=False, repr=False)
     axes: tuple[tuple[str, int], ...]
     dtype: DType
     attributes: tuple[tuple[str, Any], ...] = ()
@@ -63,6 +70,8 @@ class Workload:
     def __post_init__(self) -> None:
         self._names.update(self.axes)
         self._names.update(self.attributes)
+        if taken := sorted(_TAKEN & self._names.keys()):
+            raise UsageError(f"{self.op.name}: no axis or attribute may be called '{taken[0]}'", fix="rename it")
 
     def __getattr__(self, name: str) -> Any:
         """Axes and attributes by name: `w.rows`, `w.eps`."""
@@ -70,6 +79,132 @@ class Workload:
             return self.__dict__["_names"][name]
         except KeyError:
             raise AttributeError(name) from None
+
+    @classmethod
+    def of(cls, op: Op, text: str = "") -> Workload:
+        """The workload of `op` printed as `text`, e.g. `rows=3,cols=5,dtype=bf16,seed=7,offset=1`. What it does not say
+        takes its default."""
+        given: dict[str, str] = {}
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise UsageError(f"'{part}' in workload '{text}' is not name=value", fix=_example(op))
+            given[key.strip()] = value.strip()
+        if unknown := sorted(set(given) - {*op.axes, *op.attributes, *_PARTS}):
+            raise UsageError(f"{op.name} has no '{unknown[0]}' (in workload '{text}')", fix=_example(op))
+        try:
+            axes = tuple((name, int(given.get(name, axis.typical))) for name, axis in op.axes.items())
+            attributes = tuple(
+                (name, type(a.default)(given[name]) if name in given else a.default)
+                for name, a in op.attributes.items()
+            )
+            numbers = {key: int(given.get(key, 0)) for key in ("seed", "offset", "inplace")}
+        except ValueError as error:
+            raise UsageError(f"workload '{text}': {error}", fix=_example(op)) from None
+
+        def names(key: str) -> tuple[str, ...]:
+            return tuple(filter(None, given.get(key, "").split("+")))
+
+        values = given.get("values", "normal")
+        if not values_exist(values):
+            kinds = f"one of: {', '.join(VALUES)}, near:NUMBER"
+            raise UsageError(f"values={values}: no such kind of values", fix=kinds)
+        workload = cls(
+            op,
+            axes,
+            dtype(given.get("dtype", op.dtypes[0])),
+            attributes,
+            numbers["seed"],
+            values,
+            numbers["offset"],
+            names("strided"),
+            names("without"),
+            bool(numbers["inplace"]),
+            names("scattered"),
+        )
+        workload.validate()
+        return workload
+
+    def validate(self) -> None:
+        """Raise UsageError unless the workload is within the op's contract."""
+        op, tensors = self.op, {**self.op.inputs, **self.op.outputs}
+        for name, value in self.axes:
+            axis = op.axes[name]
+            if not axis.min <= value <= axis.max:
+                raise UsageError(
+                    f"{op.name}: {name}={value} is outside {axis.min}..{axis.max}", fix="choose another size"
+                )
+        if self.dtype.name not in op.dtypes:
+            raise UsageError(f"{op.name} is not declared for {self.dtype}", fix=f"one of: {', '.join(op.dtypes)}")
+        for name in self.strided:
+            if name not in tensors or not tensors[name].strided:
+                raise UsageError(f"{op.name}: tensor '{name}' must be contiguous", fix=f"leave out strided={name}")
+        for name in self.scattered:
+            if name not in tensors or tensors[name].strided != "all":
+                raise UsageError(
+                    f"{op.name}: the rows of tensor '{name}' must be dense", fix=f"leave out scattered={name}"
+                )
+        for name in self.without:
+            if name not in tensors or not tensors[name].optional:
+                raise UsageError(f"{op.name}: '{name}' is not optional", fix=f"leave out without={name}")
+        if not self.allowed:
+            raise UsageError(f"{op.name}: {self} is outside the op's contract", fix="choose other sizes")
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the op's contract has such sizes."""
+        sizes = all(self.op.axes[n].min <= v <= self.op.axes[n].max for n, v in self.axes)
+        return sizes and (self.op.require is None or bool(self.op.require(self)))
+
+    def length(self, axis: str | int) -> int:
+        """How long an axis is, a derived one too."""
+        if isinstance(axis, int):
+            return axis
+        return self.op.derived[axis](self) if axis in self.op.derived else int(self._names[axis])
+
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        return tuple(map(self.length, tensor.shape))
+
+    def dtype_of(self, tensor: Tensor) -> DType:
+        return dtype(tensor.dtype) if tensor.dtype else self.dtype
+
+    @property
+    def present(self) -> dict[str, Tensor]:
+        """The inputs that are given."""
+        return {n: t for n, t in self.op.inputs.items() if n not in self.without}
+
+    @property
+    def elements(self) -> int:
+        """Elements of all tensors, the measure of a workload's size."""
+        return sum(math.prod(self.shape(t)) for t in (*self.present.values(), *self.op.outputs.values()))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must cross the memory interface."""
+        if self.op.traffic:
+            return self.op.traffic(self)
+        return sum(self._bytes(t) for t in self.present.values()) + self.written
+
+    @property
+    def written(self) -> int:
+        """Bytes of all outputs that are not optional."""
+        return sum(self._bytes(t) for t in self.op.outputs.values() if not t.optional)
+
+    def _bytes(self, tensor: Tensor) -> int:
+        return math.prod(self.shape(tensor)) * self.dtype_of(tensor).itemsize
+
+    @property
+    def operations(self) -> int:
+        """Arithmetic that must be done."""
+        return self.op.operations(self)
+
+    @property
+    def lost_in_sums(self) -> dict[str, float]:
+        """Ulps that adding the terms of each output may lose: half an ulp for each doubling, the bound of adding in
+        pairs, and as much again by half for lanes that add some of them one after another."""
+        terms, outputs = self.op.terms(self), self.op.outputs
+        each = terms if isinstance(terms, dict) else dict.fromkeys(outputs, terms)
+        return {n: 0.75 * math.log2(max(1, each.get(n, 1))) for n in outputs}
 
     @property
     def named(self) -> dict[str, Any]:
@@ -88,3 +223,12 @@ class Workload:
         parts += [f"without={'+'.join(self.without)}"] if self.without else []
         parts += ["inplace=1"] if self.inplace else []
         return ",".join(parts)
+
+
+def _example(op: Op) -> str:
+    sizes = [f"{n}={a.typical}" for n, a in op.axes.items()]
+    return f"write it as {','.join([*sizes, f'dtype={op.dtypes[0]}'])}"
+
+
+_TAKEN = frozenset(name for name in (*vars(Workload), *Workload.__dataclass_fields__) if not name.startswith("_"))
+"""Names that mean something else of a workload: `w.rows` is an axis, `w.shape` is not."""

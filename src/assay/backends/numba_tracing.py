@@ -7,16 +7,14 @@ import contextlib
 import hashlib
 import os
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from assay import host
+from assay import host, tool
 from assay.artifact import Artifact
 from assay.backends.base import Launch
 from assay.backends.nvrtc import describe
@@ -184,27 +182,21 @@ def _assembled(ptx: bytes, library: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_bytes(ptx)
-        done = subprocess.run(
-            [str(host.tool("ptxas")), "-lineinfo", *limit, f"-arch=sm_{major}{minor}{suffix}", source, "-o", result],
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            raise BuildError(f"ptxas:\n{done.stderr.strip()}")
+        arch = f"-arch=sm_{major}{minor}{suffix}"
+        ran = tool.call([tool.path("ptxas"), "-lineinfo", *limit, arch, source, "-o", result])
+        if ran.code:
+            raise BuildError(f"ptxas:\n{ran.complaint}")
         return result.read_bytes()
 
 
-@cache
 def _ptxas() -> str:
-    tool = host.tool("ptxas")
-    if tool is None:
+    try:
+        return f"ptxas {tool.version(tool.path('ptxas'))}"
+    except tool.Missing:
         raise BuildError(
             "neither nvJitLink nor ptxas is here, and there is no driver to link with",
             fix="pip install nvidia-nvjitlink==13.0.88",
-        )
-    said = subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
-    found = re.search(r"V(\d[\d.]*)", said)
-    return f"ptxas {found[1] if found else '?'}"
+        ) from None
 
 
 def _refusal(kernel: Any, error: Exception) -> BuildError:

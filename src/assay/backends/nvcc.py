@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import tempfile
-from functools import cache
 from pathlib import Path
 
-from assay import host
+from assay import host, tool
 from assay.artifact import Artifact
 from assay.backends.nvrtc import HEADERS, describe
-from assay.errors import AssayError, BuildError
+from assay.errors import BuildError
 from assay.isa import cubin as cubins
 from assay.target import Target
 
-INSTALL = "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88"
 
-
-@cache
 def compiler() -> str:
-    nvcc = host.tool("nvcc")
-    if nvcc is None:
-        raise AssayError("nvcc is not here", fix=INSTALL)
-    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
-    return "nvcc " + next(
-        word[1:] for word in said.replace(",", " ").split() if word.startswith("V") and word[1:2].isdigit()
-    )
+    """Its name and version. Raises tool.Missing."""
+    return f"nvcc {tool.version(tool.path('nvcc'))}"
 
 
 def build(source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = ()) -> Artifact:
@@ -68,24 +58,9 @@ def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str
         outputs = {}
         for kind, code in (("ptx", f"compute_{arch}"), ("cubin", f"sm_{arch}")):
             outputs[kind] = Path(folder) / f"unit.{kind}"
-            done = subprocess.run(
-                [
-                    str(host.tool("nvcc")),
-                    f"-{kind}",
-                    "-gencode",
-                    f"arch=compute_{arch},code={code}",
-                    *flags,
-                    "-o",
-                    str(outputs[kind]),
-                    str(unit),
-                ],
-                capture_output=True,
-                text=True,
-            )
-            if done.returncode:
-                raise BuildError(
-                    f"nvcc refused {name}:\n{done.stderr.strip()}",
-                    where=file,
-                    fix="mend the source at the line named above",
-                )
+            form = (f"-{kind}", "-gencode", f"arch=compute_{arch},code={code}")
+            ran = tool.call([tool.path("nvcc"), *form, *flags, "-o", outputs[kind], unit])
+            if ran.code:
+                what = f"nvcc refused {name}:\n{ran.complaint}"
+                raise BuildError(what, where=file, fix="mend the source at the line named above")
         return outputs["ptx"].read_bytes(), outputs["cubin"].read_bytes()

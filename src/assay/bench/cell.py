@@ -18,8 +18,8 @@ from assay.bench.statistics import Estimate, ratio
 from assay.bench.verdict import CLOSE, ENOUGH, too_wide, verdict
 from assay.catalog.called import called
 from assay.machine.model import Model
-from assay.op import Op
 from assay.record import Record, Status
+from assay.worker.questions import Activity
 from assay.workload import Workload
 
 COPY = "copy"
@@ -30,7 +30,6 @@ seconds for each kernel: on a busy machine the interval shrinks with the number 
 
 @dataclass
 class Cell:
-    op: Op
     workload: Workload
     entrants: list[Entrant]
     baseline: str
@@ -90,12 +89,13 @@ class Cell:
         kernel = entrant.kernel
         assert kernel is not None
         against = f" --against {','.join(self.options.against)}" if self.options.against else ""
+        name = called(kernel, self.workload.op, entrant.parameters)
         common: dict[str, Any] = {
             "verb": "bench",
             "kernel": kernel.name,
             "workload": str(self.workload),
             "run": self.options.run,
-            "replay": f"assay bench {called(kernel, self.op, entrant.parameters)} --workload {self.workload}{against}",
+            "replay": f"assay bench {name} --workload {self.workload}{against}",
             "source": provenance.source_of(kernel.file, kernel.line),
             "provenance": provenance.provenance(self.options.seed),
             "seconds": spent,
@@ -126,17 +126,17 @@ class Cell:
         )
 
     def _evidence(self, entrant: Entrant, cold: Estimate, copy: Entrant | None) -> BenchEvidence:
-        first, device = entrant.rounds[0], entrant.here.device
-        moved, operations = self.op.bytes(self.workload), self.op.operations(self.workload)
+        first, device = entrant.first, entrant.here.device
+        moved, operations = self.workload.bytes, self.workload.operations
         hot, call = (entrant.estimate(kind) for kind in ("hot", "call"))
-        cold_enough = all(r["cold_enough"] for r in entrant.rounds)
+        cold_enough = all(r.cold_enough for r in entrant.timed)
         evidence = BenchEvidence(
             device=device,
-            method=first["method"],
+            method=first.method,
             rounds=len(entrant.rounds),
-            batch=first["batch"],
-            sets=first["sets"],
-            cold_enough=first["cold_enough"],
+            batch=first.batch,
+            sets=first.sets,
+            cold_enough=first.cold_enough,
             converged=cold.spread <= CLOSE,
             hot=Times(hot.median, hot.interval, entrant.samples("hot")),
             call=Times(call.median, call.interval, entrant.samples("call")),
@@ -146,13 +146,13 @@ class Cell:
             tflops=operations / cold.median / 1e12,
             # A kernel keeps its process, so at a later workload everything may already be built.
             compile_seconds=entrant.processes.compile_seconds.setdefault(
-                entrant.identity, max(0.0, first["first_call"] - call.median)
+                entrant.identity, max(0.0, first.first_call - call.median)
             ),
-            peak_bytes=first.get("peak_bytes"),
+            peak_bytes=first.peak_bytes,
             threads=entrant.processes.threads if device == "cpu" else None,
             floor=timed_floor(moved, copy.fastest(), cold_enough) if copy else None,
             parent_clock=entrant.parent_clock,
-            roofline=roofline(self.op, self.workload, self.model(device), first["cache"], cold.median),
+            roofline=roofline(self.workload, self.model(device), first.cache, cold.median),
             parameters=entrant.parameters or None,
         )
         if baseline := self._measured(self.baseline, device):
@@ -160,10 +160,10 @@ class Cell:
             evidence = replace(evidence, baseline=self.baseline, speedup=Speedup(faster.median, faster.interval))
         if copy:
             copied = copy.estimate()
-            kept = min(self.op.written(self.workload), first["cache"])
+            kept = min(self.workload.written, first.cache)
             evidence = replace(
                 evidence,
-                copy=Copy(copied.median, copied.interval, copy.rounds[0]["copy"]["form"]),
+                copy=Copy(copied.median, copied.interval, copy.fastest()["copy"][2]),
                 share_of_copy=ratio(copy.samples("cold"), entrant.samples("cold")).median,
                 write_back=WriteBack(kept, kept * copied.median / max(1, moved)),
             )
@@ -171,19 +171,19 @@ class Cell:
 
     def _on_gpu(self, evidence: BenchEvidence, entrant: Entrant, cold: Estimate) -> BenchEvidence:
         """Return the evidence with what only a GPU tells."""
-        held, method = all(r["held"] for r in entrant.rounds), evidence.method
+        held, method = all(r.held for r in entrant.timed), evidence.method
         if why := entrant.processes.uncapturable.get(entrant.identity):
             method += f"; its calls cannot be captured into a graph: {why}"
         if not held:
             method = "events around each batch; the launches could not be queued ahead of the device"
         hz, model, activity = entrant.clock(), self.model("cuda"), entrant.activity
-        taken = sum(len(r["cold"]) for r in entrant.rounds)
+        taken = sum(len(r.cold) for r in entrant.timed)
         return replace(
             evidence,
             method=method,
             start=(model.value("launch.graph_node") or None) if model and model.measured else None,
             second_clock=second_clock(cold.median, activity, held) if activity else None,
-            launches=round(activity.get("launches", 0), 2) if activity else None,
+            launches=round(activity.launches, 2) if isinstance(activity, Activity) else 0 if activity else None,
             clocks=Clocks(hz / 1e6 if hz else None, **state(self.readings)),
             set_aside=taken - sum(map(len, entrant.samples("cold"))),
         )

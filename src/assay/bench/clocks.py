@@ -3,9 +3,9 @@ in docs/bench.md."""
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from assay.bench.evidence import ParentClock, SecondClock
+from assay.worker.questions import Activity, Timed
 
 ALLOWED = 4.0
 """How many times the claimed seconds the parent may wait for a run, question and answer included."""
@@ -43,25 +43,26 @@ def parent_clock(ask: Callable[[int], float], claimed: float) -> ParentClock:
     return ParentClock(claimed, least, False)
 
 
-def claims_too_much(answer: dict[str, Any], waited: float) -> str:
+def claims_too_much(answer: Timed, waited: float) -> str:
     """Return the reason where a round's times add up to more than the whole round took; otherwise an empty text."""
-    claimed = answer["batch"] * (sum(answer["cold"]) + sum(answer["hot"])) + answer["single"] * sum(answer["call"])
+    claimed = answer.batch * (sum(answer.cold) + sum(answer.hot)) + answer.single * sum(answer.call)
     factor, constant = _ROUND
     if claimed <= factor * waited + constant:
         return ""
     return f"its times add up to {claimed:.3g} s, in a round that took {waited:.3g} s"
 
 
-def second_clock(events: float, activity: dict[str, Any], held: bool) -> SecondClock:
+def second_clock(events: float, activity: Activity | str, held: bool) -> SecondClock:
     """Return whether the events around a batch agree with the device's record of it and, if not, the likely reason.
-    `held`: whether all launches were queued before the device began."""
-    if "error" in activity:
-        return SecondClock(None, f"not taken: {activity['error']['message']}")
-    device, launches = float(activity["seconds"]), float(activity["launches"])
+    `held`: whether all launches were queued before the device began. A text instead of the record is why there is
+    none."""
+    if isinstance(activity, str):
+        return SecondClock(None, f"not taken: {activity}")
+    device, launches = activity.seconds, activity.launches
     difference = events - device
     agrees = abs(difference) <= max(_RELATIVE * device, _ABSOLUTE)
-    why = "" if agrees else _why(difference, launches, activity["streams"], held)
-    return SecondClock(agrees, why, device, launches, activity["streams"], activity["names"])
+    why = "" if agrees else _why(difference, launches, activity.streams, held)
+    return SecondClock(agrees, why, device, launches, activity.streams, activity.names)
 
 
 def _why(difference: float, launches: float, streams: int, held: bool) -> str:

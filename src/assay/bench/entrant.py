@@ -2,9 +2,9 @@
 
 import statistics
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, Literal, TypeVar
 
 from assay import host
 from assay.backends import Availability
@@ -15,18 +15,35 @@ from assay.bench.processes import Processes, Role
 from assay.bench.statistics import Estimate, estimate
 from assay.bench.truth import Truth
 from assay.check.judge import Finding
-from assay.dtype import dtype
 from assay.errors import Unsupported
 from assay.inspect.build import launches
 from assay.kernel import Kernel
 from assay.worker import Worker, WorkerLost
 from assay.worker.bits import bits, signed
-from assay.worker.channel import tensor
-from assay.worker.request import Layout, message
+from assay.worker.failure import Refused
+from assay.worker.messages import Answer, Request
+from assay.worker.questions import (
+    Activity,
+    Fetched,
+    Observe,
+    Repeat,
+    Round,
+    Time,
+    Timed,
+    TimeYardsticks,
+    Uncapturable,
+    Watch,
+    Yardsticks,
+)
+from assay.worker.questions import Finding as Wrong
+from assay.worker.request import Call
 
 _TRANSIENT = 0.97
 """A batch at less than this share of the usual SM clock is set aside, unless many are: then so runs the device."""
 _MANY = 1 / 3
+A = TypeVar("A", bound=Answer)
+BATCHES: Final[tuple[Literal["cold", "hot"], ...]] = ("cold", "hot")
+"""Kinds of batches, in the order in which the outputs fetched from them lie in the arena."""
 _SAMPLES, _SECONDS = 5, 0.25
 """Samples of one kind of time in a round, and the most seconds that they may take."""
 UNSUPPORTED = "unsupported"
@@ -44,13 +61,15 @@ class Entrant:
     truth: Truth
     processes: Processes
     parameters: dict[str, Any] = field(default_factory=dict)
-    rounds: list[dict[str, Any]] = field(default_factory=list)
+    rounds: list[Timed | Yardsticks] = field(default_factory=list)
     """The worker's answers."""
-    activity: dict[str, Any] = field(default_factory=dict)
-    """What the device itself recorded."""
+    activity: Activity | str | None = None
+    """What the device itself recorded, or why it did not."""
     parent_clock: ParentClock | None = None
     failure: Finding | None = None
     _workers: dict[Role, Worker] = field(default_factory=dict)
+    _watching: Watch | None = None
+    """The request that the watched process has not answered yet."""
 
     @property
     def identity(self) -> str:
@@ -61,58 +80,57 @@ class Entrant:
         """Time one round, unless an earlier one failed."""
         if self.failure:
             return
-        judged = self.kernel is not None
-        request = self._round(number) | {
-            "fetch": self.truth.wants(number) if judged else [],
-            "keep": judged and self.truth.wants_parent_clock(number),
-        }
+        if self.kernel is None:
+            moved = self.truth.workload.bytes
+            answer = self._ask(TimeYardsticks(self._round, moved, BEYOND_CACHE))
+            self.rounds += [answer] if answer else []
+            return
+        fetch, keep = self.truth.wants(number), self.truth.wants_parent_clock(number)
         began = time.perf_counter()
-        answer = self._ask(request)
-        if why := answer.get("uncapturable"):
-            self.processes.uncapturable[self.identity] = why
+        timed = self._ask(replace(self._request(number), fetch=tuple(fetch), keep=keep))
+        if isinstance(timed, Uncapturable):
+            self.processes.uncapturable[self.identity] = timed.why
             self._workers.pop("timed").close()
             began = time.perf_counter()
-            answer = self._ask(request | {"capture": False})
+            timed = self._ask(replace(self._request(number), fetch=tuple(fetch), keep=keep))
         waited = time.perf_counter() - began
-        if finding := answer.get("finding"):
-            self._fail(str(finding["detector"]), str(finding["what"]))
-        if self.failure:
+        if isinstance(timed, Wrong):
+            self._fail(timed.detector, timed.what)
+        if not isinstance(timed, Timed):
             return
-        self.rounds.append(answer)
-        if judged:
-            self._judge(answer)
-            if not self.failure and (why := claims_too_much(answer, waited)):
-                self._fail("clock", why)
-            if not self.failure and request["keep"]:
-                self._take_parent_clock()
+        self.rounds.append(timed)
+        self._judge(timed)
+        if not self.failure and (why := claims_too_much(timed, waited)):
+            self._fail("clock", why)
+        if not self.failure and keep:
+            self._take_parent_clock(timed.batch)
 
-    def _judge(self, answer: dict[str, Any]) -> None:
+    def _judge(self, answer: Timed) -> None:
         """Judge the outputs that the round fetched, as `check` does."""
-        for index, kind in enumerate(("cold", "hot")):
-            if not self.failure and (call := answer["fetched"].get(kind)):
+        for index, kind in enumerate(BATCHES):
+            if not self.failure and (call := answer.fetched.get(kind)):
                 outputs = self._outputs(index)
                 if finding := self.truth.judge(self.identity, call, outputs):
                     detector, what = self._unwritten(call, outputs) or (finding.detector, finding.what)
                     self._fail(detector, f"a timed call computed something else: {what}")
 
-    def _unwritten(self, call: dict[str, Any], outputs: dict[str, Any]) -> tuple[str, str] | None:
+    def _unwritten(self, call: Fetched, outputs: dict[str, Any]) -> tuple[str, str] | None:
         """Return detector and reason where outputs are wrong because the call did not write all of them."""
-        for spec in self._layout["outputs"]:
-            value = outputs[spec["name"]]
-            left = int((bits(value) == signed(spec["poison"][int(call["poison"]) % 3], value.element_size())).sum())
+        for spec in self._call.outputs:
+            value = outputs[spec.name]
+            left = int((bits(value) == signed(spec.poison[call.poison % 3], value.element_size())).sum())
             if left:
-                return "unwritten", f"{left} of {value.numel()} elements of `{spec['name']}` were not written"
+                return "unwritten", f"{left} of {value.numel()} elements of `{spec.name}` were not written"
         return None
 
-    def _take_parent_clock(self) -> None:
+    def _take_parent_clock(self, batch: int) -> None:
         """Let the worker run a batch again while the parent reads its own clock."""
-        batch = self.rounds[-1]["batch"]
         called = self.estimate("call").median if self.identity in self.processes.uncapturable else 0.0
 
         def ask(times: int) -> float:
             began = time.perf_counter()
             if not self.failure:
-                self._ask({"do": "again", "times": times})
+                self._ask(Repeat(times))
             return time.perf_counter() - began
 
         # Calls that cannot be captured are launched one by one: the host's time for that counts here.
@@ -131,13 +149,12 @@ class Entrant:
     def code(self) -> list[dict[str, Any]]:
         """Return the machine code that was timed: as its process reported it or, where the language does not report it,
         as it is built for this device."""
-        reported: list[dict[str, Any]] = self.rounds[0]["artifacts"]
+        reported = [dict(summary) for summary in self.first.artifacts]
         if reported or self.kernel is None or self.here.device != "cuda" or self.kernel.address.backend != "cupy":
             return reported
         gpu = host.gpu()
         assert gpu is not None
-        op, workload, pool = self.truth.op, self.truth.workload, self.processes.pool
-        built = launches(self.kernel, op, workload, gpu.target, pool, self.parameters)
+        built = launches(self.kernel, self.truth.workload, gpu.target, self.processes.pool, self.parameters)
         certain = {one.artifact.text_hash: one.artifact for one in built if not one.artifact.doubt}
         return [a.summary() for a in certain.values()]
 
@@ -149,25 +166,29 @@ class Entrant:
         """Start the process that the device's own recorder will watch: those of all entrants get ready side by side."""
         worker, new = self._take("watched")
         if new:
-            worker.tell({"do": "watch"})
-        self.activity = {"ready": not new}
+            self._watching = Watch()
+            worker.tell(self._watching)
 
     def record_activity(self) -> None:
         """Take the device's own record of what ran, for as many calls as a batch had."""
-        worker = self._workers["watched"]
-        request = self._round(0) | {
-            "activity": max(8, min(64, self.rounds[0]["batch"])),
-            "fetch": [],
-            "keep": False,
-        }
-        limit = self.processes.seconds
+        worker, limit = self._workers["watched"], self.processes.seconds
         try:
-            answer = {} if self.activity["ready"] else worker.hear(limit)
-            self.activity = answer if "error" in answer else worker.ask(request, limit)
-        except WorkerLost as lost:
-            self.activity = {"error": {"message": lost.detail}}
-        if "error" in self.activity:
+            if self._watching:
+                worker.hear(self._watching, limit)
+            self.activity = worker.ask(Observe(self._request(0), max(8, min(64, self.first.batch))), limit)
+        except (WorkerLost, Refused) as problem:
+            self.activity = problem.detail if isinstance(problem, WorkerLost) else problem.failure.message
             self._workers.pop("watched").close()
+        self._watching = None
+
+    @property
+    def timed(self) -> list[Timed]:
+        """The rounds of a kernel."""
+        return [r for r in self.rounds if isinstance(r, Timed)]
+
+    @property
+    def first(self) -> Timed:
+        return self.timed[0]
 
     def leave(self) -> None:
         """Leave the healthy processes to the next cell."""
@@ -180,74 +201,65 @@ class Entrant:
         language = self.kernel.address.backend if self.kernel else "torch"
         worker, new = self.processes.take(self.identity, role, language, self.here.mode)
         self._workers[role] = worker
-        memory = worker.memory(self._layout["arena"])
-        for spec in self._layout["inputs"]:
-            for at, values in zip(spec["at"], self.truth.drawn, strict=True):
-                tensor(memory, at, values[spec["name"]].dtype, spec["shape"]).copy_(values[spec["name"]])
+        if self.kernel:
+            memory = worker.memory(self._call.arena)
+            for spec in self._call.inputs:
+                for index, values in enumerate(self.truth.drawn):
+                    spec.values(memory, index).copy_(values[spec.name])
         return worker, new
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer of the process that is timed; where there is none, note the failure and return nothing."""
+    @property
+    def _round(self) -> Round:
+        threads, most_bytes = self.processes.threads, self.processes.most_bytes
+        capture = self.identity not in self.processes.uncapturable
+        return Round(self.here.device, _SAMPLES, _SECONDS, threads, most_bytes, capture)
+
+    @cached_property
+    def _call(self) -> Call:
+        """What is computed, and where in the shared memory inputs and outputs are."""
+        assert self.kernel is not None
+        workload, count = self.truth.workload, len(self.truth.drawn)
+        return Call.of(self.kernel, workload, self.here.mode, self.parameters, variations=count, runs=len(BATCHES))
+
+    def _request(self, number: int) -> Time:
+        """Return the request to time one round."""
+        workload, count = str(self.truth.workload), len(self.truth.drawn)
+        return Time(self._call, self._round, workload, number, count, tuple(self.truth.changeable))
+
+    def _ask(self, request: Request[A]) -> A | None:
+        """Return the answer of the process that is timed; where there is none, note the failure and return None."""
         worker = self._workers["timed"] if "timed" in self._workers else self._take("timed")[0]
         try:
-            answer = worker.ask(request, self.processes.seconds)
+            return worker.ask(request, self.processes.seconds)
         except WorkerLost as lost:
-            return self._fail(lost.how, lost.detail)
-        if "error" not in answer:
-            return answer
-        error = answer["error"]
-        if self.kernel and self.kernel.peer and error["type"] == Unsupported.__name__:
-            return self._fail(UNSUPPORTED, error["what"])
-        where = f" at {error['where']}" if error["where"] else ""
-        return self._fail("exception", f"{error['type']}: {error['what'] or error['message']}{where}")
+            self._fail(lost.how, lost.detail)
+        except Refused as refused:
+            error = refused.failure
+            if self.kernel and self.kernel.peer and error.type == Unsupported.__name__:
+                self._fail(UNSUPPORTED, error.what)
+            else:
+                where = f" at {error.where}" if error.where else ""
+                self._fail("exception", f"{error.type}: {error.what or error.message}{where}")
+        return None
 
-    def _fail(self, detector: str, what: str) -> dict[str, Any]:
+    def _fail(self, detector: str, what: str) -> None:
         """Note the failure and end the process: nothing that it says can be believed any more."""
         self.failure = Finding(detector, what)
         if worker := self._workers.pop("timed", None):
             worker.close()
-        return {}
-
-    def _round(self, number: int) -> dict[str, Any]:
-        """Return the request to time one round."""
-        return self._layout | {
-            "do": "timed",
-            "device": self.here.device,
-            "workload": str(self.truth.workload),
-            "round": number,
-            "samples": _SAMPLES,
-            "seconds": _SECONDS,
-            "threads": self.processes.threads,
-            "most_bytes": self.processes.most_bytes,
-            "capture": self.identity not in self.processes.uncapturable,
-        }
-
-    @cached_property
-    def _layout(self) -> dict[str, Any]:
-        """What is computed, and where in the shared memory inputs and outputs are."""
-        op, workload = self.truth.op, self.truth.workload
-        if self.kernel is None:
-            cost = {"bytes": op.bytes(workload), "beyond_cache": BEYOND_CACHE}
-            return {"kernel": None, "arena": 0, "inputs": [], **cost}
-        layout = Layout(self.kernel, op, workload, 2, len(self.truth.drawn))
-        request = message(self.kernel, op, workload, layout, self.here.mode, self.parameters)
-        return request | {"variations": len(self.truth.drawn), "changeable": self.truth.changeable}
 
     def _outputs(self, index: int) -> dict[str, Any]:
-        memory = self._workers["timed"].memory(self._layout["arena"])
-        return {
-            s["name"]: tensor(memory, s["at"][index], dtype(s["dtype"]).torch, s["shape"])
-            for s in self._layout["outputs"]
-        }
+        memory = self._workers["timed"].memory(self._call.arena)
+        return {spec.name: spec.values(memory, index) for spec in self._call.outputs}
 
     def samples(self, kind: str) -> list[list[float]]:
         """Return the samples by round, without batches that ran at a passing dip of the clock."""
-        whole: list[list[float]] = [r[kind] for r in self.rounds]
+        whole: list[list[float]] = [getattr(r, kind) for r in self.rounds]
         usual = self.clock()
         if kind != "cold" or not usual:
             return whole
         kept = [
-            [s for s, hz in zip(r["cold"], r["sm_hz"], strict=True) if not hz or hz >= _TRANSIENT * usual]
+            [s for s, hz in zip(r.cold, r.sm_hz, strict=True) if not hz or hz >= _TRANSIENT * usual]
             for r in self.rounds
         ]
         lost = 1 - sum(map(len, kept)) / sum(map(len, whole))
@@ -256,21 +268,22 @@ class Entrant:
     def own(self) -> Estimate:
         """Return the time that the kernel itself used: on a CPU its processor time, which other processes do not
         change."""
-        return self.estimate("busy" if self.rounds[0]["busy"] else "cold")
+        return self.estimate("busy" if self.first.busy else "cold")
 
     def estimate(self, kind: str = "cold") -> Estimate:
         return estimate(self.samples(kind))
 
     def fastest(self) -> dict[str, tuple[float, int, str]]:
         """Of the yardsticks: for copy, read and write the least seconds of a call, its bytes, and its form."""
-        seen = {kind: [r[kind] for r in self.rounds if kind in r] for kind in ("copy", "read", "write")}
+        kinds = ("copy", "read", "write")
+        seen = {kind: [row for r in self.rounds if (row := getattr(r, kind))] for kind in kinds}
         return {
-            kind: (min(min(r["seconds"]) for r in rows), rows[0]["bytes"], rows[0]["form"])
+            kind: (min(min(row.seconds) for row in rows), rows[0].bytes, rows[0].form)
             for kind, rows in seen.items()
             if rows
         }
 
     def clock(self) -> float | None:
         """Return the SM clock of the cold batches, in Hz."""
-        clocks = [hz for r in self.rounds for hz in r["sm_hz"] if hz]
+        clocks = [hz for r in self.rounds for hz in r.sm_hz if hz]
         return statistics.median(clocks) if clocks else None

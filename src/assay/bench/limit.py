@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 from assay.bench.evidence import Floor, Roofline
 from assay.machine.model import Model
-from assay.op import Op
 from assay.workload import Workload
 
 BEYOND_CACHE = 4
@@ -14,18 +13,19 @@ _LESS = 0.97
 """Share of the time that the fastest yardstick needs for as many bytes."""
 
 
-def roofline(op: Op, workload: Workload, model: Model | None, cache: int, seconds: float) -> Roofline | None:
+def roofline(workload: Workload, model: Model | None, cache: int, seconds: float) -> Roofline | None:
     """Return the limit by the model, and the share of it that a kernel of so many seconds reaches. None where there is
     no model, or it has no memory bandwidth."""
+    op = workload.op
     stream = model.stream() if model else None
     if model is None or not stream:
         return None
-    moved = op.bytes(workload)
+    moved = workload.bytes
     memory = moved / stream
     peak = model.peak(workload.dtype.name) or model.peak("fp32")
     if op.irreducible:  # a matrix product may use the matrix units
         peak = max(filter(None, (peak, model.peak(workload.dtype.name, tensor=True))), default=None)
-    compute = op.operations(workload) / peak if peak else 0.0
+    compute = workload.operations / peak if peak else 0.0
     floor = memory if model.measured and moved > BEYOND_CACHE * cache else 0.0
     if op.irreducible and model.measured:
         floor = max(floor, compute)

@@ -51,7 +51,6 @@ class Options:
 class BenchPlan:
     """One workload and the kernels that will be compared on it."""
 
-    op: Op
     workload: Workload
     kernels: list[Kernel]
     baseline: str
@@ -79,18 +78,20 @@ def plan(what: Iterable[Named], options: Options) -> list[BenchPlan]:
         for workload in _workloads(op, options):
             if workload.inplace:
                 raise UsageError("an in-place workload changes its own inputs", fix="leave out inplace=1")
-            accepting = [k for k in entered if _accepts(k, op, workload)]
-            plans.append(BenchPlan(op, workload, accepting, rivals[0].identity if rivals else ""))
+            accepting = [k for k in entered if _accepts(k, workload)]
+            plans.append(BenchPlan(workload, accepting, rivals[0].identity if rivals else ""))
     if not plans:
         raise UsageError("nothing to time", fix="`assay list` shows what there is")
     return plans
 
 
-def _accepts(kernel: Kernel, op: Op, workload: Workload) -> bool:
+def _accepts(kernel: Kernel, workload: Workload) -> bool:
     """Return whether the kernel supports the workload's dtype, its inputs and its sizes."""
+    op = workload.op
     if kernel.dtypes and workload.dtype.name not in kernel.dtypes:
         return False
-    return not set(workload.without) & set(kernel.requires) and op.narrowed(most=kernel.most).allows(workload)
+    shorter = workload.replace(op=op.narrowed(most=kernel.most))
+    return not set(workload.without) & set(kernel.requires) and shorter.allowed
 
 
 def _rivals(op: Op, against: tuple[str, ...]) -> list[Kernel]:

@@ -48,7 +48,7 @@ def workloads(op: Op, dtypes: Sequence[str], axes: Mapping[str, Iterable[int]], 
         raise UsageError(f"{op.name} has no axis '{unknown[0]}'", fix=f"its axes: {', '.join(op.axes)}")
     points = itertools.product(dtypes, *axes.values())
     return [
-        op.workload(",".join([*(f"{n}={v}" for n, v in zip(axes, sizes, strict=True)), f"dtype={number},seed={seed}"]))
+        Workload.of(op, "".join(f"{n}={v}," for n, v in zip(axes, sizes, strict=True)) + f"dtype={number},seed={seed}")
         for number, *sizes in points
     ]
 

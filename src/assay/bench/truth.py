@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay import inputs as drawing
 from assay.check.judge import Finding, Prior, judge
 from assay.check.oracle import oracle
 from assay.check.plain import PlainTorch
 from assay.check.slices import HUGE, judged_in_slices
-from assay.op import Op
 from assay.worker.change import changed
+from assay.worker.questions import Fetched
 from assay.workload import Workload
 
 if TYPE_CHECKING:
@@ -29,26 +29,26 @@ _DRAWN = 1 << 30
 """Bytes of inputs above which only one set of values is drawn; calls still differ by the changes made to it."""
 
 
-def changeable(op: Op, workload: Workload) -> list[str]:
+def changeable(workload: Workload) -> list[str]:
     """Return the inputs whose elements may take each other's values: not those that have a form, and none where an
     input is computed from the others, since it would no longer belong to them."""
-    present = op.present(workload)
+    present = workload.present
     return [] if any(t.given for t in present.values()) else [n for n, t in present.items() if not t.form]
 
 
 class Truth:
     """What a workload's outputs must be, for every set of values in use."""
 
-    def __init__(self, op: Op, workload: Workload, plain: PlainTorch, device: str) -> None:
-        self.op, self.workload = op, workload
-        self.elements = op.elements(workload)
+    def __init__(self, workload: Workload, plain: PlainTorch, device: str) -> None:
+        self.workload = workload
+        self.elements = workload.elements
         self.huge = self.elements > HUGE
         self.many = self.elements > _MANY
-        first = drawing.generate(op, workload, 0)
+        first = drawing.generate(workload, 0)
         size = sum(v.nbytes for v in first.values())
         count = 1 if size > _DRAWN else 2 if self.many else drawing.FRESH
-        self.drawn = [first, *(drawing.generate(op, workload, v) for v in range(1, count))]
-        self.changeable = changeable(op, workload)
+        self.drawn = [first, *(drawing.generate(workload, v) for v in range(1, count))]
+        self.changeable = changeable(workload)
         self._plain, self._device, self._rng = plain, device, random.SystemRandom()
         self._right: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
         """Outputs already judged right, by kernel and set of values: most kernels give the same bits again."""
@@ -68,11 +68,11 @@ class Truth:
         """Return whether the parent's own clock is taken after this round."""
         return number == 1 or self._rng.random() < _OFTEN / 2
 
-    def judge(self, kernel: str, call: dict[str, Any], outputs: dict[str, torch.Tensor]) -> Finding | None:
+    def judge(self, kernel: str, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
         """Return what is wrong with a call's outputs. `call`: which values it had, as the worker reports it."""
         import torch
 
-        variation = int(call["variation"]) % len(self.drawn)
+        variation = call.variation % len(self.drawn)
         if not self.changeable:
             known = self._right.get((kernel, variation))
             if known and all(torch.equal(known[n], v) for n, v in outputs.items()):
@@ -82,19 +82,19 @@ class Truth:
             self._right[kernel, variation] = {n: v.clone() for n, v in outputs.items()}
         return finding
 
-    def _judge(self, call: dict[str, Any], outputs: dict[str, torch.Tensor]) -> Finding | None:
-        prior: Prior = self._plain.prior(self.op, self.workload.dtype, self._device)
+    def _judge(self, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
+        prior: Prior = self._plain.prior(self.workload.op, self.workload.dtype, self._device)
         inputs = self._inputs(call)
-        if self.many and self.op.independent:
-            return judged_in_slices(self.op, self.workload, inputs, outputs, prior, size=_SLICE).finding
-        (plain,) = self._plain.outputs(self.op, self.workload, [inputs], self._device)
-        return judge(outputs, oracle(self.op, self.workload, inputs), plain, prior).finding
+        if self.many and self.workload.op.independent:
+            return judged_in_slices(self.workload, inputs, outputs, prior, size=_SLICE).finding
+        (plain,) = self._plain.outputs(self.workload, [inputs], self._device)
+        return judge(outputs, oracle(self.workload, inputs), plain, prior).finding
 
-    def _inputs(self, call: dict[str, Any]) -> dict[str, torch.Tensor]:
+    def _inputs(self, call: Fetched) -> dict[str, torch.Tensor]:
         """Return the inputs of the call. Any report of a worker is made to fit: a lie gives other inputs, and fails."""
-        drawn = self.drawn[int(call["variation"]) % len(self.drawn)]
-        sets = max(1, int(call["sets"]))
-        seed, index = abs(int(call["seed"])) % (1 << 48), int(call["set"]) % sets
+        drawn = self.drawn[call.variation % len(self.drawn)]
+        sets = max(1, call.sets)
+        seed, index = abs(call.seed) % (1 << 48), call.set % sets
         return {
             name: changed(value, seed, number, sets, index) if name in self.changeable else value
             for number, (name, value) in enumerate(drawn.items())

@@ -60,8 +60,8 @@ def run(plans: list[BenchPlan], options: Options, tick: Callable[[str], None] = 
             processes.retire({YARDSTICKS, *(k.identity for p in plans[number:] for k in p.kernels)})
             if not runnable:
                 continue
-            op, workload = planned.op, planned.workload
-            truths = {device: Truth(op, workload, plain, device) for device in {here.device for _, here in runnable}}
+            workload = planned.workload
+            truths = {device: Truth(workload, plain, device) for device in {here.device for _, here in runnable}}
             entrants = [
                 Entrant(
                     names[kernel.identity],
@@ -69,14 +69,14 @@ def run(plans: list[BenchPlan], options: Options, tick: Callable[[str], None] = 
                     here,
                     truths[here.device],
                     processes,
-                    tuned(kernel, op, options.parameters),
+                    tuned(kernel, workload.op, options.parameters),
                 )
                 for kernel, here in runnable
             ]
             yardstick = backend("torch").availability()
             if yardstick.device in truths:
                 entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device], processes))
-            yield from Cell(op, workload, entrants, names.get(planned.baseline, ""), options, model).run(tick)
+            yield from Cell(workload, entrants, names.get(planned.baseline, ""), options, model).run(tick)
 
 
 def _names(plans: list[BenchPlan]) -> dict[str, str]:

@@ -28,14 +28,15 @@ def asked(text: str, op: Op) -> Workload:
             )
         if whole and value.startswith("-"):
             raise UsageError(f"{name}={value} in workload '{text}' is negative", fix=f"choose {name}=0 or more")
-    workload = op.workload(text)
-    _refuse_too_large(op, workload)
+    workload = Workload.of(op, text)
+    _refuse_too_large(workload)
     return workload
 
 
-def _refuse_too_large(op: Op, workload: Workload) -> None:
-    tensors = [*op.present(workload).values(), *op.outputs.values()]
-    needed = _COPIES * sum(math.prod(op.shape(t, workload)) * t.dtype_in(workload).itemsize for t in tensors)
+def _refuse_too_large(workload: Workload) -> None:
+    op = workload.op
+    tensors = [*workload.present.values(), *op.outputs.values()]
+    needed = _COPIES * sum(math.prod(workload.shape(t)) * workload.dtype_of(t).itemsize for t in tensors)
     there = psutil.virtual_memory().total
     if needed > there:
         raise UsageError(

@@ -5,47 +5,40 @@ there and back as raw bytes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
-from assay.dtype import dtype
+from assay.lazy import torch
+from assay.worker.bits import bits
 from assay.worker.channel import tensor
-from assay.worker.guard import ALIGN, PATTERNS, bits, inside, outside_damage, room
-from assay.worker.request import Layout
-
-if TYPE_CHECKING:
-    import torch
+from assay.worker.guard import ALIGN, PATTERNS, inside, outside_damage, room
+from assay.worker.request import Call, TensorSpec
 
 
 class Buffers:
     """Every tensor of a workload, each at `places` different addresses."""
 
-    def __init__(self, layout: Layout, places: int, memory: Callable[[int], memoryview], returns: bool) -> None:
-        self.inputs, self.outputs, self.scratch = layout.inputs, layout.outputs, layout.scratch
-        self._specs = {s["name"]: s for s in (*self.inputs, *self.outputs, *self.scratch)}
-        self._returns = returns
+    def __init__(self, call: Call, places: int, memory: Callable[[int], memoryview]) -> None:
+        self.inputs, self.outputs, self._returns = call.inputs, call.outputs, call.kernel.returns
+        self._specs = {spec.name: spec for spec in call.tensors}
         at = 0
-        self.places: dict[str, list[int]] = {}
+        self.places: dict[str, tuple[int, ...]] = {}
         self.copies: dict[str, int] = {}
         """Where a worker puts the outputs as they are when a call returns."""
         for spec in self._specs.values():
-            if not spec.get("alias"):
-                self.places[spec["name"]] = [at + i * room(spec).size for i in range(places)]
+            if not spec.alias:
+                self.places[spec.name] = tuple(at + i * room(spec).size for i in range(places))
                 at += places * room(spec).size
         for spec in self.outputs:
-            self.copies[spec["name"]] = at
+            self.copies[spec.name] = at
             at += -(-(room(self._holder(spec)).span + 1) // ALIGN) * ALIGN
         self.total = at
         self._memory = memory(at)
 
-    def _holder(self, spec: dict[str, Any]) -> dict[str, Any]:
+    def _holder(self, spec: TensorSpec) -> TensorSpec:
         """The tensor whose memory an output uses: another one's where it works in place."""
-        return self._specs[spec["alias"]] if spec.get("alias") else spec
+        return self._specs[spec.alias or spec.name]
 
     def _buffer(self, name: str, place: int) -> torch.Tensor:
-        import torch
-
         whole: torch.Tensor = tensor(
             self._memory, self.places[name][place], torch.uint8, [room(self._specs[name]).size]
         )
@@ -67,21 +60,19 @@ class Buffers:
 
     def results(self) -> dict[str, torch.Tensor]:
         """The outputs as they were when the last call returned."""
-        import torch
-
-        found = {}
+        results = {}
         for spec in self.outputs:
             holder = self._holder(spec)
             dense = self._returns or room(holder).dense
-            shape = tuple(spec["shape"])
-            size = math.prod(shape) if dense else room(holder).span // dtype(spec["dtype"]).itemsize
-            flat = tensor(self._memory, self.copies[spec["name"]], getattr(torch, spec["dtype"]), [size])
-            found[spec["name"]] = (flat.view(shape) if dense else flat.as_strided(shape, holder["strides"])).clone()
-        return found
+            size = spec.elements if dense else holder.span // spec.itemsize
+            flat = tensor(self._memory, self.copies[spec.name], getattr(torch, spec.dtype), [size])
+            value = flat.view(spec.shape) if dense else flat.as_strided(spec.shape, holder.strides)
+            results[spec.name] = value.clone()
+        return results
 
     def final(self, place: int) -> dict[str, torch.Tensor]:
         """The outputs as they are now; nothing where a kernel returns them."""
-        return {s["name"]: self.held(self._holder(s)["name"], place) for s in self.outputs if not self._returns}
+        return {s.name: self.held(s.alias or s.name, place) for s in self.outputs if not self._returns}
 
     def outside(self, place: int, pattern: int) -> str:
         """A write outside any tensor; empty if there is none."""
@@ -92,11 +83,9 @@ class Buffers:
 
     def changed(self, place: int, values: dict[str, torch.Tensor]) -> str:
         """An input that is not what it was; empty if there is none. One that an output works in place on may be."""
-        import torch
-
-        shared = {s["alias"] for s in self.outputs if s.get("alias")}
+        shared = {spec.alias for spec in self.outputs}
         for spec in self.inputs:
-            name = spec["name"]
+            name = spec.name
             if name in shared or not values[name].numel():
                 continue
             now, before = bits(inside(self._buffer(name, place), spec)), bits(values[name])
@@ -107,15 +96,13 @@ class Buffers:
 
     def later(self, place: int, results: dict[str, torch.Tensor]) -> str:
         """An output that went on changing after the call had returned; empty if none did."""
-        import torch
-
         if self._returns:
             return ""
         for spec in self.outputs:
-            name, holder = spec["name"], self._holder(spec)
+            name, holder = spec.name, self._holder(spec)
             if not results[name].numel():
                 continue
-            now, then = bits(inside(self._buffer(holder["name"], place), holder)), bits(results[name])
+            now, then = bits(inside(self._buffer(holder.name, place), holder)), bits(results[name])
             if not torch.equal(now, then):
                 wrong = (now != then).flatten().nonzero()
                 return f"{wrong.numel()} of {then.numel()} elements of `{name}`, first at {int(wrong[0])}"

@@ -14,7 +14,9 @@ from assay.kernel import Kernel
 from assay.op import Op
 from assay.target import Target
 from assay.worker import Pool, Worker, WorkerLost
-from assay.worker.request import Layout, message
+from assay.worker.failure import Refused
+from assay.worker.questions import Build
+from assay.worker.request import Call
 from assay.workload import Workload
 
 _EFFORT = Effort(14, 1 << 14, 1 << 18, 1 << 18, 0)
@@ -50,17 +52,18 @@ def build(
     try:
         built.worker = worker or pool.worker(kernel.address.backend, mode)
         for workload in points:
-            ask = message(kernel, op, workload, Layout(kernel, op, workload, 1), mode, parameters)
-            answer = built.worker.ask(ask | {"do": "build", "target": str(target)})
-            if "error" in answer:
-                built.finding = outcome.raised(answer["error"]).finding
-                built.workload, built.trace = workload, answer["error"]["trace"]
+            call = Call.of(kernel, workload, mode, parameters)
+            try:
+                answer = built.worker.ask(Build(call, str(target)))
+            except Refused as refused:
+                built.finding = outcome.raised(refused.failure).finding
+                built.workload, built.trace = workload, refused.failure.trace
                 return built
             built.workloads += 1
-            for launch in answer["launches"]:
-                a = launch["artifact"]
-                shape = {"grid": launch["grid"], "block": launch["block"], "dynamic_shared": launch["shared"]}
-                built.instances[a["name"], a["text_hash"]] = a | shape
+            for launch in answer.launches:
+                a = launch.artifact
+                shape = {"grid": launch.grid, "block": launch.block, "dynamic_shared": launch.shared}
+                built.instances[a["name"], a["text_hash"]] = {**a, **shape}
     except WorkerLost as lost:
         if lost.blameless:
             raise

@@ -16,9 +16,9 @@ import random
 import re
 import secrets
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import inputs as drawing
 from assay.check import distribution, leftovers, runs, variations
@@ -31,15 +31,13 @@ from assay.check.slices import judged_in_slices
 from assay.check.variations import Values, Variation
 from assay.dtype import dtype
 from assay.kernel import Kernel
-from assay.op import Op
+from assay.lazy import torch
 from assay.worker import Worker, WorkerLost
-from assay.worker.guard import bits
-from assay.worker.request import Layout, message
+from assay.worker.bits import bits
+from assay.worker.failure import Refused
+from assay.worker.questions import Tried, Try
+from assay.worker.request import Call
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
-
 
 _CLOSE = 1 << 21
 """Elements up to which a workload may be looked at closely: each further set of values costs an oracle."""
@@ -71,17 +69,17 @@ class _Case:
 
     @cached_property
     def truth(self) -> Oracle:
-        return oracle(self._trial.op, self._trial.workload, self.values)
+        return oracle(self._trial.workload, self.values)
 
     @cached_property
     def plain(self) -> dict[str, torch.Tensor]:
         t = self._trial
-        return t.conditions.plain.outputs(t.op, t.workload, [self.values], t.conditions.here.device)[0]
+        return t.conditions.plain.outputs(t.workload, [self.values], t.conditions.here.device)[0]
 
     @cached_property
     def right(self) -> dict[str, torch.Tensor]:
         """The exact answer, rounded once."""
-        numbers = {s["name"]: dtype(s["dtype"]).torch for s in self._trial.layout.outputs}
+        numbers = {spec.name: dtype(spec.dtype).torch for spec in self._trial.layout.outputs}
         return {n: self.truth.rounded(n, dtype(number)).to(number).contiguous() for n, number in numbers.items()}
 
     def judge(self, result: dict[str, torch.Tensor], controls: bool = False, orders: bool = True) -> Judgement:
@@ -101,24 +99,16 @@ class _Done:
 
 
 class Trial:
-    def __init__(
-        self, worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions, large: bool
-    ) -> None:
+    def __init__(self, worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions, large: bool) -> None:
+        op = workload.op
         self.worker, self.kernel, self.op, self.workload = worker, kernel, op, workload
         self.conditions, self.large = conditions, large
         # Not from the workload's seed: a kernel must not be able to know what is drawn here.
         self.rng = random.Random(secrets.randbits(128))
-        self.layout = Layout(kernel, op, workload, 0, 0)
-        self.buffers = Buffers(self.layout, 1 if large and not op.random else 3, worker.memory, kernel.returns)
-        self.ask = message(kernel, op, workload, self.layout, conditions.here.mode, conditions.parameters)
-        self.ask |= {
-            "do": "trial",
-            "device": conditions.here.device,
-            "trial": next(_trials),
-            "arena": self.buffers.total,
-            "places": self.buffers.places,
-            "copies": self.buffers.copies,
-        }
+        self.layout = Call.of(kernel, workload, conditions.here.mode, conditions.parameters)
+        self.buffers = Buffers(self.layout, 1 if large and not op.random else 3, worker.memory)
+        call = replace(self.layout, arena=self.buffers.total)
+        self.ask = Try(call, conditions.here.device, next(_trials), self.buffers.places, self.buffers.copies)
         self.fence = ""
         """On which side of the tensors there is no memory, in all calls; empty: as the place has it."""
         self.seconds: list[float] = []
@@ -133,7 +123,7 @@ class Trial:
         """The last call at each place."""
 
     def outcome(self) -> Outcome:
-        cases = [_Case(self, drawing.generate(self.op, self.workload, 0))]
+        cases = [_Case(self, drawing.generate(self.workload, 0))]
         if self.op.random:
             return self._with_global(self._random(cases))
         here, threads = self.conditions.here, self.conditions.threads
@@ -160,24 +150,25 @@ class Trial:
         seed = dict(self.workload.attributes)[name]
         done: list[_Done] = []
         for run, drawn in zip(runs.RANDOM, (seed, seed, seed + 1), strict=True):
-            self.ask |= {"attributes": dict(self.workload.attributes) | {name: drawn}}
+            attributes = dict(self.workload.attributes) | {name: drawn}
+            self.ask = replace(self.ask, call=replace(self.ask.call, attributes=attributes))
             called = self._call(run, cases, done)
             if isinstance(called, Outcome):
                 return called
             done.append(called)
         finding = self._unwritten(done)
         for spec in self.layout.outputs[:1] if not finding else ():
-            first, again, other = (d.result[spec["name"]] for d in done)
+            first, again, other = (d.result[spec.name] for d in done)
             values = cases[0].values
-            finding = distribution.judge(self.op, self.workload, values, first, again, other, dtype(spec["dtype"]))
+            finding = distribution.judge(self.workload, values, first, again, other, dtype(spec.dtype))
         return Outcome(finding, seconds=tuple(self.seconds), artifacts=self.artifacts)
 
     def _varied(self, first: _Case) -> list[Variation]:
         """The other sets of values: one element changed, fresh ones, and more where it is looked at closely."""
-        op, workload, rng = self.op, self.workload, self.rng
-        fresh = drawing.generate(op, workload, 1)
-        again = Variation(drawing.generate(op, workload, 2), "all values changed")
-        names = [s["name"] for s in self.layout.inputs if first.values[s["name"]].numel()]
+        workload, rng = self.workload, self.rng
+        fresh = drawing.generate(workload, 1)
+        again = Variation(drawing.generate(workload, 2), "all values changed")
+        names = [s.name for s in self.layout.inputs if first.values[s.name].numel()]
         rng.shuffle(names)
         if not names or workload.values == "beyond":
             return [again, Variation(fresh, "all values changed")]
@@ -191,14 +182,14 @@ class Trial:
             return verdict.finding.detector != "values" or share > _CLEARLY
 
         def one(name: str) -> Variation | None:
-            return variations.one_element(op, workload, first.values, fresh, name, rng, tells)
+            return variations.one_element(workload, first.values, fresh, name, rng, tells)
 
-        found = [one(names[0]) or again, Variation(fresh, "all values changed")]
-        if self.conditions.depth == "deep" and op.elements(workload) <= _CLOSE:
-            found.append(variations.reordered(op, workload, first.values, rng))
-            found.append(variations.few_elements(op, workload, first.values, fresh, names[-1], rng))
-            found += [v for v in [one(names[1 % len(names)])] if v][: _MOST - 2]
-        return found
+        variants = [one(names[0]) or again, Variation(fresh, "all values changed")]
+        if self.conditions.depth == "deep" and workload.elements <= _CLOSE:
+            variants.append(variations.reordered(workload, first.values, rng))
+            variants.append(variations.few_elements(workload, first.values, fresh, names[-1], rng))
+            variants += [v for v in [one(names[1 % len(names)])] if v][: _MOST - 2]
+        return variants
 
     def _call(self, one: Run, cases: list[_Case], done: list[_Done]) -> _Done | Outcome:
         """Fill the buffers, have the kernel called once, look at what it must not have done."""
@@ -206,36 +197,46 @@ class Trial:
         self._look_again(one.place)
         held: dict[str, torch.Tensor] = {}
         for spec in self.layout.inputs:
-            buffers.fill(spec["name"], one.place, case.values[spec["name"]], one.bands)
+            buffers.fill(spec.name, one.place, case.values[spec.name], one.bands)
         for spec in self.layout.outputs:
-            if not spec["alias"]:
-                name, number = spec["name"], dtype(spec["dtype"])
+            if not spec.alias:
+                name, number = spec.name, dtype(spec.dtype)
                 other = done[0].result[name] if done else None
                 right = (
                     case.right[name] if one.held == "shuffled" or (number.itemsize == 1 and not self.large) else None
                 )
                 first = done[0].held.get(name) if done else None
-                held[name] = leftovers.before(one.held, spec["shape"], number, self.rng, right, other, first)
+                held[name] = leftovers.before(one.held, spec.shape, number, self.rng, right, other, first)
                 buffers.fill(name, one.place, held[name], one.bands)
         for spec in self.layout.scratch:
-            contents = leftovers.before(one.held, spec["shape"], dtype(spec["dtype"]), self.rng, None)
-            buffers.fill(spec["name"], one.place, contents, one.bands)
+            contents = leftovers.before(one.held, spec.shape, dtype(spec.dtype), self.rng, None)
+            buffers.fill(spec.name, one.place, contents, one.bands)
         threads = self.conditions.threads if one.threads == 0 else one.threads
         fence = self.fence or runs.FENCES.get(one.place, "")
-        more = {"threads": threads, "first": not done, "programs": self.conditions.programs, "fence": fence}
-        ask = self.ask | {"run": asdict(one) | more}
+        ask = replace(
+            self.ask,
+            place=one.place,
+            first=not done,
+            threads=threads,
+            programs=self.conditions.programs,
+            fence=fence,
+            order=one.order,
+            busy=one.busy,
+            load=one.load,
+            late=one.late,
+        )
         try:
             answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.large else None)
+        except Refused as refused:
+            return self._fenced_off(raised(refused.failure, tuple(self.seconds)), fence)
         except WorkerLost as lost:
             if lost.blameless:
                 raise
             said = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
             return Outcome(Finding(lost.how, lost.detail + said), seconds=tuple(self.seconds), lost=True)
-        self.seconds += [float(answer["seconds"])] if "seconds" in answer else []
-        if "error" in answer:
-            return self._fenced_off(raised(answer["error"], tuple(self.seconds)), fence)
-        self.artifacts += answer.get("artifacts", [])
-        self.compared += tuple(answer["compared"])
+        self.seconds.append(answer.seconds)
+        self.artifacts += map(dict, answer.artifacts)
+        self.compared += tuple(answer.compared)
         self._note_global(answer)
         if finding := self._conduct(one, case, answer):
             return Outcome(finding, seconds=tuple(self.seconds))
@@ -254,17 +255,17 @@ class Trial:
         what += f"({finding.what}); give that access a mask or a condition"
         return replace(outcome, finding=Finding("overread", what))
 
-    def _conduct(self, one: Run, case: _Case, answer: dict[str, Any]) -> Finding | None:
+    def _conduct(self, one: Run, case: _Case, answer: Tried) -> Finding | None:
         """What a kernel must not do, whatever it computes."""
-        if answer["forks"]:
-            return Finding("fork", f"the kernel forked {answer['forks']} process(es)")
-        if answer["returned"]:
-            what = f"the kernel returned {answer['returned']}; results go into `out`, or declare returns=True"
+        if answer.forks:
+            return Finding("fork", f"the kernel forked {answer.forks} process(es)")
+        if answer.returned:
+            what = f"the kernel returned {answer.returned}; results go into `out`, or declare returns=True"
             return Finding("returned", what)
         if outside := self.buffers.outside(one.place, one.bands):
             return Finding("guard", f"it wrote outside its tensors: {outside}")
-        if answer["read_outside"]:
-            what = f"it reads outside its tensors: {answer['read_outside']}; give that load a mask"
+        if answer.read_outside:
+            what = f"it reads outside its tensors: {answer.read_outside}; give that load a mask"
             return Finding("overread", what)
         if changed := self.buffers.changed(one.place, case.values):
             return Finding("input", f"an input was changed: {changed}")
@@ -285,14 +286,14 @@ class Trial:
         for place in self.last:
             self._look_again(place)
 
-    def _note_global(self, answer: dict[str, Any]) -> None:
-        for change in answer["settings"]:
+    def _note_global(self, answer: Tried) -> None:
+        for change in answer.settings:
             self.global_[
-                f"{change['when']} changed {change['name']} from {change['before']} to {change['after']} for "
-                f"the whole process; {change['instead']}"
+                f"{change.when} changed {change.name} from {change.before} to {change.after} for "
+                f"the whole process; {change.instead}"
             ] = None
-        if answer["replaced"]:
-            names = ", ".join(answer["replaced"][:3]) + (" and others" if len(answer["replaced"]) > 3 else "")
+        if answer.replaced:
+            names = ", ".join(answer.replaced[:3]) + (" and others" if len(answer.replaced) > 3 else "")
             self.global_[f"it replaced {names} for the whole process; call a function of your own instead"] = None
 
     def _with_global(self, outcome: Outcome) -> Outcome:
@@ -318,7 +319,7 @@ class Trial:
         first = done[0].result
         if self.large and self.op.independent:
             return judged_in_slices(
-                self.op, self.workload, cases[0].values, first, self.conditions.prior, seconds, self.artifacts
+                self.workload, cases[0].values, first, self.conditions.prior, seconds, self.artifacts
             )
         elsewhere = next((d for d in done if d.run.place == runs.OTHER_BANDS), None)
         if elsewhere and not self.late and not _same(first, elsewhere.result) and self.workload.values != "beyond":
@@ -377,7 +378,7 @@ class Trial:
         controls: dict[str, bool] = {}
         for index, case in enumerate(cases):
             call = next(d for d in done if d.run.values == index)
-            small = self.op.elements(self.workload) <= _CONTROLLED
+            small = self.workload.elements <= _CONTROLLED
             verdict = case.judge(call.result, controls=index == 0 and small)
             if verdict.finding:
                 finding = self._explained(verdict.finding, cases, index, done)
@@ -400,7 +401,7 @@ class Trial:
                     return stale
         for name, held in call.held.items():
             wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(cases[index].right[name], held)
-            if bool(wrong.any()) and not self._kept_again(name, wrong, call.run, cases, done):
+            if bool(wrong.any()) and not self._kept_again(name, wrong, call, cases, done):
                 continue
             if count := int(wrong.sum()):
                 what = f"{count} of {wrong.numel()} elements of `{name}` kept what stood there before the call "
@@ -409,14 +410,18 @@ class Trial:
                 return Finding("unwritten", what)
         return finding
 
-    def _kept_again(self, name: str, which: torch.Tensor, one: Run, cases: list[_Case], done: list[_Done]) -> bool:
-        """Do these elements keep other leftovers too? A wrong result may equal what stood there by chance."""
-        if one.held in ("zeros", "other"):  # those would be the same again
+    def _kept_again(self, name: str, which: torch.Tensor, call: _Done, cases: list[_Case], done: list[_Done]) -> bool:
+        """Whether these elements keep other leftovers too. A wrong result may equal what stood there by chance."""
+        if call.run.held in ("zeros", "other"):  # those would be the same again
             return True
-        again = self._call(one, cases, done)
-        if isinstance(again, Outcome):
-            return False
-        return bool(leftovers.kept(again.result[name], again.held[name])[which].all())
+        again = call.run if call.held[name].is_floating_point() else replace(call.run, held="random")
+        for _ in range(2):
+            called = self._call(again, cases, done)
+            if isinstance(called, Outcome):
+                return False
+            if not bool(leftovers.kept(called.result[name], called.held[name])[which].all()):
+                return False
+        return True
 
     def _stale(self, cases: list[_Case], index: int, call: _Done, earlier: _Done) -> Finding | None:
         """An output that is wrong and is, bit for bit, the one an earlier call gave for other values."""
@@ -431,12 +436,12 @@ class Trial:
 
 
 def once(
-    worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions
+    worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions
 ) -> dict[str, torch.Tensor] | Outcome:
     """The outputs of one call, not judged; or what went wrong with it. On a GPU no memory lies behind the tensors."""
-    trial = Trial(worker, kernel, op, workload, conditions, large=True)
+    trial = Trial(worker, kernel, workload, conditions, large=True)
     trial.fence = "behind"
-    called = trial._call(runs.ONCE[0], [_Case(trial, drawing.generate(op, workload))], [])
+    called = trial._call(runs.ONCE[0], [_Case(trial, drawing.generate(workload))], [])
     return called if isinstance(called, Outcome) else called.result
 
 

@@ -15,6 +15,7 @@ from assay import provenance
 from assay.backends import Level
 from assay.backends import here as available
 from assay.check.job import Job, Settings
+from assay.lazy import torch
 from assay.record import Record, Status
 from assay.worker import Pool, Worker, WorkerLost
 from assay.worker.failure import describe
@@ -51,11 +52,11 @@ class Through:
 
 def languages(tasks: list[Task]) -> list[tuple[str, str]]:
     """Backend and mode of the kernels that run on this machine."""
-    found: dict[tuple[str, str], None] = {}
+    modes: dict[tuple[str, str], None] = {}
     for job in (job for task in tasks for job in task.group):
         if (here := available(job.kernel)).level in (Level.RUN, Level.INTERPRET):
-            found[job.kernel.address.backend, here.mode] = None
-    return list(found)
+            modes[job.kernel.address.backend, here.mode] = None
+    return list(modes)
 
 
 def threads(
@@ -167,21 +168,21 @@ class _Crew:
 
 def broken(job: Job, settings: Settings, error: BaseException, seconds: float) -> Record:
     """The record of a job that could not be judged, because judging itself raised."""
-    told = describe(error)
-    where = f" at {told['where']}" if told["where"] and not told["ours"] else ""
-    what = (told["scarce"] or told["what"] or told["message"]).strip()
-    name = "" if told["ours"] or isinstance(error, WorkerLost) else f"{told['type']}: "
+    failure = describe(error)
+    where = f" at {failure['where']}" if failure["where"] and not failure["ours"] else ""
+    what = (failure["scarce"] or failure["what"] or failure["message"]).strip()
+    name = "" if failure["ours"] or isinstance(error, WorkerLost) else f"{failure['type']}: "
     reason = f"it could not be judged: {name}{what[:1500]}{where}"
-    if told["fix"]:
-        reason += f"; {told['fix']}"
-    return unfinished(job, settings, Status.INCONCLUSIVE, reason, {"trace": told["trace"]}, seconds)
+    if failure["fix"]:
+        reason += f"; {failure['fix']}"
+    return unfinished(job, settings, Status.INCONCLUSIVE, reason, {"trace": failure["trace"]}, seconds)
 
 
 def unfinished(
     job: Job, settings: Settings, status: Status, reason: str, evidence: dict[str, Any], seconds: float = 0.0
 ) -> Record:
     """The record of a job that did not come to its own."""
-    told = provenance.provenance(settings.bounds.seed)
+    origin = provenance.provenance(settings.bounds.seed)
     return Record(
         "check",
         job.kernel.name,
@@ -193,7 +194,7 @@ def unfinished(
         job.replay(job.workload, settings.parameters),
         provenance.source_of(job.kernel.file, job.kernel.line),
         [],
-        told,
+        origin,
         seconds,
     )
 
@@ -202,8 +203,6 @@ def unfinished(
 def _quiet_torch() -> Iterator[None]:
     """On one thread: small tensors gain nothing from more, and threads that wait for each other spin. What PyTorch
     warns of while a reference is evaluated is nobody's concern."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -8,17 +8,14 @@ seeds. All bounds are SIGMAS standard deviations: an honest generator exceeds on
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.check.judge import Finding
 from assay.check.oracle import ulp
 from assay.dtype import DType
 from assay.inputs import widened
-from assay.op import Op
+from assay.lazy import torch
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 SIGMAS = 6.0
 _NEAR = 4.0
@@ -29,7 +26,6 @@ _ENOUGH = 64
 
 
 def judge(
-    op: Op,
     workload: Workload,
     inputs: dict[str, torch.Tensor],
     first: torch.Tensor,
@@ -38,12 +34,11 @@ def judge(
     number: DType,
 ) -> Finding | None:
     """`first` and `again` were drawn with the same seed, `other` with another."""
-    import torch
-
+    op = workload.op
     assert op.random is not None
     if not torch.equal(first.double().nan_to_num(0.5), again.double().nan_to_num(0.5)):
         return Finding("seed", "the same seed gave another draw")
-    outcomes = _outcomes(op, workload, inputs)
+    outcomes = _outcomes(workload, inputs)
     drawn = _drawn(first, outcomes, number)
     if isinstance(drawn, Finding):
         return drawn
@@ -58,32 +53,29 @@ def judge(
         off = ((drawn == which).double() - chances[which])[~certain]
         off_elsewhere = ((elsewhere == which).double() - chances[which])[~certain]
         variance = (chances[which] * (1 - chances[which]))[~certain]
-        if found := _frequencies(off, variance, which) or _neighbours(off, variance, which):
-            return found
+        if finding := _frequencies(off, variance, which) or _neighbours(off, variance, which):
+            return finding
         if _deviations(off * off_elsewhere, variance * variance) > SIGMAS:
             return Finding("seed", f"two seeds draw outcome {which} at the same places more often than by chance")
     return None
 
 
-def _outcomes(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def _outcomes(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Values and probabilities, each of the output's shape, flat, in float64."""
-    import torch
-
+    op = workload.op
     assert op.random is not None
     attributes = {n: v for n, v in workload.attributes if n != op.random.seed}
-    told: list[Any] = op.random.outcomes(
+    declared: list[Any] = op.random.outcomes(
         *(widened(inputs[n]) if n in inputs else None for n in op.inputs), **attributes
     )
     return [
         (value.double().flatten(), torch.as_tensor(chance, dtype=torch.float64).expand(value.shape).flatten())
-        for value, chance in told
+        for value, chance in declared
     ]
 
 
 def _drawn(value: torch.Tensor, outcomes: list[Any], number: DType) -> torch.Tensor | Finding:
     """Which outcome each element is; a finding where one is none of them."""
-    import torch
-
     got = value.double().flatten()
     off = []
     for exact, chance in outcomes:
@@ -103,8 +95,6 @@ def _drawn(value: torch.Tensor, outcomes: list[Any], number: DType) -> torch.Ten
 
 def _indistinct(outcomes: list[Any], number: DType) -> torch.Tensor:
     """Elements whose outcomes cannot be told apart, such as those of x = 0."""
-    import torch
-
     values = torch.stack([number.rounded(exact) for exact, _ in outcomes])
     unit = ulp(values.abs().amax(0).nan_to_num(0.0, 0.0, 0.0), number)
     ordered = values.sort(0).values

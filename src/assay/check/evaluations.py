@@ -10,13 +10,10 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from assay.op import Op
+from assay.lazy import np, torch
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128", "lanes 1024", "kahan")
 _COMPENSATED = 512
@@ -50,7 +47,7 @@ def variations() -> Iterator[Variation]:
         yield Variation(reduction, products="fused")
 
 
-def others(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
+def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
     """What a few of them give, those that lose the most; none of an op that cannot be evaluated so. One accumulator
     for a whole row, from several places on: one alone may be right by chance."""
     some = (
@@ -62,15 +59,14 @@ def others(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[
         Variation("reversed", variance="welford"),
     )
     try:
-        return [evaluate(op, workload, inputs, how) for how in some]
+        return [evaluate(workload, inputs, how) for how in some]
     except (RuntimeError, TypeError, NotImplementedError, AttributeError):
         return []
 
 
-def evaluate(op: Op, workload: Workload, inputs: dict[str, torch.Tensor], how: Variation) -> dict[str, torch.Tensor]:
+def evaluate(workload: Workload, inputs: dict[str, torch.Tensor], how: Variation) -> dict[str, torch.Tensor]:
     """The outputs, in their dtypes: computed in float32, rounded once."""
-    import torch
-
+    op = workload.op
     wide = [
         (inputs[n].float() if inputs[n].is_floating_point() else inputs[n]) if n in inputs else None for n in op.inputs
     ]
@@ -79,17 +75,15 @@ def evaluate(op: Op, workload: Workload, inputs: dict[str, torch.Tensor], how: V
     results = results if isinstance(results, tuple) else (results,)
     named = zip(op.outputs.items(), results, strict=True)
     return {
-        name: torch.as_tensor(value).float().to(t.dtype_in(workload).torch)
+        name: torch.as_tensor(value).float().to(workload.dtype_of(t).torch)
         if value.is_floating_point()
-        else value.to(t.dtype_in(workload).torch)
+        else value.to(workload.dtype_of(t).torch)
         for (name, t), value in named
     }
 
 
 def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
     """The sum over the last dimension in the given order."""
-    import torch
-
     n = x.shape[-1]
     if n <= 1 or how == "plain":
         return x.sum(-1)
@@ -113,17 +107,12 @@ def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
 
 def _one_after_another(x: torch.Tensor) -> torch.Tensor:
     """The sum over the dimension before the last: NumPy's running sums add in the format of their terms."""
-    import numpy as np
-    import torch
-
     with np.errstate(all="ignore"):
         return torch.from_numpy(np.add.accumulate(x.numpy(), axis=-2)[..., -1, :].copy())
 
 
 def _compensated(x: torch.Tensor) -> torch.Tensor:
     """The same by Kahan's method."""
-    import torch
-
     total, lost = torch.zeros_like(x[..., 0, :]), torch.zeros_like(x[..., 0, :])
     for step in range(x.shape[-2]):
         corrected = x[..., step, :] - lost
@@ -150,8 +139,6 @@ def _kept(value: torch.Tensor, chosen: list[int], keepdim: bool) -> torch.Tensor
 
 def _welford(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean and sum of squared deviations over the last dimension, 32 lanes merged at the end."""
-    import torch
-
     n, lanes = x.shape[-1], min(32, max(1, x.shape[-1]))
     whole = n // lanes * lanes
     parts = x[..., :whole].unflatten(-1, (-1, lanes))
@@ -174,7 +161,6 @@ def _welford(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 @cache
 def _mode() -> Any:
-    import torch
     from torch._decomp import decomposition_table
     from torch.utils._python_dispatch import TorchDispatchMode
 

@@ -110,7 +110,7 @@ class Exploration:
         self.worker = worker
         before = _processor_seconds(worker)
         conditions = replace(self.conditions, depth=depth, programs=self._programs)
-        outcome = trial.run(worker, self.kernel, self.op, workload, conditions)
+        outcome = trial.run(worker, self.kernel, workload, conditions)
         self._own += _processor_seconds(worker) - before
         self._compared = self._compared or outcome.compared
         if outcome.lost:
@@ -182,7 +182,7 @@ class Exploration:
 
     def _depth(self, row: Planned) -> str:
         """Some of the workloads are looked at closely; which of the later ones, a kernel cannot foresee."""
-        elements = self.op.elements(row.workload)
+        elements = row.workload.elements
         if self._interpreted and row.why == "typical":
             return "lean"
         if row.why == "named" or (self._deep < _DEEP and elements >= _TELLING):
@@ -218,7 +218,7 @@ class Exploration:
             again = latest[candidate].finding
             return again is not None and again.detector == finding.detector
 
-        smallest = shrink(self.op, workload, same)
+        smallest = shrink(workload, same)
         return smallest, latest[smallest].finding or finding
 
 

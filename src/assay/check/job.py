@@ -95,39 +95,40 @@ class Job:
             )
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
         does = self._build if here.level is Level.COMPILE else self._fuzz
-        found, worker = does(settings, worker, here, record)
-        if here.level is Level.INTERPRET and found.status is Status.PASS and self.workload is None:
-            found = self._compiled(found, settings, record)
-        return self._gated(found, settings), worker
+        outcome, worker = does(settings, worker, here, record)
+        if here.level is Level.INTERPRET and outcome.status is Status.PASS and self.workload is None:
+            outcome = self._compiled(outcome, settings, record)
+        return self._gated(outcome, settings), worker
 
-    def _compiled(self, found: Record, settings: Settings, record: Callable[..., Record]) -> Record:
+    def _compiled(self, passed: Record, settings: Settings, record: Callable[..., Record]) -> Record:
         """An interpreter takes more than a compiler does (a `break`, a range that is no power of two): what passed must
         be a kernel for the target too."""
-        point = self.op.workload(f"dtype={self.dtype}")
+        point = Workload.of(self.op, f"dtype={self.dtype}")
         try:
             built = building.build(
                 self.kernel, self.op, [point], "native", settings.parameters, settings.target, settings.pool, None
             )
         except WorkerLost:  # the machine's fault: the verdict on the values stands
-            return found
+            return passed
         if built.worker:
             built.worker.close()
         if built.finding is None or built.finding.detector != "build" or "refused" not in built.finding.what:
-            return found  # it compiles, or nothing here can tell
+            return passed  # it compiles, or nothing here can tell
         words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
-        evidence = replace(CheckEvidence.of(found), detector="build", trace=built.trace, found_at=str(point))
+        evidence = replace(CheckEvidence.of(passed), detector="build", trace=built.trace, found_at=str(point))
         return record(Status.FAIL, f"build: {words}", None, evidence)
 
-    def _gated(self, found: Record, settings: Settings) -> Record:
+    def _gated(self, judged: Record, settings: Settings) -> Record:
         """A right kernel may still not be the code that its author asked for."""
-        if not self.kernel.expects or found.status not in (Status.PASS, Status.COMPILED):
-            return found
-        broken = gates(self.kernel, self.op, self.op.workload(f"dtype={self.dtype}"), settings.target, settings.pool)
-        evidence = replace(CheckEvidence.of(found), gates=Gates(dict(self.kernel.expects), broken))
+        if not self.kernel.expects or judged.status not in (Status.PASS, Status.COMPILED):
+            return judged
+        typical = Workload.of(self.op, f"dtype={self.dtype}")
+        broken = gates(self.kernel, typical, settings.target, settings.pool)
+        evidence = replace(CheckEvidence.of(judged), gates=Gates(dict(self.kernel.expects), broken))
         if not broken:
-            return replace(found, evidence=evidence.to_dict())
+            return replace(judged, evidence=evidence.to_dict())
         evidence = replace(evidence, detector="gate")
-        return replace(found, status=Status.FAIL, reason="; ".join(broken), evidence=evidence.to_dict())
+        return replace(judged, status=Status.FAIL, reason="; ".join(broken), evidence=evidence.to_dict())
 
     def replay(self, workload: Workload | None, parameters: Mapping[str, Any]) -> str:
         """The command that does this again."""
@@ -162,7 +163,8 @@ class Job:
         """A workload beyond the declared range, for the report alone."""
         size = 64 if here.level is Level.RUN else 16
         axes = tuple((n, max(a.min, min(a.max, size, a.typical))) for n, a in self.op.axes.items())
-        return Workload(axes, self.dtype, tuple((n, a.default) for n, a in self.op.attributes.items()), values="beyond")
+        attributes = tuple((n, a.default) for n, a in self.op.attributes.items())
+        return Workload(self.op, axes, self.dtype, attributes, values="beyond")
 
     def _passed(self, seen: Seen, here: Availability, record: Callable[..., Record]) -> Record:
         evidence = seen.evidence(here)

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from assay.check.oracle import FEW, Figures, Oracle, bins
 from assay.dtype import DType, dtype
-
-if TYPE_CHECKING:
-    import torch
+from assay.lazy import torch
 
 SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
@@ -106,17 +103,17 @@ def judge(
                 prior.get(name, {}),
                 truth.floor(name, number),
             )
-        found, place = scale.compare(name, got)
-        if found is None:
+        worst, place = scale.compare(name, got)
+        if worst is None:
             continue
-        if orders and 1 < found.share <= HOPELESS and isinstance(scale, _Scale):
+        if orders and 1 < worst.share <= HOPELESS and isinstance(scale, _Scale):
             scale.admit([other[name].double() for other in truth.others()])
-            found, place = scale.compare(name, got)
-            assert found is not None
-            found = replace(found, admitted=found.share <= 1)
-        errors.append(found)
-        if found.share > 1:
-            return Judgement(Finding("values", _explain(found, value, rounded, unit, place)), tuple(errors), tried)
+            worst, place = scale.compare(name, got)
+            assert worst is not None
+            worst = replace(worst, admitted=worst.share <= 1)
+        errors.append(worst)
+        if worst.share > 1:
+            return Judgement(Finding("values", _explain(worst, value, rounded, unit, place)), tuple(errors), tried)
         for control, fake in (_controls(rounded, finite, unit) if controls else {}).items():
             shown, _ = scale.compare(name, fake)
             tried[control] = tried.get(control, False) or (shown is not None and shown.share > 1)
@@ -203,8 +200,6 @@ class _Only:
 
 def _numbers(value: torch.Tensor) -> torch.Tensor:
     """As float64. A boolean counts by its byte, which is 0 or 1 and nothing else."""
-    import torch
-
     return value.view(torch.uint8).double() if value.dtype == torch.bool else value.double()
 
 
@@ -243,25 +238,31 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
             return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
         unit = truth.unit(name, rounded, number)
         if truth.only(name, number) and value.numel():
-            found, first = _Only(rounded, unit, rounded, truth.signed).compare(name, got)
-            errors.append(found)
-            if found.share > 1:
-                what = _explain(found, value, rounded, unit, first)
+            errors_here, first = _Only(rounded, unit, rounded, truth.signed).compare(name, got)
+            errors.append(errors_here)
+            if errors_here.share > 1:
+                what = _explain(errors_here, value, rounded, unit, first)
                 return Judgement(Finding("values", what), tuple(errors), {})
             continue
         error = ((got - exact).abs() / unit).nan_to_num(nan=0.0).flatten()
         worst, place = (v.item() for v in error.max(0))
-        theirs = max((figures["max"] for figures in prior.get(name, {}).values()), default=0.0)
+        torch_max = max((figures["max"] for figures in prior.get(name, {}).values()), default=0.0)
         floor = truth.floor(name, number)["max"]
-        share = worst / max(floor, SLACK["max"] * theirs)
+        share = worst / max(floor, SLACK["max"] * torch_max)
         tight = share <= 1
         if 1 < share <= HOPELESS:
             off = [((other[name].double() - exact).abs() / unit).nan_to_num(nan=0.0) for other in truth.others()]
-            share = worst / max(floor, SLACK["max"] * max([theirs, *(float(o.max()) for o in off)]))
-        ratio = worst / theirs if theirs else 1.0
+            share = worst / max(floor, SLACK["max"] * max([torch_max, *(float(o.max()) for o in off)]))
+        ratio = worst / torch_max if torch_max else 1.0
         errors.append(
             Errors(
-                name, {"max": worst}, {"max": theirs}, share, ratio, "maximum over the slice", share <= 1 and not tight
+                name,
+                {"max": worst},
+                {"max": torch_max},
+                share,
+                ratio,
+                "maximum over the slice",
+                share <= 1 and not tight,
             )
         )
         if share > 1:
@@ -311,8 +312,6 @@ def beyond(outputs: dict[str, torch.Tensor], truth: Oracle) -> dict[str, int]:
 def _controls(rounded: torch.Tensor, finite: torch.Tensor, unit: torch.Tensor) -> dict[str, torch.Tensor]:
     """Answers that must not pass: zeros, a constant, the right values shuffled. Only those that are wrong here by more
     than the oracle's own rounding."""
-    import torch
-
     values = rounded[finite]
     if not values.numel():
         return {}
@@ -333,11 +332,11 @@ def _index(flat: int, like: torch.Tensor) -> str:
     return str(list(reversed(place))) if place else ""
 
 
-def _explain(found: Errors, value: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, place: int) -> str:
+def _explain(errors: Errors, value: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, place: int) -> str:
     got, want = float(_numbers(value).flatten()[place]), float(rounded.flatten()[place])
-    theirs = found.torch["max"]
+    torch_max = errors.torch["max"]
     off = abs(got - want) / float(unit.flatten()[place])
     return (
-        f"`{found.output}`{_index(place, value)} is {got:.9g}, the oracle {want:.9g}: {off:.3g} "
-        f"units off, plain PyTorch at most {theirs:.3g}; {found.where} is {found.share:.3g}× its limit"
+        f"`{errors.output}`{_index(place, value)} is {got:.9g}, the oracle {want:.9g}: {off:.3g} "
+        f"units off, plain PyTorch at most {torch_max:.3g}; {errors.where} is {errors.share:.3g}× its limit"
     )

@@ -29,11 +29,11 @@ class _Judge:
 
     def __init__(self, tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int, others: list[_Judge]):
         self._tasks, self.failed = {t.index: t for t in tasks}, ""
-        self.connection, theirs = _FORK.Pipe()
+        self.connection, child_end = _FORK.Pipe()
         ours = [self.connection, *(o.connection for o in others)]
-        self.process = _FORK.Process(target=_judge, args=(tasks, pool, settings, wide, theirs, ours))
+        self.process = _FORK.Process(target=_judge, args=(tasks, pool, settings, wide, child_end, ours))
         self.process.start()
-        theirs.close()
+        child_end.close()
         self.left: dict[int, set[int]] = {}
 
     def give(self, task: int | None) -> None:

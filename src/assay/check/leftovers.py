@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
 
 from assay.dtype import DType, dtype
-from assay.worker.guard import bits
-
-if TYPE_CHECKING:
-    import torch
+from assay.lazy import np, torch
+from assay.worker.bits import bits
+from assay.worker.request import TensorSpec
 
 KINDS = {
     "nan": "one NaN everywhere",
@@ -27,7 +26,7 @@ kernel that leaves alone what looks right. For integers the first is a number to
 
 def before(
     kind: str,
-    shape: list[int],
+    shape: tuple[int, ...],
     number: DType,
     rng: random.Random,
     right: torch.Tensor | None,
@@ -37,9 +36,6 @@ def before(
     """The contents of one tensor. `right` is what the call is to write, `other` what an earlier call wrote; without
     them (work space has neither) the plausible kinds are random bits. Those differ everywhere from `unlike`, which the
     first call found: what is right by chance in one of two calls is not in the other."""
-    import numpy as np
-    import torch
-
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     held = number.torch
     if kind == "other" and other is not None:
@@ -62,15 +58,11 @@ def before(
 
 def _changed(values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     """With another last bit wherever they are the same."""
-    import torch
-
     return torch.where(bits(values) == bits(others), bits(others) ^ 1, bits(values)).view(values.dtype)
 
 
-def _constant(kind: str, shape: list[int], number: DType, rng: random.Random) -> torch.Tensor:
+def _constant(kind: str, shape: tuple[int, ...], number: DType, rng: random.Random) -> torch.Tensor:
     """A NaN with an odd payload, or a number of ordinary size."""
-    import torch
-
     if number.torch == torch.bool:
         return torch.tensor(bool(rng.getrandbits(1))).expand(shape)
     if number.is_float and kind == "number":
@@ -94,13 +86,13 @@ def kept(result: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
     return (bits(result) == bits(held)).flatten()
 
 
-def unwritten(specs: list[dict[str, Any]], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]]) -> str:
+def unwritten(specs: Iterable[TensorSpec], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]]) -> str:
     """Elements that no call has written, in words; empty if there are none. Of each call its results and what stood
     there before: an element that is still the same after every one of them was never written."""
     first, held = calls[0]
     for spec in specs:
-        name, number = spec["name"], dtype(spec["dtype"])
-        if spec["alias"] or not first[name].numel():
+        name, number = spec.name, dtype(spec.dtype)
+        if spec.alias or not first[name].numel():
             continue
         if len(calls) == 1 and number.itemsize <= (1 if number.is_float else 2):
             continue  # in so few bits a right result often is what stood there: one call tells nothing

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.check import evaluations, rounding
 from assay.dtype import DType, dtype
 from assay.inputs import widened
+from assay.lazy import np, torch
 from assay.op import Op
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 Figures = dict[str, float]
 """RMS, 99.5th percentile and maximum of errors, in units."""
@@ -72,8 +70,6 @@ class Oracle:
     def unit(self, name: str, rounded: torch.Tensor, number: DType) -> torch.Tensor:
         """One ulp of the output's format at max(|oracle|, magnitude). A 16-bit result is off by half an ulp of its
         own and by `lost` ulps of float32: together at most the larger of twice each. Integers are counted."""
-        import torch
-
         if not number.is_float:
             return torch.ones_like(rounded)
         finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
@@ -109,8 +105,9 @@ class Oracle:
         return not number.is_float or self.lost(name) == 0
 
 
-def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
+def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     """Evaluate the reference in float64 on a private copy of the inputs."""
+    op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
     exact = _per_output(op, op.reference(*wide, **attributes))
@@ -119,13 +116,13 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
         scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
     half = _per_output(op, op.half_magnitude(*wide, **attributes)) if op.half_magnitude else None
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
-    others = cache(lambda: evaluations.others(op, workload, inputs))
+    others = cache(lambda: evaluations.others(workload, inputs))
     if op.magnitude is not None or op.roundings is not None:
-        return Oracle(exact, scale, op.lost(), op.lost_in_sums(workload), None, flushed, half=half, others=others)
+        return Oracle(exact, scale, op.lost(), workload.lost_in_sums, None, flushed, half=half, others=others)
     whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
-    noise = rounding.spread(op, workload, inputs) if whole else None
+    noise = rounding.spread(workload, inputs) if whole else None
     if noise is None:
-        return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(op, workload, inputs)))
+        return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)))
     spread = {n: _smooth(v, exact[n].double()) for n, v in noise.items()}
     return Oracle(exact, scale, 1.0, dict.fromkeys(exact, 1.0), spread, flushed, others=others)
 
@@ -133,8 +130,6 @@ def oracle(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracl
 def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[str, torch.Tensor]) -> dict[str, Any]:
     """How far the oracle moves when subnormal inputs are zero, and when all inputs are off by as much as flushing what
     is computed from them may cost: a later division by a small number makes that large."""
-    import torch
-
     rng = torch.Generator().manual_seed(0)
 
     def moved(change: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -146,15 +141,13 @@ def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[st
         noise = torch.rand(value.shape, generator=rng, dtype=value.dtype) * 2 - 1
         return value + noise * 2 * _SMALLEST_NORMAL
 
-    found = moved(lambda value: value.masked_fill(value.abs() < _SMALLEST_NORMAL, 0.0))
+    flushed = moved(lambda value: value.masked_fill(value.abs() < _SMALLEST_NORMAL, 0.0))
     samples = [moved(disturbed) for _ in range(_DISTURBED)]
-    return {n: v + torch.stack([sample[n] for sample in samples]).amax(0) for n, v in found.items()}
+    return {n: v + torch.stack([sample[n] for sample in samples]).amax(0) for n, v in flushed.items()}
 
 
 def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     """A deviation from few samples may be far too small by chance: at least half of what its bin of |oracle| has."""
-    import torch
-
     smooth = spread.flatten().clone()
     for _, where in bins(exact, exact.isfinite()):
         usual = smooth[where].square().mean().sqrt()
@@ -162,12 +155,11 @@ def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     return smooth.view_as(spread)
 
 
-def baseline(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def baseline(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Plain PyTorch in the workload's dtype, here on the CPU. Where oneDNN fails in one product, as with bf16 on a
     processor without it, PyTorch switches it off for all that follows, and convolutions lose far more: it is put
     back."""
-    import torch
-
+    op = workload.op
     before = torch._C._get_mkldnn_enabled()
     try:
         return _per_output(op, op.reference(*(inputs.get(n) for n in op.inputs), **dict(workload.attributes)))
@@ -182,8 +174,6 @@ def _per_output(op: Op, results: Any) -> dict[str, torch.Tensor]:
 
 def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
     """The spacing of `number`'s format at |value|, in float64; that of subnormals below its smallest normal."""
-    import torch
-
     exponent = (_exponents(value) - 1).clamp_(min=number.min_exponent) - number.fraction
     if number.min_exponent - number.fraction < -1022:  # itself subnormal in float64
         return torch.exp2(exponent.double())
@@ -192,16 +182,11 @@ def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
 
 def _exponents(value: torch.Tensor) -> torch.Tensor:
     """Those of `frexp`, but for subnormal numbers and zero, which have the smallest: read from the bits."""
-    import torch
-
     return (value.double().view(torch.int64) >> 52 & 0x7FF) - 1022
 
 
 def bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
     """Element indices grouped by |oracle|, sixteenfold apart, none too small to hold a statistic."""
-    import numpy as np
-    import torch
-
     where = finite.flatten().nonzero().flatten()
     if not where.numel():
         return []

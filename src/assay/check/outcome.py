@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.backends import Availability
 from assay.check.judge import Errors, Finding, Prior
+from assay.worker.failure import Failure
 
 if TYPE_CHECKING:
     from assay.check.plain import PlainTorch
@@ -44,24 +45,21 @@ class Conditions:
     while the device is busy. Not every one of many workloads is looked at so closely."""
 
 
-def raised(error: dict[str, Any], seconds: tuple[float, ...] = ()) -> Outcome:
+def raised(error: Failure, seconds: tuple[float, ...] = ()) -> Outcome:
     """An exception inside the worker. After a CUDA error the process's context is dead."""
-    text = error["what"] or error["message"]
-    words = text if error["ours"] else f"{error['type']}: {text}"
-    detector = (
-        "build"
-        if error["type"] == "BuildError"
-        else "launch"
-        if "CUDA" in text or "cuda" in error["type"].lower()
-        else "exception"
-    )
-    if error["type"] in ("SystemExit", "KeyboardInterrupt"):
+    text = error.what or error.message
+    words = text if error.ours else f"{error.type}: {text}"
+    detector = "exception"
+    if error.type == "BuildError":
+        detector = "build"
+    elif error.type in ("SystemExit", "KeyboardInterrupt"):
         detector = "exit"
-    where = f" at {error['where']}" if error["where"] else ""
-    where += f"\n  → {error['fix']}" if error.get("fix") else ""
-    return Outcome(
-        Finding(detector, f"{_short(words)}{where}"), seconds=seconds, lost=detector in ("launch", "exit"), detail=error
-    )
+    elif "CUDA" in text or "cuda" in error.type.lower():
+        detector = "launch"
+    where = f" at {error.where}" if error.where else ""
+    where += f"\n  → {error.fix}" if error.fix else ""
+    finding = Finding(detector, f"{_short(words)}{where}")
+    return Outcome(finding, seconds=seconds, lost=detector in ("launch", "exit"), detail=vars(error))
 
 
 def _short(text: str, limit: int = 1500) -> str:

@@ -3,22 +3,21 @@ in a worker that never sees a kernel."""
 
 from __future__ import annotations
 
-import math
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.check.judge import Prior, calibrate
 from assay.check.oracle import baseline, oracle
 from assay.coverage import Effort, plan
 from assay.dtype import DType
 from assay.inputs import generate
+from assay.lazy import torch
 from assay.op import Op
 from assay.worker import Pool, Worker
-from assay.worker.channel import place, tensor
+from assay.worker.failure import Refused
+from assay.worker.questions import Evaluate
+from assay.worker.request import placed, spec
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 SAMPLE = Effort(24, 1 << 13, 1 << 15, 1 << 15, 0)
 """The fixed sample."""
@@ -41,67 +40,44 @@ class PlainTorch:
         if key not in self._priors and op.random:
             self._priors[key] = {}
         if key not in self._priors:
-            found: Prior = {}
+            prior: Prior = {}
             for row in plan(op, dtype, SAMPLE).rows:
                 if (workload := row.workload).values not in UNUSUAL:
-                    drawn = [generate(op, workload)]
-                    for inputs, answer in zip(drawn, self.outputs(op, workload, drawn, device), strict=True):
-                        calibrate(found, oracle(op, workload, inputs), answer)
-            self._priors[key] = found
+                    drawn = [generate(workload)]
+                    for inputs, answer in zip(drawn, self.outputs(workload, drawn, device), strict=True):
+                        calibrate(prior, oracle(workload, inputs), answer)
+            self._priors[key] = prior
         return self._priors[key]
 
     def outputs(
-        self, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str
+        self, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str
     ) -> list[dict[str, torch.Tensor]]:
         """Its answers to each set of inputs."""
         if device == "cpu":
-            return [baseline(op, workload, inputs) for inputs in drawn]
+            return [baseline(workload, inputs) for inputs in drawn]
         with self._lock:
             if self._worker is None:
                 self._worker = self._pool.worker("torch", "native")
-            return self._ask(self._worker, op, workload, drawn)
+            return self._ask(self._worker, workload, drawn)
 
     def _ask(
-        self, worker: Worker, op: Op, workload: Workload, drawn: list[dict[str, torch.Tensor]]
+        self, worker: Worker, workload: Workload, drawn: list[dict[str, torch.Tensor]]
     ) -> list[dict[str, torch.Tensor]]:
-        inputs: list[dict[str, Any]] = []
-        outputs: list[dict[str, Any]] = []
-        sizes = []
-        for name, t in op.present(workload).items():
-            value = drawn[0][name]
-            inputs.append({"name": name, "dtype": t.dtype_in(workload).torch_name, "shape": list(value.shape)})
-            sizes += [value.numel() * value.element_size()] * len(drawn)
-        for name, t in op.outputs.items():
-            number, shape = t.dtype_in(workload), op.shape(t, workload)
-            outputs.append({"name": name, "dtype": number.torch_name, "shape": list(shape)})
-            sizes += [math.prod(shape) * number.itemsize] * len(drawn)
-        offsets, total = place(sizes)
-        places = iter(offsets)
-        for spec in (*inputs, *outputs):
-            spec["at"] = [next(places) for _ in range(len(drawn))]
+        op = workload.op
+        count = len(drawn)
+        present = workload.present
+        specs = [spec(n, workload.dtype_of(t), tuple(drawn[0][n].shape)) for n, t in present.items()]
+        specs += [spec(n, workload.dtype_of(t), workload.shape(t)) for n, t in op.outputs.items()]
+        placed_, total = placed([(one, count) for one in specs])
+        inputs, outputs = tuple(placed_[: len(present)]), tuple(placed_[len(present) :])
         memory = worker.memory(total)
-        for spec in inputs:
-            for at, values in zip(spec["at"], drawn, strict=True):
-                tensor(memory, at, values[spec["name"]].dtype, spec["shape"]).copy_(values[spec["name"]])
-        answer = worker.ask(
-            {
-                "do": "reference",
-                "op": op.name,
-                "op_file": op.source,
-                "inputs": inputs,
-                "outputs": outputs,
-                "arena": total,
-                "variations": len(drawn),
-                "attributes": dict(workload.attributes),
-                "device": "cuda",
-            },
-            300,
-        )
-        if "error" in answer:
-            raise RuntimeError(f"the reference of {op.name} failed in PyTorch on the GPU: {answer['error']['message']}")
-        import torch
-
-        return [
-            {s["name"]: tensor(memory, s["at"][i], getattr(torch, s["dtype"]), s["shape"]).clone() for s in outputs}
-            for i in range(len(drawn))
-        ]
+        for one in inputs:
+            for index, values in enumerate(drawn):
+                one.values(memory, index).copy_(values[one.name])
+        request = Evaluate(op.name, op.source, inputs, outputs, total, dict(workload.attributes), "cuda")
+        try:
+            worker.ask(request, 300)
+        except Refused as refused:
+            words = f"the reference of {op.name} failed in PyTorch on the GPU: {refused.failure.message}"
+            raise RuntimeError(words) from None
+        return [{one.name: one.values(memory, index).clone() for one in outputs} for index in range(count)]

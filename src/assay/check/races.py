@@ -12,6 +12,7 @@ from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.record import Record
+from assay.workload import Workload
 
 
 def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> Record:
@@ -19,9 +20,9 @@ def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, 
     if record.detector != "unstable" or sanitize.why_not(kernel)[0]:
         return record
     try:
-        report = sanitize.run(kernel, op, op.workload(record.workload), "racecheck", parameters=dict(parameters))
+        report = sanitize.run(kernel, Workload.of(op, record.workload), "racecheck", parameters=dict(parameters))
     except AssayError as error:
         report = sanitize.Report("racecheck", (), str(error))
-    found = Racecheck(report.clean, [str(p) for p in report.problems], report.trouble)
+    racecheck = Racecheck(report.clean, [str(p) for p in report.problems], report.trouble)
     reason = f"{record.reason}; racecheck: {report.problems[0]}" if report.problems else record.reason
-    return replace(record, reason=reason, evidence=replace(CheckEvidence.of(record), racecheck=found).to_dict())
+    return replace(record, reason=reason, evidence=replace(CheckEvidence.of(record), racecheck=racecheck).to_dict())

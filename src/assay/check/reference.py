@@ -4,18 +4,16 @@ held against it."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import inputs as drawing
 from assay.check.oracle import Oracle, oracle
 from assay.dtype import dtype
 from assay.errors import AssayError, SourceError
+from assay.lazy import torch
 from assay.op import Op
 from assay.provenance import shown
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 _SIZES = (5, 4, 8, 16, 3, 2, 1)
 _MANY = 1 << 20
@@ -28,13 +26,13 @@ def verify_reference(op: Op) -> None:
         return
     where = f"{shown(Path(op.source))}:{op.reference.__code__.co_firstlineno}"
     try:
-        drawn = drawing.generate(op, workload)
+        drawn = drawing.generate(workload)
     except AssayError:
         raise
     except Exception as error:
-        raise _failed(op, workload, error, "its inputs could not be drawn", where) from error
+        raise _failed(workload, error, "its inputs could not be drawn", where) from error
     try:
-        truth = oracle(op, workload, drawn)
+        truth = oracle(workload, drawn)
     except AssayError:
         raise
     except Exception as error:
@@ -42,8 +40,8 @@ def verify_reference(op: Op) -> None:
             what = f"op {op.name}: the reference or magnitude does not return one result for each output"
             fix = f"return as many as there are outputs: {', '.join(op.outputs)}"
             raise SourceError(what, where=where, fix=fix) from error
-        raise _failed(op, workload, error, "the reference or magnitude failed", where) from error
-    _verify_results(op, workload, truth, where)
+        raise _failed(workload, error, "the reference or magnitude failed", where) from error
+    _verify_results(workload, truth, where)
 
 
 def _small(op: Op) -> Workload | None:
@@ -51,20 +49,19 @@ def _small(op: Op) -> Workload | None:
     attributes = tuple((n, a.default) for n, a in op.attributes.items())
     for size in _SIZES:
         axes = tuple((n, max(a.min, min(a.max, size))) for n, a in op.axes.items())
-        workload = Workload(axes, dtype(op.dtypes[0]), attributes)
+        workload = Workload(op, axes, dtype(op.dtypes[0]), attributes)
         try:
-            if op.allows(workload) and 0 < op.elements(workload) < _MANY:
+            if workload.allowed and 0 < workload.elements < _MANY:
                 return workload
         except Exception:  # the contract itself fails on such sizes: larger ones may do
             continue
     return None
 
 
-def _verify_results(op: Op, workload: Workload, truth: Oracle, where: str) -> None:
-    import torch
-
+def _verify_results(workload: Workload, truth: Oracle, where: str) -> None:
+    op = workload.op
     for name, tensor in op.outputs.items():
-        expected = op.shape(tensor, workload)
+        expected = workload.shape(tensor)
         exact: Any = truth.exact[name]
         if not isinstance(exact, torch.Tensor):
             what = f"op {op.name}: the reference returns {type(exact).__name__} for '{name}', not a tensor"
@@ -80,8 +77,6 @@ def _verify_results(op: Op, workload: Workload, truth: Oracle, where: str) -> No
 
 
 def _verify_magnitude(op: Op, name: str, scale: torch.Tensor | None, expected: tuple[int, ...], where: str) -> None:
-    import torch
-
     if scale is None:
         return
     try:
@@ -92,15 +87,16 @@ def _verify_magnitude(op: Op, name: str, scale: torch.Tensor | None, expected: t
         raise SourceError(what, where=where, fix="return one scale for each element of the output") from None
 
 
-def _failed(op: Op, workload: Workload, error: Exception, what: str, where: str) -> SourceError:
+def _failed(workload: Workload, error: Exception, what: str, where: str) -> SourceError:
+    op = workload.op
     at = error.__traceback__
     while at:
         if at.tb_frame.f_code.co_filename == op.source:
             where = f"{shown(Path(op.source))}:{at.tb_lineno}"
         at = at.tb_next
-    told = str(error).strip().splitlines()
+    lines = str(error).strip().splitlines()
     return SourceError(
-        f"op {op.name}: {what}: {type(error).__name__}: {told[0] if told else ''} (on {workload})",
+        f"op {op.name}: {what}: {type(error).__name__}: {lines[0] if lines else ''} (on {workload})",
         where=where,
         fix="try it in Python on tensors of these sizes",
     )

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.inputs import widened
+from assay.lazy import torch
 from assay.op import Op
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 SAMPLES = 6
 _HALF_ULP = 2.0**-24
@@ -53,10 +51,9 @@ _FUNCTIONS = frozenset(
 """Elementary functions, good to two ulps."""
 
 
-def spread(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
+def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
     """The standard deviation of each output's elements; None where nothing is rounded."""
-    import torch
-
+    op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
     exact = _outputs(op, op.reference(*wide, **attributes))
@@ -75,8 +72,9 @@ def spread(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[
     return {n: (s / SAMPLES).sqrt() for n, s in squares.items()} if disturbed else None
 
 
-def compares(op: Op, workload: Workload, inputs: dict[str, torch.Tensor]) -> bool:
+def compares(workload: Workload, inputs: dict[str, torch.Tensor]) -> bool:
     """Does the reference choose values by comparing them?"""
+    op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     with (mode := _mode()(0)):
         op.reference(*wide, **dict(workload.attributes))
@@ -90,7 +88,6 @@ def _outputs(op: Op, results: Any) -> dict[str, torch.Tensor]:
 
 @cache
 def _mode() -> Any:
-    import torch
     from torch._decomp import decomposition_table
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -148,14 +145,10 @@ def _mode() -> Any:
 
 
 def _is_tensor(value: Any) -> bool:
-    import torch
-
     return isinstance(value, torch.Tensor)
 
 
 def _absolute(value: Any) -> Any:
-    import torch
-
     if isinstance(value, torch.Tensor):
         return value.abs() if value.is_floating_point() else value
     if isinstance(value, dict):

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from assay.op import Op
 from assay.workload import Workload
 
 
-def shrink(op: Op, workload: Workload, fails: Callable[[Workload], bool], seconds: float = 20.0) -> Workload:
+def shrink(workload: Workload, fails: Callable[[Workload], bool], seconds: float = 20.0) -> Workload:
     """The smallest workload nearby that still fails: every part goes back to its simplest value, sizes by bisection."""
+    op = workload.op
     deadline = time.monotonic() + seconds
     known: dict[Workload, bool] = {}
 
     def still(candidate: Workload) -> bool:
         if candidate not in known:
-            known[candidate] = op.allows(candidate) and time.monotonic() < deadline and fails(candidate)
+            known[candidate] = candidate.allowed and time.monotonic() < deadline and fails(candidate)
         return known[candidate]
 
     changed = True

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.check.judge import Errors, Finding, Prior, judge_maximum
 from assay.check.oracle import oracle
 from assay.check.outcome import Outcome
 from assay.errors import UsageError
-from assay.op import Op, Tensor
+from assay.lazy import torch
+from assay.op import Tensor
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 HUGE = 1 << 27
 """Elements from which only some slices are judged, and one workload at a time is run."""
@@ -40,8 +38,6 @@ def slices(length: int, step: int, row: int, count: int = _SLICES) -> list[int]:
 @contextlib.contextmanager
 def _more_threads() -> Iterator[None]:
     """For one huge workload: others, which are small, gain nothing by threads."""
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(max(before, (os.cpu_count() or 2) // 2))
     try:
@@ -51,7 +47,6 @@ def _more_threads() -> Iterator[None]:
 
 
 def judged_in_slices(
-    op: Op,
     workload: Workload,
     drawn: dict[str, torch.Tensor],
     result: dict[str, torch.Tensor],
@@ -62,12 +57,13 @@ def judged_in_slices(
 ) -> Outcome:
     """A float64 oracle of the whole would fit neither into memory nor into patience: judge slices of so many elements
     along the axis of independent results. Without a size they cover all of a workload that is not huge."""
+    op = workload.op
     if not op.independent:
         raise UsageError(
             f"{op.name} has no independent axis to judge so large a workload along", fix="choose fewer elements"
         )
     length = int(workload.named[op.independent])
-    elements = op.elements(workload)
+    elements = workload.elements
     size = size or (_SLICE if elements > HUGE else -(-elements // _SLICES))
     each = max(1, elements // length)
     step = max(1, size // each)
@@ -78,7 +74,7 @@ def judged_in_slices(
         inputs = {n: _cut(v, op.inputs[n], op.independent, start, step) for n, v in drawn.items()}
         outputs = {n: _cut(v, op.outputs[n], op.independent, start, step) for n, v in result.items()}
         with _more_threads() if elements > HUGE else contextlib.nullcontext():
-            verdict = judge_maximum(outputs, oracle(op, workload, inputs), prior)
+            verdict = judge_maximum(outputs, oracle(workload, inputs), prior)
         errors += verdict.errors
         if verdict.finding:
             what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"

@@ -9,7 +9,6 @@ from assay.check.outcome import Conditions, Outcome
 from assay.check.slices import HUGE
 from assay.check.turn import Turn
 from assay.kernel import Kernel
-from assay.op import Op
 from assay.worker import Worker
 from assay.workload import Workload
 
@@ -19,8 +18,8 @@ _ONE_AT_A_TIME = Turn()
 """Two huge workloads at once would not fit into memory."""
 
 
-def run(worker: Worker, kernel: Kernel, op: Op, workload: Workload, conditions: Conditions) -> Outcome:
+def run(worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions) -> Outcome:
     """Try one workload and say what was seen."""
-    elements = op.elements(workload)
+    elements = workload.elements
     with _ONE_AT_A_TIME if elements > HUGE else contextlib.nullcontext():
-        return Trial(worker, kernel, op, workload, conditions, elements > LARGE).outcome()
+        return Trial(worker, kernel, workload, conditions, elements > LARGE).outcome()

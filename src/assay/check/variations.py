@@ -10,14 +10,11 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from assay.op import Op, Tensor
-from assay.worker.guard import bits
+from assay.lazy import torch
+from assay.op import Tensor
+from assay.worker.bits import bits
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 _TRIES = 6
 """Elements to try until the answer changes by enough."""
@@ -42,14 +39,15 @@ def free(tensor: Tensor) -> bool:
 
 
 def one_element(
-    op: Op, workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random, tells: Tells
+    workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random, tells: Tells
 ) -> Variation | None:
     """One element of `name` changed. None where no change that was tried matters to the result."""
+    op = workload.op
     base = first[name]
     if not base.numel():
         return None
     if not free(op.inputs[name]):
-        values = completed(op, workload, first | {name: fresh[name]})
+        values = completed(workload, first | {name: fresh[name]})
         return Variation(values, f"`{name}` changed") if tells(values) else None
     places = _inner(base.numel(), rng)
     for number in range(_TRIES):
@@ -62,29 +60,27 @@ def one_element(
         bits(changed).view(-1)[place] = bits(now.view(1))[0]
         if changed.view(-1)[place].item() == was:
             continue
-        values = completed(op, workload, first | {name: changed})
+        values = completed(workload, first | {name: changed})
         if tells(values):
             return Variation(values, f"element {place} of `{name}` changed from {was:g} to {float(now):g}")
     return None
 
 
-def few_elements(op: Op, workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random) -> Variation:
+def few_elements(workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random) -> Variation:
     """A few percent of the elements of `name` changed, two at least."""
-    import torch
-
+    op = workload.op
     base = first[name].clone()
     if not free(op.inputs[name]):
-        return Variation(completed(op, workload, first | {name: fresh[name]}), f"`{name}` changed")
+        return Variation(completed(workload, first | {name: fresh[name]}), f"`{name}` changed")
     count = min(base.numel(), max(2, int(base.numel() * _SHARE)))
     chosen = torch.randperm(base.numel(), generator=torch.Generator().manual_seed(rng.getrandbits(63)))[:count]
     bits(base).view(-1)[chosen] = bits(fresh[name]).flatten()[chosen]
-    return Variation(completed(op, workload, first | {name: base}), f"{count} elements of `{name}` changed")
+    return Variation(completed(workload, first | {name: base}), f"{count} elements of `{name}` changed")
 
 
-def reordered(op: Op, workload: Workload, first: Values, rng: random.Random) -> Variation:
+def reordered(workload: Workload, first: Values, rng: random.Random) -> Variation:
     """The same elements in another order: every sum and every count stays what it was."""
-    import torch
-
+    op = workload.op
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     values = {
         n: bits(v).flatten()[torch.randperm(v.numel(), generator=generator)].view(v.dtype).view(v.shape)
@@ -92,19 +88,20 @@ def reordered(op: Op, workload: Workload, first: Values, rng: random.Random) -> 
         else v
         for n, v in first.items()
     }
-    return Variation(completed(op, workload, values), "the elements changed places")
+    return Variation(completed(workload, values), "the elements changed places")
 
 
-def completed(op: Op, workload: Workload, values: Values) -> Values:
+def completed(workload: Workload, values: Values) -> Values:
     """The inputs that follow from others, computed again."""
-    found = dict(values)
+    op = workload.op
+    inputs = dict(values)
     for name in values:
         given = op.inputs[name].given
         if given is not None:
-            exact = {n: v.double() for n, v in found.items()} | dict(workload.attributes)
+            exact = {n: v.double() for n, v in inputs.items()} | dict(workload.attributes)
             wanted = given.__code__.co_varnames[: given.__code__.co_argcount]
-            found[name] = given(*(exact[n] for n in wanted)).to(values[name].dtype).contiguous()
-    return found
+            inputs[name] = given(*(exact[n] for n in wanted)).to(values[name].dtype).contiguous()
+    return inputs
 
 
 def _inner(count: int, rng: random.Random) -> Iterator[int]:
@@ -120,8 +117,6 @@ def _other(
     tensor: Tensor, base: torch.Tensor, fresh: torch.Tensor, was: float, number: int, rng: random.Random
 ) -> torch.Tensor | None:
     """Another value for one element: the fresh one at first, then values further away, all within the contract."""
-    import torch
-
     if number < 2 or not base.is_floating_point():
         return fresh if math.isfinite(fresh.item()) and was == was else None
     wide = base.double()

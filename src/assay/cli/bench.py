@@ -11,6 +11,7 @@ import typer
 from assay.cli import check as checking
 from assay.cli import options as common
 from assay.cli import screen, selection
+from assay.units import duration
 
 if TYPE_CHECKING:
     from assay.bench.planning import BenchPlan
@@ -58,11 +59,11 @@ def bench(
     from assay.bench.sweep import axis_values, from_file
     from assay.errors import UsageError
 
-    told: dict[str, Any] = from_file(sweep) if sweep else {}
-    kernels = list(what or told.get("kernels", []))
+    settings: dict[str, Any] = from_file(sweep) if sweep else {}
+    kernels = list(what or settings.get("kernels", []))
     if not kernels and not everything:
         raise UsageError("bench what?", fix="name an op, a kernel or a file (assay bench gelu), or say --all")
-    axes = dict(told.get("axes", {}))
+    axes = dict(settings.get("axes", {}))
     for text in axis or []:
         name, equals, sizes = text.partition("=")
         if not equals:
@@ -70,12 +71,12 @@ def bench(
         axes[name.strip()] = axis_values(sizes)
     options = Options(
         op=op,
-        dtypes=common.split(dtype) or tuple(common.split(told.get("dtype", ""))),
+        dtypes=common.split(dtype) or tuple(common.split(settings.get("dtype", ""))),
         workload=workload,
         axes=axes,
-        against=common.split(told.get("against", "") if sweep and against == "torch" else against) or ("torch",),
-        rounds=told.get("rounds", rounds),
-        budget=told.get("budget", budget),
+        against=common.split(settings.get("against", "") if sweep and against == "torch" else against) or ("torch",),
+        rounds=settings.get("rounds", rounds),
+        budget=settings.get("budget", budget),
         seconds=timeout,
         threads=threads,
         seed=seed,
@@ -168,11 +169,3 @@ def row(record: Record, more: list[str], name: str) -> list[str]:
         (f"{e.roofline.share:.0%}" + ("" if e.roofline.measured else "*")) if e.roofline else "",
         f"{e.speedup.median:.2f}×" if e.speedup else "",
     ]
-
-
-def duration(seconds: float) -> str:
-    """Four figures, in the unit a reader would choose."""
-    for scale, unit in ((1.0, "s "), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= scale:
-            return f"{seconds / scale:#.4g} {unit}"
-    return f"{seconds * 1e9:#.4g} ns"

@@ -82,9 +82,9 @@ def show(records: list[Record]) -> None:
     for column in ("old", "new", "new/old", "verdict"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("why")
-    from assay.cli.bench import duration
     from assay.compare.evidence import CompareEvidence
     from assay.record import namesakes
+    from assay.units import duration
 
     apart = namesakes(records)
     for r in records:

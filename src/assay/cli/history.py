@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import screen
-from assay.cli.bench import duration
 from assay.cli.options import AsJson
+from assay.units import duration
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -132,8 +132,8 @@ def _records(records: list[Record]) -> None:
 
 def _workload(record: Record) -> str:
     """With the tunables that were not left as they are."""
-    told = record.evidence.get("parameters")
-    tuned = told if isinstance(told, dict) else {}  # a training says here how many the model has
+    parameters = record.evidence.get("parameters")
+    tuned = parameters if isinstance(parameters, dict) else {}  # a training says here how many the model has
     return " ".join([record.workload, *(f"{name}={value}" for name, value in tuned.items())])
 
 

@@ -30,9 +30,9 @@ def list_(
     from assay.catalog.select import everything, gather
 
     if what:
-        found = gather(what)
-        session.refuse(found.refused)
-        choices = found.choices
+        selection = gather(what)
+        session.refuse(selection.refused)
+        choices = selection.choices
         if not choices:
             sys.exit(session.WRONG_USE)
     else:
@@ -59,15 +59,15 @@ def _records(kernel: Kernel, op: Op) -> list[Record]:
         Level.COMPILE: Status.COMPILED,
         Level.MISSING: Status.SKIPPED,
     }[here.level]
-    found = []
+    records = []
     source = provenance.source_of(kernel.file, kernel.line)
     for dtype in op.dtypes:
         status, reason = level, here.reason or "runs here"
         if kernel.dtypes and dtype not in kernel.dtypes:
             status, reason = Status.SKIPPED, toolchain.refusal(dtype) or f"written for {', '.join(kernel.dtypes)} only"
         evidence = {"level": str(here.level), "fix": here.fix, "backend": toolchain.name}
-        found.append(Record("list", kernel.name, f"dtype={dtype}", status, reason, evidence=evidence, source=source))
-    return found
+        records.append(Record("list", kernel.name, f"dtype={dtype}", status, reason, evidence=evidence, source=source))
+    return records
 
 
 def _table(choices: list[Choice], records: list[Record]) -> None:
@@ -83,8 +83,8 @@ def _table(choices: list[Choice], records: list[Record]) -> None:
         table.add_column(b.name, no_wrap=True)
     kernels = [k for k, _ in choices]
     for (name, source), op in {(op.name, op.source): op for _, op in choices}.items():
-        mine = [k for k, o in choices if (o.name, o.source) == (name, source)]
-        table.add_row(op.name, *(_cell([k for k in mine if k.address.backend == b.name]) for b in backends()))
+        of_op = [k for k, o in choices if (o.name, o.source) == (name, source)]
+        table.add_row(op.name, *(_cell([k for k in of_op if k.address.backend == b.name]) for b in backends()))
     terminal.print(*fitted(table, terminal.width, 1), sep="\n")
     dtypes = sorted({d for _, op in choices for d in op.dtypes})
     terminal.print(
@@ -114,8 +114,8 @@ def _cell(kernels: list[Kernel]) -> str:
 
 def _variants(kernels: list[Kernel]) -> str:
     """`njit: fastmath, parallel`, by language."""
-    found: dict[str, dict[str, None]] = {}
+    variants: dict[str, dict[str, None]] = {}
     for k in kernels:
         if k.address.variant:
-            found.setdefault(k.address.backend, {})[k.address.variant] = None
-    return "; ".join(f"{backend}: {', '.join(names)}" for backend, names in found.items())
+            variants.setdefault(k.address.backend, {})[k.address.variant] = None
+    return "; ".join(f"{backend}: {', '.join(names)}" for backend, names in variants.items())

@@ -118,9 +118,9 @@ def report(records: list[Record], interrupted: bool) -> None:
     from assay.selftest.mutants.evidence import MutantEvidence, Outcome, score, scores
 
     terminal = screen.console()
-    found = [(r, MutantEvidence.of(r)) for r in records]
-    evidences = [e for _, e in found if e.operator]
-    for record, e in ((r, e) for r, e in found if e.outcome is Outcome.SURVIVED):
+    judged = [(r, MutantEvidence.of(r)) for r in records]
+    evidences = [e for _, e in judged if e.operator]
+    for record, e in ((r, e) for r, e in judged if e.outcome is Outcome.SURVIVED):
         terminal.print(f"\n[bold red]✗ {escape(record.kernel)}[/] survived: {escape(e.proof)}")
         terminal.print(f"  {e.file}:{e.line}", style="dim")
         terminal.print(f"  - {escape(e.before)}\n  + {escape(e.after)}", soft_wrap=True)

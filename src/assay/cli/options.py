@@ -58,13 +58,13 @@ def parameters(texts: list[str]) -> dict[str, Any]:
 
     from assay.errors import UsageError
 
-    found = {}
+    values = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--param {text}: not name=value", fix="e.g. --param BLOCK=2048")
         try:
-            found[name] = ast.literal_eval(value)
+            values[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found[name] = value
-    return found
+            values[name] = value
+    return values

@@ -49,8 +49,8 @@ def report(
     if json:
         import json as notation
 
-        told = {"page": str(page), "pictures": [str(p) for p in drawn], "records": len(records)}
-        print(notation.dumps(told, indent=1))
+        summary = {"page": str(page), "pictures": [str(p) for p in drawn], "records": len(records)}
+        print(notation.dumps(summary, indent=1))
         return
     terminal = screen.console()
     terminal.print(f"{len(records)} records: {screen.summary(records)}")

@@ -58,8 +58,8 @@ def write_document(records: Iterable[Record], where: Path | None = None, **about
     from assay.record import document
 
     if session.refused:
-        told = [{"what": p.what, "where": p.where, "fix": p.fix} for p in session.refused]
-        about = about | {"refused": told}
+        refused = [{"what": p.what, "where": p.where, "fix": p.fix} for p in session.refused]
+        about = about | {"refused": refused}
     if where is not None:
         return keeping.document_written(records, where, about)
     sys.stdout.write(json.dumps(document(records, **about), indent=1, default=str) + "\n")
@@ -160,10 +160,10 @@ def remembered() -> Iterator[list[int]]:
 
 
 def exit_code(records: Iterable[Record], strict: bool, interrupted: bool = False) -> int:
-    found = list(records)
-    statuses = [str(r.status) for r in found]
+    seen = list(records)
+    statuses = [str(r.status) for r in seen]
     bad = "fail" in statuses or (strict and any(s != "pass" for s in statuses))
-    refused = any(r.evidence.get("refused") for r in found)
+    refused = any(r.evidence.get("refused") for r in seen)
     return 130 if interrupted else 1 if bad else session.WRONG_USE if refused else 0
 
 

@@ -29,8 +29,8 @@ def chosen(what: Iterable[str], options: Any, *, whole_library: bool = False) ->
     wanted = [dtype(d).name for d in options.dtypes]
     named = list(what)
     if named or not whole_library:
-        found = gather(named, options.op)
-        choices, refused = found.choices, found.refused
+        selection = gather(named, options.op)
+        choices, refused = selection.choices, selection.refused
     else:
         choices, refused = everything(), []
     if options.backends:

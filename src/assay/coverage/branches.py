@@ -36,8 +36,8 @@ def _function(file: Path, name: str) -> ast.FunctionDef | None:
         tree = source.parse(file)
     except AssayError:
         return None
-    found = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
-    return next(found, None)
+    functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
+    return next(functions, None)
 
 
 class _Reader:

@@ -149,8 +149,8 @@ def _cuda(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
     values: list[float] = []
     for line in lines:
         sizes += [1 << int(n) for n in _CPP_SHIFT.findall(line) if int(n) <= 24]
-        for found in _CPP_LITERAL.findall(line):
-            plain = found.replace("'", "")
+        for literal in _CPP_LITERAL.findall(line):
+            plain = literal.replace("'", "")
             if re.fullmatch(r"0[xX][0-9a-fA-F]+", plain):
                 sizes.append(int(plain, 16))
             elif re.fullmatch(r"\d+", plain):

@@ -31,7 +31,7 @@ def typical(space: Factors) -> Iterator[Planned]:
     for name, axis in space.op.axes.items():
         for size in (axis.typical + 1, axis.typical - 1):
             near = space.at({**small, name: size if name != first else small[name] + size - axis.typical}, space.plain)
-            if near is not None and space.op.elements(near) <= space.effort.most:
+            if near is not None and near.elements <= space.effort.most:
                 yield space.planned(near, "near typical", space.plain)
 
 

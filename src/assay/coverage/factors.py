@@ -34,7 +34,7 @@ class Factors:
             for name, axis in op.axes.items()
         }
         tensors = {**op.inputs, **op.outputs}
-        self.levels: dict[str, list[str]] = {name: list(found) for name, found in self.sizes.items()}
+        self.levels: dict[str, list[str]] = {name: list(by_regime) for name, by_regime in self.sizes.items()}
         for name, attribute in op.attributes.items():
             self.levels[name] = [repr(c) for c in attribute.choices or (attribute.default,)]
         self.levels["values"] = kinds(op, dtype)
@@ -65,7 +65,7 @@ class Factors:
 
     def at(self, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Workload | None:
         row = self.raw(sizes, levels)
-        return row if self.op.allows(row) else None
+        return row if row.allowed else None
 
     def raw(self, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Workload:
         attributes = tuple(
@@ -74,6 +74,7 @@ class Factors:
         )
         tensors = [*self.op.inputs, *self.op.outputs]
         return Workload(
+            self.op,
             tuple((n, sizes[n]) for n in self.op.axes),
             self.dtype,
             attributes,
@@ -91,18 +92,18 @@ class Factors:
 
     def cost(self, row: Workload) -> int:
         problems = math.prod(size for name, size in row.axes if name in self._problems) if self._problems else 0
-        return self.op.elements(row) + max(0, self.op.operations(row)) // 16 + _PROBLEM * problems
+        return row.elements + max(0, row.operations) // 16 + _PROBLEM * problems
 
     def visits(self, row: Workload, levels: Mapping[str, str]) -> frozenset[Pair]:
         """The pairs of levels that a workload has and that have an effect in it. A size may stand for several regimes
         and counts for those it is listed in."""
-        found = {(f, level) for f, level in levels.items() if f not in self.sizes and self._matters(row, f, level)}
+        present = {(f, level) for f, level in levels.items() if f not in self.sizes and self._matters(row, f, level)}
         for name, size in row.axes:
-            found |= {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
-        pairs = (p for p in itertools.combinations(sorted(found), 2) if p[0][0] != p[1][0])
-        if any(math.prod(self.op.shape(t, row)) for t in self.op.outputs.values()):
+            present |= {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
+        pairs = (p for p in itertools.combinations(sorted(present), 2) if p[0][0] != p[1][0])
+        if any(math.prod(row.shape(t)) for t in self.op.outputs.values()):
             return frozenset(pairs)
-        empty = {(name, level) for name, level in found if name in self.sizes and level == "0"}
+        empty = {(name, level) for name, level in present if name in self.sizes and level == "0"}
         return frozenset(p for p in pairs if not empty.isdisjoint(p))
 
     def _matters(self, row: Workload, factor: str, level: str) -> bool:
@@ -110,7 +111,7 @@ class Factors:
         if not factor.startswith("layout of ") or level == "dense":
             return True
         name = factor.removeprefix("layout of ")
-        shape = self.op.shape({**self.op.inputs, **self.op.outputs}[name], row)
+        shape = row.shape({**self.op.inputs, **self.op.outputs}[name])
         return math.prod(shape[:-1] if level == "rows" else shape) > 1
 
 
@@ -119,7 +120,7 @@ def kinds(op: Op, dtype: DType) -> list[str]:
     drawn = [t for t in op.inputs.values() if t.given is None]
     floats = [t for t in drawn if (t.dtype is None and dtype.is_float) or (t.dtype or "").startswith(("fp", "bf"))]
     specials = any(t.specials for t in floats)
-    found = []
+    applicable = []
     for kind in VALUES:
         if kind in _ONLY_REPORTED or (kind == "ends" and len(floats) == len(drawn)):
             continue
@@ -129,5 +130,5 @@ def kinds(op: Op, dtype: DType) -> list[str]:
             continue
         if kind in ("subnormal", "halfway", "cancel", "outlier", "offset") and not floats:
             continue
-        found.append(kind)
-    return found
+        applicable.append(kind)
+    return applicable

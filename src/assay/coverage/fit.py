@@ -59,7 +59,7 @@ def resolve(
 
 def _weight(space: Factors, sizes: Mapping[str, int]) -> int:
     workload = space.raw(sizes, space.plain)
-    return space.cost(workload) if space.op.allows(workload) else 1 << 62
+    return space.cost(workload) if workload.allowed else 1 << 62
 
 
 def _smaller(sizes: tuple[int, ...], size: int, goal: float) -> int:

@@ -70,5 +70,5 @@ def _why(space: Factors, fixed: Mapping[str, str]) -> str:
     """Why no workload has these two levels: too many elements, or not in the contract."""
     sizes = {n: space.sizes[n][fixed[n]][0] if n in fixed else max(1, a.min) for n, a in space.op.axes.items()}
     row = space.raw(sizes, space.plain)
-    large = space.op.allows(row) and space.cost(row) > space.effort.elements
+    large = row.allowed and space.cost(row) > space.effort.elements
     return f"more than {space.effort.most} elements" if large else "outside the contract"

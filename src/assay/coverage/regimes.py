@@ -31,13 +31,13 @@ HUGE = "huge"
 
 def of(axis: Axis, largest: int) -> dict[str, tuple[int, ...]]:
     """The regimes that an axis has within its contract, with their sizes up to `largest`."""
-    found = {}
+    regimes = {}
     for name, sizes in REGIMES.items():
         if fits := tuple(n for n in sizes if axis.min <= n <= min(axis.max, largest)):
-            found[name] = fits
+            regimes[name] = fits
     if axis.max <= 16:  # so short an axis (a filter's width) is worth every size
         return {str(n): (n,) for n in range(axis.min, axis.max + 1)}
-    return found
+    return regimes
 
 
 def around(constants: Iterable[int], axis: Axis) -> list[int]:

@@ -53,9 +53,9 @@ def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
     """Two axes beyond the lengths at which the kernel goes another way, at once: each alone does not lead there. As
     large as the typical workload, on plain values, dense and with rows that lie apart."""
     layouts = {f: "rows" for f in space.levels if f.startswith("layout of")}
-    found = [(a, b) for a, b in itertools.combinations(bounds, 2) if a.axis != b.axis]
+    two = [(a, b) for a, b in itertools.combinations(bounds, 2) if a.axis != b.axis]
     combined = 0
-    for a, b in found:
+    for a, b in two:
         sizes = {n: max(1, axis.min) for n, axis in space.op.axes.items()} | {a.axis: a.size + 1, b.axis: b.size + 1}
         for levels in (space.plain, space.plain | layouts) if layouts else (space.plain,):
             row = space.at(sizes, levels)
@@ -90,6 +90,6 @@ def _beside(
                 if chosen[other] == 0:
                     chosen[other] = small[0]
         row = space.at(chosen, levels)
-        if row is not None and space.op.elements(row) <= space.effort.most:
+        if row is not None and row.elements <= space.effort.most:
             return levels, row
     return levels, None

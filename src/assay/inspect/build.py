@@ -11,10 +11,11 @@ from assay.backends import Level, here
 from assay.backends.base import Launch
 from assay.errors import AssayError, BuildError, SourceError, UsageError
 from assay.kernel import Kernel
-from assay.op import Op
 from assay.target import Target
 from assay.worker import Pool, WorkerLost
-from assay.worker.request import Layout, message
+from assay.worker.failure import Failure, Refused
+from assay.worker.questions import Built, Compile
+from assay.worker.request import Call
 from assay.workload import Workload
 
 LANGUAGES = ("cuda", "cupy", "triton", "numba")
@@ -26,7 +27,6 @@ _LINE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\): (?:catastrophic )?erro
 
 def launches(
     kernel: Kernel,
-    op: Op,
     workload: Workload,
     target: Target,
     pool: Pool,
@@ -36,19 +36,16 @@ def launches(
     """What the kernel would launch on the workload, in order, with PTX, cubin and intermediate code; empty where it
     would launch nothing. `parameters` are tunables that are not at their defaults; `compiler` is for CUDA C++."""
     _refuse(kernel, target, compiler)
-    layout = Layout(kernel, op, workload, runs=1, variations=1)
-    asked = message(kernel, op, workload, layout, "native", dict(parameters or {}))
-    asked |= {"do": "compile", "target": str(target), "compiler": compiler}
+    request = Compile(Call.of(kernel, workload, "native", parameters or {}), str(target), compiler)
     try:
         worker = pool.worker(kernel.address.backend, "native")
         try:
-            answer = worker.ask(asked)
-            if "error" in answer:
-                raise _error(answer["error"])
-            size = sum(sum(told["parts"].values()) for told in answer["launches"])
-            return list(_read(answer["launches"], worker.memory(size)))
+            answer = worker.ask(request)
+            return list(_read(answer, worker.memory(answer.shared_bytes)))
         finally:
             worker.close()
+    except Refused as refused:
+        raise _error(refused.failure) from None
     except WorkerLost as lost:
         raise BuildError(f"the build ended without an answer: {lost.detail}", where=str(kernel.file or "")) from None
 
@@ -71,11 +68,11 @@ def _refuse(kernel: Kernel, target: Target, compiler: str) -> None:
         raise AssayError(f"{kernel} cannot be built: {found.reason}", fix=found.fix)
 
 
-def _read(told: list[dict[str, Any]], memory: memoryview) -> Iterator[Launch]:
+def _read(built: Built, memory: memoryview) -> Iterator[Launch]:
     at = 0
-    for launch in told:
-        parts, a = {}, launch["artifact"]
-        for name, size in launch["parts"].items():
+    for launch in built.launches:
+        parts, a = {}, launch.artifact
+        for name, size in launch.parts.items():
             parts[name] = bytes(memory[at : at + size])
             at += size
         artifact = Artifact(
@@ -93,14 +90,14 @@ def _read(told: list[dict[str, Any]], memory: memoryview) -> Iterator[Launch]:
             doubt=a["doubt"],
             ir={name.removeprefix("ir."): data.decode() for name, data in parts.items()},
         )
-        yield Launch(artifact, tuple(launch["grid"]), tuple(launch["block"]), launch["shared"])
+        yield Launch(artifact, tuple(launch.grid), tuple(launch.block), launch.shared)
 
 
-def _error(said: dict[str, Any]) -> AssayError:
+def _error(failure: Failure) -> AssayError:
     """What the worker raised, at the line the toolchain names."""
-    kind = {"UsageError": UsageError, "SourceError": SourceError}.get(said["type"], BuildError)
-    what = said["what"] if said["ours"] else f"{said['type']}: {said['message']}"
-    where = said["where"]
+    kind = {"UsageError": UsageError, "SourceError": SourceError}.get(failure.type, BuildError)
+    what = failure.what if failure.ours else f"{failure.type}: {failure.message}"
+    where = failure.where
     if found := next((m for m in _LINE.finditer(what) if m["file"] == where), _LINE.search(what)):
         where = f"{found['file']}:{found['line']}"
-    return kind(what, where=where, fix=said["fix"])
+    return kind(what, where=where, fix=failure.fix)

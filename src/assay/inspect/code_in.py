@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay import host
+from assay import tool
 from assay.errors import AssayError, BuildError, MalformedError, UsageError
 from assay.isa import cubin as cubins
 from assay.isa import fatbin
@@ -16,7 +15,6 @@ from assay.isa.ptx import architecture, entries, tokens
 from assay.target import Target
 
 GIVE = "give a cubin, a fatbin, a host object or program with GPU code, or PTX"
-INSTALL = "pip install nvidia-cuda-nvcc==13.0.88"
 LIMIT = 120.0
 """Seconds that ptxas may take. A kernel takes milliseconds, a large library of them a minute."""
 
@@ -48,29 +46,24 @@ def code_in(path: Path) -> list[Code]:
 
 def assemble(ptx: bytes, target: Target, where: str, limit: float = LIMIT) -> bytes:
     """PTX → cubin, with line tables. `where` names the PTX in messages."""
-    tool = host.tool("ptxas")
-    if tool is None:
-        raise AssayError("ptxas is not here", fix=INSTALL)
+    ptxas = tool.path("ptxas")
     if not target.name.startswith("sm_"):
         raise UsageError(f"PTX cannot be assembled for {target}", fix="a GPU architecture such as sm_90")
     with tempfile.TemporaryDirectory() as folder:
         source, cubin = Path(folder) / "code.ptx", Path(folder) / "code.cubin"
         source.write_bytes(ptx)
-        command = [str(tool), f"-arch={target}", "-lineinfo", source.name, "-o", cubin.name]
+        command = [ptxas, f"-arch={target}", "-lineinfo", source.name, "-o", cubin.name]
         try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, errors="replace", timeout=limit)
-        except subprocess.TimeoutExpired:
-            raise BuildError(
-                f"ptxas was still at work after {limit:g} s on {len(ptx) / 1e6:,.1f} MB of PTX",
-                where=where,
-                fix="give it less PTX at once (one kernel a file), or a longer limit",
-            ) from None
-        if done.returncode == 0 and cubin.exists():
+            ran = tool.call(command, folder=folder, limit=limit, on=f"{len(ptx) / 1e6:,.1f} MB of PTX")
+        except tool.TooLong as late:
+            fix = "give it less PTX at once (one kernel a file), or a longer limit"
+            raise BuildError(late.what, where=where, fix=fix) from None
+        if ran.code == 0 and cubin.exists():
             return cubin.read_bytes()
-        said = (done.stderr + done.stdout).replace(source.name, where).strip()
+        said = ran.complaint.replace(source.name, where)
         line = _COMPLAINT.search(said)
         raise BuildError(
-            said or f"ptxas ended with status {done.returncode} and said nothing",
+            said if ran.stderr or ran.stdout else f"ptxas {said}",
             where=f"{where}:{line[1]}" if line else where,
             fix="mend the PTX at that line" if line and "Unsupported" not in said else _fix(said, target),
         )

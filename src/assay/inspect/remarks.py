@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from assay import host
+from assay import host, tool
 from assay.artifact import Artifact
 from assay.isa import cubin as cubins
 
@@ -29,34 +28,34 @@ def remarks(artifact: Artifact) -> list[str] | None:
             source.write_bytes(artifact.ptx)
             command = [str(ptxas), f"-arch={artifact.target}", "-lineinfo", *_ASKED, source.name, "-o", result.name]
             try:
-                done = subprocess.run(command, cwd=folder, capture_output=True, errors="replace", timeout=_LIMIT)
-            except subprocess.TimeoutExpired:
+                ran = tool.call(command, folder=folder, limit=_LIMIT)
+            except tool.TooLong:
                 continue
-            if done.returncode or not result.exists():
+            if ran.code or not result.exists():
                 continue
             made = next((f for f in cubins.functions(result.read_bytes()) if f.symbol == artifact.symbol), None)
             if made and made.text_hash == artifact.text_hash:
-                return said(done.stderr + done.stdout, artifact.symbol)
+                return said(ran.stderr + ran.stdout, artifact.symbol)
     return None
 
 
 def said(text: str, symbol: str) -> list[str]:
     """Of everything that ptxas printed, what is about one kernel."""
-    found, about = [], symbol
+    remarks, about = [], symbol
     for line in text.splitlines():
         if opened := _OF.search(line):
             about = opened[1]
-        mine = symbol in line or (about == symbol and "'" not in line)
+        concerned = symbol in line or (about == symbol and "'" not in line)
         words = re.sub(r"^ptxas (info|warning|advisory)\s*: ?", lambda m: "" if m[1] == "info" else f"{m[1]}: ", line)
-        if mine and not _NOISE.search(line) and words.strip():
-            found.append(words.strip())
-    return found
+        if concerned and not _NOISE.search(line) and words.strip():
+            remarks.append(words.strip())
+    return remarks
 
 
 def _assemblers() -> Iterator[Path]:
     """The toolkit's, then those that Triton brings: it has one of its own for Blackwell."""
-    if tool := host.tool("ptxas"):
-        yield Path(tool)
+    if ptxas := host.tool("ptxas"):
+        yield ptxas
     triton = importlib.util.find_spec("triton")
     if triton and triton.origin:
         yield from sorted(Path(triton.origin).parent.glob("backends/nvidia/bin/ptxas*"))

@@ -102,7 +102,7 @@ def inspections(
                 for target in targets:
                     tick(f"{kernel.name}  {workload}  {target}")
                     mine = replace(options, parameters=tuned(kernel, op, options.parameters))
-                    yield from _of_kernel(kernel, op, workload, target, pool, mine)
+                    yield from _of_kernel(kernel, workload, target, pool, mine)
 
 
 def bare(path: Path, options: Options) -> bool:
@@ -131,11 +131,11 @@ def _of_file(file: Path, target: Target, options: Options) -> Iterator[Inspectio
         yield Inspection(Record(kernel=file.name, status=Status.FAIL, reason=str(problem), evidence=evidence, **common))
 
 
-def gates(kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool) -> list[str]:
+def gates(kernel: Kernel, workload: Workload, target: Target, pool: Pool) -> list[str]:
     """What a kernel expects of its code and does not get, on this workload and target."""
     if not kernel.expects or kernel.address.backend not in LANGUAGES:
         return []
-    found = _of_kernel(kernel, op, workload, target, pool, Options())
+    found = _of_kernel(kernel, workload, target, pool, Options())
     return [f"{one.evidence.target}: {one.record.reason}" for one in found if one.record.failed]
 
 
@@ -143,12 +143,13 @@ def _workloads(kernel: Kernel, op: Op, options: Options) -> list[Workload]:
     if options.workload:
         return [asked(options.workload, op)]
     wanted = options.dtypes or (kernel.dtypes or op.dtypes)[:1]
-    return [op.workload(f"dtype={name}") for name in wanted if name in op.dtypes]
+    return [Workload.of(op, f"dtype={name}") for name in wanted if name in op.dtypes]
 
 
 def _of_kernel(
-    kernel: Kernel, op: Op, workload: Workload, target: Target, pool: Pool, options: Options
+    kernel: Kernel, workload: Workload, target: Target, pool: Pool, options: Options
 ) -> Iterator[Inspection]:
+    op = workload.op
     common: dict[str, Any] = {
         "verb": "inspect",
         "kernel": kernel.name,
@@ -165,7 +166,7 @@ def _of_kernel(
         yield Inspection(Record(status=Status.SKIPPED, reason=why, **common))
         return
     try:
-        started = launches(kernel, op, workload, target, pool, options.parameters, options.compiler)
+        started = launches(kernel, workload, target, pool, options.parameters, options.compiler)
     except UsageError:
         raise
     except AssayError as problem:
@@ -180,7 +181,7 @@ def _of_kernel(
         seen.add(key)
         about = Launch(list(launch.grid), list(launch.block), launch.shared)
         one = of_artifact(launch.artifact, common, math.prod(launch.block), launch.shared, about, options.parameters)
-        typical = workload == op.workload(f"dtype={workload.dtype}") and not options.parameters
+        typical = workload == Workload.of(op, f"dtype={workload.dtype}") and not options.parameters
         yield _gated(kernel, one) if typical else one
 
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 import struct
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assay import host
+from assay import tool
 from assay.errors import AssayError, MalformedError
 from assay.isa.cubin import elf_sections
 
 MAGIC = b"\x50\xed\x55\xba"
-INSTALL = "pip install nvidia-cuda-cuobjdump"
 
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 """Code that runs; code that waits to be linked. A program that was linked has both, and only the first is used."""
@@ -116,23 +114,20 @@ def _entry(data: bytes, at: int) -> _Entry:
 
 def _unpack(entries: Sequence[_Entry], limit: float) -> list[Image]:
     """One fatbin of all the compressed images, in one call of cuobjdump, which numbers what it extracts."""
-    tool = host.tool("cuobjdump")
-    if tool is None:
-        raise AssayError(f"{entries[0].packing}-compressed code needs cuobjdump, which is not here", fix=INSTALL)
+    try:
+        cuobjdump = tool.path("cuobjdump")
+    except tool.Missing as gone:
+        what = f"{entries[0].packing}-compressed code needs cuobjdump, which is not here"
+        raise AssayError(what, fix=gone.fix) from None
     # Without their names: cuobjdump numbers only files of images that have none, and writes namesakes over each other.
     body = b"".join(e.raw[:32] + bytes(8) + e.raw[40:] for e in entries)
     with tempfile.TemporaryDirectory() as folder:
         box = Path(folder) / "box.fatbin"
         box.write_bytes(MAGIC + struct.pack("<HHQ", 1, 16, len(body)) + body)
         flags = [{"cubin": "-xelf", "ptx": "-xptx"}[kind] for kind in sorted({e.image.kind for e in entries})]
-        command = [str(tool), *(word for flag in flags for word in (flag, "all")), box.name]
-        try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, errors="replace", timeout=limit)
-        except subprocess.TimeoutExpired:
-            raise AssayError(
-                f"cuobjdump was still unpacking {len(body):,} bytes after {limit:g} s",
-                fix="extract what you need with cuobjdump -xelf NAME, and give that",
-            ) from None
+        command = [cuobjdump, *(word for flag in flags for word in (flag, "all")), box.name]
+        fix = "extract what you need with cuobjdump -xelf NAME, and give that"
+        ran = tool.call(command, folder=folder, limit=limit, on=f"{len(body):,} bytes to unpack", fix=fix)
         files = {
             kind: iter(sorted(Path(folder).glob(f"box.*.{kind}"), key=lambda f: int(re.findall(r"\d+", f.name)[0])))
             for kind in ("cubin", "ptx")
@@ -141,7 +136,7 @@ def _unpack(entries: Sequence[_Entry], limit: float) -> list[Image]:
         for entry in entries:
             file = next(files[entry.image.kind], None)
             if file is None:
-                said = (done.stderr or done.stdout).replace(str(folder), "").strip() or f"status {done.returncode}"
+                said = ran.complaint.replace(str(folder), "")
                 raise _malformed(f"cuobjdump cannot unpack the {entry.packing}-compressed images: {said}")
             note = f"{entry.packing}-compressed; unpacked by cuobjdump"
             found.append(replace(entry.image, data=file.read_bytes(), note=note))

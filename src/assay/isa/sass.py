@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from assay import host
-from assay.errors import AssayError, MalformedError
+from assay import tool
+from assay.errors import MalformedError
 from assay.isa import cubin as cubins
 
 FLAGS = ("-c", "-g", "-gi", "-gp", "-hex")
 """Code only; source lines, chains of inlining and PTX lines as comments; the encoding beside each instruction."""
 
-INSTALL = "pip install nvidia-cuda-nvdisasm"
 
 _PTX = ".nv_debug_ptx"
 """How the listing calls the PTX text inside the cubin, as if it were a file."""
@@ -136,28 +134,21 @@ class Function:
 
 def disassemble(cubin: bytes, limit: float = 120) -> dict[str, Function]:
     """Every kernel of a cubin, by symbol. Needs nvdisasm, but no GPU; `limit` in seconds."""
-    tool = host.tool("nvdisasm")
-    if tool is None:
-        raise AssayError("nvdisasm is not here", fix=INSTALL)
+    nvdisasm = tool.path("nvdisasm")
     built_for = cubins.target(cubin)  # also says what is wrong with a file that is no cubin
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        try:
-            done = subprocess.run([tool, *FLAGS, file.name], capture_output=True, errors="replace", timeout=limit)
-        except subprocess.TimeoutExpired:
-            raise AssayError(
-                f"nvdisasm was still at work on {len(cubin):,} bytes after {limit:g} s",
-                fix="give it fewer kernels at once",
-            ) from None
-        said = done.stderr.replace(file.name, "the cubin").strip() or f"ended with status {done.returncode}"
-    if done.returncode:
+        size, fix = f"{len(cubin):,} bytes", "give it fewer kernels at once"
+        ran = tool.call([nvdisasm, *FLAGS, file.name], limit=limit, on=size, fix=fix)
+    if ran.code:
+        newer = f"a newer one may know {built_for} ({tool.INSTALL['nvdisasm']} --upgrade)"
         raise MalformedError(
-            f"nvdisasm cannot read this code for {built_for}: {said}",
-            fix=f"a newer one may know {built_for} ({INSTALL} --upgrade); else the cubin is damaged: build it again",
+            f"nvdisasm cannot read this code for {built_for}: {ran.complaint.replace(file.name, 'the cubin')}",
+            fix=f"{newer}; else the cubin is damaged: build it again",
         )
     try:
-        return read(done.stdout)
+        return read(ran.stdout)
     except (ValueError, IndexError) as problem:
         raise MalformedError(
             f"what nvdisasm made of this code for {built_for} is no listing: {problem}", fix="build the cubin again"

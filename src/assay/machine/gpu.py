@@ -3,46 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass, field
 
-from assay.worker.fresh import Fresh, Refused, last_words
+from assay.machine.probe import Measured
+from assay.machine.proof import Finding
+from assay.worker.fresh import Fresh, Refused
 from assay.worker.limits import WorkerLost
+from assay.worker.messages import Answer, Request
+from assay.worker.questions import Summary
 
 LIMIT = 180.0
 """Seconds one probe may take, building included."""
 
 
-Outcome = tuple[str, dict[str, Any]]
+@dataclass(frozen=True)
+class Opened(Answer):
+    facts: dict[str, float]
+    """What is counted, not measured (assay.machine.model)."""
 
 
-def outcomes(keys: list[str], limit: float = LIMIT, child: str = "assay.machine.child") -> Iterator[Outcome]:
-    """(key, outcome) of each probe as it is finished; ("", facts) whenever a child has opened the device. Probes that a
+@dataclass(frozen=True)
+class Open(Request[Opened], answered_by="assay.machine.child:opened"):
+    """Open the device."""
+
+
+@dataclass(frozen=True)
+class Outcome(Answer):
+    """What became of one probe."""
+
+    measured: Measured | None = None
+    why: str = ""
+    """Without a measurement: why there is none."""
+    traceback: str = ""
+    proof: dict[str, Finding] = field(default_factory=dict)
+    """What its instances' code showed."""
+    artifacts: list[Summary] = field(default_factory=list)
+    lost: bool = False
+    """The process or its device cannot go on."""
+
+
+@dataclass(frozen=True)
+class Measure(Request[Outcome], answered_by="assay.machine.child:measured"):
+    probe: str
+
+
+def outcomes(keys: list[str], limit: float = LIMIT, child: str = "") -> Iterator[tuple[str, Outcome] | Opened]:
+    """Key and outcome of each probe as it is finished; the facts whenever a child has opened the device. Probes that a
     child never began are given to the next one; if it cannot open the device, all of them have failed."""
     waiting = list(keys)
     while waiting:
-        with Fresh(child, {}) as process:
+        with Fresh(child) if child else Fresh() as process:
             try:
-                facts = process.ask({"do": "open"}, limit)
+                yield process.ask(Open(), limit)
             except (Refused, WorkerLost) as problem:
-                why = last_words(problem) if isinstance(problem, WorkerLost) else str(problem)
-                yield from ((key, _failed(why)) for key in waiting)
+                why = problem.last_words() if isinstance(problem, WorkerLost) else str(problem)
+                yield from ((key, Outcome(why=why)) for key in waiting)
                 return
-            yield "", facts
             yield from _measured(process, waiting, limit)
 
 
-def _measured(process: Fresh, waiting: list[str], limit: float) -> Iterator[Outcome]:
+def _measured(process: Fresh, waiting: list[str], limit: float) -> Iterator[tuple[str, Outcome]]:
     """Of the probes that wait, until none is left or the process is lost."""
     while waiting:
         key = waiting.pop(0)
         try:
-            outcome = process.ask({"do": "measure", "probe": key}, limit)
+            outcome = process.ask(Measure(key), limit)
         except WorkerLost as lost:
-            outcome = _failed(last_words(lost)) | {"lost": True}
+            outcome = Outcome(why=lost.last_words(), lost=True)
         yield key, outcome
-        if outcome.get("lost"):
+        if outcome.lost:
             return
-
-
-def _failed(why: str) -> dict[str, Any]:
-    return {"ok": False, "why": why, "proof": {}, "artifacts": []}

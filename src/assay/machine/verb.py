@@ -20,7 +20,6 @@ from assay.machine.lab import build_target
 from assay.machine.model import MEASURED, Figure, Model, kept_file, published, this_device
 from assay.machine.probe import Probe
 from assay.machine.probes import probes
-from assay.machine.proof import Finding
 from assay.record import Record, Status, document
 from assay.target import Target, target
 
@@ -90,28 +89,29 @@ def _gpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
             yield _record(probe, options, Status.SKIPPED, _lacks(probe, goal))
     stated = published(device.name)
     begin = time.perf_counter()
-    for key, outcome in gpu.outcomes([k for k, p in known.items() if p.fits(goal)]):
-        if not key:
-            facts.update(outcome["facts"])
+    for news in gpu.outcomes([k for k, p in known.items() if p.fits(goal)]):
+        if isinstance(news, gpu.Opened):
+            facts.update(news.facts)
             continue
         seconds, begin = time.perf_counter() - begin, time.perf_counter()
+        key, outcome = news
         yield _measured(known[key], outcome, stated, options, seconds)
 
 
-def _measured(probe: Probe, outcome: dict[str, Any], stated: Model | None, options: Options, seconds: float) -> Record:
-    about = {"artifacts": outcome["artifacts"], "seconds": seconds}
-    findings = {name: Finding(f["held"], f["says"], tuple(f["lines"])) for name, f in outcome["proof"].items()}
-    proof = Proven(str(next(iter(probe.instances.values()))), findings)
-    if not outcome["ok"]:
-        evidence = MachineEvidence(proof=proof, traceback=outcome.get("traceback", ""))
-        return _record(probe, options, Status.FAIL, outcome["why"], evidence, **about)
-    clocks = sorted(outcome["clocks_mhz"])
+def _measured(probe: Probe, outcome: gpu.Outcome, stated: Model | None, options: Options, seconds: float) -> Record:
+    about: dict[str, Any] = {"artifacts": [dict(summary) for summary in outcome.artifacts], "seconds": seconds}
+    proof = Proven(str(next(iter(probe.instances.values()))), outcome.proof)
+    measured = outcome.measured
+    if measured is None:
+        evidence = MachineEvidence(proof=proof, traceback=outcome.traceback)
+        return _record(probe, options, Status.FAIL, outcome.why, evidence, **about)
+    clocks = sorted(measured.clocks_mhz)
     known = stated.figures.get(probe.key) if stated else None
     figure = Figure(
-        outcome["value"],
+        measured.value,
         probe.unit,
-        min(outcome["samples"]),
-        max(outcome["samples"]),
+        min(measured.samples),
+        max(measured.samples),
         clocks[len(clocks) // 2] if clocks else None,
         known.published if known else None,
         known.where if known else "",
@@ -119,12 +119,12 @@ def _measured(probe: Probe, outcome: dict[str, Any], stated: Model | None, optio
     evidence = MachineEvidence(
         figures={probe.key: figure},
         proof=proof,
-        samples=outcome["samples"],
-        table=outcome["table"] or None,
-        **outcome["more"],
+        samples=measured.samples,
+        table=measured.table or None,
+        **measured.more,
     )
-    reason = f"measured over {len(outcome['samples'])} samples; its machine code is what it claims"
-    return _record(probe, options, Status.PASS, reason, evidence, outcome["workload"], **about)
+    reason = f"measured over {len(measured.samples)} samples; its machine code is what it claims"
+    return _record(probe, options, Status.PASS, reason, evidence, measured.workload, **about)
 
 
 def _cpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:

@@ -1,1 +1,2 @@
-"""The model floor: kernels inside models. `swap` puts them in and takes them out again."""
+"""The model floor: kernels inside models. `swap` puts them in and takes them out again; `studies` measure what that
+gives."""

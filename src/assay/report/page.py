@@ -1,17 +1,23 @@
 """One self-contained page: everything it needs is inside, and its own policy forbids it to fetch anything."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay import host, units
+from assay import units
 from assay.errors import UsageError
 from assay.record import Record
-from assay.report import answer, machine, rows, tables, theme
+from assay.report import answer, machine, model_compile, model_infer, rows, tables, theme
+from assay.report.pictures import INSTALL, draw, require_charts
+from assay.report.table import Note, Table, to_html
 
-INSTALL = "pip install 'kernel-assay[report]'"
+TABLES: dict[str, Callable[[Sequence[Record]], Iterable[Table[Any] | Note]]] = {
+    "models": model_infer.parts,
+    "compile": lambda records: model_compile.parts(records, wide=True),
+}
+"""Below which figures there are tables too."""
 
 
 def report(records: Iterable[Record], out: Path, *, title: str = "Assay report", pictures: Path | None = None) -> Path:
@@ -22,16 +28,8 @@ def report(records: Iterable[Record], out: Path, *, title: str = "Assay report",
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     if pictures is not None:
-        from assay.report.pictures import draw
-
         draw(latest, pictures)
     return out
-
-
-def require_charts(what: str) -> None:
-    """Raise a UsageError where charts cannot be drawn."""
-    if not (host.has("altair") and host.has("vl_convert")):
-        raise UsageError(f"{what} needs altair and vl-convert", fix=INSTALL)
 
 
 def render(records: Sequence[Record], *, title: str, older: int = 0) -> str:
@@ -68,6 +66,8 @@ def render(records: Sequence[Record], *, title: str, older: int = 0) -> str:
 
 def figures_of(records: Sequence[Record]) -> tuple[list[dict[str, Any]], dict[str, list[rows.Row]]]:
     """Return the charts' specs without their rows, and the rows by name: each set once, however many charts use it."""
+    from markupsafe import Markup
+
     from assay.report.charts import FIGURES
 
     figures, shared = [], {}
@@ -81,7 +81,9 @@ def figures_of(records: Sequence[Record]) -> tuple[list[dict[str, Any]], dict[st
             key = names.setdefault(text, f"{part['data']['name']}-{len(names)}")
             shared[key] = json.loads(text)
             part["data"] = {"name": key}
-        figures.append({"name": figure.name, "title": figure.title, "caption": figure.caption, "spec": spec})
+        drawn = [Markup(to_html(table)) for table in TABLES.get(figure.name, lambda records: ())(records)]
+        about = {"name": figure.name, "title": figure.title, "caption": figure.caption}
+        figures.append(about | {"spec": spec, "tables": drawn})
     return figures, shared
 
 

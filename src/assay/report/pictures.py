@@ -6,20 +6,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay import host
 from assay.errors import UsageError
 from assay.record import Record
-from assay.report.page import require_charts
 from assay.report.theme import LIGHT, LIGHT_CONFIG
 
 if TYPE_CHECKING:
     from assay.report.charts import Figure
 
+INSTALL = "pip install 'kernel-assay[report]'"
 _SCALE = 2.0
 """Pixels per point of a PNG: sharp on today's screens."""
 _VERSION = "6.4"
 """Of Vega-Lite."""
 _COMMON = ("pick_device", "pick_clock")
 """Menus that do not choose an op or a case."""
+
+
+def require_charts(what: str) -> None:
+    """Raise a UsageError where charts cannot be drawn."""
+    if not (host.has("altair") and host.has("vl_convert")):
+        raise UsageError(f"{what} needs altair and vl-convert", fix=INSTALL)
 
 
 def check(*paths: Path | None) -> None:

@@ -9,6 +9,9 @@ from assay.compare.evidence import CompareEvidence
 from assay.evidence import Evidence, Figure, figures
 from assay.inspect.evidence import DiffEvidence, InspectEvidence, SinceEvidence
 from assay.machine.evidence import MachineEvidence
+from assay.models.studies.compile.evidence import CompileEvidence
+from assay.models.studies.infer.evidence import InferEvidence
+from assay.models.studies.train.evidence import TrainEvidence
 from assay.record import SCHEMA, Record
 from assay.selftest.evidence import SelftestEvidence
 from assay.selftest.mutants.evidence import MutantEvidence
@@ -20,6 +23,7 @@ EVIDENCE: dict[str, tuple[type[Evidence], ...]] = {
     "inspect": (InspectEvidence, DiffEvidence, SinceEvidence),
     "machine": (MachineEvidence,),
     "selftest": (SelftestEvidence, MutantEvidence),
+    "model": (InferEvidence, CompileEvidence, TrainEvidence),
 }
 """The evidence of each verb; several types where a verb has several forms."""
 

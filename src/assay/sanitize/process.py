@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +11,14 @@ from assay import host
 from assay.backends import Level, here
 from assay.errors import UsageError
 from assay.kernel import Kernel
-from assay.op import Op
+from assay.sanitize import target
 from assay.sanitize.text import Problem, parse
+from assay.worker.fresh import run_once
 from assay.workload import Workload
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-_SOURCE = str(Path(__file__).parents[2])
+_ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+"""Without PyTorch's cache every tensor is an allocation of its own, whose end the tool knows."""
 _FOUND = 86
 """Exit code that says the kernel ran and errors were found."""
 
@@ -59,8 +56,9 @@ def why_not(kernel: Kernel | None = None) -> tuple[str, str]:
     return "", ""
 
 
-def command(tool: str, target: list[str], log: str) -> list[str]:
-    """The command line. API errors are left out: PyTorch probes for symbols and expects to miss some."""
+def command(tool: str, log: str) -> list[str]:
+    """What stands before the command that is watched. API errors are left out: PyTorch probes for symbols and expects
+    to miss some."""
     if tool not in TOOLS:
         raise UsageError(f"compute-sanitizer has no tool called '{tool}'", fix=f"one of: {', '.join(TOOLS)}")
     options = {
@@ -74,30 +72,11 @@ def command(tool: str, target: list[str], log: str) -> list[str]:
     if tool == "memcheck":
         options |= {"padding": "4096", "report-api-errors": "no"}
     given = [word for name, value in options.items() for word in (f"--{name}", value)]
-    return [str(host.tool("compute-sanitizer")), *given, *target]
-
-
-def target_command(kernel: Kernel, op: Op, workload: Workload, parameters: dict[str, Any] | None = None) -> list[str]:
-    """The process that is watched: it runs the kernel once, on plain tensors."""
-    request = {
-        "kernel": kernel.to_dict(),
-        "op": op.name,
-        "op_file": op.source,
-        "workload": str(workload),
-        "settings": parameters or {},
-    }
-    return [sys.executable, "-P", "-m", "assay.sanitize.target", json.dumps(request)]
-
-
-def environment() -> dict[str, str]:
-    """Without PyTorch's cache every tensor is an allocation of its own, whose end the tool knows."""
-    path = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
-    return dict(os.environ) | {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTHONPATH": path}
+    return [str(host.tool("compute-sanitizer")), *given]
 
 
 def run(
     kernel: Kernel,
-    op: Op,
     workload: Workload,
     tool: str = "memcheck",
     *,
@@ -108,10 +87,10 @@ def run(
     reason, fix = why_not(kernel)
     if reason:
         raise UsageError(reason, fix=fix)
+    request = target.request(kernel, workload, parameters or {})
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        line = command(tool, target_command(kernel, op, workload, parameters), str(log))
-        code, printed = _watch(line, seconds)
+        code, printed = run_once(request, seconds, _ENVIRONMENT, command(tool, str(log)))
         return read(tool, code, log.read_text(errors="replace") if log.exists() else "", printed, seconds)
 
 
@@ -131,23 +110,3 @@ def read(tool: str, code: int | None, log: str, printed: str, seconds: float) ->
         elif found.total is None:
             trouble = "compute-sanitizer did not finish"
     return Report(tool, found.problems, trouble, f"{printed}\n{log}".strip()[-4000:] if trouble else "")
-
-
-def _watch(line: list[str], seconds: float) -> tuple[int | None, str]:
-    """Exit code (None: out of time) and the end of what was printed."""
-    process = subprocess.Popen(
-        line,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        printed, _ = process.communicate(timeout=seconds)
-        return process.returncode, printed[-4000:]
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return None, process.communicate()[0][-4000:]

@@ -3,60 +3,54 @@ tool knows where every allocation ends."""
 
 from __future__ import annotations
 
-import json
-import math
-import sys
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from assay import inputs
-from assay.backends import backend
-from assay.catalog import library
+from assay.backends import backend, here
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.worker import load
+from assay.worker.fresh import Tick
+from assay.worker.guard import alone
+from assay.worker.messages import Request
+from assay.worker.questions import Done
+from assay.worker.request import Call
+from assay.workload import Workload
 
 
-def main(request: dict[str, Any]) -> dict[str, Any]:
-    """Run the kernel; returns its outputs by name."""
+@dataclass(frozen=True)
+class CallOnce(Request[Done], answered_by="assay.sanitize.target:called"):
+    """Call the kernel once, on plain tensors."""
+
+    call: Call
+    workload: str
+    device: str
+
+
+def request(kernel: Kernel, workload: Workload, parameters: Mapping[str, Any]) -> CallOnce:
+    where = here(kernel)
+    return CallOnce(Call.of(kernel, workload, where.mode, parameters), str(workload), where.device)
+
+
+def called(request: CallOnce, tick: Tick) -> Done:
+    outputs(request)
+    return Done()
+
+
+def outputs(request: CallOnce) -> dict[str, Any]:
+    """Call the kernel; its outputs by name, once the device is at rest."""
     import torch
 
-    op = library.ops_of(Path(request["op_file"]))[request["op"]]
-    workload = op.workload(request["workload"])
-    kernel = Kernel.from_dict(request["kernel"])
-    language = backend(kernel.address.backend)
-    here = language.availability()
-
-    def empty(shape: tuple[int, ...], number: torch.dtype, gap: int = 0, offset: int = 0) -> torch.Tensor:
-        row = (shape[-1] + gap) if shape else 1
-        size = math.prod(shape[:-1]) * row - gap if math.prod(shape) else 0
-        flat = torch.empty(offset + size, dtype=number, device=here.device)[offset:]
-        strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [1] * bool(shape)
-        return flat.as_strided(shape, strides, offset) if size else flat.view(shape)
-
-    tensors: dict[str, torch.Tensor] = {}
-    for name, values in inputs.generate(op, workload).items():
-        gap = 3 if name in workload.strided and values.dim() > 1 else 0
-        tensors[name] = empty(tuple(values.shape), values.dtype, gap, workload.offset)
+    call, op = request.call, load.op_of(request.call)
+    tensors = {spec.name: alone(spec, request.device) for spec in call.tensors if not spec.alias}
+    tensors |= {spec.name: tensors[spec.alias] for spec in call.outputs if spec.alias}
+    for name, values in inputs.generate(Workload.of(op, request.workload)).items():
         tensors[name].copy_(values)
-    named: dict[str, Any] = dict(workload.attributes)
-    for name, t in op.outputs.items():
-        alias = op.aliases.get(name) if workload.inplace else None
-        named[name] = (
-            tensors[alias] if alias else empty(op.shape(t, workload), t.dtype_in(workload).torch, 0, workload.offset)
-        )
-    for name, (number, *sizes) in kernel.scratch.items():
-        named[name] = empty(tuple(op.size(s, workload) for s in sizes), dtype(number).torch)
-    load.prepare(kernel, here.mode)
-    function = load.function(kernel, op, workload.dtype)
-    keywords = load.keywords(kernel, op, named) | request["settings"]
-    if kernel.launches:
-        keywords |= {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}}
-    language.invoke(function, tuple(tensors.get(n) for n in op.inputs), keywords)
-    if here.device == "cuda":
+    load.prepare(call.kernel, call.mode)
+    function = load.function(call.kernel, op, dtype(call.dtype))
+    backend(call.kernel.address.backend).invoke(function, *load.arguments(call, op, tensors))
+    if request.device == "cuda":
         torch.cuda.synchronize()
-    return {n: named[n] for n in op.outputs}
-
-
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    return {spec.name: tensors[spec.name] for spec in call.outputs}

@@ -71,21 +71,20 @@ class Calibration:
 class _Case:
     """One workload with its oracle."""
 
-    op: Op
     workload: Workload
 
     @cached_property
     def inputs(self) -> dict[str, torch.Tensor]:
-        return generate(self.op, self.workload)
+        return generate(self.workload)
 
     @cached_property
     def truth(self) -> Oracle:
-        return oracle(self.op, self.workload, self.inputs)
+        return oracle(self.workload, self.inputs)
 
     @cached_property
     def plain(self) -> dict[str, torch.Tensor]:
-        outputs = baseline(self.op, self.workload, self.inputs)
-        return {n: v.to(self.op.outputs[n].dtype_in(self.workload).torch) for n, v in outputs.items()}
+        outputs = baseline(self.workload, self.inputs)
+        return {n: v.to(self.workload.dtype_of(self.workload.op.outputs[n]).torch) for n, v in outputs.items()}
 
     @cached_property
     def units(self) -> dict[str, torch.Tensor]:
@@ -110,11 +109,11 @@ class _Case:
 def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
     """Calibrate the judge on one op in one dtype."""
     prior = _prior(op, number)
-    plans = [[_Case(op, row.workload) for row in coverage.plan(op, number, EFFORT, seed).rows] for seed in range(3)]
+    plans = [[_Case(row.workload) for row in coverage.plan(op, number, EFFORT, seed).rows] for seed in range(3)]
     plans = [[case for case in plan if case.workload.values not in UNUSUAL] for plan in plans]
     ways, closest, alarms = list(variations()), 0.0, []
     for way, case in itertools.product(ways, plans[0]):
-        verdict = judge(evaluate(op, case.workload, case.inputs, way), case.truth, case.plain, prior)
+        verdict = judge(evaluate(case.workload, case.inputs, way), case.truth, case.plain, prior)
         closest = max([closest, *(e.share for e in verdict.errors)])
         if verdict.finding:
             alarms.append(f"{way} on {case.workload}: {verdict.finding.what}")
@@ -155,7 +154,7 @@ def _prior(op: Op, number: DType) -> Prior:
     prior: Prior = {}
     for row in coverage.plan(op, number, SAMPLE).rows:
         if row.workload.values not in UNUSUAL:
-            case = _Case(op, row.workload)
+            case = _Case(row.workload)
             calibrate(prior, case.truth, case.plain)
     return prior
 

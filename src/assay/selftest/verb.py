@@ -19,6 +19,7 @@ from assay.record import Record, Status
 from assay.selftest.entry import CORPUS, CorpusEntry, entries
 from assay.selftest.evidence import SelftestEvidence
 from assay.worker import Limits
+from assay.workload import Workload
 
 
 @dataclass
@@ -64,7 +65,7 @@ class _Pair:
         reports = {}
         for which, (kernel, op) in self.entry.kernels().items():
             try:
-                reports[which] = sanitize.run(kernel, op, op.workload(self.entry.workload), self.entry.tool)
+                reports[which] = sanitize.run(kernel, Workload.of(op, self.entry.workload), self.entry.tool)
             except AssayError as error:
                 reports[which] = sanitize.Report(self.entry.tool, (), str(error))
         if problems := reports["wrong"].problems:
@@ -129,10 +130,10 @@ def selftest(
             # Both kernels in one cell: they are timed in the same rounds.
             kernels = list(entry.kernels().values())
             op = kernels[0][1]
-            timed.append(BenchPlan(op, op.workload(entry.workload), [kernel for kernel, _ in kernels], ""))
+            timed.append(BenchPlan(Workload.of(op, entry.workload), [kernel for kernel, _ in kernels], ""))
             continue
         for which, (kernel, op) in entry.kernels().items():
-            workload = op.workload(entry.workload) if entry.workload else None
+            workload = Workload.of(op, entry.workload) if entry.workload else None
             job = Job(kernel, op, workload.dtype if workload else dtype(entry.dtype), workload)
             # A twin must never run out of time or memory.
             seconds = entry.seconds if which == "wrong" else max(entry.seconds, Limits.seconds)

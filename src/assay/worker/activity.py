@@ -6,10 +6,11 @@ import os
 from typing import Any
 
 from assay.worker import channel
+from assay.worker.questions import Done, Watch
 from assay.worker.stopwatch import Call
 
 
-def watch(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+def watch(request: Watch, arena: channel.Arena) -> Done:
     """Start CUPTI and leave it on: starting takes seconds. A process that is watched is never timed."""
     import torch
 
@@ -17,7 +18,7 @@ def watch(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]):
         torch.zeros(1, device="cuda")
         torch.cuda.synchronize()
-    return {}
+    return Done()
 
 
 def record(call: Call, count: int, stream: Any) -> dict[str, Any]:

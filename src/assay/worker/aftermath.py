@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from assay.errors import AssayError
-from assay.worker import bound, channel
+from assay.worker import bound
 from assay.worker.bits import bits
 from assay.worker.buffers import Buffers
 from assay.worker.execute import output_in
+from assay.worker.questions import Fetched, Time
 
 _WAIT = 0.2
 """Seconds that late work gets to show itself, once an element was found unwritten."""
@@ -26,13 +27,13 @@ class Finding(AssayError):
 
 
 class Aftermath:
-    def __init__(self, message: dict[str, Any], buffers: Buffers, memory: memoryview) -> None:
-        self._message, self._buffers, self._memory = message, buffers, memory
-        self._returns = bool(message["kernel"]["returns"])
-        self._names = [s["name"] for s in message["outputs"]]
+    def __init__(self, request: Time, buffers: Buffers, memory: memoryview) -> None:
+        self._buffers, self._memory = buffers, memory
+        self._returns, self._outputs = request.call.kernel.returns, request.call.outputs
+        self._names = [spec.name for spec in self._outputs]
         self._early: list[Any] = []
         self._first, self._calls = 0, 0
-        self.fetched: dict[str, dict[str, Any]] = {}
+        self.fetched: dict[str, Fetched] = {}
         """By kind of batch: which call's outputs lie in the arena."""
 
     def begin(self, first: int, calls: int) -> None:
@@ -53,7 +54,7 @@ class Aftermath:
         chosen: int | None = None
         if not self._returns:
             chosen = self._buffers.unwritten(self._early)
-            if chosen is not None and self._message["device"] == "cpu":
+            if chosen is not None and self._buffers.device == "cpu":
                 bound.pause(_WAIT)
         if not all(map(_same, self._early, self._late())):
             raise Finding(
@@ -73,30 +74,28 @@ class Aftermath:
     def _fetch(self, kind: str, chosen: int) -> None:
         index = chosen % self._buffers.count
         held = self._returned(chosen) if self._returns else [self._buffers.slabs[n].tensor(index) for n in self._names]
-        for spec, value in zip(self._message["outputs"], held, strict=True):
-            bound.copy_(channel.tensor(self._memory, spec["at"][_AT[kind]], value.dtype, spec["shape"]), value)
-        self.fetched[kind] = self._buffers.told(index)
+        for spec, value in zip(self._outputs, held, strict=True):
+            bound.copy_(spec.values(self._memory, _AT[kind]), value)
+        self.fetched[kind] = self._buffers.fetched(index)
 
     def _returned(self, call: int) -> list[Any]:
         """The tensors that one call returned, if they are tensors of their own with all their elements."""
-        found = []
-        for spec in self._message["outputs"]:
+        outputs = []
+        for spec in self._outputs:
             value = output_in(self._buffers.returned.get(call), spec, self._names)
             if type(value) not in (bound.Tensor, bound.Parameter):
-                what = (
-                    f"`{spec['name']}` was returned as a {type(value).__name__}, which may be computed when it is read"
-                )
+                what = f"`{spec.name}` was returned as a {type(value).__name__}, which may be computed when it is read"
                 raise Finding("unfinished", f"{what}: return a torch.Tensor")
             memory = bound.untyped_storage(value).data_ptr()
             shared = [
                 n for n, slab in self._buffers.slabs.items() if bound.untyped_storage(slab.flat).data_ptr() == memory
             ]
             if shared:
-                raise Finding("alias", f"the returned `{spec['name']}` is a view of `{shared[0]}`: nothing was written")
+                raise Finding("alias", f"the returned `{spec.name}` is a view of `{shared[0]}`: nothing was written")
             if any(n > 1 and s == 0 for n, s in zip(value.shape, value.stride(), strict=True)):
-                raise Finding("alias", f"the returned `{spec['name']}` is expanded: its elements share memory")
-            found.append(value)
-        return found
+                raise Finding("alias", f"the returned `{spec.name}` is expanded: its elements share memory")
+            outputs.append(value)
+        return outputs
 
 
 def _same(a: Any, b: Any) -> bool:

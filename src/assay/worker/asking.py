@@ -9,11 +9,13 @@ import select
 import signal
 import socket
 import threading
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
-from assay.worker import answers, channel, lifeline
-from assay.worker.forking import Forking, signal_name
-from assay.worker.limits import Limits, Phase, WorkerLost
+from assay.worker import channel, lifeline
+from assay.worker.failure import Failure, Refused
+from assay.worker.forking import Forking
+from assay.worker.limits import Limits, Phase, WorkerLost, how_ended
+from assay.worker.messages import Answer, Request, plain, validated
 from assay.worker.meter import Meter, Reading
 from assay.worker.roots import harmless
 from assay.worker.zygote import WORKER
@@ -21,6 +23,7 @@ from assay.worker.zygote import WORKER
 _LISTEN = 50
 """Milliseconds between looks at anything but the channel."""
 _PHASES: tuple[Phase, ...] = get_args(Phase)
+A = TypeVar("A", bound=Answer)
 _DOING = {"run": "", "compile": " of compiling", "import": " of importing its file"}
 
 
@@ -32,7 +35,6 @@ class Worker:
         self.limits = limits
         self._zygote = zygote
         self._printed, self._tail = 0, b""
-        self._question: dict[str, Any] = {}
         self._nonce = ""
         self._arena = channel.Arena()
         opened = [self._arena.handle]
@@ -80,21 +82,21 @@ class Worker:
             what = f"{size / 2**30:.1f} GiB of shared memory for the tensors of this workload could not be had: {words}"
             raise WorkerLost("room", what, self.output) from None
 
-    def ask(self, message: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
-        """The worker's answer. Raises WorkerLost if it dies, hangs, floods, outgrows its memory or talks nonsense.
-        `seconds`: of the kernel's own time, instead of what the limits say."""
-        self.tell(message)
-        return self.hear(seconds)
+    def ask(self, request: Request[A], seconds: float | None = None) -> A:
+        """The worker's answer. Raises Refused where that is an exception; WorkerLost if the worker dies, hangs, floods,
+        outgrows its memory or talks nonsense. `seconds`: of the kernel's own time, instead of what the limits say."""
+        self.tell(request)
+        return self.hear(request, seconds)
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def tell(self, request: Request[Any]) -> None:
         """Ask without waiting; `hear` gives the answer."""
         self._printed = 0
         # An answer must name its question: none can be prepared before, or given twice.
-        self._question, self._nonce = message, secrets.token_hex(16)
+        self._nonce = secrets.token_hex(16)
         self._hold = _Hold(self.pid)
         self._refuse_strays()
         try:
-            channel.send(self._connection, message | {"nonce": self._nonce})
+            channel.send(self._connection, request.to_message() | {"nonce": self._nonce})
         except TimeoutError:
             raise self._end("timeout", "it takes no more questions") from None
         except OSError:
@@ -106,34 +108,38 @@ class Worker:
                 raise self._died()
             raise self._damaged(f"{self._reader.pending} bytes that answer no question")
 
-    def hear(self, seconds: float | None = None) -> dict[str, Any]:
-        """The answer to what was asked last."""
+    def hear(self, request: Request[A], seconds: float | None = None) -> A:
+        """The answer to the request that was sent last."""
         while True:
             try:
                 if self._poll.poll(_LISTEN):
                     if not self._reader.read():
                         raise self._died()
                     while (message := self._reader.message()) is not None:
-                        if (answer := self._taken(message)) is not None:
+                        if (answer := self._taken(request, message)) is not None:
                             return answer
             except channel.Damaged as error:
                 raise self._damaged(str(error)) from None
             self._look(seconds)
 
-    def _taken(self, message: dict[str, Any]) -> dict[str, Any] | None:
-        """The answer, if the message is one and not the news of another phase. Raises Damaged."""
+    def _taken(self, request: Request[A], message: dict[str, Any]) -> A | None:
+        """The answer, if the message is one and not the news of another phase. Raises Damaged, and Refused."""
         if message.get("nonce") != self._nonce:
             raise channel.Damaged("a message that answers no question, or another one")
-        answer, now = message.get("answer"), message.get("phase")
-        if answer is None and (entered := next((p for p in _PHASES if p == now), None)):
+        if entered := next((p for p in _PHASES if p == message.get("phase")), None):
             self._hold.enter(entered)
             return None
-        if not isinstance(answer, dict):
-            raise channel.Damaged("a message that is neither an answer nor the news of a phase")
         self._nonce = ""
-        answers.validated(self._question, answer, self._arena.size)
+        refused = "failure" in message
+        if not isinstance(data := message.get("failure" if refused else "answer"), dict):
+            raise channel.Damaged("a message that is neither an answer nor the news of a phase")
+        answer = validated(Failure, data, "no account of an exception") if refused else request.read_answer(data)
         if self._reader.pending:
             raise channel.Damaged(f"{self._reader.pending} more bytes after its answer")
+        if (size := answer.shared_bytes) > (room := self._arena.size):
+            raise channel.Damaged(f"an answer that names {size} bytes of code where {room} were written")
+        if isinstance(answer, Failure):
+            raise Refused(plain(answer))
         return answer
 
     def _look(self, seconds: float | None) -> None:
@@ -180,14 +186,10 @@ class Worker:
         if status is None:
             return self._end("channel", "it closed its private channel and ran on")
         self._drain.join(1)
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            hint = " (the system may have run out of memory)" if number == signal.SIGKILL else ""
-            return self._end("crash", f"the process died of {signal_name(number)}{hint}")
         code = os.waitstatus_to_exitcode(status)
         if code == channel.LOST:
             return self._end("channel", "its private channel was closed, or another file put in its place")
-        return self._end("exit", f"the process ended itself with exit code {code} before answering")
+        return self._end(*how_ended(code))
 
     def kill(self) -> None:
         """End the process from any thread. The one that waits for its answer learns of it."""

@@ -13,7 +13,8 @@ def integer(itemsize: int) -> Any:
 
 
 def bits(value: Any) -> Any:
-    return value.contiguous().view(integer(value.element_size()))
+    """The same elements as integers, on the same memory."""
+    return value.view(integer(value.element_size()))
 
 
 def signed(pattern: int, itemsize: int) -> int:

@@ -4,7 +4,6 @@ every call's outputs says whether all of them were written, and in time."""
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,10 @@ from typing import Any
 
 import torch
 
-from assay.worker import bound, change, channel
+from assay.worker import bound, change
 from assay.worker.bits import integer, signed
+from assay.worker.questions import Fetched, Round, Time
+from assay.worker.request import TensorSpec
 
 _COLD = {"cuda": 4.0, "cpu": 1.25}
 """Times the last cache that the rotated buffers together must exceed. A CPU's keeps what was used last, and on a shared
@@ -46,14 +47,13 @@ class Slab:
     """One tensor of a workload, as often as there are sets, in one allocation: the copies lie a little more than a
     tensor apart, from a start that every round chooses anew."""
 
-    def __init__(self, spec: dict[str, Any], count: int, device: str, shift: int) -> None:
-        dtype = getattr(torch, spec["dtype"])
-        self.shape, self.strides = tuple(spec["shape"]), tuple(spec["strides"])
-        self.length = math.prod(self.shape)
-        self.step = -(-(_span(spec) + spec["offset"] * dtype.itemsize) // _ALIGN) * _ALIGN // dtype.itemsize
-        self.first = shift * _ALIGN // dtype.itemsize + spec["offset"]
-        self.flat = bound.empty(self.first + count * self.step + _ALIGN, dtype=dtype, device=device)
-        self.bits = bound.view(self.flat, integer(dtype.itemsize))
+    def __init__(self, spec: TensorSpec, count: int, device: str, shift: int) -> None:
+        self.shape, self.strides, self.length = spec.shape, spec.strides, spec.elements
+        self.step = -(-(spec.span + spec.offset * spec.itemsize) // _ALIGN) * _ALIGN // spec.itemsize
+        self.first = shift * _ALIGN // spec.itemsize + spec.offset
+        size = self.first + count * self.step + _ALIGN
+        self.flat = bound.empty(size, dtype=getattr(torch, spec.dtype), device=device)
+        self.bits = bound.view(self.flat, integer(spec.itemsize))
 
     def tensor(self, index: int) -> Any:
         return bound.as_strided(self.flat, self.shape, self.strides, self.first + index * self.step)
@@ -80,18 +80,10 @@ class Slab:
         return bound.flatten(self.first + sets.unsqueeze(1) * self.step + inside.unsqueeze(0))
 
 
-def _span(spec: dict[str, Any]) -> int:
-    """Bytes from a tensor's first element to behind its last."""
-    if 0 in spec["shape"]:
-        return 0
-    elements = 1 + sum((n - 1) * s for n, s in zip(spec["shape"], spec["strides"], strict=True))
-    return int(elements * getattr(torch, spec["dtype"]).itemsize)
-
-
-def room(message: dict[str, Any]) -> int:
+def room(round_: Round) -> int:
     """Bytes that all sets together may take."""
-    most = int(message["most_bytes"])
-    return min(most, int(0.5 * torch.cuda.mem_get_info()[0])) if message["device"] == "cuda" else most
+    most = round_.most_bytes
+    return min(most, int(0.5 * torch.cuda.mem_get_info()[0])) if round_.device == "cuda" else most
 
 
 @dataclass(frozen=True)
@@ -109,28 +101,26 @@ class Turn:
     calls: int
     puts: list[tuple[Slab, Any, Any]]
     """Changed elements: where in their allocation, and their bits."""
-    looks: list[tuple[dict[str, Any], Slab, Any]]
+    looks: list[tuple[TensorSpec, Slab, Any]]
     """Elements of the outputs to look at after the batch, for each call as many."""
 
 
 class Buffers:
     """Sets of all tensors of a workload, each at addresses of its own."""
 
-    def __init__(self, message: dict[str, Any], memory: memoryview, calls: int = 0) -> None:
+    def __init__(self, request: Time, memory: memoryview, calls: int = 0) -> None:
         """At least `calls` sets, where memory allows."""
-        self.device, beyond = message["device"], beyond_cache(message["device"])
-        specs = (*message["inputs"], *message["outputs"], *message["scratch"])
-        self.size = max(1, sum(map(_span, specs)))
+        call, self.device = request.call, request.round.device
+        beyond = beyond_cache(self.device)
+        self.size = max(1, sum(spec.span for spec in call.tensors))
         wanted = beyond // self.size + 2
-        self.count = max(2, min(max(wanted, calls), room(message) // self.size, SETS))
+        self.count = max(2, min(max(wanted, calls), room(request.round) // self.size, SETS))
         self.cold = self.count >= wanted or self.size > beyond
-        self.variations, self.changeable = message["variations"], message["changeable"]
-        rng = random.Random(message["round"])
-        self.slabs = {s["name"]: Slab(s, self.count, self.device, rng.randrange(1, 256)) for s in specs}
-        self.inputs, self.outputs = message["inputs"], message["outputs"]
-        self._values = {
-            s["name"]: [_uploaded(message, s, v, memory) for v in range(self.variations)] for s in self.inputs
-        }
+        self.variations, self.changeable = request.variations, request.changeable
+        rng = random.Random(request.number)
+        self.slabs = {s.name: Slab(s, self.count, self.device, rng.randrange(1, 256)) for s in call.tensors}
+        self.inputs, self.outputs = call.inputs, call.outputs
+        self._values = {s.name: [_uploaded(request, s, v, memory) for v in range(self.variations)] for s in self.inputs}
         near = all(v.device.type == self.device for values in self._values.values() for v in values)
         self._rotates = self.variations > 1 and near  # what stayed on the host would have to cross in every batch
         self._made: dict[str, tuple[Any, Any]] = {}
@@ -141,11 +131,10 @@ class Buffers:
         """What calls returned, of those that are kept."""
         self.keep: set[int] = set()
 
-    def told(self, index: int) -> dict[str, Any]:
+    def fetched(self, index: int) -> Fetched:
         """What the parent must know of a call to judge it."""
         turn = self.turn
-        variation = (index + turn.shift) % self.variations
-        return {"variation": variation, "seed": turn.seed, "set": index, "sets": self.count, "poison": turn.poison}
+        return Fetched((index + turn.shift) % self.variations, turn.seed, index, self.count, turn.poison)
 
     def plan(self, first: int, calls: int, *parts: tuple[int, int]) -> None:
         """Choose what the sets in these ranges will hold in the next batch: other values than in the last one, changes
@@ -157,7 +146,7 @@ class Buffers:
         sets = torch.cat([torch.arange(start, stop) for start, stop in parts])
         puts = []
         for number, spec in enumerate(self.inputs):
-            name, slab = spec["name"], self.slabs[spec["name"]]
+            name, slab = spec.name, self.slabs[spec.name]
             if not self._rotates and name in self._made:
                 made, elements = self._made[name]
                 puts += self._puts(name, made, elements, torch.zeros_like(made), self.turn.shift)
@@ -168,7 +157,7 @@ class Buffers:
         called = torch.arange(first, first + calls) % self.count
         looks = []
         for spec in self.outputs:
-            slab = self.slabs[spec["name"]]
+            slab = self.slabs[spec.name]
             if slab.length:
                 some = torch.tensor([bound.below(slab.length) for _ in range(min(slab.length, _LOOKS))])
                 looks.append((spec, slab, bound.to(slab.positions(called, some), self.device)))
@@ -178,13 +167,13 @@ class Buffers:
         """These elements of these sets get the drawn values of the elements so far behind them."""
         slab, puts = self.slabs[name], []
         for variation, values in enumerate(self._values[name]):
-            mine = (sets + shift) % self.variations == variation
-            if not mine.any():
+            chosen = (sets + shift) % self.variations == variation
+            if not chosen.any():
                 continue
-            source = bound.flatten((elements.unsqueeze(0) + away[mine].unsqueeze(1)) % slab.length)
+            source = bound.flatten((elements.unsqueeze(0) + away[chosen].unsqueeze(1)) % slab.length)
             drawn = bound.flatten(bound.view(values, slab.bits.dtype))
             bits = bound.to(bound.index_select(drawn, 0, bound.to(source, drawn.device)), self.device)
-            puts.append((slab, bound.to(slab.positions(sets[mine], elements), self.device), bits))
+            puts.append((slab, bound.to(slab.positions(sets[chosen], elements), self.device), bits))
         return puts
 
     def refresh(self) -> None:
@@ -198,15 +187,15 @@ class Buffers:
     def poison(self) -> None:
         for spec in self.outputs:
             for start, stop in self.turn.parts:
-                self.slabs[spec["name"]].poison(spec["poison"][self.turn.poison], start, stop)
+                self.slabs[spec.name].poison(spec.poison[self.turn.poison], start, stop)
 
     def _load(self) -> None:
         for start, stop in self.turn.parts:
             for spec in self.inputs:
-                for variation, values in enumerate(self._values[spec["name"]]):
+                for variation, values in enumerate(self._values[spec.name]):
                     first = start + (variation - start - self.turn.shift) % self.variations
                     if first < stop:
-                        bound.copy_(self.slabs[spec["name"]].every(first, self.variations, stop), values)
+                        bound.copy_(self.slabs[spec.name].every(first, self.variations, stop), values)
 
     def look(self) -> list[Any]:
         """The bits of the turn's elements, as they are now: one row for each call and output."""
@@ -216,7 +205,7 @@ class Buffers:
     def unwritten(self, seen: list[Any]) -> int | None:
         """Of the turn's calls, one that left poison where it was looked at; None if none did."""
         for (spec, _, _), bits in zip(self.turn.looks, seen, strict=True):
-            left = bits == signed(spec["poison"][self.turn.poison], bits.element_size())
+            left = bits == signed(spec.poison[self.turn.poison], bits.element_size())
             calls = left.any(1).nonzero()
             if calls.numel():
                 return self.turn.first + int(calls[bound.below(calls.numel())])
@@ -226,14 +215,14 @@ class Buffers:
 _sent: dict[tuple[str, str, int], Any] = {}
 
 
-def _uploaded(message: dict[str, Any], spec: dict[str, Any], variation: int, memory: memoryview) -> Any:
+def _uploaded(request: Time, spec: TensorSpec, variation: int, memory: memoryview) -> Any:
     """One input's values. Those for a GPU are sent there once, not in every round, unless they are very many."""
-    values = channel.tensor(memory, spec["at"][variation], getattr(torch, spec["dtype"]), spec["shape"])
-    if message["device"] == "cpu" or values.nbytes > torch.cuda.get_device_properties(0).total_memory >> 4:
+    values, device = spec.values(memory, variation), request.round.device
+    if device == "cpu" or values.nbytes > torch.cuda.get_device_properties(0).total_memory >> 4:
         return values
-    key = (message["workload"], spec["name"], variation)
+    key = (request.workload, spec.name, variation)
     if key not in _sent:
         for old in [k for k in _sent if k[0] != key[0]]:
             del _sent[old]
-        _sent[key] = values.to(message["device"])
+        _sent[key] = values.to(device)
     return _sent[key]

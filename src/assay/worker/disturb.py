@@ -17,6 +17,7 @@ import torch
 
 from assay.backends.grid_order import ordered
 from assay.errors import AssayError
+from assay.worker.questions import Try
 
 _WAVES, _WAVE = 40, 200_000
 """Of blocks that occupy the device, and nanoseconds for each: 8 ms, far more than the call takes to be started."""
@@ -26,12 +27,12 @@ _Stream, on_stream, _copy = torch.cuda.Stream, torch.cuda.stream, torch._C.Tenso
 
 
 @contextlib.contextmanager
-def disturbed(run: dict[str, Any], mode: str) -> Iterator[None]:
-    """While open, what `run` asks for happens."""
+def disturbed(request: Try) -> Iterator[None]:
+    """While open, what the request asks for happens."""
     with contextlib.ExitStack() as open_:
-        if run.get("order"):
-            open_.enter_context(ordered(mode, run["order"]))
-        if run.get("busy"):
+        if request.order:
+            open_.enter_context(ordered(request.call.mode, request.order))
+        if request.busy:
             open_.enter_context(_busy())
         yield
 

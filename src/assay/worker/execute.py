@@ -6,26 +6,27 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.artifact import Artifact
 from assay.backends import backend
 from assay.backends.base import Launch
 from assay.catalog import library
-from assay.dtype import DType, dtype
+from assay.dtype import dtype
 from assay.isa.ptx import compared
-from assay.kernel import Kernel
 from assay.op import Op
 from assay.target import Target
 from assay.worker import channel, load
-from assay.worker.failure import describe
 from assay.worker.phase import phase, watch_compilers
+from assay.worker.questions import Build, Built, Change, Compile, Done, Evaluate, Launched, Summary, Tried, Try
+from assay.worker.request import Call, TensorSpec
 
 if TYPE_CHECKING:
     from assay.worker.patches import Patches
     from assay.worker.place import HostPlace
-    from assay.worker.settings import Change, Settings
+    from assay.worker.settings import Settings
 
 _functions: dict[str, Any] = {}
 _places: dict[int, HostPlace] = {}
@@ -48,204 +49,189 @@ def _count_fork() -> None:
 os.register_at_fork(after_in_parent=_count_fork)
 
 
-def _op(message: dict[str, Any]) -> Op:
-    """The op by its name and its file: a user's may be called like one of the library's."""
-    return library.ops_of(Path(message["op_file"]))[message["op"]]
-
-
-def function_of(message: dict[str, Any]) -> tuple[Kernel, Op, Any]:
-    kernel, op = Kernel.from_dict(message["kernel"]), _op(message)
-    number: DType = dtype(message["dtype"])
-    key = f"{kernel.identity}/{number}/{op.source}"
+def function_of(call: Call, loaded: bool = False) -> tuple[Op, Any]:
+    """The op and the kernel's function, whose file is imported when it is first asked for. `loaded`: the GPU may be
+    kept busy during calls."""
+    kernel, op = call.kernel, load.op_of(call)
+    key = f"{kernel.identity}/{call.dtype}/{op.source}"
     if key not in _functions:
         with phase("import"):
             if not _functions:
-                load.prepare(kernel, message["mode"])
-            _watch(message)
+                load.prepare(kernel, call.mode)
+            _watch(loaded)
             assert _settings is not None
-            _functions[key] = load.function(kernel, op, number)
-            _imported.extend(_settings.restore())
+            _functions[key] = load.function(kernel, op, dtype(call.dtype))
+            _imported.extend(_settings.restore("importing its file"))
         watch_compilers()
-    return kernel, op, _functions[key]
+    return op, _functions[key]
 
 
-def _watch(message: dict[str, Any]) -> None:
+def _watch(loaded: bool) -> None:
     """Note how the process is set, and bind what looks at a kernel, before the first kernel's file is imported."""
     global _settings, _patches
-    if _settings is not None:
-        return
-    from assay.worker import disturb, place  # noqa: F401
-    from assay.worker.patches import Patches
-    from assay.worker.settings import Settings
+    if _settings is None:
+        from assay.worker import disturb, place  # noqa: F401
+        from assay.worker.patches import Patches
+        from assay.worker.settings import Settings
 
-    if message["do"] == "trial" and message["device"] == "cuda":
-        disturb.prepare()
-    _settings, _patches = Settings(), Patches()
+        if loaded:
+            disturb.prepare()
+        _settings, _patches = Settings(), Patches()
 
 
-def trial(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
-    """Call a kernel once, on buffers that the parent has filled, under the circumstances that `run` names. The parent
-    looks at the bytes; what is told here is only what it cannot see."""
-    kernel, op, function = function_of(message)
-    run, place = message["run"], _place(message, arena)
-    with ExitStack() as watching:
-        started = watching.enter_context(backend(kernel.address.backend).launched()) if run["first"] else []
-        if run["threads"]:
-            use_threads(run["threads"])
-        answer = _one_run(kernel, op, function, message, place)
+def trial(request: Try, arena: channel.Arena) -> Tried:
+    """Call a kernel once, on buffers that the parent has filled, under the circumstances of the request. The parent
+    looks at the bytes; the answer is only what it cannot see."""
+    kernel = request.call.kernel
+    op, function = function_of(request.call, request.device == "cuda")
+    place = _place(request, arena)
     assert _settings is not None and _patches is not None
-    changes = [vars(c) | {"when": "importing its file"} for c in _imported]
-    changes += [vars(c) | {"when": "the call"} for c in _settings.restore()]
-    answer["settings"] = changes + answer.get("settings", [])
+    with ExitStack() as watching:
+        started = watching.enter_context(backend(kernel.address.backend).launched()) if request.first else []
+        if request.threads:
+            use_threads(request.threads)
+        args, keywords = load.arguments(request.call, op, place.tensors)
+        try:
+            called = _called(request, function, args, keywords, place)
+            place.finish()
+        finally:
+            changes = _settings.restore("the call")
     immediates = [n for a in started for n in compared(a.ptx.decode(errors="replace"))]
-    return answer | {
-        "replaced": _patches.found(),
-        "artifacts": summaries(started),
-        "compared": list(dict.fromkeys(immediates)),
-    }
+    return Tried(
+        called.seconds,
+        called.forks,
+        _read_outside(request),
+        "" if called.returned is None or kernel.returns else _type_name(called.returned),
+        [*_imported, *changes, *called.settings],
+        _patches.found(),
+        summaries(started),
+        list(dict.fromkeys(immediates)),
+    )
 
 
-def _place(message: dict[str, Any], arena: channel.Arena) -> Any:
+def _read_outside(request: Try) -> str:
+    if request.call.mode != "triton-interpret":
+        return ""
+    from assay.backends.triton_interpreter import bounds
+
+    return bounds.told()
+
+
+def _place(request: Try, arena: channel.Arena) -> Any:
     """The tensors of one place, made once for all runs of a workload."""
     from assay.worker.place import DevicePlace, FencedPlace, HostPlace
 
     global _trial
-    if _trial != message["trial"]:
+    if _trial != request.trial:
         for place in _places.values():
             place.close()
         _places.clear()
-        _trial = message["trial"]
-    number, memory = message["run"]["place"], arena.view(message["arena"])
+        _trial = request.trial
+    number, memory = request.place, arena.view(request.call.arena)
     if number not in _places:
-        if message["device"] != "cuda":
-            _places[number] = HostPlace(message, number, memory)
-        elif message["run"]["fence"]:
-            _places[number] = FencedPlace(message, number, memory, message["run"]["fence"])
-        else:
-            _places[number] = DevicePlace(message, number, memory)
+        kind = HostPlace if request.device != "cuda" else FencedPlace if request.fence else DevicePlace
+        _places[number] = kind(request, memory)
     return _places[number]
 
 
-def summaries(started: list[Artifact]) -> list[dict[str, Any]]:
+def summaries(started: list[Artifact]) -> list[Summary]:
     """What a record keeps of the code that was started, each once."""
-    return [a.summary() for a in {a.text_hash: a for a in started}.values()]
+    return [_summary(a) for a in {a.text_hash: a for a in started}.values()]
 
 
-def _one_run(kernel: Kernel, op: Op, function: Any, message: dict[str, Any], place: Any) -> dict[str, Any]:
-    tensors = place.tensors
-    named = dict(message["attributes"]) | {
-        s["name"]: tensors[s["name"]] for s in (*message["outputs"], *message["scratch"])
-    }
-    args = tuple(tensors[n] if n in message["present"] else None for n in op.inputs)
-    keywords = load.keywords(kernel, op, named) | message["parameters"]
-    if kernel.launches:
-        keywords |= message["axes"]
-    call = _on_device if message["device"] == "cuda" else _on_host
+def _summary(artifact: Artifact) -> Summary:
+    return cast(Summary, artifact.summary())
 
-    def keep(returned: Any, stream: int) -> None:
-        names = [s["name"] for s in message["outputs"]]
-        outputs = {s["name"]: output_in(returned, s, names) for s in message["outputs"]} if kernel.returns else None
-        place.keep(outputs, stream)
 
-    forks, process, began = _forks, _process(), _clock()
+_OTHER_STREAM = Change(
+    "torch.cuda.set_stream",
+    "the caller's",
+    "another",
+    "use `with torch.cuda.stream(...)` and let the caller's stream wait for it",
+    "the call",
+)
+
+
+@dataclass(frozen=True)
+class _Called:
+    returned: Any
+    seconds: float
+    forks: int
+    settings: tuple[Change, ...] = ()
+    """Of the device, that were left changed."""
+
+
+def _called(request: Try, function: Any, args: Any, keywords: Any, place: Any) -> _Called:
+    """Call the kernel, and copy its outputs at once. A child that the kernel forks ends when it comes back here."""
+    outputs, kernel = request.call.outputs, request.call.kernel
+    names = [spec.name for spec in outputs]
+
+    def invoke(stream: int) -> tuple[Any, float]:
+        began = _clock()
+        returned = backend(kernel.address.backend).invoke(function, args, keywords)
+        seconds = _clock() - began
+        if _process() == process:
+            held = {spec.name: output_in(returned, spec, names) for spec in outputs} if kernel.returns else None
+            place.keep(held, stream)
+        return returned, seconds
+
+    forks, process = _forks, _process()
     try:
-        returned, seconds, settings = call(kernel, function, args, keywords, message, place, keep)
-    except BaseException as error:
+        call = _on_device if request.device == "cuda" else _on_host
+        returned, seconds, settings = call(request, place, invoke)
+    finally:
         if _process() != process:
             _end(0)
-        return {"error": describe(error), "seconds": _clock() - began}
-    if _process() != process:
-        _end(0)  # a child forked by the kernel ends here
-    place.finish()
-    outside = ""
-    if message["mode"] == "triton-interpret":
-        from assay.backends.triton_interpreter import bounds
-
-        outside = bounds.told()
-    return {
-        "seconds": seconds,
-        "read_outside": outside,
-        "forks": _forks - forks,
-        "returned": "" if returned is None or kernel.returns else _type_name(returned),
-        "settings": settings,
-    }
+    return _Called(returned, seconds, _forks - forks, settings)
 
 
-_OTHER_STREAM = {
-    "name": "torch.cuda.set_stream",
-    "before": "the caller's",
-    "after": "another",
-    "when": "the call",
-    "instead": "use `with torch.cuda.stream(...)` and let the caller's stream wait for it",
-}
-Keep = Callable[[Any, int], None]
-Called = tuple[Any, float, list[dict[str, str]]]
-"""What was returned, how long it took, and settings of the device that were left changed."""
+Invoke = Callable[[int], tuple[Any, float]]
+"""Call the kernel and copy its outputs in the order of a stream: what it returned, and how long it took."""
+Result = tuple[Any, float, tuple[Change, ...]]
 
 
-def _on_host(
-    kernel: Kernel, function: Any, args: Any, keywords: Any, message: dict[str, Any], place: Any, keep: Keep
-) -> Called:
+def _on_host(request: Try, place: Any, invoke: Invoke) -> Result:
     from assay.worker.disturb import disturbed
 
-    if message["mode"] == "triton-interpret":
+    if request.call.mode == "triton-interpret":
         from assay.backends.triton_interpreter import bounds, launch
 
         bounds.watch(place.bands())
-        launch.most = message["run"]["programs"]
-    process, began = _process(), _clock()
-    with disturbed(message["run"], message["mode"]):
-        returned = backend(kernel.address.backend).invoke(function, args, keywords)
-        if _process() == process:
-            seconds = _clock() - began
-            keep(returned, 0)
-        else:
-            seconds = 0.0
-    return returned, seconds, []
+        launch.most = request.programs
+    with disturbed(request):
+        return *invoke(0), ()
 
 
-def _on_device(
-    kernel: Kernel, function: Any, args: Any, keywords: Any, message: dict[str, Any], place: Any, keep: Keep
-) -> Called:
+def _on_device(request: Try, place: Any, invoke: Invoke) -> Result:
     """On a stream of its own, which nothing orders with the default one. The outputs are copied in the order of that
     stream before anything waits for the device."""
     import torch
 
     from assay.worker import disturb
 
-    run, usual, ahead = message["run"], *disturb.streams()[:2]
-    stream = ahead if run["load"] else usual
+    usual, ahead = disturb.streams()[:2]
+    stream = ahead if request.load else usual
     place.load()
     with disturb.on_stream(stream):
-        if run["late"]:
-            place.delay_inputs([s["name"] for s in message["inputs"]])
-        if run["load"]:
-            disturb.load(run["load"])
-        process, began = _process(), _clock()
-        returned = backend(kernel.address.backend).invoke(function, args, keywords)
-        seconds = _clock() - began
-        settings = []
-        if torch._C._cuda_getCurrentRawStream(torch._C._cuda_getDevice()) != stream.cuda_stream:
-            settings.append(_OTHER_STREAM)
-        if _process() == process:
-            keep(returned, stream.cuda_stream)
-    return returned, seconds, settings
+        if request.late:
+            place.delay_inputs([spec.name for spec in request.call.inputs])
+        if request.load:
+            disturb.load(request.load)
+        returned, seconds = invoke(stream.cuda_stream)
+        same = torch._C._cuda_getCurrentRawStream(torch._C._cuda_getDevice()) == stream.cuda_stream
+    return returned, seconds, () if same else (_OTHER_STREAM,)
 
 
-def output_in(value: Any, spec: dict[str, Any], names: list[str]) -> Any:
+def output_in(value: Any, spec: TensorSpec, names: list[str]) -> Any:
     """One of the outputs that a kernel returned."""
     import torch
 
     values = value if isinstance(value, tuple | list) else (value,)
-    found = values[names.index(spec["name"])] if len(values) == len(names) else None
-    if (
-        not isinstance(found, torch.Tensor)
-        or list(found.shape) != spec["shape"]
-        or found.dtype != getattr(torch, spec["dtype"])
-    ):
-        wanted = f"a {spec['dtype']} tensor of shape {tuple(spec['shape'])} for `{spec['name']}`"
+    output = values[names.index(spec.name)] if len(values) == len(names) else None
+    if not isinstance(output, torch.Tensor) or (output.shape, output.dtype) != (spec.shape, getattr(torch, spec.dtype)):
+        wanted = f"a {spec.dtype} tensor of shape {spec.shape} for `{spec.name}`"
         raise TypeError(f"returned {_type_name(value)}, expected {wanted}")
-    return found
+    return output
 
 
 def _type_name(value: Any) -> str:
@@ -266,74 +252,56 @@ def use_threads(count: int) -> None:
         numba.set_num_threads(min(count, most))
 
 
-def _traced(message: dict[str, Any], device: str) -> list[Launch]:
+def _traced(call: Call, target: str, compiler: str, device: str) -> list[Launch]:
     """Every instance the kernel would launch on this workload, built for a target. Nothing runs: the tensors have no
     values, and on the device `meta` no memory either, only shapes and addresses."""
     import torch
 
     from assay.worker.guard import inside, room
 
-    kernel, op, function = function_of(message)
-    tensors = {
-        s["name"]: inside(torch.empty(room(s).size, dtype=torch.uint8, device=device), s)
-        for s in (*message["inputs"], *message["outputs"], *message["scratch"])
-    }
-    args = tuple(tensors.get(n) if n in message["present"] else None for n in op.inputs)
-    named = dict(message["attributes"]) | {
-        s["name"]: tensors[s["name"]] for s in (*message["outputs"], *message["scratch"])
-    }
-    keywords = load.keywords(kernel, op, named) | message["parameters"]
-    if kernel.launches:
-        keywords |= message["axes"]
-    with backend(kernel.address.backend).tracing(Target(message["target"]), message.get("compiler", "")) as launches:
+    op, function = function_of(call)
+    tensors = {s.name: inside(torch.empty(room(s).size, dtype=torch.uint8, device=device), s) for s in call.tensors}
+    args, keywords = load.arguments(call, op, tensors)
+    with backend(call.kernel.address.backend).tracing(Target(target), compiler) as launches:
         function(*args, **keywords)
     return launches
 
 
-def build(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+@phase("compile")
+def build(request: Build, arena: channel.Arena) -> Built:
     """The launches, and of what was built a summary."""
-    return {
-        "launches": [
-            {"grid": launch.grid, "block": launch.block, "shared": launch.shared, "artifact": launch.artifact.summary()}
-            for launch in _traced(message, "cpu")
-        ]
-    }
+    return Built([_launched(launch) for launch in _traced(request.call, request.target, "", "cpu")])
 
 
-def compiled(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+def _launched(launch: Launch, parts: dict[str, int] | None = None) -> Launched:
+    return Launched(list(launch.grid), list(launch.block), launch.shared, _summary(launch.artifact), parts or {})
+
+
+@phase("compile")
+def compiled(request: Compile, arena: channel.Arena) -> Built:
     """The launches, and all that was built: PTX, cubin and intermediate code lie one after another in the arena, each
     as long as `parts` says. The GPU is hidden: building is the same with and without one."""
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    message = message | {"mode": "build"}
-    told: list[dict[str, Any]] = []
+    launches: list[Launched] = []
     pieces: list[bytes] = []
-    for launch in _traced(message, "meta"):
+    for launch in _traced(replace(request.call, mode="build"), request.target, request.compiler, "meta"):
         a = launch.artifact
         parts = {"ptx": a.ptx, "cubin": a.cubin} | {f"ir.{name}": text.encode() for name, text in a.ir.items()}
         pieces += parts.values()
-        sizes = {name: len(data) for name, data in parts.items()}
-        where = {"grid": launch.grid, "block": launch.block, "shared": launch.shared}
-        told.append(where | {"artifact": a.summary(), "parts": sizes})
+        launches.append(_launched(launch, {name: len(data) for name, data in parts.items()}))
     whole = b"".join(pieces)
     arena.view(len(whole))[: len(whole)] = whole
-    return {"launches": told}
+    return Built(launches)
 
 
-def reference(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
+def reference(request: Evaluate, arena: channel.Arena) -> Done:
     """The op's reference in the workload's dtype on this worker's device: plain PyTorch's own answer."""
-    import torch
-
     backend("torch").prepare("native")
-    op, memory = _op(message), arena.view(message["arena"])
-    for index in range(message["variations"]):
-        drawn = {
-            s["name"]: channel.tensor(memory, s["at"][index], getattr(torch, s["dtype"]), s["shape"]).to(
-                message["device"]
-            )
-            for s in message["inputs"]
-        }
-        results = op.reference(*(drawn.get(n) for n in op.inputs), **message["attributes"])
+    op, memory = library.ops_of(Path(request.op_file))[request.op], arena.view(request.arena)
+    for index in range(len(request.outputs[0].at)):
+        drawn = {spec.name: spec.values(memory, index).to(request.device) for spec in request.inputs}
+        results = op.reference(*(drawn.get(n) for n in op.inputs), **request.attributes)
         results = results if isinstance(results, tuple) else (results,)
-        for spec, result in zip(message["outputs"], results, strict=True):
-            channel.tensor(memory, spec["at"][index], getattr(torch, spec["dtype"]), spec["shape"]).copy_(result)
-    return {}
+        for spec, result in zip(request.outputs, results, strict=True):
+            spec.values(memory, index).copy_(result)
+    return Done()

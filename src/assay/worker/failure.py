@@ -1,14 +1,16 @@
-"""An exception as data, to be sent to the parent."""
+"""An exception in another process: as data on its way to the parent, and raised again there."""
 
 from __future__ import annotations
 
 import errno
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from assay import provenance
-from assay.errors import AssayError
+from assay.errors import AssayError, SourceError, UsageError
+from assay.worker.messages import Answer
 
 _SCARCE = {
     errno.ENOSPC: "the disk is full",
@@ -22,19 +24,53 @@ _SCARCE = {
 _LONG = 20_000
 
 
+@dataclass(frozen=True)
+class Failure(Answer):
+    """An exception as data."""
+
+    type: str
+    message: str
+    where: str
+    """The innermost line outside this package and site-packages."""
+    ours: bool
+    """It is an AssayError, whose parts are `what`, `fix` and `where`."""
+    fix: str
+    what: str
+    scarce: str
+    """What the machine had run out of, in words."""
+    trace: str
+
+
+class Refused(AssayError):
+    """The other process lives, and its answer is an exception. `told` is all it said of it, as plain data."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.told, self.failure = told, Failure(**told)
+        # An error of ours says itself where it was, or it does not matter.
+        where = told["where"] if not told["ours"] or told["message"].startswith(f"{told['where']}:") else ""
+        super().__init__(told["what"] or f"{told['type']}: {told['message']}", fix=told["fix"], where=where)
+
+    @property
+    def wrong_use(self) -> UsageError | None:
+        """The same as an error here, where it is the user's: in what was asked for, or in a model of their own."""
+        if self.failure.type not in (UsageError.__name__, SourceError.__name__):
+            return None
+        return UsageError(self.what, fix=self.fix, where=self.where)
+
+
 def describe(error: BaseException) -> dict[str, Any]:
-    """An exception as data: its type, words, and the innermost line outside this package and site-packages."""
+    """What `Failure` holds of an exception, as plain data."""
     frames = traceback.extract_tb(error.__traceback__)
     here = str(Path(__file__).parents[1])
     kernels = tuple(str(Path(here) / room) for room in ("library", "selftest/corpus"))
-    theirs = [
+    outside = [
         f
         for f in frames
         if "site-packages" not in f.filename
         and not f.filename.startswith("<")
         and (not f.filename.startswith(here) or f.filename.startswith(kernels))
     ]
-    where = f"{provenance.shown(Path(theirs[-1].filename))}:{theirs[-1].lineno}" if theirs else ""
+    where = f"{provenance.shown(Path(outside[-1].filename))}:{outside[-1].lineno}" if outside else ""
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename}:{error.lineno}"
     return {

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from assay.worker import channel
-from assay.worker.limits import Limits, WorkerLost
+from assay.worker.limits import Limits, WorkerLost, signal_name
 from assay.worker.meter import Meter
 
 _PROMPT = 20.0
@@ -27,13 +27,6 @@ def ended_how(status: int) -> str:
     if os.WIFSIGNALED(status):
         return f"was killed by {signal_name(os.WTERMSIG(status))}"
     return f"ended with exit code {os.waitstatus_to_exitcode(status)}"
-
-
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"
 
 
 class Forking:

@@ -1,11 +1,13 @@
-"""A fresh Python process that answers questions: for what must share no cache, counter or memory with anything else.
+"""A fresh Python process: for what must share no cache, counter or memory with anything else.
 
 Unlike a worker, which is forked from a process that has imported everything, it starts with its environment and nothing
-else. Whatever ends it is raised as `WorkerLost`."""
+else. `Fresh` answers requests until it is closed; whatever ends it is raised as `WorkerLost`. `run_once` has one
+request done behind another command, such as compute-sanitizer."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -15,70 +17,112 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar, overload
 
-from assay.errors import AssayError, SourceError, UsageError
-from assay.worker import channel
-from assay.worker.failure import describe
-from assay.worker.limits import WorkerLost
+from assay.worker import channel, lifeline
+from assay.worker.failure import Refused, describe
+from assay.worker.limits import WorkerLost, how_ended
+from assay.worker.messages import Request, plain, read_request
+
+__all__ = ["Fresh", "Refused", "Tick", "last_words", "run_once", "serve", "start"]
 
 Tick = Callable[[str], None]
 """Told what is being done just now."""
+last_words = WorkerLost.last_words
+A = TypeVar("A")
+_ANSWERING = "assay.worker"
+"""The module that answers any request (`__main__.py` beside this file)."""
 _SOURCE = str(Path(__file__).parents[2])
 _QUIET = {"PYTHONUNBUFFERED": "1", "OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
-"""As in workers: they share the machine, so threads that wait must not spin."""
-_TAIL = 2000
+"""Processes share the machine, so threads that wait must not spin."""
+_TAIL = 4000
 """Characters of what a lost process printed last."""
 
 
-class Refused(AssayError):
-    """The process lives, and its answer is an exception. `told` is all it said of it (assay.worker.failure)."""
+def start(
+    module: str,
+    *arguments: str,
+    environment: Mapping[str, str],
+    inherited: Mapping[str, str] = os.environ,
+    before: Sequence[str] = (),
+    **options: Any,
+) -> subprocess.Popen[bytes]:
+    """A module run by Python in a session of its own, behind the command `before`."""
+    path = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        # -P: a file called torch.py in the user's folder must not stand in for torch.
+        [*before, sys.executable, "-P", "-m", module, *arguments],
+        env={**inherited, **_QUIET, "PYTHONPATH": path, **environment},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        **options,
+    )
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.told = told
-        # An error of ours says itself where it was, or it does not matter.
-        where = told["where"] if not told["ours"] or told["message"].startswith(f"{told['where']}:") else ""
-        super().__init__(told["what"] or f"{told['type']}: {told['message']}", fix=told["fix"], where=where)
+
+class _Process:
+    """A process that prints into a file. A context manager, which ends it."""
+
+    def __init__(self, module: str, *arguments: str, **options: Any) -> None:
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+        self._process = start(module, *arguments, stdout=self._printed, stderr=subprocess.STDOUT, **options)
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit code; None where it takes longer to end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(seconds)
+        return None
 
     @property
-    def wrong_use(self) -> UsageError | None:
-        """The same as an error here, where it is the user's: in what was asked for, or in a model of their own."""
-        if self.told["type"] not in (UsageError.__name__, SourceError.__name__):
-            return None
-        return UsageError(self.what, fix=self.fix, where=self.where)
+    def output(self) -> str:
+        """The last of what was printed."""
+        end = os.fstat(self._printed.fileno()).st_size
+        return os.pread(self._printed.fileno(), 4 * _TAIL, max(0, end - 4 * _TAIL)).decode(errors="replace")[-_TAIL:]
+
+    def close(self) -> None:
+        """End the process and all it started: inductor keeps compilers of its own."""
+        lifeline.kill_group(self._process.pid)
+        self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        self._printed.close()
 
 
-def last_words(lost: WorkerLost) -> str:
-    """What ended a process, and the last line it printed; where it took too long, that line says nothing."""
-    last = lost.output.strip().splitlines()[-1:] if lost.how != "timeout" else []
-    return "; ".join([lost.detail, *last])
+def run_once(
+    request: Request[Any], seconds: float, environment: Mapping[str, str], before: Sequence[str] = ()
+) -> tuple[int | None, str]:
+    """Have a request done behind the command `before`: the exit code, None where it took too long, and the last of what
+    was printed. There is no other answer: such a command may pass no channel on to what it starts."""
+    with _Process(_ANSWERING, json.dumps(request.to_message()), environment=environment, before=before) as process:
+        return process.wait(seconds), process.output
 
 
-class Fresh:
-    """One process of the module `name`, which must call `serve` when it is run. A context manager."""
+class Fresh(_Process):
+    """One process of a module that calls `serve` when it is run."""
 
-    def __init__(self, name: str, environment: dict[str, str]) -> None:
-        self._connection, theirs = socket.socketpair()
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
-        path = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
-        # -P: a file called torch.py in the user's folder must not stand in for torch.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", name, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            env=os.environ | _QUIET | {"PYTHONPATH": path} | environment,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=self._printed,
-            stderr=subprocess.STDOUT,
-        )
-        theirs.close()
+    def __init__(self, name: str = _ANSWERING, environment: Mapping[str, str] | None = None) -> None:
+        self._connection, other_end = socket.socketpair()
+        with other_end:
+            handle = other_end.fileno()
+            super().__init__(name, str(handle), environment=environment or {}, pass_fds=[handle])
 
-    def ask(self, question: dict[str, Any], seconds: float, tick: Tick = lambda text: None) -> dict[str, Any]:
+    @overload
+    def ask(self, question: Request[A], seconds: float, tick: Tick = ...) -> A: ...
+
+    @overload
+    def ask(self, question: dict[str, Any], seconds: float, tick: Tick = ...) -> dict[str, Any]: ...
+
+    def ask(self, question: Any, seconds: float, tick: Tick = lambda text: None) -> Any:
         """The answer. Raises Refused for an exception there, WorkerLost if the process dies or takes too long."""
+        typed = isinstance(question, Request)
         with contextlib.suppress(OSError):  # a dead process is noticed below
-            channel.send(self._connection, question)
+            channel.send(self._connection, question.to_message() if typed else question)
         deadline = time.monotonic() + seconds
         while True:
             ready, _, _ = select.select([self._connection], [], [], max(0.0, deadline - time.monotonic()))
@@ -87,58 +131,48 @@ class Fresh:
                 raise WorkerLost("timeout", f"no answer within {seconds:g} s", self.output)
             try:
                 message = channel.receive(self._connection)
+                if message is None:
+                    raise self._died()
+                if "failure" in message:
+                    raise Refused(message["failure"])
+                if "answer" in message:
+                    return question.read_answer(message["answer"]) if typed else message["answer"]
             except channel.Damaged as damage:
                 self.close()
                 raise WorkerLost("channel", f"what it sent is no message: {damage}", self.output) from None
-            if message is None:
-                raise self._died()
-            if "failure" in message:
-                raise Refused(message["failure"])
-            if "answer" in message:
-                answer: dict[str, Any] = message["answer"]
-                return answer
             tick(message["doing"])
 
-    @property
-    def output(self) -> str:
-        """The last of what was printed."""
-        end = os.fstat(self._printed.fileno()).st_size
-        return os.pread(self._printed.fileno(), 4 * _TAIL, max(0, end - 4 * _TAIL)).decode(errors="replace")[-_TAIL:]
-
     def _died(self) -> WorkerLost:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(5)
-        code = self._process.returncode
-        if code is not None and code < 0:
-            hint = " (the system may have run out of memory)" if -code == signal.SIGKILL else ""
-            return WorkerLost("crash", f"the process died of {signal.Signals(-code).name}{hint}", self.output)
-        return WorkerLost("exit", f"the process ended with exit code {code} before answering", self.output)
+        code = self.wait(5)
+        if code is None:
+            return WorkerLost("exit", "the process closed its channel and ran on", self.output)
+        return WorkerLost(*how_ended(code), self.output)
 
     def close(self) -> None:
-        """End the process and all it started: inductor keeps compilers of its own."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        super().close()
         self._connection.close()
 
-    def __enter__(self) -> Fresh:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-        self._printed.close()
-
-
-def serve(answer: Callable[[dict[str, Any], Tick], dict[str, Any]]) -> None:
-    """In the process: answer until the other side is gone."""
+def serve(answer: Callable[[dict[str, Any], Tick], Any] | None = None) -> None:
+    """In the process: answer until the other side is gone. Without `answer`, any Request."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_end_with, args=(connection.fileno(),), daemon=True).start()
     while (question := channel.receive(connection)) is not None:
         try:
-            reply = {"answer": answer(question, lambda text: channel.send(connection, {"doing": text}))}
+            reply = {"answer": plain((answer or answered)(question, partial(_tick, connection)))}
         except Exception as error:
             reply = {"failure": describe(error)}
         channel.send(connection, reply)
+
+
+def answered(message: dict[str, Any], tick: Tick = lambda text: None) -> Any:
+    """In the process: the answer to a request."""
+    request, function = read_request(message)
+    return function(request, tick)
+
+
+def _tick(connection: socket.socket, text: str) -> None:
+    channel.send(connection, {"doing": text})
 
 
 def _end_with(handle: int) -> None:

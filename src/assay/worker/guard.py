@@ -5,11 +5,10 @@ GPU they are copied to the device and back; either way the parent writes them be
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from assay.dtype import dtype
+from assay.worker.request import TensorSpec
 
 if TYPE_CHECKING:
     import torch
@@ -39,37 +38,35 @@ class Room:
         return self.end - self.start
 
 
-def room(spec: dict[str, Any], band: int = BAND) -> Room:
-    """`spec` has dtype, shape, strides and offset, both in elements."""
-    itemsize, shape = dtype(spec["dtype"]).itemsize, tuple(spec["shape"])
-    span = 0
-    if math.prod(shape):
-        span = itemsize * (1 + sum((n - 1) * s for n, s in zip(shape, spec["strides"], strict=True)))
-    start = band + spec["offset"] * itemsize
+def room(spec: TensorSpec, band: int = BAND) -> Room:
+    """Where the tensor lies in its buffer."""
+    start = band + spec.offset * spec.itemsize
     # An empty tensor still needs an address to point at.
-    size = -(-(start + max(span, itemsize) + band) // ALIGN) * ALIGN
-    return Room(start, start + span, size, span == math.prod(shape) * itemsize)
+    size = -(-(start + max(spec.span, spec.itemsize) + band) // ALIGN) * ALIGN
+    return Room(start, start + spec.span, size, spec.span == spec.bytes)
 
 
-def inside(buffer: torch.Tensor, spec: dict[str, Any], left_off: int = 0) -> torch.Tensor:
+def inside(buffer: torch.Tensor, spec: TensorSpec, left_off: int = 0) -> torch.Tensor:
     """The tensor that lies in `buffer`: bytes that begin at a multiple of ALIGN, but for so many that are left off."""
     import torch
 
-    where, number = room(spec), getattr(torch, spec["dtype"])
-    shape, start = tuple(spec["shape"]), where.start - left_off
+    where, number = room(spec), getattr(torch, spec.dtype)
+    start = where.start - left_off
     if not where.span:
-        return buffer[start : start + dtype(spec["dtype"]).itemsize].view(number)[:0].view(shape)
-    return buffer[start : start + where.span].view(number).as_strided(shape, tuple(spec["strides"]))
+        return buffer[start : start + spec.itemsize].view(number)[:0].view(spec.shape)
+    return buffer[start : start + where.span].view(number).as_strided(spec.shape, spec.strides)
 
 
-def bits(value: torch.Tensor) -> torch.Tensor:
-    """The same elements as integers."""
+def alone(spec: TensorSpec, device: str) -> torch.Tensor:
+    """The tensor in memory of its own, with nothing behind it."""
     import torch
 
-    return value.view({1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[value.element_size()])
+    size = spec.offset + spec.span // spec.itemsize
+    flat = torch.empty(size, dtype=getattr(torch, spec.dtype), device=device)
+    return flat.as_strided(spec.shape, spec.strides, spec.offset) if spec.span else flat[:0].view(spec.shape)
 
 
-def outside_damage(buffer: torch.Tensor, spec: dict[str, Any], pattern: int) -> str:
+def outside_damage(buffer: torch.Tensor, spec: TensorSpec, pattern: int) -> str:
     """Where a write went outside the tensor; empty if none did."""
     import torch
 
@@ -78,12 +75,11 @@ def outside_damage(buffer: torch.Tensor, spec: dict[str, Any], pattern: int) -> 
         wrong = (part != content).nonzero()
         if wrong.numel():
             distance = where.start - int(wrong[-1]) if side == "before" else int(wrong[0])
-            return f"{distance} bytes {side} `{spec['name']}` ({wrong.numel()} bytes in all)"
+            return f"{distance} bytes {side} `{spec.name}` ({wrong.numel()} bytes in all)"
     if not where.dense:
-        itemsize = dtype(spec["dtype"]).itemsize
-        taken = torch.zeros(where.span // itemsize, dtype=torch.bool)
-        taken.as_strided(tuple(spec["shape"]), tuple(spec["strides"])).fill_(True)
-        between = buffer[where.start : where.end].view(-1, itemsize)[~taken]
+        taken = torch.zeros(where.span // spec.itemsize, dtype=torch.bool)
+        taken.as_strided(spec.shape, spec.strides).fill_(True)
+        between = buffer[where.start : where.end].view(-1, spec.itemsize)[~taken]
         if count := int((between != content).sum()):
-            return f"between the rows of `{spec['name']}` ({count} bytes in all)"
+            return f"between the rows of `{spec.name}` ({count} bytes in all)"
     return ""

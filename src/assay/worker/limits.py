@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -36,6 +37,22 @@ class Limits:
         return own, max(self.wall, PATIENCE * own)
 
 
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
+
+
+def how_ended(code: int) -> tuple[str, str]:
+    """Of a process that ended before it answered, from its exit code (less than 0: a signal): `how` of `WorkerLost`,
+    and in words."""
+    if code >= 0:
+        return "exit", f"the process ended itself with exit code {code} before answering"
+    hint = " (the system may have run out of memory)" if -code == signal.SIGKILL else ""
+    return "crash", f"the process died of {signal_name(-code)}{hint}"
+
+
 class WorkerLost(Exception):
     """The worker did not live to answer.
 
@@ -63,6 +80,11 @@ class WorkerLost(Exception):
         """By the clock, since the question was asked."""
         self.starved = starved
         """A timeout by the clock alone: the machine was too busy to give the kernel its own time."""
+
+    def last_words(self) -> str:
+        """What ended the process, and the last line it printed; where it took too long, that line says nothing."""
+        last = self.output.strip().splitlines()[-1:] if self.how != "timeout" else []
+        return "; ".join([self.detail, *last])
 
     @property
     def blameless(self) -> bool:

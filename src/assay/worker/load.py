@@ -6,18 +6,19 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
 from assay import provenance
 from assay.backends import backend
-from assay.catalog.library import ROOT
+from assay.catalog import library
 from assay.dtype import DType
 from assay.errors import SourceError
 from assay.kernel import Kernel
 from assay.op import Op
+from assay.worker.request import Call
 
 
 def function(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., Any]:
@@ -36,8 +37,9 @@ def function(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., Any]:
 
 def module(file: Path) -> Any:
     """Import a kernel's file: by its own name if it is the library's, else by path with its folder importable."""
-    if ROOT in file.parents:
-        return importlib.import_module("assay.library." + ".".join(file.relative_to(ROOT).with_suffix("").parts))
+    if library.ROOT in file.parents:
+        parts = file.relative_to(library.ROOT).with_suffix("").parts
+        return importlib.import_module(".".join(["assay.library", *parts]))
     name = f"assay_user_{file.stem}"
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(file):
         return sys.modules[name]
@@ -96,6 +98,22 @@ def keywords(kernel: Kernel, op: Op, named: dict[str, Any]) -> dict[str, Any]:
     if kernel.file is None or kernel.launches:
         return named
     return {n: v for n, v in named.items() if n in kernel.parameters}
+
+
+def op_of(call: Call) -> Op:
+    """By its name and its file: a user's op may be called like one of the library's."""
+    return library.ops_of(Path(call.op_file))[call.op]
+
+
+def arguments(call: Call, op: Op, tensors: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What the kernel is called with: the op's inputs by position, and by name whatever else its signature asks for.
+    `tensors` are those of the call."""
+    present = {spec.name for spec in call.inputs}
+    named = dict(call.attributes) | {spec.name: tensors[spec.name] for spec in (*call.outputs, *call.scratch)}
+    given = keywords(call.kernel, op, named) | call.parameters
+    if call.kernel.launches:
+        given |= call.axes
+    return tuple(tensors[n] if n in present else None for n in op.inputs), given
 
 
 def prepare(kernel: Kernel, mode: str) -> None:

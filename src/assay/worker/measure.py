@@ -4,22 +4,35 @@ holds (cold), batches on the same buffers (hot), and single calls that are waite
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import ExitStack
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from typing import Any, cast
 
 import torch
 
-from assay.kernel import address
+from assay.backends import backend
+from assay.kernel import Kernel
 from assay.worker import bound, channel, l2, load, seal, yardstick
 from assay.worker.aftermath import Aftermath, Finding
 from assay.worker.buffers import Buffers, last_cache
 from assay.worker.execute import function_of, summaries, use_threads
+from assay.worker.questions import (
+    Activity,
+    Done,
+    Fetched,
+    Observe,
+    Repeat,
+    Round,
+    Summary,
+    Time,
+    Timed,
+    TimeYardsticks,
+    Uncapturable,
+    Yardsticks,
+)
+from assay.worker.questions import Finding as Wrong
 from assay.worker.stopwatch import Around, Call, GraphReplay, HeldStream, HostClock, NotCapturable, Watch, call_time
-
-if TYPE_CHECKING:
-    from assay.backends import Backend
 
 _MOST = 4096
 """Calls in a batch at most."""
@@ -48,87 +61,119 @@ def _stream(device: str) -> Any:
     return torch.cuda.Stream() if device == "cuda" else None
 
 
-def timed(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
-    """One round, or (with `activity`) the same calls under the device's own record of what ran."""
-    global _kept
-    _kept = None
-    use_threads(message["threads"])
+def timed(request: Time, arena: channel.Arena) -> Timed | Uncapturable | Wrong:
+    """One round."""
     try:
-        return _round(message, arena.view(message["arena"]))
+        with _alone(request.round):
+            return _round(request, arena.view(request.call.arena))
     except NotCapturable as error:
-        return {"uncapturable": str(error)}
-    except Finding as found:
-        return {"finding": {"detector": found.detector, "what": str(found)}}
-    finally:
-        if message["device"] == "cuda" and _kept is None:
-            torch.cuda.empty_cache()  # the next round's memory is fresh, and other kernels have room for theirs
+        return Uncapturable(str(error))
+    except Finding as finding:
+        return Wrong(finding.detector, str(finding))
 
 
-def again(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
-    """A cold batch of the last round, so many times, for the parent to time by its own clock. 0: nothing runs, which
-    shows what asking costs; less: it is not needed any more."""
+def observed(request: Observe, arena: channel.Arena) -> Activity:
+    """The calls of a round under the device's own record of what ran."""
+    from assay.worker.activity import record
+
+    time = request.time
+    _seal_before(time)
+    with _alone(time.round), _entered(time.call.kernel, time.round.device):
+        call, _, _ = _warm(time, _fresh_buffers(time, arena.view(time.call.arena)))
+        return Activity(**record(call, request.calls, _stream(time.round.device)))
+
+
+def yardsticks(request: TimeYardsticks, arena: channel.Arena) -> Yardsticks:
+    """The fastest copy, read and write."""
+    device = request.round.device
+    with _alone(request.round), torch.cuda.stream(_stream(device)):
+        return yardstick.measured(request, _watch(device, request.round.capture))
+
+
+def again(request: Repeat, arena: channel.Arena) -> Done:
+    """A cold batch of the last round, so many times."""
     global _kept
     assert _kept is not None, "no batch was kept"
     run, watch, entered = _kept
-    if message["times"] < 0:
+    if request.times < 0:
         _kept = None
         if not isinstance(watch, HostClock):
             torch.cuda.empty_cache()
-        return {}
+        return Done()
     with entered():
-        for _ in range(message["times"]):
+        for _ in range(request.times):
             run()
         watch.finish()
-    return {}
+    return Done()
 
 
-def _round(message: dict[str, Any], memory: memoryview) -> dict[str, Any]:
-    device = message["device"]
-    watch, language = _watch(device, message["capture"]), _language(message)
-    if message["kernel"] is None:
-        with torch.cuda.stream(_stream(device)):
-            return yardstick.measured(message, watch)
-    _seal_before(message)
+@contextmanager
+def _alone(round_: Round) -> Iterator[None]:
+    """Nothing is kept of the last round, and of this one only a batch that the parent wants again: the next round's
+    memory is fresh, and other kernels have room for theirs."""
+    global _kept
+    _kept = None
+    use_threads(round_.threads)
+    try:
+        yield
+    finally:
+        if round_.device == "cuda" and _kept is None:
+            torch.cuda.empty_cache()
 
-    def entered() -> ExitStack:
-        stack = ExitStack()
-        stack.enter_context(torch.cuda.stream(_stream(device)))
-        stack.enter_context(language.on_current_stream())
-        return stack
 
-    with entered():
-        if device == "cuda":
-            l2.reset()
-        buffers = Buffers(message, memory, _batches.get(message["workload"], 0))
-        began = bound.now()
-        call, artifacts = _kernel(message, buffers)
-        call(0)
-        watch.finish()
-        first = (bound.now() - began) * 1e-9
-        for i in range(1, _WARM + 1):
-            call(i)
-        watch.finish()
-        if message.get("activity"):
-            from assay.worker.activity import record
+def _entered(kernel: Kernel, device: str) -> ExitStack:
+    """While open, calls go to the stream of all rounds."""
+    stack = ExitStack()
+    stack.enter_context(torch.cuda.stream(_stream(device)))
+    stack.enter_context(backend(kernel.address.backend).on_current_stream())
+    return stack
 
-            return record(call, message["activity"], _stream(device))
-        peak = {"peak_bytes": _peak(call)} if device == "cuda" and message["round"] == 0 else {}
+
+def _fresh_buffers(request: Time, memory: memoryview) -> Buffers:
+    if request.round.device == "cuda":
+        l2.reset()
+    return Buffers(request, memory, _batches.get(request.workload, 0))
+
+
+def _warm(request: Time, buffers: Buffers) -> tuple[Call, list[Summary], float]:
+    """The kernel on these buffers, called a few times: what calls it, its code, and the seconds of its first call."""
+    watch = _watch(buffers.device, request.round.capture)
+    began = bound.now()
+    call, artifacts = _kernel(request, buffers)
+    call(0)
+    watch.finish()
+    first = (bound.now() - began) * 1e-9
+    for i in range(1, _WARM + 1):
+        call(i)
+    watch.finish()
+    return call, artifacts, first
+
+
+def _round(request: Time, memory: memoryview) -> Timed:
+    kernel, device = request.call.kernel, request.round.device
+    watch = _watch(device, request.round.capture)
+    _seal_before(request)
+    with _entered(kernel, device):
+        buffers = _fresh_buffers(request, memory)
+        call, artifacts, first = _warm(request, buffers)
+        peak = _peak(call) if device == "cuda" and request.number == 0 else None
         guess = watch.sample(call, 4, 2).seconds
         if guess < _LONG * _LEAD[device]:  # an interruption makes a short call look long, and its batches short
             guess = min(guess, *(watch.sample(call, place, 2).seconds for place in (6, 8)))
         batch = max(1, min(_MOST, math.ceil(watch.shortest_batch / max(guess, 1e-9))))
         lead = max(1, min(last_cache(device) // buffers.size, math.ceil(_LEAD[device] / max(guess, 1e-9)), _MOST))
         lead = lead if guess < _LONG * _LEAD[device] else 0
-        _batches[message["workload"]] = batch + lead
+        _batches[request.workload] = batch + lead
         if batch + lead > buffers.count:
             del call
-            buffers = Buffers(message, memory, batch + lead)
-            call, _ = _kernel(message, buffers)
+            buffers = Buffers(request, memory, batch + lead)
+            call, _ = _kernel(request, buffers)
         lead = min(lead, buffers.count - 1)
-        taken = _Round(message, buffers, call, watch, memory, guess, min(batch, buffers.count - lead), lead).run()
-        if message["keep"]:
-            _keep(watch, call, taken["batch"], entered)
-    return {"first_call": first, "artifacts": artifacts, **peak, **taken}
+        samples = _Samples(request, buffers, call, watch, memory, guess, min(batch, buffers.count - lead), lead)
+        taken = samples.taken(first, artifacts, peak)
+        if request.keep:
+            _keep(watch, call, taken.batch, partial(_entered, kernel, device))
+    return taken
 
 
 def _peak(call: Call) -> int:
@@ -147,38 +192,26 @@ def _keep(watch: Watch, call: Call, batch: int, entered: Any) -> None:
     _kept = watch.runner(call, 0, batch), watch, entered
 
 
-def _seal_before(message: dict[str, Any]) -> None:
+def _seal_before(request: Time) -> None:
     """Remember, before the kernel's file is imported, what it may not change; and the threads it is given."""
     global _seal
     if _seal is None:
-        _language(message).prepare(message["mode"])
+        load.prepare(request.call.kernel, request.call.mode)
         _seal = seal.Seal()
     _seal.begin()
 
 
-def _language(message: dict[str, Any]) -> Backend:
-    from assay.backends import backend
-
-    return backend(address(message["kernel"]["address"]).backend if message["kernel"] else "torch")
-
-
-def _kernel(message: dict[str, Any], buffers: Buffers) -> tuple[Call, list[Any]]:
-    kernel, op, function = function_of(message)
+def _kernel(request: Time, buffers: Buffers) -> tuple[Call, list[Summary]]:
+    op, function = function_of(request.call)
     prepared = []
     for index in range(buffers.count):
         tensors = {name: slab.tensor(index) for name, slab in buffers.slabs.items()}
-        named = dict(message["attributes"])
-        named |= {s["name"]: tensors[s["name"]] for s in (*message["outputs"], *message["scratch"])}
-        keywords = load.keywords(kernel, op, named) | message["parameters"]
-        if kernel.launches:
-            keywords |= message["axes"]
-        args = tuple(tensors[n] if n in message["present"] else None for n in op.inputs)
-        prepared.append((args, keywords))
-    language = _language(message)
+        prepared.append(load.arguments(request.call, op, tensors))
+    language = backend(request.call.kernel.address.backend)
     with language.launched() as started:
         language.invoke(function, *prepared[0])  # once by the backend's rules, which may refuse
     count = buffers.count
-    if not kernel.returns:
+    if not request.call.kernel.returns:
 
         def call(i: int) -> Any:
             args, keywords = prepared[i % count]
@@ -195,12 +228,12 @@ def _kernel(message: dict[str, Any], buffers: Buffers) -> tuple[Call, list[Any]]
     return returning, summaries(started)
 
 
-class _Round:
+class _Samples:
     """The samples of one round, and what is seen of the outputs on the way."""
 
     def __init__(
         self,
-        message: dict[str, Any],
+        request: Time,
         buffers: Buffers,
         call: Call,
         watch: Watch,
@@ -209,39 +242,42 @@ class _Round:
         batch: int,
         lead: int,
     ) -> None:
-        self.message, self.buffers, self.call, self.watch = message, buffers, call, watch
+        self.request, self.buffers, self.call, self.watch = request, buffers, call, watch
         self.guess, self.batch, self.lead = guess, batch, lead
-        self.samples = max(1, min(message["samples"], int(message["seconds"] / max(guess * batch, 1e-9))))
-        self.after = Aftermath(message, buffers, memory)
+        self.count = max(1, min(request.round.samples, int(request.round.seconds / max(guess * batch, 1e-9))))
+        self.after = Aftermath(request, buffers, memory)
 
-    def run(self) -> dict[str, Any]:
+    def taken(self, first_call: float, artifacts: list[Summary], peak_bytes: int | None) -> Timed:
         place = bound.below(self.buffers.count)  # every round begins elsewhere in the rotation
         cold, hot = [], []
-        for left in range(self.samples, 0, -1):
+        for left in range(self.count, 0, -1):
             cold.append(self._cold(place, left))
             place += self.batch
-        for left in range(self.samples, 0, -1):
+        for left in range(self.count, 0, -1):
             hot.append(self._hot(left))
         single = max(1, min(self.batch, math.ceil(50e-6 / max(self.guess, 1e-9))))
-        calls = [call_time(self.call, self.watch.finish, single) for _ in range(self.samples)]
+        calls = [call_time(self.call, self.watch.finish, single) for _ in range(self.count)]
         assert _seal is not None
         if wrong := _seal.finding() or self._warm_cache():
-            raise Finding(wrong["detector"], wrong["what"])
-        return {
-            "cold": [s.seconds for s in cold],
-            "busy": [s.busy for s in cold] if cold[0].busy is not None else [],
-            "hot": [s.seconds for s in hot],
-            "call": calls,
-            "batch": self.batch,
-            "single": single,
-            "sets": self.buffers.count,
-            "cold_enough": self.buffers.cold,
-            "held": all(s.held for s in (*cold, *hot)),
-            "sm_hz": [s.sm_hz for s in cold],
-            "method": self.watch.method,
-            "fetched": self.after.fetched,
-            "cache": last_cache(self.message["device"]),
-        }
+            raise Finding(*wrong)
+        return Timed(
+            first_call=first_call,
+            artifacts=artifacts,
+            cold=[s.seconds for s in cold],
+            busy=[s.busy for s in cold if s.busy is not None],
+            hot=[s.seconds for s in hot],
+            call=calls,
+            batch=self.batch,
+            single=single,
+            sets=self.buffers.count,
+            cold_enough=self.buffers.cold,
+            held=all(s.held for s in (*cold, *hot)),
+            sm_hz=[s.sm_hz for s in cold],
+            method=self.watch.method,
+            fetched=cast(dict[Any, Fetched], self.after.fetched),
+            cache=last_cache(self.buffers.device),
+            peak_bytes=peak_bytes,
+        )
 
     def _cold(self, place: int, left: int) -> Any:
         buffers, start = self.buffers, place % self.buffers.count
@@ -273,20 +309,21 @@ class _Round:
         calls = count if kind == "cold" else 1
 
         def prepare() -> None:
-            if self.message["device"] == "cuda":
+            if self.buffers.device == "cuda":
                 l2.reset()
             self.buffers.plan(place, calls, *parts)
 
         self.after.begin(place, calls)
         sample = self.watch.sample(call, place, count, Around(prepare, before, self.after.at_once))
-        self.after.end(kind, kind in self.message["fetch"] and bound.below(left) == 0)
+        self.after.end(kind, kind in self.request.fetch and bound.below(left) == 0)
         return sample
 
-    def _warm_cache(self) -> dict[str, str] | None:
-        if self.message["device"] != "cuda" or not (kept := l2.set_aside()):
+    def _warm_cache(self) -> tuple[str, str] | None:
+        """The detector's name, and what it found."""
+        if self.buffers.device != "cuda" or not (kept := l2.set_aside()):
             return None
         l2.reset()
         if l2.set_aside() == kept:  # not the kernel's: it cannot be given back
             return None
         what = f"the kernel set {kept >> 10} KiB of the L2 cache aside for lines that stay: its buffers are not cold"
-        return {"detector": "cache", "what": what}
+        return "cache", what

@@ -9,16 +9,15 @@ file is imported: nothing that is replaced in torch changes them."""
 from __future__ import annotations
 
 import ctypes
-import math
 from ctypes import memmove
 from functools import cache
 from typing import Any
 
 import torch
 
-from assay.dtype import dtype
 from assay.worker.fence import Chunk, Fences
 from assay.worker.guard import inside, room
+from assay.worker.questions import Try
 
 Copies = list[tuple[int, int, int]]
 """From, to, and how many bytes."""
@@ -31,21 +30,22 @@ _empty, _frombuffer, _uint8, _sleep = torch.empty, torch.frombuffer, torch.uint8
 class HostPlace:
     """Tensors on the arena's own memory. The same objects for every call at this place, as in a user's loop."""
 
-    def __init__(self, message: dict[str, Any], place: int, memory: memoryview) -> None:
+    def __init__(self, request: Try, memory: memoryview) -> None:
+        call = request.call
         self._arena = _pointer(_frombuffer(memory, dtype=_uint8))
-        self._specs = {s["name"]: s for kind in ("inputs", "outputs", "scratch") for s in message[kind]}
-        self._outputs = [s["name"] for s in message["outputs"]]
-        self._copies: dict[str, int] = message["copies"]
-        self._at = {name: places[place] for name, places in message["places"].items()}
+        self._specs = {spec.name: spec for spec in call.tensors}
+        self._outputs = call.outputs
+        self._copies = request.copies
+        self._at = {name: places[request.place] for name, places in request.places.items()}
         self._left_off = dict.fromkeys(self._at, 0)
         """Bytes at the begin of a buffer that have no memory here."""
         self.buffers = {name: self._buffer(memory, name) for name in self._at}
         self.tensors = {
             name: inside(buffer, self._specs[name], self._left_off[name]) for name, buffer in self.buffers.items()
         }
-        for spec in message["outputs"]:
-            if spec.get("alias"):
-                self.tensors[spec["name"]] = self.tensors[spec["alias"]]
+        for spec in call.outputs:
+            if spec.alias:
+                self.tensors[spec.name] = self.tensors[spec.alias]
 
     def _buffer(self, memory: memoryview, name: str) -> Any:
         return _frombuffer(memory, dtype=_uint8, count=room(self._specs[name]).size, offset=self._at[name])
@@ -53,17 +53,15 @@ class HostPlace:
     def _left_in_outputs(self) -> Copies:
         """Where the outputs lie now and where their copies go."""
         copies = []
-        for name in self._outputs:
-            spec = self._specs[name]
-            holder = spec.get("alias") or name
+        for spec in self._outputs:
+            holder = spec.alias or spec.name
             where = room(self._specs[holder])
             start = _pointer(self.buffers[holder]) + where.start - self._left_off[holder]
-            copies.append((start, self._arena + self._copies[name], where.span))
+            copies.append((start, self._arena + self._copies[spec.name], where.span))
         return copies
 
     def _left_in(self, returned: dict[str, Any]) -> Copies:
-        sizes = {n: math.prod(self._specs[n]["shape"]) * dtype(self._specs[n]["dtype"]).itemsize for n in returned}
-        return [(_pointer(v), self._arena + self._copies[name], sizes[name]) for name, v in returned.items()]
+        return [(_pointer(v), self._arena + self._copies[n], self._specs[n].bytes) for n, v in returned.items()]
 
     def keep(self, returned: dict[str, Any] | None, stream: int = 0) -> None:
         """Copy the outputs as they are at this moment: those returned, or those of this place."""
@@ -76,12 +74,12 @@ class HostPlace:
 
     def bands(self) -> list[tuple[int, int, str]]:
         """What lies around the tensors: begin, end, and in words where that is."""
-        found = []
+        bands = []
         for name, buffer in self.buffers.items():
             start, where = _pointer(buffer), room(self._specs[name])
-            found.append((start, start + where.start, f"before the begin of `{name}`"))
-            found.append((start + where.end, start + where.size, f"behind the end of `{name}`"))
-        return found
+            bands.append((start, start + where.start, f"before the begin of `{name}`"))
+            bands.append((start + where.end, start + where.size, f"behind the end of `{name}`"))
+        return bands
 
     def finish(self) -> None:
         """Bring everything else where the parent looks. It is there already."""
@@ -95,8 +93,8 @@ class DevicePlace(HostPlace):
 
     device = "cuda"
 
-    def __init__(self, message: dict[str, Any], place: int, memory: memoryview) -> None:
-        super().__init__(message, place, memory)
+    def __init__(self, request: Try, memory: memoryview) -> None:
+        super().__init__(request, memory)
         self._driver = _Driver()
 
     def _buffer(self, memory: memoryview, name: str) -> Any:
@@ -136,10 +134,10 @@ class FencedPlace(DevicePlace):
     """Tensors on the GPU with no memory behind them, or none before them: there a kernel that goes past their ends
     cannot run. The bands that the parent watches are on the other side alone."""
 
-    def __init__(self, message: dict[str, Any], place: int, memory: memoryview, side: str) -> None:
-        self._side = side
+    def __init__(self, request: Try, memory: memoryview) -> None:
+        self._side = request.fence
         self._chunks: list[Chunk] = []
-        super().__init__(message, place, memory)
+        super().__init__(request, memory)
 
     def _buffer(self, memory: memoryview, name: str) -> Any:
         where = room(self._specs[name])
@@ -147,7 +145,7 @@ class FencedPlace(DevicePlace):
         if chunk is None:
             return super()._buffer(memory, name)
         self._chunks.append(chunk)
-        end = where.start + max(where.span, dtype(self._specs[name]["dtype"]).itemsize)  # an empty one has an address
+        end = where.start + max(where.span, self._specs[name].itemsize)  # an empty one has an address
         fenced = chunk.behind(end) if self._side == "behind" else chunk.before(where.start, where.size)
         buffer, self._left_off[name] = fenced
         return buffer

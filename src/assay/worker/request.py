@@ -1,91 +1,156 @@
-"""What a worker is told: which kernel, on which workload, and where every tensor lies."""
+"""A call of a kernel as data: the kernel, the workload, and where every tensor lies."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from assay import inputs as drawing
-from assay.dtype import dtype
+from assay import dtype as dtypes
+from assay.dtype import DType
 from assay.kernel import Kernel
-from assay.op import Op
-from assay.worker.channel import place
+from assay.worker.channel import place, tensor
 from assay.workload import Workload
 
 _STRIDE_GAP = 3
 """Elements between the rows of a strided input: odd, so that rows lose their alignment too."""
-
-
 _SCATTER = 2
 """Stride of the last dimension of a scattered tensor."""
 
 
-class Layout:
-    """Where every tensor of a workload lies: in the arena, and in the worker's guarded buffers."""
+@dataclass(frozen=True)
+class TensorSpec:
+    """One tensor of a call."""
 
-    def __init__(self, kernel: Kernel, op: Op, workload: Workload, runs: int, variations: int = drawing.FRESH) -> None:
-        derived = kernel.file is None or bool(kernel.launches)
-        self.inputs, self.outputs, self.scratch = [], [], []
-        sizes: list[int] = []
-        for name, t in op.present(workload).items():
-            shape = op.shape(t, workload)
-            self.inputs.append(self._spec(name, t.dtype_in(workload).name, shape, workload))
-            sizes += [self._bytes(self.inputs[-1])] * variations
-        for name, t in op.outputs.items():
-            if name in workload.without:
-                continue
-            if not derived and name not in kernel.parameters and (t.optional or not kernel.returns):
-                continue
-            spec = self._spec(name, t.dtype_in(workload).name, op.shape(t, workload), workload)
-            spec["alias"] = op.aliases.get(name) if workload.inplace else None
-            self.outputs.append(spec)
-            sizes += [self._bytes(spec)] * runs
-        for name, (number, *dims) in kernel.scratch.items():
-            self.scratch.append(self._spec(name, number, tuple(op.size(d, workload) for d in dims)))
-        offsets, self.total = place(sizes)
-        places = iter(offsets)
-        for spec in self.inputs:
-            spec["at"] = [next(places) for _ in range(variations)]
-        for spec in self.outputs:
-            spec["at"] = [next(places) for _ in range(runs)]
+    name: str
+    dtype: str
+    """torch's name of it."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    offset: int = 0
+    """Elements by which it is out of alignment."""
+    poison: tuple[int, ...] = ()
+    """Bit patterns that no kernel writes by chance."""
+    alias: str = ""
+    """The input in whose memory this output lies."""
+    at: tuple[int, ...] = ()
+    """Where in the arena its values lie, one place for each set of them."""
 
-    @staticmethod
-    def _spec(name: str, number: str, shape: tuple[int, ...], workload: Workload | None = None) -> dict[str, Any]:
-        d = dtype(number)
-        apart = workload is not None and len(shape) > 1 and name in (*workload.strided, *workload.scattered)
-        step = _SCATTER if workload is not None and name in workload.scattered else 1
-        row = shape[-1] * step + (_STRIDE_GAP if apart else 0) if shape else 0
-        strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [step] * bool(shape)
-        return {
-            "name": name,
-            "dtype": d.torch_name,
-            "shape": list(shape),
-            "strides": strides,
-            "offset": workload.offset if workload else 0,
-            "poison": d.poisons,
-        }
+    @property
+    def itemsize(self) -> int:
+        return dtypes.dtype(self.dtype).itemsize
 
-    @staticmethod
-    def _bytes(spec: dict[str, Any]) -> int:
-        return math.prod(spec["shape"]) * dtype(spec["dtype"]).itemsize
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Of its elements alone."""
+        return self.elements * self.itemsize
+
+    @property
+    def span(self) -> int:
+        """Bytes from its first element to behind its last."""
+        if not self.elements:
+            return 0
+        return self.itemsize * (1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)))
+
+    def values(self, memory: memoryview, index: int) -> Any:
+        """The values of that place, as a contiguous tensor on the arena's own memory."""
+        import torch
+
+        return tensor(memory, self.at[index], getattr(torch, self.dtype), self.shape)
 
 
-def message(
-    kernel: Kernel, op: Op, workload: Workload, layout: Layout, mode: str, parameters: dict[str, Any]
-) -> dict[str, Any]:
-    """What a worker must know to run or build a kernel on a workload."""
-    return {
-        "kernel": kernel.to_dict(),
-        "op": op.name,
-        "op_file": op.source,
-        "dtype": workload.dtype.name,
-        "mode": mode,
-        "parameters": parameters,
-        "inputs": layout.inputs,
-        "outputs": layout.outputs,
-        "scratch": layout.scratch,
-        "arena": layout.total,
-        "present": list(op.present(workload)),
-        "attributes": dict(workload.attributes),
-        "axes": {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}},
-    }
+def spec(name: str, number: DType, shape: tuple[int, ...], workload: Workload | None = None) -> TensorSpec:
+    """A tensor as the workload wants it to lie; contiguous and aligned without one."""
+    apart = workload is not None and len(shape) > 1 and name in (*workload.strided, *workload.scattered)
+    step = _SCATTER if workload is not None and name in workload.scattered else 1
+    row = shape[-1] * step + (_STRIDE_GAP if apart else 0) if shape else 0
+    strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [step] * bool(shape)
+    offset = workload.offset if workload else 0
+    return TensorSpec(name, number.torch_name, tuple(shape), tuple(strides), offset, tuple(number.poisons))
+
+
+def placed(specs: Iterable[tuple[TensorSpec, int]]) -> tuple[list[TensorSpec], int]:
+    """The tensors with places in the arena, for each as many as are asked for, and the bytes of all of them."""
+    wanted = list(specs)
+    offsets, total = place([one.bytes for one, count in wanted for _ in range(count)])
+    places = iter(offsets)
+    return [replace(one, at=tuple(next(places) for _ in range(count))) for one, count in wanted], total
+
+
+@dataclass(frozen=True)
+class Call:
+    """What another process must know to build or call a kernel on a workload."""
+
+    kernel: Kernel
+    op: str
+    op_file: str
+    dtype: str
+    mode: str
+    parameters: dict[str, Any]
+    """Tunables that are not at their defaults."""
+    inputs: tuple[TensorSpec, ...]
+    """Those that the workload has."""
+    outputs: tuple[TensorSpec, ...]
+    scratch: tuple[TensorSpec, ...]
+    arena: int
+    """Bytes of shared memory."""
+    attributes: dict[str, Any]
+    axes: dict[str, int]
+
+    @property
+    def tensors(self) -> tuple[TensorSpec, ...]:
+        return *self.inputs, *self.outputs, *self.scratch
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        workload: Workload,
+        mode: str,
+        parameters: Mapping[str, Any],
+        *,
+        variations: int = 0,
+        runs: int = 0,
+    ) -> Call:
+        """The arena has room for so many sets of values of each input, and so many of each output."""
+        op = workload.op
+        inputs = [spec(n, workload.dtype_of(t), workload.shape(t), workload) for n, t in workload.present.items()]
+        outputs = [
+            replace(
+                spec(name, workload.dtype_of(t), workload.shape(t), workload),
+                alias=op.aliases.get(name, "") if workload.inplace else "",
+            )
+            for name, t in op.outputs.items()
+            if name not in workload.without and _asked_for(kernel, name, t.optional)
+        ]
+        scratch = [
+            spec(name, dtypes.dtype(number), tuple(workload.length(d) for d in sizes))
+            for name, (number, *sizes) in kernel.scratch.items()
+        ]
+        tensors, total = placed([(s, variations) for s in inputs] + [(s, runs) for s in outputs])
+        return cls(
+            kernel,
+            op.name,
+            op.source,
+            workload.dtype.name,
+            mode,
+            dict(parameters),
+            tuple(tensors[: len(inputs)]),
+            tuple(tensors[len(inputs) :]),
+            tuple(scratch),
+            total,
+            dict(workload.attributes),
+            {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}},
+        )
+
+
+def _asked_for(kernel: Kernel, name: str, optional: bool) -> bool:
+    """Does the kernel write this output? One that is derived from the op's reference writes all of them."""
+    derived = kernel.file is None or bool(kernel.launches)
+    return derived or name in kernel.parameters or (kernel.returns and not optional)

@@ -9,7 +9,6 @@ import contextlib
 import os
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,16 +16,11 @@ from typing import Any
 
 from assay.worker import channel, scratch
 from assay.worker.forking import Forking, ended_how, errors_file
+from assay.worker.fresh import start
 from assay.worker.zygote import ZYGOTE
 
-_SOURCE = str(Path(__file__).parents[2])
-_QUIET = {
-    "PYTHONUNBUFFERED": "1",
-    "TORCHINDUCTOR_COMPILE_THREADS": "1",
-    "OMP_WAIT_POLICY": "passive",
-    "KMP_BLOCKTIME": "0",
-}
-"""Workers share the machine: threads that wait must not spin, and inductor must not keep a pool of its own."""
+_ALONE = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""Workers share the machine: inductor must not keep a pool of its own."""
 _HARMLESS = ("ASSAY_", "COLUMNS", "LINES", "PYTEST_CURRENT_TEST")
 """Variables that no import looks at. They are passed to each worker, so that a change needs no new zygote."""
 
@@ -49,19 +43,16 @@ class Root(Forking):
         standard_handles()
         ours, theirs = socket.socketpair()
         errors = errors_file()
-        environment = surroundings[1] | _QUIET
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
-        # -P: a file called torch.py in the user's folder must not stand in for torch.
-        command = [sys.executable, "-P", "-m", "assay.worker.zygote", str(theirs.fileno()), "torch"]
         with theirs:
-            self.process = subprocess.Popen(
-                command,
+            self.process = start(
+                "assay.worker.zygote",
+                str(theirs.fileno()),
+                "torch",
+                inherited=surroundings[1],
+                environment=_ALONE,
                 pass_fds=[theirs.fileno()],
-                env=environment,
-                stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                start_new_session=True,
                 cwd=os.sep,
             )
         super().__init__(self.process.pid, "the process that imports torch", ours, errors)

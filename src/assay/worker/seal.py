@@ -42,6 +42,7 @@ _OURS = (
     "l2",
     "load",
     "measure",
+    "messages",
     "seal",
     "serve",
     "sm_clock",
@@ -104,13 +105,13 @@ class Seal:
         now = settings()
         return [f"{n} from {old} to {now[n]}" for n, old in self._settings.items() if n in now and now[n] != old]
 
-    def finding(self) -> dict[str, str] | None:
-        """What a kernel may not do beside its work, as the parent's finding."""
+    def finding(self) -> tuple[str, str] | None:
+        """What a kernel may not do beside its work: the detector's name, and what it found."""
         if names := self.broken():
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            return {"detector": "tampered", "what": f"the kernel replaced {', '.join(names[:3])}{more}"}
+            return "tampered", f"the kernel replaced {', '.join(names[:3])}{more}"
         if changes := self.changed():
-            return {"detector": "settings", "what": f"the kernel changed {changes[0]}, for its whole process"}
+            return "settings", f"the kernel changed {changes[0]}, for its whole process"
         return None
 
 

@@ -8,24 +8,10 @@ import threading
 from typing import Any, NoReturn
 
 from assay.worker import channel
-from assay.worker.activity import watch
-from assay.worker.execute import build, compiled, reference, trial
 from assay.worker.failure import describe
 from assay.worker.limits import Phase
-from assay.worker.measure import again, timed
-from assay.worker.phase import phase, report_to, watch_compilers
-
-_ANSWERS = {
-    "trial": trial,
-    "build": build,
-    "compile": compiled,
-    "reference": reference,
-    "timed": timed,
-    "again": again,
-    "watch": watch,
-}
-_BUILDING = ("build", "compile")
-"""Questions that are answered by compiling alone."""
+from assay.worker.messages import plain, read_request
+from assay.worker.phase import report_to, watch_compilers
 
 
 class _Replies:
@@ -57,13 +43,13 @@ class _Replies:
                 self._phase = now
                 self._send({"nonce": self._nonce, "phase": now})
 
-    def answer(self, answer: dict[str, Any]) -> None:
+    def answer(self, reply: dict[str, Any]) -> None:
         with self._lock:
             nonce, self._nonce = self._nonce, ""
             try:
-                self._send({"nonce": nonce, "answer": answer})
+                self._send({"nonce": nonce, **plain(reply)})
             except (TypeError, ValueError, RecursionError) as error:  # the kernel put something else into it
-                self._send({"nonce": nonce, "answer": {"error": describe(error)}})
+                self._send({"nonce": nonce, "failure": describe(error)})
 
     def _send(self, message: dict[str, Any]) -> None:
         # A kernel that closes every file and opens another may own this number by now.
@@ -77,10 +63,10 @@ class _Replies:
 
 def _identity(handle: int) -> tuple[int, int] | None:
     try:
-        found = os.fstat(handle)
+        status = os.fstat(handle)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _end() -> NoReturn:
@@ -97,15 +83,13 @@ def serve(connection: socket.socket, arena: channel.Arena) -> None:
         if message is None:
             return
         replies.question(message.pop("nonce"))
-        replies.answer(_answer(message, arena))
+        replies.answer(_reply(message, arena))
 
 
-def _answer(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
-    watch_compilers()
+def _reply(message: dict[str, Any], arena: channel.Arena) -> dict[str, Any]:
     try:
-        if message["do"] in _BUILDING:
-            with phase("compile"):
-                return _ANSWERS[message["do"]](message, arena)
-        return _ANSWERS[message["do"]](message, arena)
+        request, function = read_request(message)
+        watch_compilers()
+        return {"answer": function(request, arena)}
     except BaseException as error:  # sys.exit and KeyboardInterrupt are answers too
-        return {"error": describe(error)}
+        return {"failure": describe(error)}

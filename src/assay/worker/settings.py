@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from assay.worker.questions import Change
+
 _C: Any = torch._C
 _TINY, _ONE, _HALF_ULP = 2.0**-1060, 1.0, 2.0**-53
 
@@ -37,14 +39,6 @@ class Setting:
             warnings.simplefilter("ignore")
             return self.read()
         return None
-
-
-@dataclass(frozen=True)
-class Change:
-    name: str
-    before: str
-    after: str
-    instead: str
 
 
 _PRECISION = "choose the precision where the product is computed, for instance tl.dot(..., input_precision=…)"
@@ -210,8 +204,8 @@ class Settings:
         self._known = _known()
         self._wanted = [s.now() for s in self._known]
 
-    def restore(self) -> list[Change]:
-        """Put everything back. Returns what had been changed and matters to others."""
+    def restore(self, when: str = "") -> list[Change]:
+        """Put everything back. Returns what had been changed, and when, and matters to others."""
         first = changed = self._changed()
         for _ in range(3):  # putting back a general setting may change a special one
             for setting, wanted, _now in reversed(changed):
@@ -221,7 +215,7 @@ class Settings:
             if not changed or not (changed := self._changed()):
                 break
         return [
-            Change(setting.name, str(wanted), str(now), setting.instead)
+            Change(setting.name, str(wanted), str(now), setting.instead, when)
             for setting, wanted, now in first
             if setting.instead and now is not None
         ]

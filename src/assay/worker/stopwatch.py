@@ -58,6 +58,14 @@ class NotCapturable(AssayError):
     """The calls cannot become a graph. CUDA's state in this process is not to be trusted after the attempt."""
 
 
+def _batch(call: Call, first: int, count: int) -> Callable[[], None]:
+    def run() -> None:
+        for i in range(first, first + count):
+            call(i)
+
+    return run
+
+
 class HostClock:
     __slots__ = ()  # so that no method of the one object can be replaced either
     method = "host clock"
@@ -86,12 +94,7 @@ class HostClock:
 
     def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
         """The batch as something to run without timing it."""
-
-        def run() -> None:
-            for i in range(first, first + count):
-                call(i)
-
-        return run
+        return _batch(call, first, count)
 
     def finish(self) -> None:
         """Wait until all that was started is done."""
@@ -184,12 +187,7 @@ class HeldStream(_EventClock):
 
     def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
         """The batch as something to queue."""
-
-        def run() -> None:
-            for i in range(first, first + count):
-                call(i)
-
-        return run
+        return _batch(call, first, count)
 
 
 Watch = HostClock | GraphReplay | HeldStream

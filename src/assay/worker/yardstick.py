@@ -13,6 +13,7 @@ import torch
 
 from assay.errors import AssayError
 from assay.worker.buffers import SETS, beyond_cache, last_cache, room
+from assay.worker.questions import TimeYardsticks, Yardstick, Yardsticks
 from assay.worker.stopwatch import Around, Call, Watch
 
 COPY, READ, WRITE = "copy", "read", "write"
@@ -36,31 +37,31 @@ _fastest: dict[tuple[str, str, int], str] = {}
 """By device, kind and size class: the name of the form that won."""
 
 
-def measured(message: dict[str, Any], watch: Watch) -> dict[str, Any]:
-    """One round: `cold` is the copy of as many bytes as the op must move, half of them read and half written. On a GPU
-    reads and writes are of more than the cache holds; a CPU's are taken where a single call exceeds its cache by far,
-    since elsewhere nothing says from where it reads."""
-    device, moved = message["device"], max(1, -(-int(message["bytes"]) // (2 * _WORD))) * 2 * _WORD
-    beyond, cached = beyond_cache(device), last_cache(device)
+def measured(request: TimeYardsticks, watch: Watch) -> Yardsticks:
+    """One round: the copy of as many bytes as the op must move, half of them read and half written. On a GPU reads and
+    writes are of more than the cache holds; a CPU's are taken where a single call exceeds its cache by far, since
+    elsewhere nothing says from where it reads."""
+    round_, moved = request.round, max(1, -(-request.bytes // (2 * _WORD))) * 2 * _WORD
+    beyond, cached = beyond_cache(round_.device), last_cache(round_.device)
     sizes = {COPY: moved}
-    if device == "cuda":
+    if round_.device == "cuda":
         sizes |= dict.fromkeys((READ, WRITE), min(max(moved, beyond), max(beyond, _LARGEST)) // _WORD * _WORD)
-    elif moved > message["beyond_cache"] * cached:
+    elif moved > request.beyond_cache * cached:
         sizes |= dict.fromkeys((READ, WRITE), min(moved, max(_LARGEST, 4 * cached)) // _WORD * _WORD)
     most = max(sizes.values())
-    count = max(2, min(beyond // most + 2, room(message) // most))
-    memory = torch.zeros(max(most * count, beyond + most) // _WORD * _WORD, dtype=torch.uint8, device=device)
-    if device == "cuda":
+    count = max(2, min(beyond // most + 2, room(round_) // most))
+    memory = torch.zeros(max(most * count, beyond + most) // _WORD * _WORD, dtype=torch.uint8, device=round_.device)
+    if round_.device == "cuda":
         memory.random_()  # zeros cost less power, and may be moved at higher clocks
-    answer: dict[str, Any] = {"cache": cached, "first_call": 0.0, "artifacts": [], "held": True}
+    taken: dict[str, Yardstick] = {}
+    clocks: list[float | None] = []
     for kind, size in sizes.items():
-        name, call = _chosen(kind, device, memory, size, watch)
-        samples = _samples(call, watch, message["samples"], message["seconds"])
-        seconds = [s.seconds for s in samples]
-        answer[kind] = {"seconds": seconds, "bytes": size, "form": name}
+        name, call = _chosen(kind, round_.device, memory, size, watch)
+        samples = _samples(call, watch, round_.samples, round_.seconds)
+        taken[kind] = Yardstick([s.seconds for s in samples], size, name)
         if kind == COPY:
-            answer |= {"cold": seconds, "sm_hz": [s.sm_hz for s in samples], "batch": 1}
-    return answer
+            clocks = [s.sm_hz for s in samples]
+    return Yardsticks(taken[COPY], clocks, cached, taken.get(READ), taken.get(WRITE))
 
 
 def _samples(call: Call, watch: Watch, count: int, seconds: float) -> list[Any]:

@@ -63,11 +63,11 @@ def inspect(
         _hint("phases", f"phases {' '.join(what)}")
         end(compiled(what, chosen, keep, json), json, out)
     other = bool(diff or across or since)
-    found = gathered(what, chosen, json, quiet=other, brief=summary or html is not None)
-    records = [one.record for one in found]
+    inspections = gathered(what, chosen, json, quiet=other, brief=summary or html is not None)
+    records = [one.record for one in inspections]
     if diff:
         _hint("diff", f"diff {' '.join(what)}")
-        records = [differ(found, json)]
+        records = [differ(inspections, json)]
     elif across:
         _hint("across", f"across {' '.join(what)}")
         if not json:
@@ -75,7 +75,7 @@ def inspect(
     elif since:
         _hint("since", f"since {since} {' '.join(what)}")
         records = changed(records, since, json)
-    written = [html] if html and keeping.written("the page", html, lambda: _page(found, html)) else []
+    written = [html] if html and keeping.written("the page", html, lambda: _page(inspections, html)) else []
     for file, kind in ((csv, "csv"), (parquet, "parquet")):
         if file and keeping.written("the instructions", file, partial(export, records, file, kind)):
             written.append(file)
@@ -87,12 +87,12 @@ def _hint(flag: str, command: str) -> None:
     screen.console(stderr=True).print(f"--{flag} will go: assay inspect {command}", style="dim", soft_wrap=True)
 
 
-def _page(found: list[Inspection], out: Path) -> None:
+def _page(inspections: list[Inspection], out: Path) -> None:
     from assay.report.code import write
     from assay.report.inspected import code
 
     timed = _timed()
-    write([code(one, timed) for one in found if one.table], out)
+    write([code(one, timed) for one in inspections if one.table], out)
 
 
 def _timed() -> list[Record]:

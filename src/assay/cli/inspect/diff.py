@@ -28,14 +28,14 @@ def diff(
     end([differ(gathered(what, options(target, dtype, workload, op, compiler, param), json), json)], json, out)
 
 
-def differ(found: list[Inspection], json: bool) -> Record:
+def differ(inspections: list[Inspection], json: bool) -> Record:
     from rich.table import Table
 
     from assay.errors import UsageError
     from assay.inspect.diff import record
 
-    built = [one for one in found if one.table]
-    for one in (o for o in found if not o.table):
+    built = [one for one in inspections if one.table]
+    for one in (o for o in inspections if not o.table):
         screen.console(stderr=True).print(f"{one.record.kernel}: {one.record.reason}")
     if len(built) != 2:
         raise UsageError(f"{len(built)} kernels to compare", fix="name two: assay inspect diff conv2d/cuda gelu/cuda")

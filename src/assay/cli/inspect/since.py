@@ -30,8 +30,8 @@ def since(
     out: Out = None,
 ) -> None:
     """Which kernels' code changed since an older document, and how; both compilers are named."""
-    found = gathered(what, options(target, dtype, workload, op, compiler, param), json)
-    end(changed([one.record for one in found], old, json), json, out)
+    inspections = gathered(what, options(target, dtype, workload, op, compiler, param), json)
+    end(changed([one.record for one in inspections], old, json), json, out)
 
 
 def changed(records: list[Record], file: Path, json: bool) -> list[Record]:
@@ -40,15 +40,15 @@ def changed(records: list[Record], file: Path, json: bool) -> list[Record]:
     from assay.record import read
 
     try:
-        found = list(changes(read(file), records))
+        differences = list(changes(read(file), records))
     except (OSError, ValueError, KeyError) as problem:
         raise UsageError(
             f"{file} is no document of inspect: {problem}", fix="assay inspect … --out FILE writes one"
         ) from None
-    if not found:
+    if not differences:
         raise UsageError(f"{file} has none of these kernels", fix="inspect the same kernels, workloads and targets")
-    for r in found if not json else ():
+    for r in differences if not json else ():
         screen.console().print(
             f"{screen.status_text(str(r.status))}  {r.kernel}  {r.workload}: {r.reason}", soft_wrap=True
         )
-    return found
+    return differences

@@ -53,7 +53,7 @@ def attention(
     """Attention, naive against fused: each kernel checked, then timed over sequence lengths, with its peak memory."""
     from assay.bench.sweep import axis_values
     from assay.errors import UsageError
-    from assay.models.attention import Options, plan, run
+    from assay.models.studies.attention import Options, plan, run
 
     ending = Ending(json, out, (html, png), strict)
     ending.check()

@@ -16,8 +16,8 @@ Names = Annotated[list[str] | None, typer.Argument(help="mnist, fashion-mnist, m
 def fetch(names: Names = None, json: common.AsJson = False, out: common.Out = None) -> None:
     """Fetch data sets and published weights, or verify those that are here."""
     from assay import provenance
-    from assay.models.data import ASSETS
-    from assay.models.data import fetch as bring
+    from assay.models.subject.data import ASSETS
+    from assay.models.subject.data import fetch as bring
 
     run = provenance.new_run()
     about: dict[str, Any] = {"verb": "model", "run": run}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli import options as common
 from assay.cli import screen
 from assay.cli.model import options as shared
-from assay.cli.model.study import Ending, finish
+from assay.cli.model.study import Ending, finish, print_parts
 
 if TYPE_CHECKING:
-    from assay.models.infer import Trained
+    from assay.models.studies.infer import Trained
+    from assay.record import Record
 
 Model = Annotated[str, typer.Argument(help="mnist-cnn, mnist-cnn-ln, minilm, … or module:function of your own.")]
 Batches = Annotated[str, typer.Option("--batch", help="Sizes: 1,16,64.")]
@@ -66,9 +68,8 @@ def infer(
 ) -> None:
     """The same weights through every backend: each kernel alone, in the model, and what the model gained by it."""
     from assay.bench.sweep import axis_values
-    from assay.cli.model.infer_tables import show
-    from assay.models.infer import Effort, Options, plan, run
-    from assay.models.infer.options import ARMS, BATCHES
+    from assay.models.studies.infer import Effort, Options, plan, run
+    from assay.models.studies.infer.planning import ARMS, BATCHES
 
     ending = Ending(json, out, (html, png), strict)
     ending.check()
@@ -104,6 +105,12 @@ def infer(
     )
 
 
+def show(records: Sequence[Record], terminal: Any) -> None:
+    from assay.report.model_infer import parts
+
+    print_parts(parts(records), terminal)
+
+
 def _alone(text: str, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     from assay.bench.sweep import axis_values
 
@@ -117,19 +124,20 @@ def _trained(model: str) -> tuple[Trained, ...]:
     import os
 
     from assay.errors import AssayError
-    from assay.models.infer import Trained
+    from assay.models.studies.infer import Trained
+    from assay.models.studies.train.evidence import TrainEvidence
     from assay.store import open_store
 
     if os.environ.get("ASSAY_STORE") == "none":
         return ()
     try:
         with open_store(create=False) as store:
-            found = list(store.records(verb="model", kernel=model, status="pass"))
+            records = list(store.records(verb="model", kernel=model, status="pass"))
     except (AssayError, OSError):
         return ()
-    told = [(r, r.evidence) for r in found if r.workload.startswith("train ") and "seconds_per_epoch" in r.evidence]
+    trainings = [(r.run, TrainEvidence.of(r)) for r in records if r.workload.startswith("train ")]
     return tuple(
-        Trained(e["config"]["swap"], e["config"]["device"], e["seconds_per_epoch"], e["config"]["batch"], r.run)
-        for r, e in told
-        if not e["config"].get("images")
+        Trained(e.config.swap, e.config.device, e.seconds_per_epoch, e.config.batch, run)
+        for run, e in trainings
+        if e.seconds_per_epoch and not e.config.images
     )

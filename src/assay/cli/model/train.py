@@ -15,6 +15,7 @@ from assay.cli import screen
 from assay.cli.model import options as shared
 
 if TYPE_CHECKING:
+    from assay.models.studies.train.evidence import TrainEvidence
     from assay.record import Record
 
 Model = Annotated[
@@ -64,7 +65,7 @@ def train(
     out: common.Out = None,
 ) -> None:
     """Train a model on 55,000 images, choose its best epoch by 5,000 others, and judge it once by the test split."""
-    from assay.models.train import Options, plan, run
+    from assay.models.studies.train import Options, plan, run
 
     options = Options(
         epochs=epochs,
@@ -100,35 +101,39 @@ def train(
         kept = f"add --resume to go on from {planned.checkpoint}" if planned.checkpoint.exists() else "nothing is kept"
         screen.console().print(f"interrupted; {kept}", soft_wrap=True)
     else:
-        _show(records[0])
-        if "weights" in records[0].evidence:
+        evidence = _show(records[0])
+        if evidence.weights:
             screen.console().print(f"weights: {planned.weights}", soft_wrap=True)
     sys.exit(screen.exit_code(records, False, interrupted))
 
 
-def _show(record: Record) -> None:
+def _show(record: Record) -> TrainEvidence:
     from rich.markup import escape
     from rich.table import Table
 
-    told, terminal = record.evidence, screen.console()
+    from assay.models.studies.train.evidence import TrainEvidence
+
+    evidence, terminal = TrainEvidence.of(record), screen.console()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("epoch", "loss", "accuracy", "validation loss", "accuracy", "time"):
         table.add_column(column, justify="right")
-    for e in told["epochs"]:
-        mark = " ←" if e["epoch"] == told.get("best_epoch") else "  "
+    for epoch in evidence.epochs:
+        mark = " ←" if epoch.epoch == evidence.best_epoch else "  "
         table.add_row(
-            f"{e['epoch']}",
-            f"{e['train_loss']:.4f}",
-            f"{e['train_accuracy']:.2%}",
-            f"{e['validation_loss']:.4f}",
-            f"{e['validation_accuracy']:.2%}{mark}",
-            f"{e['seconds']:.1f} s",
+            f"{epoch.epoch}",
+            f"{epoch.train_loss:.4f}",
+            f"{epoch.train_accuracy:.2%}",
+            f"{epoch.validation_loss:.4f}",
+            f"{epoch.validation_accuracy:.2%}{mark}",
+            f"{epoch.seconds:.1f} s",
         )
     if table.row_count:
         terminal.print(table)
-    if "swap" in told:
-        sites = Counter(f"{s['op']} {s['state']}" for s in told["swap"]["sites"])
+    if evidence.swap:
+        sites = Counter(f"{site.op} {site.state}" for site in evidence.swap.sites)
         terminal.print("swap: " + escape(", ".join(f"{n} {what}" for what, n in sites.items())))
-    memory = f"{told['peak_memory']['bytes'] / 1e6:.0f} MB at most ({told['peak_memory']['of']})"
+    peak = evidence.peak_memory
+    memory = f"{peak.bytes / 1e6:.0f} MB at most ({peak.of})" if peak else ""
     terminal.print(f"{screen.status_text(str(record.status))}  {escape(record.kernel)}: {escape(record.reason)}")
-    terminal.print(f"{record.seconds:.1f} s, {told['cpu_seconds']:.1f} s of CPU time, {memory}")
+    terminal.print(f"{record.seconds:.1f} s, {evidence.cpu_seconds or 0.0:.1f} s of CPU time, {memory}")
+    return evidence

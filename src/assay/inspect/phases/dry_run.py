@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from assay import host
+from assay import host, tool
 from assay.errors import BuildError
 from assay.inspect.phases.step import WHAT, Step
 from assay.target import Target
@@ -37,10 +36,10 @@ def plan(source: Path, target: Target, folder: Path, extra: Sequence[str]) -> tu
         "-o",
         source.stem,
     ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, errors="replace")
-    if done.returncode:
-        raise BuildError(done.stderr.strip(), where=str(source), fix="mend the options, or the target, that nvcc names")
-    steps = _parse(done.stderr)
+    ran = tool.call(command, folder=folder)
+    if ran.code:
+        raise BuildError(ran.complaint, where=str(source), fix="mend the options, or the target, that nvcc names")
+    steps = _parse(ran.stderr)
     last = next((i for i, s in enumerate(steps) if s.name in ("nvlink", "link")), len(steps))
     compiling = [s for s in steps[:last] if s.name != "clean"]
     return compiling, [s for s in steps[:last] if s.name == "clean"] + steps[last:]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -13,8 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from assay import host
-from assay.backends.nvcc import INSTALL
+from assay import host, tool
 from assay.errors import AssayError, BuildError
 from assay.inspect.phases.step import File, Step
 from assay.isa.ptx import line_table
@@ -45,56 +42,25 @@ def run(step: Step, folder: Path, stop: threading.Event) -> Step:
     environment = dict(os.environ)
     for key, value in step.environment.items():
         environment[key] = value.replace(f"${key}", os.environ.get(key, ""))
-    start = time.perf_counter()
-    status, said = _call(step, folder, environment, stop)
+    start, late = time.perf_counter(), False
+    try:
+        ran = tool.call(step.command, folder=folder, environment=environment, limit=LIMIT, stop=stop)
+    except tool.Missing as missing:
+        raise Failed(step, missing) from None
+    except tool.TooLong:
+        ran, late = tool.Ran(1, "", ""), True
     seconds = time.perf_counter() - start
     after = _present(folder)
     written = {name for name, stamp in after.items() if before.get(name) != stamp}
     reads = [f for f in _read_by(step, folder, written) if f.path not in written]
     writes = tuple(File(name, after[name][0]) for name in sorted(written))
-    step = replace(step, reads=tuple(reads), writes=writes, seconds=seconds, said=said)
-    if status is None:
-        raise Failed(
-            step, BuildError(f"{step.name} was ended after {seconds:.0f} s", fix="a smaller source, or more time")
-        )
-    if status:
-        raise Failed(step, _error(step, folder, status))
+    step = replace(step, reads=tuple(reads), writes=writes, seconds=seconds, said=(ran.stdout + ran.stderr).strip())
+    if late:
+        problem = BuildError(f"{step.name} was ended after {seconds:.0f} s", fix="a smaller source, or more time")
+        raise Failed(step, problem)
+    if ran.code:
+        raise Failed(step, _error(step, folder, ran.code))
     return step
-
-
-def _call(step: Step, folder: Path, env: dict[str, str], stop: threading.Event) -> tuple[int | None, str]:
-    """Its status and its words; None when it was ended for its time, with all the processes it started."""
-    try:
-        process = subprocess.Popen(
-            step.command,
-            cwd=folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            errors="replace",
-            start_new_session=True,
-        )
-    except FileNotFoundError:
-        fix = (
-            INSTALL
-            if step.name in ("cudafe++", "cicc", "ptxas", "fatbinary", "nvlink")
-            else "install a host compiler: gcc"
-        )
-        raise Failed(step, AssayError(f"{step.command[0]} is not here", fix=fix)) from None
-    deadline = time.monotonic() + LIMIT
-    try:
-        while True:
-            try:
-                said, _ = process.communicate(timeout=0.5)
-                return process.returncode, said.strip()
-            except subprocess.TimeoutExpired:
-                if stop.is_set() or time.monotonic() > deadline:
-                    return None, ""
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
 
 
 def _present(folder: Path) -> dict[str, tuple[int, int]]:

@@ -78,14 +78,14 @@ class Contract:
         for name, (least, most) in self.limits.items():
             if name in sizes and not least <= sizes[name] <= most:
                 return f"{self.kernel} takes {name} from {least} to {most}, not {sizes[name]}"
-        if self.require is not None and not self.require(Sizes(sizes)):  # type: ignore[arg-type]
+        if self.require is not None and not self.require(Sizes(sizes)):
             return "these sizes are outside the op's contract"
         return ""
 
     def size(self, dim: str | int, sizes: dict[str, Any]) -> Any:
         if isinstance(dim, int):
             return dim
-        return sizes[dim] if dim in sizes else self.derived[dim](Sizes(sizes))  # type: ignore[arg-type]
+        return sizes[dim] if dim in sizes else self.derived[dim](Sizes(sizes))
 
 
 def devices(kernel: Kernel) -> tuple[str, ...]:

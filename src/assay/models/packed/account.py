@@ -43,13 +43,8 @@ class Scope:
     """theory − saved, in points, is their sum."""
     rounding: int
     """Bytes that the CUDA allocator takes beyond `after`; 0 on a CPU."""
-
-    @property
-    def saved(self) -> float:
-        return 1 - self.after / self.before if self.before else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "saved": self.saved, "missing": [vars(m) for m in self.missing]}
+    saved: float
+    """The share that was saved."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +59,6 @@ class Account:
     layers: Scope
     """The packed layers: weights and biases."""
     model: Scope
-
-    def to_dict(self) -> dict[str, Any]:
-        scopes = {name: getattr(self, name).to_dict() for name in ("weights", "layers", "model")}
-        return {**vars(self), **scopes}
 
     def __str__(self) -> str:
         lines = [f"{self.packed} weights in {', '.join(self.formats)}, {self.bits:g} bits an element in theory"]
@@ -173,13 +164,14 @@ def _why(module: nn.Module, left: dict[nn.Module, str]) -> str:
 
 
 def _scope(parts: list[_Part]) -> Scope:
-    before = sum(p.before for p in parts)
+    before, after = sum(p.before for p in parts), sum(p.after for p in parts)
     lost: dict[str, float] = {}
     for part in parts:
         lost[part.why] = lost.get(part.why, 0.0) + part.theory - (part.before - part.after)
     missing = tuple(Missing(why, bytes, 100 * bytes / before) for why, bytes in lost.items() if bytes)
     theory = sum(p.theory for p in parts) / before if before else 0.0
-    return Scope(before, sum(p.after for p in parts), theory, missing, sum(p.rounding for p in parts))
+    saved = 1 - after / before if before else 0.0
+    return Scope(before, after, theory, missing, sum(p.rounding for p in parts), saved)
 
 
 def size(tensor: torch.Tensor) -> int:

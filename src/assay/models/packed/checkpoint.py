@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from assay.errors import UsageError
-from assay.models import checkpoint
-from assay.models.checkpoint import PACKED, Checkpoint
 from assay.models.operators.choice import Named, choose
 from assay.models.packed.format import Packed, find
 from assay.models.packed.linear import PackedLinear
+from assay.models.subject import checkpoint
+from assay.models.subject.checkpoint import PACKED, Checkpoint
 
 _SAME = "same"
 Facts = Mapping[str, Any]
@@ -53,7 +53,8 @@ def load(model: nn.Module, path: str | Path, kernel: Named | None = "mx_linear")
     path = Path(path)
     kept = checkpoint.read(path)
     if PACKED not in kept.facts:
-        raise UsageError(f"{path} holds no packed weights", fix="load it with assay.models.weights.load")
+        fix = "load it with assay.models.subject.checkpoint.load_into"
+        raise UsageError(f"{path} holds no packed weights", fix=fix)
     found = dict(kept.tensors)
     found |= {name: found[other] for name, other in kept.facts[_SAME].items()}
     layers: Facts = kept.facts[PACKED]

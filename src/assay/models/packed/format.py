@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from assay.errors import AssayError, UsageError
+from assay.errors import Lacking, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -178,7 +178,7 @@ def torchao() -> Any:
         with _quiet():
             from torchao.prototype.mx_formats import mx_tensor
     except ImportError as problem:
-        raise AssayError(
+        raise Lacking(
             f"the MX float formats are torchao's, which cannot be imported here: {problem}",
             fix="pip install 'kernel-assay[models]'",
         ) from None

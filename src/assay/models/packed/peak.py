@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.models import memory
+from assay.models import measure
 from assay.models.packed.account import Account, size
-from assay.models.score import placed
+from assay.models.subject.score import placed
 
 if TYPE_CHECKING:
     from torch import nn
@@ -37,7 +37,7 @@ def peak(model: nn.Module, call: Callable[[], Any]) -> Peak:
     if device == "cuda":
         torch.cuda.synchronize()
     held = torch.cuda.memory_allocated() if device == "cuda" else sum(map(size, tensors.values()))
-    return Peak(held, memory.peak(call, device))
+    return Peak(held, measure.peak(call, device))
 
 
 def peak_saved(before: Peak, after: Peak, found: Account) -> dict[str, Any]:

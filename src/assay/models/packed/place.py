@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay import host
-from assay.errors import AssayError
+from assay.errors import Lacking
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def new_file() -> Path:
                 _sweep(root)
                 _taken[root] = _take(root)
             except OSError as problem:
-                raise AssayError(
+                raise Lacking(
                     f"cannot keep original weights in {root}: {problem.strerror or problem}",
                     fix="make room, or set ASSAY_DATA to a folder that can be written to",
                 ) from None

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import AssayError
-from assay.models import checkpoint
-from assay.models.checkpoint import Checkpoint
 from assay.models.packed import place
+from assay.models.subject import checkpoint
+from assay.models.subject.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     import torch

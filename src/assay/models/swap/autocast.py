@@ -8,6 +8,7 @@ import torch
 
 from assay import inputs
 from assay.op import Op
+from assay.workload import Workload
 
 KEEP, WIDEN, NARROW = "keep", "widen", "narrow"
 
@@ -39,7 +40,7 @@ def _policy(name: str, source: str, device: str, chosen: torch.dtype) -> str:
     Widened: softmax and norms on a GPU."""
     op = _ops[name, source]
     sizes = ",".join(f"{axis}={max(1, declared.min)}" for axis, declared in op.axes.items())
-    drawn = inputs.generate(op, op.workload(sizes))
+    drawn = inputs.generate(Workload.of(op, sizes))
     attributes = {n: a.default for n, a in op.attributes.items()}
 
     def result(number: torch.dtype) -> torch.dtype:

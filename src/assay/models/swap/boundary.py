@@ -14,7 +14,7 @@ from assay import inputs
 from assay.backends import backend
 from assay.dtype import dtype
 from assay.errors import AssayError
-from assay.models.clock import WaitedClock
+from assay.models.measure import Arm, Clock, WaitedClock, in_turn
 from assay.models.operators.choice import choose
 from assay.models.operators.operator import Operator, operator
 from assay.models.operators.tally import Tally
@@ -22,10 +22,10 @@ from assay.models.swap import replacement
 from assay.models.swap.report import Entry
 from assay.models.swap.substitute import Substitute
 from assay.models.swap.verb import swap
-from assay.models.turns import Arm, Clock, in_turn
 from assay.swappable import Call, Tensors
 from assay.worker import load
 from assay.worker.stopwatch import HostClock
+from assay.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: 
     plain = operator(*chosen)
     op = plain.op
     sizes = ",".join(f"{n}={min(max(16, a.min), a.max)}" for n, a in op.axes.items())
-    point = op.workload(workload or sizes)
-    drawn = {n: t.to(device) for n, t in inputs.generate(op, point).items()}
+    point = Workload.of(op, workload or sizes)
+    drawn = {n: t.to(device) for n, t in inputs.generate(point).items()}
     tensors = tuple(drawn.get(n) for n in op.inputs)
     attributes = tuple(value for _, value in point.attributes)
     call = Call(op.name, tensors, attributes, drawn[next(iter(op.inputs))].shape[-1])

@@ -6,9 +6,11 @@ from typing import Any
 import altair as alt
 
 from assay import units
+from assay.models.studies.compile.planning import SHAPES
 from assay.record import Record
 from assay.report import rows
 from assay.report.charts import parts
+from assay.report.model_compile import State, read
 from assay.report.theme import BACKEND_COLOURS
 
 TITLE = "torch.compile"
@@ -81,37 +83,35 @@ def _hover(*fields: str) -> list[Any]:
 
 
 def lines(records: Sequence[Record]) -> Iterator[rows.Row]:
-    """Yield the measured points, the straight lines through them, and the crossings."""
-    studies = [r for r in records if r.verb == "model" and "break_even" in r.evidence]
-    several = len({rows.device(r) for r in studies}) > 1
-    groups: dict[str, list[Record]] = {}
-    for record in studies:
-        evidence = record.evidence
-        about = [record.kernel, f"batch {'+'.join(map(str, evidence['batches']))}", str(evidence["dtype"])]
-        about += [str(evidence["mode"])] * (evidence["mode"] != "default")
-        about += [{True: "dynamic", False: "static"}[evidence["dynamic"]]] if evidence["dynamic"] is not None else []
-        groups.setdefault(" · ".join(about + [rows.device(record)] * several), []).append(record)
+    """Measured points, the straight lines through them, and the crossings."""
+    timed = [state for state in read(records) if state.worth]
+    several = len({rows.device(state.record) for state in timed}) > 1
+    groups: dict[str, list[State]] = {}
+    for state in timed:
+        evidence, record = state.evidence, state.record
+        about = [record.kernel, f"batch {'+'.join(map(str, evidence.batches))}", evidence.dtype]
+        about += [evidence.mode] * (evidence.mode != "default")
+        about += [SHAPES[evidence.dynamic]] * (evidence.dynamic is not None)
+        groups.setdefault(" · ".join(about + [rows.device(record)] * several), []).append(state)
     for case, states in groups.items():
-        most = 10 * max([_LEAST / 10, *(r.evidence["break_even"]["calls"] or 0 for r in states)])
-        for record in states:
-            yield from _state(case, record, most)
+        most = 10 * max([_LEAST / 10, *(state.crossing or 0 for state in states)])
+        for state in states:
+            yield from _state(case, state, most)
 
 
-def _state(case: str, record: Record, most: float) -> Iterator[rows.Row]:
-    """Yield the rows of one state. Eager is drawn for each state, as it ran in the same process in turn with
-    compiled."""
-    evidence = record.evidence
-    state = str(evidence["state"])
-    fixed = evidence["compile_seconds"] if state != "warm" else 0.0  # there it is noise
-    for arm, begin in (("eager", 0.0), ("compiled", fixed)):
-        way = NAMES["eager" if arm == "eager" else state]
-        row = rows.common(record) | {"case": case, "state": state, "way": way}
-        each, calls = evidence["steady"][arm]["median"], 1.0
+def _state(case: str, state: State, most: float) -> Iterator[rows.Row]:
+    """Eager is drawn for each state: as it ran in the same process, in turn with compiled."""
+    name = state.evidence.state
+    for arm, begin in (("eager", 0.0), ("compiled", state.fixed)):
+        way = NAMES["eager" if arm == "eager" else name]
+        row = rows.common(state.record) | {"case": case, "state": name, "way": way}
+        each, calls = state.steady(arm), 1.0
         while calls <= most * 1.001:
             yield row | {"kind": "line", "calls": calls, "seconds": begin + calls * each}
             calls *= 10**0.125
-        for count, seconds in evidence["curve"][arm]:
+        for count, seconds in state.curve(arm).items():
             words = {"Calls": f"{count:,}", "Time": units.si(seconds, "s")}
             yield row | {"kind": "measured", "calls": count, "seconds": seconds} | words
-        if arm == "compiled" and (count := evidence["break_even"]["calls"]):
-            yield row | {"kind": "crossing", "calls": count, "Says": f"{state}: pays after {count:,} calls"}
+        if arm == "compiled" and state.crossing:
+            words = {"Says": f"{name}: pays after {state.crossing:,} calls"}
+            yield row | {"kind": "crossing", "calls": state.crossing} | words

@@ -7,9 +7,11 @@ from typing import Any
 import altair as alt
 
 from assay import units
+from assay.models.studies.infer.joined import alike
 from assay.record import Record
 from assay.report import rows
 from assay.report.charts import parts
+from assay.report.model_infer import One, read
 from assay.report.theme import BACKEND_COLOURS, OTHER_COLOUR
 
 TITLE = "Kernels in a model"
@@ -35,17 +37,18 @@ _KINDS = {"alone, cold": "cold", "alone, hot": "hot"}
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
-    studies = [r for r in records if r.verb == "model" and r.evidence.get("study") == "infer" and r.median]
-    points = [_point(r, _case(r, studies)) for r in studies]
+    timed = [one for one in read(records) if one.record.median]
+    several = len({rows.device(one.record) for one in timed}) > 1
+    points = [_point(one, _case(one, several)) for one in timed]
     if not points:
         return None
     arms = list(dict.fromkeys(p["arm"] for p in points))
     drawn: list[Any] = [alt.hconcat(*(_latency(points, arm) for arm in arms), spacing=26)]
     if gains := [p for p in points if "gain" in p]:
         drawn.append(alt.hconcat(*(_gain(points, gains, arm) for arm in arms), spacing=26))
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in studies:
-        groups.setdefault((_case(record, studies), str(record.evidence["variant"])), []).append(record)
+    groups: dict[tuple[str, str], list[One]] = {}
+    for one in timed:
+        groups.setdefault((_case(one, several), one.evidence.variant), []).append(one)
     if saved := [row for (case, _), group in groups.items() for row in savings(group, case)]:
         panels = [_savings(saved, name) for name in dict.fromkeys(row["variant"] for row in saved)]
         drawn.append(alt.concat(*panels, columns=3, spacing=26))
@@ -57,32 +60,30 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     )
 
 
-def _case(record: Record, among: Sequence[Record]) -> str:
-    several = len({rows.device(r) for r in among}) > 1
-    return " · ".join([record.kernel, str(record.evidence["dtype"]), *[rows.device(record)] * several])
+def _case(one: One, several: bool) -> str:
+    """`several`: devices."""
+    return " · ".join([one.record.kernel, one.evidence.dtype, *[rows.device(one.record)] * several])
 
 
-def _point(record: Record, case: str) -> rows.Row:
-    evidence, median = record.evidence, float(record.median or 0)
-    low, high = record.interval or (median, median)
-    speedup = evidence.get("speedup") or {}
-    faster = rows.number(speedup.get("median"))
-    gain = {"gain": faster, "least": speedup["interval"][0], "most": speedup["interval"][1]} if faster else {}
-    variant, held = str(evidence["variant"]), evidence.get("peak_bytes") or {}
-    return rows.common(record) | {
+def _point(one: One, case: str) -> rows.Row:
+    evidence, median = one.evidence, float(one.record.median or 0)
+    low, high = one.record.interval or (median, median)
+    variant, speedup = evidence.variant, evidence.speedup
+    gain = {"gain": speedup.median, "least": speedup.interval[0], "most": speedup.interval[1]} if speedup else {}
+    return rows.common(one.record) | {
         "case": case,
         "variant": variant,
         "backend": _language(variant),
-        "arm": str(evidence["arm"]),
-        "batch": int(evidence["batch"]),
+        "arm": evidence.arm,
+        "batch": evidence.batch,
         "seconds": median,
         "low": low,
         "high": high,
         "Variant": variant,
         "Latency": units.between(median, (low, high), "s"),
-        "Throughput": units.si(rows.number(evidence.get("throughput")), "1/s"),
-        "Gain": f"{units.times(faster)} over torch" if faster else units.NOTHING,
-        "Memory": units.si(rows.number(held.get("variant" if evidence["rules"] else "torch")), "B"),
+        "Throughput": units.si(evidence.throughput, "1/s"),
+        "Gain": f"{units.times(speedup.median)} over torch" if speedup else units.NOTHING,
+        "Memory": units.si((evidence.peak_bytes or {}).get(evidence.whose), "B"),
         **gain,
     }
 
@@ -153,48 +154,45 @@ def labels(sites: Sequence[str]) -> dict[str, str]:
     return {s: s if len(s) <= WHOLE else BOTH.join(map(end, s.split(BOTH))) for s in sites}
 
 
-def savings(records: Sequence[Record], case: str) -> Iterator[rows.Row]:
-    """Yield the savings of one variant in all its arms, at the largest batch at which its sites were timed alone: one
-    row for each site and way, and what the whole pass was measured to save in each arm."""
-    from assay.models.infer.joined import alike
-
-    promised = [r for r in records if "cold" in (r.evidence.get("predicted") or {})]
-    batch = max((r.evidence["batch"] for r in promised), default=0)
-    largest = [r for r in promised if r.evidence["batch"] == batch]
-    evidence = next((r.evidence for r in largest if r.evidence.get("sites")), None)
-    if evidence is None:
+def savings(ones: Sequence[One], case: str) -> Iterator[rows.Row]:
+    """Of one variant in all its arms, at the largest batch at which its sites were timed alone: one row for each site
+    and way, and what the whole pass was seen to save in each arm."""
+    promised = [one.evidence for one in ones if one.evidence.predicted and one.evidence.predicted.cold]
+    batch = max((evidence.batch for evidence in promised), default=0)
+    arms = [evidence for evidence in promised if evidence.batch == batch]
+    first = next((evidence for evidence in arms if evidence.sites), None)
+    if first is None:
         return
-    base = {"case": case, "variant": f"{evidence['variant']}, batch {batch}"}
+    base = {"case": case, "variant": f"{first.variant}, batch {batch}"}
 
     def row(site: str, way: str, saved: float, words: str) -> rows.Row:
         return base | {"site": site, "way": way, "slot": SLOTS[way], "saved": saved, "Saves": words}
 
-    sites = alike(evidence["sites"])
-    called = labels([site["site"] for site in sites])
+    sites = alike(first.sites or [])
+    called = labels([site.site for site in sites])
     for site in sites:
-        times = {way: {side: site["alone"][side][kind] for side in ("torch", "kernel")} for way, kind in _KINDS.items()}
-        if inside := site.get("in_model"):
-            times["in the model"] = inside
-        for way, pair in times.items():
-            saved = pair["torch"] - pair["kernel"]
-            yield row(
-                called[site["site"]], way, saved, f"{units.si(saved, 's', 3)} of {units.si(pair['torch'], 's', 3)}"
-            )
+        alone = site.alone.torch, site.alone.kernel
+        times = {way: [getattr(side, kind) for side in alone] for way, kind in _KINDS.items()}
+        if site.in_model:
+            times["in the model"] = [site.in_model.torch, site.in_model.kernel]
+        for way, (torch, kernel) in times.items():
+            words = f"{units.si(torch - kernel, 's', 3)} of {units.si(torch, 's', 3)}"
+            yield row(called[site.site], way, torch - kernel, words)
     for way, kind in {**_KINDS, "in the model": "in_model"}.items():
-        if promise := evidence["predicted"].get(kind):
-            yield row(ALL, way, promise["saving"], units.si(promise["saving"], "s", 3))
-    for record in largest:
-        seen = record.evidence["saving"]
-        low, high = seen["interval"]
-        words = units.between(seen["median"], (low, high), "s")
-        yield row(f"the pass, {record.evidence['arm']}", SEEN, seen["median"], words) | {"low": low, "high": high}
+        if promise := getattr(first.predicted, kind):
+            yield row(ALL, way, promise.saving, units.si(promise.saving, "s", 3))
+    for evidence in arms:
+        if seen := evidence.saving:
+            low, high = seen.interval
+            words = units.between(seen.median, seen.interval, "s")
+            yield row(f"the pass, {evidence.arm}", SEEN, seen.median, words) | {"low": low, "high": high}
 
 
 def _savings(saved: list[rows.Row], variant: str) -> Any:
-    sites = [row for row in saved if row["variant"] == variant]
+    names = list(dict.fromkeys(row["site"] for row in saved if row["variant"] == variant))
     wanted = alt.FieldEqualPredicate(field="variant", equal=variant)
     base = alt.Chart(parts.data("saved", saved)).transform_filter(parts.picked("case")).transform_filter(wanted)
-    y = alt.Y("site:N", title=None, sort=list(dict.fromkeys(r["site"] for r in sites)), axis=alt.Axis(labelLimit=210))
+    y = alt.Y("site:N", title=None, sort=names, axis=alt.Axis(labelLimit=210))
     offset = alt.YOffset("slot:N", scale=alt.Scale(domain=sorted(set(SLOTS.values()))))
     tint = alt.Color(
         "way:N",

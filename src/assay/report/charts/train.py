@@ -5,6 +5,7 @@ from typing import Any
 
 import altair as alt
 
+from assay.models.studies.train.evidence import TrainEvidence
 from assay.record import Record
 from assay.report import rows
 from assay.report.charts import parts
@@ -17,6 +18,7 @@ CAPTION = (
     "one kernel). Grey: PyTorch's second run of that seed, or its only one."
 )
 PLAIN = "torch"
+One = tuple[Record, TrainEvidence]
 _POINTS = 60
 """The most points of a curve: with more of them, noise would hide the difference between lines."""
 
@@ -59,39 +61,40 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def points(records: Sequence[Record]) -> tuple[list[rows.Row], list[rows.Row]]:
-    """Return the points of the lines, and of the band behind them."""
-    groups: dict[str, list[Record]] = {}
+    """Of the lines, and of the band behind them."""
+    groups: dict[str, list[One]] = {}
     for record in records:
         if record.verb == "model" and record.workload.startswith("train ") and record.evidence.get("curve"):
-            groups.setdefault(_case(record), []).append(record)
+            one = record, TrainEvidence.of(record)
+            groups.setdefault(_case(one), []).append(one)
     lines: list[rows.Row] = []
     band: list[rows.Row] = []
-    for case, group in groups.items():
-        plain = [r for r in group if not _swap(r)]
-        seeds = {r.evidence["config"]["seed"]: r for r in reversed(plain)}  # of a seed, the first
-        curves = [thinned(r.evidence["curve"]) for r in seeds.values()]
+    for case, runs in groups.items():
+        plain = [one for one in runs if not one[1].config.swap]
+        seeds = {one[1].config.seed: one for one in reversed(plain)}  # of a seed, the first
+        curves = [thinned(evidence.curve) for _, evidence in seeds.values()]
         whole = min(map(len, curves), default=0)
         if len(seeds) > 1:
             for at in range(whole):
                 losses = [curve[at][1] for curve in curves]
                 band.append({"case": case, "step": curves[0][at][0], "low": min(losses), "high": max(losses)})
-        alone = [r for r in plain if len(seeds) == 1 or r is not seeds[r.evidence["config"]["seed"]]]
-        for record in (*alone, *(r for r in group if _swap(r))):
-            lines += _line(case, record)
+        alone = [one for one in plain if len(seeds) == 1 or one is not seeds[one[1].config.seed]]
+        for one in (*alone, *(one for one in runs if one[1].config.swap)):
+            lines += _line(case, one)
     return lines, band
 
 
-def _line(case: str, record: Record) -> list[rows.Row]:
-    swap = _swap(record)
+def _line(case: str, one: One) -> list[rows.Row]:
+    record, evidence = one
+    swap = evidence.config.swap
     language = next(iter(swap.values())).partition("/")[2].partition(":")[0] if swap else PLAIN
-    test = rows.number((record.evidence.get("test") or {}).get("value"))
     about: dict[str, Any] = {
         "case": case,
         "run": language + (", fused" if any("+" in op for op in swap) else ""),
         "colour": BACKEND_COLOURS.get(language, OTHER_COLOUR),
-        "Accuracy": f"{test:.2%} on the test split" if test is not None else "",
+        "Accuracy": f"{evidence.test.value:.2%} on the test split" if evidence.test else "",
     }
-    return [rows.common(record) | about | {"step": s, "loss": v} for s, v in thinned(record.evidence["curve"])]
+    return [rows.common(record) | about | {"step": s, "loss": v} for s, v in thinned(evidence.curve)]
 
 
 def thinned(curve: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
@@ -101,11 +104,7 @@ def thinned(curve: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
     return [(float(g[-1][0]), sum(float(loss) for _, loss in g) / len(g)) for g in groups]
 
 
-def _case(record: Record) -> str:
-    config = record.evidence["config"]
-    data = str(record.evidence["data"]["name"])
-    return " · ".join([record.kernel, data, f"{config['epochs']} epochs", rows.device(record)])
-
-
-def _swap(record: Record) -> dict[str, str]:
-    return dict(record.evidence["config"]["swap"])
+def _case(one: One) -> str:
+    record, evidence = one
+    data = evidence.data.name if evidence.data else evidence.config.data
+    return " · ".join([record.kernel, data, f"{evidence.config.epochs} epochs", rows.device(record)])

@@ -21,8 +21,10 @@ from assay.op import Op
 from assay.selftest.mutants.mutant import Mutant
 from assay.target import DEFAULT
 from assay.worker import Pool, Worker, WorkerLost
-from assay.worker.guard import bits
-from assay.worker.request import Layout, message
+from assay.worker.bits import bits
+from assay.worker.failure import Refused
+from assay.worker.questions import Compile
+from assay.worker.request import Call
 from assay.workload import VALUES, Workload
 
 _BUDGET = {"native": 1 << 13, "triton-interpret": 1 << 11, "numba-sim": 1 << 7}
@@ -60,7 +62,7 @@ def workloads(
     for workload in _drawn(op, dtype, sizes, budget, longest):
         if len(seen) >= count:
             return
-        if str(workload) not in seen and op.allows(workload):
+        if str(workload) not in seen and workload.allowed:
             seen.add(str(workload))
             yield workload
 
@@ -83,8 +85,8 @@ def _together(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int) -> Iter
     for together in sorted(pairs, key=min, reverse=True):  # those first in which no axis is short
         chosen = cycle(together)
         axes = tuple((n, max(a.min, min(a.max, next(chosen)))) for n, a in op.axes.items())
-        workload = Workload(axes, dtype, _defaults(op), sum(together) % 1000)
-        if op.allows(workload) and op.elements(workload) <= 32 * budget:
+        workload = Workload(op, axes, dtype, _defaults(op), sum(together) % 1000)
+        if workload.allowed and workload.elements <= 32 * budget:
             yield workload
 
 
@@ -95,7 +97,7 @@ def _alone(op: Op, dtype: DType, sizes: tuple[int, ...], longest: int) -> Iterat
             for name, axis in op.axes.items():
                 if max(axis.min, 1) <= size <= min(axis.max, longest):
                     axes = tuple((n, size if n == name else max(a.min, min(a.max, beside))) for n, a in op.axes.items())
-                    yield Workload(axes, dtype, _defaults(op), size % 1000, kind)
+                    yield Workload(op, axes, dtype, _defaults(op), size % 1000, kind)
 
 
 def _defaults(op: Op) -> tuple[tuple[str, Any], ...]:
@@ -115,6 +117,7 @@ def _by_chance(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
             drawn[name] = max(axis.min, min(most, size))
             room //= max(1, drawn[name])
         yield Workload(
+            op,
             tuple((n, drawn[n]) for n in op.axes),
             dtype,
             tuple((n, chance.choice(a.choices or (a.default,))) for n, a in op.attributes.items()),
@@ -179,8 +182,8 @@ class Prover:
             for point in points:
                 key = (mutant.kernel.name, str(point))
                 if key not in self._code:
-                    self._code[key] = _launched(original, mutant.kernel, mutant.op, point)
-                built = _launched(changed, kernel, op, point)
+                    self._code[key] = _launched(original, mutant.kernel, point)
+                built = _launched(changed, kernel, point)
                 if built != self._code[key] or self._stop.is_set() or time.monotonic() > deadline:
                     return 0
                 compared += bool(built)
@@ -202,10 +205,10 @@ class Prover:
                     return Proof(False, f"no difference in {compared} workloads, then time was up", compared)
                 key = (mutant.kernel.name, str(point))
                 if key not in self._digests:
-                    self._digests[key] = self._digest(original, mutant.kernel, mutant.op, point)
+                    self._digests[key] = self._digest(original, mutant.kernel, point)
                 if self._digests[key].startswith("error"):
                     continue  # the kernel itself does not support it here
-                if self._digest(changed, kernel, op, point) != self._digests[key]:
+                if self._digest(changed, kernel, point) != self._digests[key]:
                     return Proof(False, f"its outputs differ in workload {compared + 1}", compared, str(point))
                 compared += 1
         return Proof(compared > 0, f"bit-equal outputs on {compared} workloads", compared)
@@ -218,10 +221,10 @@ class Prover:
         drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in numbers]
         return filter(None, chain.from_iterable(zip_longest(*drawn)))
 
-    def _digest(self, worker: Worker, kernel: Kernel, op: Op, point: Workload) -> str:
+    def _digest(self, worker: Worker, kernel: Kernel, point: Workload) -> str:
         """Return a hash of the outputs of one run, in which all NaNs count as equal; or the error."""
         conditions = Conditions(here(kernel), self._plain, {}, {}, _THREADS)
-        result = calls.once(worker, kernel, op, point, conditions)
+        result = calls.once(worker, kernel, point, conditions)
         if isinstance(result, Outcome):
             assert result.finding is not None
             return f"error: {result.finding.detector}"
@@ -253,11 +256,11 @@ def _built(op: Op, number: DType, sizes: tuple[int, ...]) -> list[Workload]:
     return [*edges[:_INSTANCES], *around[:_INSTANCES]]
 
 
-def _launched(worker: Worker, kernel: Kernel, op: Op, point: Workload) -> tuple[Any, ...]:
+def _launched(worker: Worker, kernel: Kernel, point: Workload) -> tuple[Any, ...]:
     """Return what a kernel launches on a workload: hashes of machine code, and the shared memory that goes with it. A
     kernel that cannot be built is equal to no other."""
-    request = message(kernel, op, point, Layout(kernel, op, point, runs=1, variations=1), "native", {})
-    answer = worker.ask(request | {"do": "compile", "target": str(DEFAULT), "compiler": ""}, 300)
-    if "error" in answer:
-        return (kernel.identity, answer["error"]["message"])
-    return tuple((a["artifact"]["text_hash"], a["artifact"]["shared"], a["shared"]) for a in answer["launches"])
+    try:
+        launches = worker.ask(Compile(Call.of(kernel, point, "native", {}), str(DEFAULT)), 300).launches
+    except Refused as refused:
+        return (kernel.identity, refused.failure.message)
+    return tuple((one.artifact["text_hash"], one.artifact["shared"], one.shared) for one in launches)

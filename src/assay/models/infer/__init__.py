@@ -1,8 +1,0 @@
-"""The same weights through every way to compute the same function: what each kernel buys inside a model, beside what it
-promises alone."""
-
-from assay.models.infer.options import Effort, Options, Trained
-from assay.models.infer.planning import Plan, plan
-from assay.models.infer.verb import infer, run
-
-__all__ = ["Effort", "Options", "Plan", "Trained", "infer", "plan", "run"]

@@ -1,0 +1,1 @@
+"""Studies of a model with kernels inside: each compares ways to compute the same function, in processes of its own."""

@@ -1,0 +1,7 @@
+"""The same weights through every way to compute the same function: what each kernel buys inside a model, beside what it
+promises alone."""
+
+from assay.models.studies.infer.planning import Effort, Options, Plan, Trained, plan
+from assay.models.studies.infer.verb import infer, run
+
+__all__ = ["Effort", "Options", "Plan", "Trained", "infer", "plan", "run"]

@@ -1,0 +1,174 @@
+"""The process itself: it scouts a model, or measures one variant of it. Run as a module, by assay.worker.fresh."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from assay.errors import UsageError
+from assay.models.studies.infer.calls import calls
+from assay.models.studies.infer.pairing import VARIANT, Pairing, about, pairing
+from assay.models.subject.subject import Setup, Subject, load
+from assay.models.swap import swap
+from assay.models.swap.boundary import boundary_cost
+from assay.models.swap.declared import CALLED, FUSIONS
+from assay.models.swap.plan import Plan
+from assay.worker.fresh import Tick, serve
+
+_made: dict[str, Pairing] = {}
+"""What `prepare` made, for the questions after it."""
+_BOUNDARY_BUDGET = 0.2
+
+Question = dict[str, Any]
+Answer = dict[str, Any]
+
+
+def answer(question: Question, tick: Tick) -> Answer:
+    with torch.no_grad():
+        if question["do"] == "scout":
+            return scout(question, tick)
+        if question["do"] == "prepare":
+            return _prepare(question, tick)
+        made = _made["variant"]
+        with made.subject.entry.guarded():
+            return _DO[question["do"]](made, question, tick)
+
+
+# Before anything is measured: what the model has sites of, on which workloads, and which batches are affordable.
+
+
+def scout(question: Question, tick: Tick) -> Answer:
+    """`ops`: those with a site that ran. `workloads`: batch → [op, workload]. `too_long`: batch → why it is not run.
+    The kernels of PyTorch itself are swapped in: sites and workloads are the same whoever computes them."""
+    tick("building the model")
+    subject = load(Setup(**question["subject"]))
+    if question["own"]:
+        with subject.entry.guarded():
+            Plan(copy.deepcopy(subject.model), question["own"])  # a rule that does not fit is refused before all else
+    batches, too_long = _affordable(subject, question["batches"], question["budget"], tick)
+    workloads: dict[str, dict[tuple[str, str], None]] = {str(b): {} for b in batches}
+    ops: dict[str, None] = {}
+    for rules in (*_rules(subject.model), *_packed(question["own"])):
+        model = copy.deepcopy(subject.model)
+        with subject.entry.guarded(), swap(model, rules) as report:
+            for batch in batches:
+                tick(f"which sites are there, batch {batch}")
+                inputs = subject.inputs(batch)
+                for site in calls(model, lambda m=model, i=inputs: subject.entry.forward(m, i), report):  # type: ignore[misc]
+                    ops[site.op] = None
+                    op = site.kernel.partition("/")[0]
+                    workloads[str(batch)] |= {(op, text): None for text in site.workloads}
+    return {
+        "ops": list(ops),
+        "workloads": {batch: list(map(list, pairs)) for batch, pairs in workloads.items()},
+        "batches": batches,
+        "too_long": too_long,
+    }
+
+
+def _affordable(
+    subject: Subject, batches: Sequence[int], budget: float, tick: Tick
+) -> tuple[list[int], dict[str, str]]:
+    """From small to large: a call takes about as much longer as its batch is larger."""
+    fits: list[int] = []
+    too_long: dict[str, str] = {}
+    last: tuple[int, float] | None = None
+    for batch in sorted(batches):
+        guess = last[1] * batch / last[0] if last else 0.0
+        if guess <= 2 * budget:
+            tick(f"one call, batch {batch}")
+            guess = _once(subject, batch)
+            last = batch, guess
+        if guess <= budget:
+            fits.append(batch)
+        else:
+            too_long[str(batch)] = f"one call takes about {guess:.3g} s, more than --budget {budget:g}"
+    return fits, too_long
+
+
+def _once(subject: Subject, batch: int) -> float:
+    """Seconds of a second call."""
+    inputs, began = subject.inputs(batch), 0.0
+    with subject.entry.guarded():
+        for _ in range(2):
+            began = time.perf_counter()
+            subject.entry.forward(subject.model, inputs)
+            if subject.device == "cuda":
+                torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def _rules(model: torch.nn.Module) -> list[dict[str, str]]:
+    """Every op that it may have sites of, and by itself every fusion."""
+    single = {op: f"{op}/torch" for op in CALLED if _matches(model, op, f"{op}/torch")}
+    fused = [{k: f"{v}/torch"} for k, v in FUSIONS.items() if _matches(model, k, f"{v}/torch")]
+    return [*([single] if single else []), *fused]
+
+
+def _packed(own: Mapping[str, str]) -> list[dict[str, str]]:
+    """Linear layers have workloads only where a rule packs them."""
+    rules = {key: "mx_linear/torch" for key, value in own.items() if value.partition("/")[0] == "mx_linear"}
+    return [rules] if rules else []
+
+
+def _matches(model: torch.nn.Module, key: str, kernel: str) -> bool:
+    try:
+        Plan(model, {key: kernel})
+    except UsageError:
+        return False
+    return True
+
+
+# One variant.
+
+
+def _prepare(question: Question, tick: Tick) -> Answer:
+    made = _made["variant"] = pairing(question, tick)
+    return about(made) | {"sites": {str(b): made.sites(b) for b in question["batches"]}}
+
+
+def _measure(made: Pairing, question: Question, tick: Tick) -> Answer:
+    """And what became of every site."""
+    measured = made.measure(question["arms"], question["batch"], question["timed"], tick)
+    return measured | {"swap": [asdict(site) for site in made.report.sites] if made.report else []}
+
+
+def _profile(made: Pairing, question: Question, tick: Tick) -> Answer:
+    return made.profile(question["arms"], question["batch"], tick)
+
+
+def _boundary(made: Pairing, question: Question, tick: Tick) -> Answer:
+    """What each call costs beyond the kernel itself, for every kernel that runs in the model."""
+    costs: dict[str, Any] = {}
+    for kernel, named in question["kernels"].items():
+        tick(f"what a call of {kernel} costs")
+        try:
+            costs[kernel] = vars(boundary_cost(named, device=made.device, budget=_BOUNDARY_BUDGET)) | {"samples": None}
+        except Exception as error:
+            costs[kernel] = {"why": str(error).splitlines()[0]}
+    return {"boundary": costs}
+
+
+def _score(made: Pairing, question: Question, tick: Tick) -> Answer:
+    tick("accuracy")
+    model = made.models.get(VARIANT) or made.models["torch"]
+    score = made.subject.entry.score(model, tell=tick)
+    return {"score": asdict(score) if score else None}
+
+
+def _undo(made: Pairing, question: Question, tick: Tick) -> Answer:
+    if made.report is not None:
+        made.report.undo()
+    return {}
+
+
+_DO = {"undo": _undo, "measure": _measure, "profile": _profile, "boundary": _boundary, "score": _score}
+
+
+if __name__ == "__main__":
+    serve(answer)

@@ -1,0 +1,159 @@
+"""What a user may set of `assay model infer`, and what follows from it: a process looks at the model first, then the
+variants are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.errors import UsageError
+from assay.models.studies import study
+from assay.models.studies.infer.case import OWN
+from assay.models.studies.infer.variants import Variant, variants
+from assay.models.studies.study import Child, Failure
+from assay.models.subject.registry import Entry, entry
+from assay.models.subject.subject import Setup
+from assay.worker.fresh import Tick
+
+CHILD = "assay.models.studies.infer.child"
+ARMS = {
+    "eager": "as written, one operator after the other",
+    "compiled": "by torch.compile, the kernels inside its graph",
+    "graphed": "captured once into a CUDA graph, and replayed",
+}
+BATCHES = (1, 16, 32, 64, 128, 1024)
+BUDGET = {"cuda": 0.25, "cpu": 1.0}
+"""Seconds for each arm at each batch size, where nothing is said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort(study.Effort):
+    """The budget is for each arm at each batch size; a batch of which one call takes longer is left out. 0: by
+    device."""
+
+    passes: int = 5
+    """Under the profiler; the one in the middle is kept."""
+    alone_budget: float = 1.0
+    """Of the stand-alone times, as `assay bench` takes them: seconds for each kernel and workload, at most; and at most
+    four times `budget`, so that who asks for less gets less of everything."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One training of the model that somebody recorded."""
+
+    swap: Mapping[str, str]
+    device: str
+    seconds_per_epoch: float
+    batch: int
+    run: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(study.Options):
+    batches: tuple[int, ...] = BATCHES
+    arms: tuple[str, ...] = tuple(ARMS)
+    variants: tuple[str, ...] = ()
+    """By name; empty or `all`: every one that the model has sites for (with `swap`: that alone)."""
+    swap: Mapping[str, str] = field(default_factory=dict)
+    """The user's own variant: {"gelu": "gelu/triton"}."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of the model: {"activation": "relu"}."""
+    weights: Path | None = None
+    """A file; None: those trained or published here, else random ones."""
+    score: bool | None = None
+    """Whether each variant's accuracy is measured; None: where the data is here already."""
+    alone: tuple[int, ...] | None = None
+    """Batch sizes at which kernels are timed alone, too; None: the smallest and the largest."""
+    effort: Effort = field(default_factory=Effort)
+    trained: tuple[Trained, ...] = ()
+    """Recorded trainings of this model, newest last."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    subject: Setup
+    options: Options
+    budget: float
+    variants: tuple[Variant, ...] = ()
+    batches: tuple[int, ...] = ()
+    """Those that are affordable, smallest first."""
+    too_long: dict[int, str] = field(default_factory=dict)
+    workloads: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
+    """Batch → the op and the workload of every site."""
+    cannot: str = ""
+    """Why the model cannot be run here at all."""
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        return tuple(a for a in ARMS if a in self.options.arms)
+
+    @property
+    def measurements(self) -> int:
+        """How many records will come."""
+        each = len(self.arms) * (len(self.batches) + len(self.too_long))
+        return sum(1 if v.cannot or v.interpreted else each for v in self.variants) or 1
+
+    @property
+    def alone(self) -> tuple[int, ...]:
+        """Batch sizes at which kernels are timed alone."""
+        if self.options.alone is not None:
+            return tuple(b for b in self.options.alone if b in self.batches)
+        return tuple(dict.fromkeys((*self.batches[:1], *self.batches[-1:])))
+
+
+def plan(model: str, options: Options | None = None, tick: Tick = lambda text: None) -> Plan:
+    """Everything wrong with the request is said here; the model is built and run in a process of its own."""
+    options = options or Options()
+    known = entry(model)
+    study.verify("arm", options.arms, ARMS)
+    number = options.number(known)
+    if options.effort.rounds < 6:
+        raise UsageError(f"{options.effort.rounds} rounds give no interval", fix="--rounds 6 or more")
+    if OWN in options.variants and not options.swap:
+        raise UsageError(f"the variant '{OWN}' is what --swap names", fix="--swap gelu=gelu/triton")
+    if strange := sorted(set(options.alone or ()) - set(options.batches)):
+        raise UsageError(f"--alone {strange[0]}: that batch size is not run", fix=f"--alone {max(options.batches)}")
+    device = study.device(options.device)
+    subject = _subject(known, options, number, device)
+    budget = options.effort.budget or BUDGET[device]
+    # What is wrong with the names of kernels is known without looking at the model.
+    own = next((v for v in variants((), device, (OWN,), options.swap) if v.name == OWN), None) if options.swap else None
+    try:
+        seen = _scouted(subject, options, budget, own, tick)
+    except Failure as failure:
+        if failure.mistake:
+            raise failure.mistake from None
+        return Plan(subject, options, budget, cannot=str(failure))
+    return Plan(
+        subject,
+        options,
+        budget,
+        tuple(variants(seen["ops"], device, options.variants, options.swap)),
+        tuple(seen["batches"]),
+        {int(b): why for b, why in seen["too_long"].items()},
+        {int(b): [(op, text) for op, text in sites] for b, sites in seen["workloads"].items()},
+    )
+
+
+def _subject(known: Entry, options: Options, number: str, device: str) -> Setup:
+    chosen = known.chosen(options.options)
+    file, source = options.weights, "given"
+    if file is None:
+        file = known.weights_here(**chosen)
+        source = "trained" if file == known.weights_file(**chosen) else "published"
+    elif not Path(file).is_file():
+        raise UsageError(f"no file {file}", fix="name the weights of this model, or leave out --weights")
+    place, source = (str(Path(file).resolve()), source) if file else ("", "seeded")
+    unusual = {name: value for name, value in chosen.items() if value != known.options[name][0]}
+    effort = options.effort
+    return Setup(known.name, number, device, effort.seed, effort.threads, unusual, place, source)
+
+
+def _scouted(subject: Setup, options: Options, budget: float, own: Variant | None, tick: Tick) -> dict[str, Any]:
+    rules = dict(own.rules) if own and not own.cannot and not own.interpreted else {}
+    batches = sorted(set(options.batches))
+    with Child(CHILD, {}, options.timeout, lambda text: tick(f"{subject.model}: {text}")) as child:
+        return child.ask(do="scout", subject=asdict(subject), batches=batches, budget=budget, own=rules)

@@ -1,0 +1,225 @@
+"""One forward pass under the profiler: what every module and every swapped site takes. Never the pass that is timed.
+
+On a GPU the work is the kernels and copies that CUPTI recorded, each found by the launch that started it. On a CPU it
+is the outermost operators themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.autograd import DeviceType
+
+from assay.errors import AssayError
+from assay.models.studies.infer.calls import watched
+
+MODULE = "assay.module:"
+"""Before a module's path, in the name of its range."""
+
+
+def passes(model: nn.Module, call: Callable[[], Any], count: int, device: str) -> dict[str, Any]:
+    """Of `count` passes after a first, the one in the middle. Seconds: `total` of all work on a GPU, of the whole call
+    on a CPU; `parts` of it by module and operator; `unattributed`, or on a CPU `between` operators."""
+    _pass(model, call, device)
+    taken = sorted((_pass(model, call, device) for _ in range(count)), key=lambda taken: float(taken["total"]))
+    middle = taken[len(taken) // 2]
+    if device == "cuda" and not middle["total"]:
+        raise _blind()
+    return middle
+
+
+def _pass(model: nn.Module, call: Callable[[], Any], device: str) -> dict[str, Any]:
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if device == "cuda":
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+        torch.cuda.synchronize()
+    with _ranges(model), torch.profiler.profile(activities=activities) as profile:
+        began = time.perf_counter()
+        call()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        wall = time.perf_counter() - began
+    events = profile.profiler.kineto_results.events()
+    spans = list(_spans(events))
+    if device == "cuda":
+        parts = attribute(spans, _launched(events))
+        found = {"total": parts.total * 1e-9, "unattributed": parts.unattributed * 1e-9}
+    else:
+        parts = attribute(spans, outermost(spans))
+        whole = sum(s.end - s.start for s in spans if s.name == MODULE)
+        found = {"total": whole * 1e-9, "between": (whole - parts.total) * 1e-9}
+    return {**found, "wall": wall, "parts": _listed(parts)}
+
+
+def _listed(parts: Parts) -> list[dict[str, Any]]:
+    return [
+        {"path": p.path, "operator": p.operator, "seconds": p.length * 1e-9, "pieces": p.pieces} for p in parts.parts
+    ]
+
+
+@contextmanager
+def _ranges(model: nn.Module) -> Iterator[None]:
+    """A range of the profiler's around each module."""
+    open_: list[Any] = []
+
+    def enter(path: str) -> None:
+        named = torch.profiler.record_function(MODULE + path)
+        named.__enter__()
+        open_.append(named)
+
+    def leave(path: str, output: Any) -> None:
+        open_.pop().__exit__(None, None, None)
+
+    with watched(model, enter, leave):
+        yield
+
+
+def _spans(events: Any) -> Iterator[Span]:
+    """Modules and operators on the thread that called the model."""
+    mine = [e for e in events if e.device_type() == DeviceType.CPU and e.name().startswith(MODULE)]
+    threads = {e.start_thread_id() for e in mine}
+    for e in events:
+        here = e.device_type() == DeviceType.CPU and e.start_thread_id() in threads
+        if here and (e.name().startswith(MODULE) or "::" in e.name()):
+            yield Span(e.start_ns(), e.start_ns() + e.duration_ns(), e.name())
+
+
+def _launched(events: Any) -> Iterator[Work]:
+    """Everything that ran on the device, with when the host launched it: inside the operator that CUPTI links it to,
+    whose clock is that of the ranges; else when the driver was called, which CUPTI's correlation id tells."""
+    calls = {
+        e.correlation_id(): e.start_ns()
+        for e in events
+        if e.device_type() == DeviceType.CPU and e.name().startswith("cu") and "::" not in e.name()
+    }
+    operators = {
+        e.correlation_id(): e.start_ns() for e in events if e.device_type() == DeviceType.CPU and "::" in e.name()
+    }
+    for e in _ran(events):
+        at = operators.get(e.linked_correlation_id(), calls.get(e.correlation_id()))
+        yield Work(at, e.duration_ns())
+
+
+def _ran(events: Any) -> Iterator[Any]:
+    """Kernels and copies. Ranges, which the device's timeline repeats, are no work."""
+    for e in events:
+        if e.device_type() == DeviceType.CUDA and e.duration_ns() > 0 and not e.is_user_annotation():
+            yield e
+
+
+def busy(call: Callable[[], Any], count: int) -> float:
+    """Seconds of one call in which something ran on the GPU, whoever launched it: a graph's replay has no modules."""
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        for _ in range(count):
+            call()
+        torch.cuda.synchronize()
+    seen = sum(e.duration_ns() for e in _ran(profile.profiler.kineto_results.events()))
+    if not seen:
+        raise _blind()
+    return seen * 1e-9 / count
+
+
+def _blind() -> AssayError:
+    """As CUPTI is when it gets no memory of the GPU; no work at all is nothing that a model does."""
+    return AssayError("the profiler saw nothing run on the GPU", fix="leave it some memory: smaller batches")
+
+
+# Which module and which operator a piece of work belongs to: plain intervals on the host's clock.
+
+
+@dataclass(frozen=True)
+class Span:
+    """From when to when something was open on the host: a module's range, or an operator. They nest."""
+
+    start: int
+    end: int
+    name: str
+
+    @property
+    def module(self) -> bool:
+        return self.name.startswith(MODULE)
+
+
+@dataclass(frozen=True)
+class Work:
+    at: int | None
+    """When the host started it; None: nobody knows."""
+    length: int
+
+
+@dataclass
+class Part:
+    """The work of one module's own forward through one of its outermost operators."""
+
+    path: str
+    operator: str
+    """Empty: started by the module's code itself."""
+    length: int = 0
+    pieces: int = 0
+
+
+@dataclass
+class Parts:
+    parts: list[Part]
+    unattributed: int
+    """Work that was started inside no module."""
+
+    @property
+    def total(self) -> int:
+        return sum(p.length for p in self.parts) + self.unattributed
+
+
+def attribute(spans: Iterable[Span], works: Iterable[Work]) -> Parts:
+    """Each piece goes to the innermost module that is open when it starts, and there to the outermost operator."""
+    waiting = sorted(spans, key=lambda s: (s.start, -s.end, not s.module))
+    waiting.reverse()
+    parts: dict[tuple[str, str], Part] = {}
+    unattributed = 0
+    open_: list[Span] = []
+    for work in sorted(works, key=lambda w: -1 if w.at is None else w.at):
+        path, operator = None, ""
+        if work.at is not None:
+            while waiting and waiting[-1].start <= work.at:
+                _opened(open_, waiting.pop())
+            path, operator = _innermost([s for s in open_ if s.end > work.at])
+        if path is None:
+            unattributed += work.length
+            continue
+        part = parts.setdefault((path, operator), Part(path, operator))
+        part.length += work.length
+        part.pieces += 1
+    return Parts(list(parts.values()), unattributed)
+
+
+def _opened(open_: list[Span], span: Span) -> None:
+    """What ended before this one began is over."""
+    while open_ and open_[-1].end <= span.start:
+        open_.pop()
+    open_.append(span)
+
+
+def _innermost(open_: Sequence[Span]) -> tuple[str | None, str]:
+    path, operator = None, ""
+    for span in open_:
+        if span.module:
+            path, operator = span.name.removeprefix(MODULE), ""
+        elif path is not None and not operator:
+            operator = span.name
+    return path, operator
+
+
+def outermost(spans: Iterable[Span]) -> list[Work]:
+    """Operators that no other operator calls, each as one piece of work: what a CPU does while the host runs it."""
+    works: list[Work] = []
+    end = -1
+    for span in sorted((s for s in spans if not s.module), key=lambda s: (s.start, -s.end)):
+        if span.start >= end:
+            works.append(Work(span.start, span.end - span.start))
+            end = span.end
+    return works

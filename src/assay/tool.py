@@ -1,0 +1,112 @@
+"""Command-line tools: one way to call them, and to say that one is missing, takes too long or complains."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from assay import host
+from assay.errors import AssayError
+
+_NVCC = "pip install nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88"
+INSTALL = {
+    "nvdisasm": "pip install nvidia-cuda-nvdisasm",
+    "cuobjdump": "pip install nvidia-cuda-cuobjdump",
+    "ptxas": "pip install nvidia-cuda-nvcc==13.0.88",
+    **dict.fromkeys(("nvcc", "cudafe++", "cicc", "fatbinary", "nvlink"), _NVCC),
+    **dict.fromkeys(("gcc", "g++", "cc", "c++"), "install a host compiler: gcc"),
+}
+"""By tool, the command that brings it."""
+_LONG = 3600.0
+"""Seconds after which any tool is ended."""
+_LOOK_EVERY = 0.5
+
+
+class Missing(AssayError):
+    """The tool is not here."""
+
+
+class TooLong(AssayError):
+    """The tool was ended for its time, with all the processes it started."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A tool that came to its end."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def complaint(self) -> str:
+        """What it says is wrong."""
+        return self.stderr.strip() or self.stdout.strip() or f"ended with status {self.code} and said nothing"
+
+
+def path(name: str) -> str:
+    """Of a CUDA tool. Raises Missing, with the command that brings it."""
+    found = host.tool(name)
+    if found is None:
+        raise _missing(name)
+    return str(found)
+
+
+def _missing(name: str) -> Missing:
+    return Missing(f"{name} is not here", fix=INSTALL.get(Path(name).name, f"install {Path(name).name}"))
+
+
+def call(
+    command: Sequence[str | Path],
+    *,
+    folder: Path | str | None = None,
+    environment: Mapping[str, str] | None = None,
+    limit: float = _LONG,
+    on: str = "",
+    fix: str = "",
+    stop: threading.Event | None = None,
+) -> Ran:
+    """Run a command to its end. Raises Missing; and TooLong after `limit` seconds, or once `stop` is set, which says
+    what it was at work `on` and what would help."""
+    try:
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            errors="replace",
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        raise _missing(str(command[0])) from None
+    deadline = time.monotonic() + limit
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                out, err = process.communicate(timeout=min(_LOOK_EVERY, max(0.0, deadline - time.monotonic())))
+                return Ran(process.returncode, out, err)
+            if time.monotonic() > deadline or (stop is not None and stop.is_set()):
+                what = f"{Path(command[0]).name} was still at work after {limit:g} s"
+                raise TooLong(what + f" on {on}" * bool(on), fix=fix)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+@cache
+def version(command: str) -> str:
+    """What a tool says of its own version: `13.0.88`; `?` where it says nothing that looks like one."""
+    said = call([command, "--version"], limit=20).stdout
+    words = [w.strip(",") for w in said.split() if w[:1] in "V0123456789" and any(c.isdigit() for c in w) and "." in w]
+    return words[-1].lstrip("V") if words else "?"
