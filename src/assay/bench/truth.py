@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 from assay import inputs as drawing
 from assay.check.judge import Finding, Prior, judge
 from assay.check.oracle import oracle
 from assay.check.plain import PlainTorch
 from assay.check.slices import HUGE, judged_in_slices
+from assay.lazy import torch
 from assay.worker.change import changed
 from assay.worker.questions import Fetched
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 _MANY = 1 << 22
 """Outputs of more elements than this are judged in slices, where results are independent: judging all of them takes
@@ -70,8 +67,6 @@ class Truth:
 
     def judge(self, kernel: str, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
         """Return what is wrong with a call's outputs. `call`: which values it had, as the worker reports it."""
-        import torch
-
         variation = call.variation % len(self.drawn)
         if not self.changeable:
             known = self._right.get((kernel, variation))

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -17,85 +17,89 @@ _PARTS = {f.name for f in fields(Workload)}
 
 def verify_op(op: Op, where: str) -> None:
     """Refuse an op whose declaration contradicts itself; `where` is the line of its decorator."""
-
-    def refuse(what: str, fix: str) -> None:
+    for what, fix in _problems(op):
         raise SourceError(f"op {op.name}: {what}", where=where, fix=fix)
 
+
+def _problems(op: Op) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a declaration, and how to fix it. Only the first is meant to be used: what follows
+    assumes that everything before it is right."""
     if not re.fullmatch(r"\w+", op.name):
-        refuse(f"'{op.name}' is not a valid name for an op", "use letters, digits and underscores")
+        yield f"'{op.name}' is not a valid name for an op", "use letters, digits and underscores"
     axes: Mapping[str, object] = op.axes  # its author may have written anything
     attributes: Mapping[str, object] = op.attributes
     for name, axis in axes.items():
         if not isinstance(axis, Axis):
-            refuse(f"axis '{name}' is {axis!r}, which is no Axis", f'write axes={{"{name}": Axis(typical=1024)}}')
+            yield f"axis '{name}' is {axis!r}, which is no Axis", f'write axes={{"{name}": Axis(typical=1024)}}'
         elif not all(isinstance(size, int) for size in (axis.min, axis.max, axis.typical)):
-            refuse(f"axis '{name}' has sizes that are no whole numbers", "write Axis(min=1, max=4096, typical=1024)")
+            yield f"axis '{name}' has sizes that are no whole numbers", "write Axis(min=1, max=4096, typical=1024)"
         elif not 0 <= axis.min <= axis.max:
-            refuse(
-                f"axis '{name}' reaches from {axis.min} to {axis.max}", "write Axis(min=…, max=…) with 0 ≤ min ≤ max"
+            yield (
+                f"axis '{name}' reaches from {axis.min} to {axis.max}",
+                "write Axis(min=…, max=…) with 0 ≤ min ≤ max",
             )
         elif not axis.min <= axis.typical <= axis.max:
-            refuse(
+            yield (
                 f"axis '{name}' is typically {axis.typical}, outside its own {axis.min}..{axis.max}",
                 "choose typical= between min and max",
             )
     for name in (*op.axes, *op.attributes):
         if name in _PARTS or hasattr(Workload, name):
-            refuse(f"'{name}' is a part of every workload already", f"give it another name, e.g. {name}_")
+            yield f"'{name}' is a part of every workload already", f"give it another name, e.g. {name}_"
     if not op.axes:
-        refuse("it has no axis, so there is nothing to choose sizes of", 'declare one: axes={"n": Axis()}')
+        yield "it has no axis, so there is nothing to choose sizes of", 'declare one: axes={"n": Axis()}'
     if not op.outputs:
-        refuse("it has no outputs", 'declare at least one: outputs={"out": Tensor("n")}')
+        yield "it has no outputs", 'declare at least one: outputs={"out": Tensor("n")}'
     for name, attribute in attributes.items():
         if not isinstance(attribute, Attribute):
-            refuse(
+            yield (
                 f"attribute '{name}' is {attribute!r}, which is no Attribute",
                 f'write attributes={{"{name}": Attribute(1e-5)}}',
             )
-    _verify_tensors(op, "input", op.inputs, refuse)
-    _verify_tensors(op, "output", op.outputs, refuse)
+    yield from _tensor_problems(op, "input", op.inputs)
+    yield from _tensor_problems(op, "output", op.outputs)
     for group, names in (("inputs", op.inputs), ("attributes", op.attributes), ("axes", op.axes)):
         if both := sorted(set(names) & set(op.outputs)):
-            refuse(f"'{both[0]}' is an output and stands among the {group} too", "give one of them another name")
+            yield f"'{both[0]}' is an output and stands among the {group} too", "give one of them another name"
     for result, source in op.aliases.items():
         if result not in op.outputs or source not in op.inputs:
-            refuse(f"aliases names {result} → {source}", "map an output's name to an input's")
+            yield f"aliases names {result} → {source}", "map an output's name to an input's"
     if op.independent and op.independent not in op.axes:
-        refuse(f"independent names '{op.independent}', which is no axis", f"one of: {', '.join(op.axes)}")
-    _verify_call(op, "the reference", op.reference, refuse)
+        yield f"independent names '{op.independent}', which is no axis", f"one of: {', '.join(op.axes)}"
+    yield from _call_problems(op, "the reference", op.reference)
     if op.magnitude is not None:
-        _verify_call(op, "magnitude", op.magnitude, refuse)
+        yield from _call_problems(op, "magnitude", op.magnitude)
 
 
-def _verify_tensors(op: Op, kind: str, tensors: Mapping[str, Any], refuse: Callable[[str, str], None]) -> None:
+def _tensor_problems(op: Op, kind: str, tensors: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
-            refuse(f"{kind} '{name}' is {tensor!r}, which is no Tensor", f'write {kind}s={{"{name}": Tensor("n")}}')
-            continue
+            yield f"{kind} '{name}' is {tensor!r}, which is no Tensor", f'write {kind}s={{"{name}": Tensor("n")}}'
+            return
         for size in tensor.shape:
             if isinstance(size, str) and size not in op.axes and size not in op.derived:
-                refuse(
+                yield (
                     f"{kind} '{name}' has the axis '{size}', which is not declared",
                     f"declare it in axes, or use one of: {', '.join([*op.axes, *op.derived])}",
                 )
             elif not isinstance(size, str) and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
-                refuse(f"{kind} '{name}' has the size {size!r}", "a size is an axis's name or a whole number")
+                yield f"{kind} '{name}' has the size {size!r}", "a size is an axis's name or a whole number"
         if tensor.dtype is not None:
             try:
                 dtype(tensor.dtype)
             except UsageError as problem:
-                refuse(f"{kind} '{name}': {problem.what}", problem.fix)
+                yield f"{kind} '{name}': {problem.what}", problem.fix
 
 
-def _verify_call(op: Op, what: str, function: Any, refuse: Callable[[str, str], None]) -> None:
+def _call_problems(op: Op, what: str, function: Any) -> Iterator[tuple[str, str]]:
     if not callable(function):
-        refuse(f"{what} is {function!r}, which cannot be called", "write a function of the op's inputs")
+        yield f"{what} is {function!r}, which cannot be called", "write a function of the op's inputs"
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # a builtin that does not tell
+        return  # a builtin without a signature
     try:
         signature.bind(*op.inputs, **dict.fromkeys(op.attributes))
     except TypeError as problem:
         call = f"({', '.join([*op.inputs, *(f'{a}=…' for a in op.attributes)])})"
-        refuse(f"{what} takes {signature}, but it is called as {call}: {problem}", f"let it take {call}")
+        yield f"{what} takes {signature}, but it is called as {call}: {problem}", f"let it take {call}"

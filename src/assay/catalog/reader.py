@@ -77,11 +77,11 @@ def kernels_in_cuda(file: Path, op: str) -> list[Kernel]:
     return [Kernel(Address(op, "cuda", stem), file.resolve(), line=launches[0][0], launches=launches)]
 
 
-def _read_ops(file: Path, tree: ast.Module, found: Contents) -> Contents:
+def _read_ops(file: Path, tree: ast.Module, result: Contents) -> Contents:
     """Add the ops of a file, and the errors in them, to the contents; return these."""
-    wanted = dict(_decorated(file, tree, "op", found))
+    wanted = dict(_decorated(file, tree, "op", result))
     if not wanted:
-        return found
+        return result
     try:
         made = executed(file, tree, list(wanted))
     except SourceError as problem:
@@ -91,23 +91,23 @@ def _read_ops(file: Path, tree: ast.Module, found: Contents) -> Contents:
                 made |= executed(file, tree, [one])
             except SourceError as its_problem:
                 problems.append(its_problem)
-        found.refused += problems or [problem]
+        result.refused += problems or [problem]
     lines: dict[str, int] = {}
     for function, decorator in wanted.items():
         if (op := made.get(function.name)) is None:
-            found.broken.add(function.name)
+            result.broken.add(function.name)
             continue
         line = decorator.lineno
         try:
             verify_op(op, f"{file}:{line}")
         except SourceError as problem:
-            found.refused.append(problem)
-            found.broken |= {function.name, op.name}
+            result.refused.append(problem)
+            result.broken |= {function.name, op.name}
             continue
         if lines.setdefault(op.name, line) != line:
-            found.ops.pop(op.name, None)
-            found.broken.add(op.name)
-            found.refused.append(
+            result.ops.pop(op.name, None)
+            result.broken.add(op.name)
+            result.refused.append(
                 SourceError(
                     f"the op {op.name} is declared on line {lines[op.name]} and on line {line}",
                     where=f"{file}:{line}",
@@ -115,23 +115,23 @@ def _read_ops(file: Path, tree: ast.Module, found: Contents) -> Contents:
                 )
             )
         else:
-            found.ops[op.name] = op
-    return found
+            result.ops[op.name] = op
+    return result
 
 
-def _read_kernels(file: Path, tree: ast.Module, found: Contents, backend: str, variant: str) -> Contents:
+def _read_kernels(file: Path, tree: ast.Module, result: Contents, backend: str, variant: str) -> Contents:
     """Add the kernels of a file, and the errors in them, to the contents; return these."""
     lines: dict[Address, int] = {}
     library = LIBRARY in file.resolve().parents
-    for node, decorator in _decorated(file, tree, "kernel", found):
+    for node, decorator in _decorated(file, tree, "kernel", result):
         try:
             kernel = _kernel(file, tree, node, decorator, backend, variant, library)
         except SourceError as problem:
-            found.refused.append(problem)
+            result.refused.append(problem)
             continue
         if kernel.address in lines:
-            found.kernels = [k for k in found.kernels if k.address != kernel.address]
-            found.refused.append(
+            result.kernels = [k for k in result.kernels if k.address != kernel.address]
+            result.refused.append(
                 SourceError(
                     f"{kernel} is defined on line {lines[kernel.address]} and again on line {kernel.line}",
                     where=f"{file}:{kernel.line}",
@@ -140,8 +140,8 @@ def _read_kernels(file: Path, tree: ast.Module, found: Contents, backend: str, v
             )
         else:
             lines[kernel.address] = kernel.line
-            found.kernels.append(kernel)
-    return found
+            result.kernels.append(kernel)
+    return result
 
 
 def _kernel(
@@ -176,7 +176,7 @@ def _kernel(
     )
 
 
-def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
+def _decorated(file: Path, tree: ast.Module, word: str, result: Contents) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
     """Yield the functions at the top level that carry `@word(...)`; refuse it anywhere else or in another form."""
     spellings = _spellings(tree, word)
 
@@ -188,7 +188,7 @@ def _decorated(file: Path, tree: ast.Module, word: str, found: Contents) -> Iter
         return None
 
     def refuse(what: str, line: int, fix: str) -> None:
-        found.refused.append(SourceError(what, where=f"{file}:{line}", fix=fix))
+        result.refused.append(SourceError(what, where=f"{file}:{line}", fix=fix))
 
     top = set(_top_level(tree.body))
     bound = {name for statement in tree.body for name in bound_by(statement)}

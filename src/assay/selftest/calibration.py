@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import coverage
 from assay.check.evaluations import evaluate, variations
@@ -23,11 +23,9 @@ from assay.check.oracle import Oracle, baseline, oracle
 from assay.check.plain import SAMPLE, UNUSUAL
 from assay.dtype import DType, dtype
 from assay.inputs import generate
+from assay.lazy import torch
 from assay.op import Op
 from assay.workload import Workload
-
-if TYPE_CHECKING:
-    import torch
 
 EFFORT = coverage.Effort(24, 1 << 11, 1 << 14, 1 << 14, 0)
 """The workloads of a run: fewer and smaller ones than in `check`, so that what is found here is found there."""
@@ -166,8 +164,6 @@ def _found(case: _Case, outputs: dict[str, torch.Tensor] | None, prior: Prior) -
 def _planted(case: _Case, rng: random.Random, size: float, share: str) -> dict[str, torch.Tensor] | None:
     """Return PyTorch's outputs, moved `size` units further from the oracle at some elements. None where nothing
     changes."""
-    import torch
-
     changed, outputs = False, dict(case.plain)
     for name, value in case.plain.items():
         if not value.numel() or not value.is_floating_point():
@@ -186,8 +182,6 @@ def _planted(case: _Case, rng: random.Random, size: float, share: str) -> dict[s
 def _flip(rng: random.Random, cases: list[_Case]) -> tuple[_Case, dict[str, torch.Tensor] | None]:
     """Flip one bit of one element of one output of one workload. Return None as the outputs where the result is as
     right as before: NaN stays NaN, a zero changes a sign that the op does not define, or there is no element."""
-    import torch
-
     case = rng.choice(cases)
     outputs = dict(case.plain)
     name = rng.choice(list(outputs))
