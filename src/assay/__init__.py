@@ -1,7 +1,5 @@
 """Assay: is a GPU kernel right, how fast is it against the limit, why, and does it matter?"""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError

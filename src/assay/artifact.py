@@ -1,7 +1,5 @@
 """What a build gave."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Errors that tell the reader what to do."""
 
-from __future__ import annotations
-
 
 class AssayError(Exception):
     """Something the user can mend: what is wrong, where, and what to do about it."""

@@ -5,8 +5,6 @@ of any verb can be stored and read without that verb; `Evidence.of(record)` read
 figure says so in its annotation (`Figure`), with its unit, a short name and a description: terminal, page, CSV and
 Markdown print figures without knowing the verb they belong to."""
 
-from __future__ import annotations
-
 import dataclasses
 import types
 import typing

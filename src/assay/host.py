@@ -1,7 +1,5 @@
 """What this machine has, found without importing anything heavy."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.metadata
 import importlib.util

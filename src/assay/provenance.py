@@ -1,7 +1,5 @@
 """Where and with what a record was made."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """The outcome of one verb on one kernel, workload and machine. Records are data: printed, stored, compared, drawn."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field

@@ -2,8 +2,6 @@
 
 Classes and functions are named, not imported, so that a declaration is light: `torch.nn.GELU`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

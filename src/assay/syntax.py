@@ -4,8 +4,6 @@ CPython 3.11 counts the depth of the tree it builds in one place for all threads
 lets another thread in, and the first one ends with `SystemError: AST constructor recursion depth mismatch`
 (python/cpython#106905; mended in 3.12)."""
 
-from __future__ import annotations
-
 import ast
 import threading
 

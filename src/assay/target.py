@@ -1,7 +1,5 @@
 """What code is built for: `sm_90`, `sm_90a`, `cpu`. Building never needs the device; running does."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

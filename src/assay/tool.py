@@ -1,7 +1,5 @@
 """Command-line tools: one way to call them, and to say that one is missing, takes too long or complains."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Numbers as a reader wants them: scaled by SI prefixes, rounded to what is meaningful, with their unit."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A room named like its verb: `assay.check` is the folder, and calling it runs the verb."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Where a kernel cannot run: build every instance that the edges of the contract would launch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any

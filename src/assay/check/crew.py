@@ -1,7 +1,5 @@
 """Threads of one process that judge jobs. Every job ends in a record: an exception here is one too."""
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import threading

@@ -1,7 +1,5 @@
 """What a verdict of `check` stands on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Tries the planned workloads of one kernel and dtype, cheap ones first, and makes a failing one small."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """One kernel in one dtype: build it, or fuzz it, and write the record."""
 
-from __future__ import annotations
-
 import shlex
 import threading
 import time

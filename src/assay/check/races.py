@@ -1,7 +1,5 @@
 """A result that is right once and wrong another time may be a race: compute-sanitizer's racecheck is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

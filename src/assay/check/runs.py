@@ -1,7 +1,5 @@
 """Which calls a workload takes: on which values, where, on what leftovers, under which circumstances."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

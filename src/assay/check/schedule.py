@@ -4,8 +4,6 @@ Judging is Python and small tensors, so threads of one process soon wait for eac
 torch may fork safely; each child has workers of its own and sends its records back (assay.check.judges). The loss of a
 process ends in a record too."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import queue

@@ -1,7 +1,5 @@
 """What the workloads tried so far have shown, and the evidence it makes."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections import Counter

@@ -1,7 +1,5 @@
 """One at a time, over all threads and all judging processes of a run."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import threading

@@ -3,8 +3,6 @@
 `rows, cols = x.shape` names axes, and so do `x.shape[1]`, `x.size(1)` and `x.numel()`. A number is a literal or a
 parameter with a default. Two such comparisons on different axes make a path that no size of one axis alone reaches."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache

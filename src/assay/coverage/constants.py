@@ -3,8 +3,6 @@
 A kernel may behave differently on either side of each, so they give sizes (`regimes.around`) and values (`near:C`)
 that no list made without looking at the kernel would contain."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Workloads that the op alone gives: its typical one and the neighbours, axes of equal length, multiples."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 

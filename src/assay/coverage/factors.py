@@ -3,8 +3,6 @@
 Each axis (by its regimes of sizes), each attribute, the kind of values, alignment, strides, optional inputs, in-place.
 Every factor has levels; a workload has one level of each."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

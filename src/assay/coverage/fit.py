@@ -1,7 +1,5 @@
 """Makes workloads small enough: sizes give way until the elements fit the budget."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Workloads that visit every pair of levels of two factors, as far as the contract and the budget allow."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping
 

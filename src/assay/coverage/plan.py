@@ -4,8 +4,6 @@ A plan starts from the op's typical workload and its neighbours, adds sizes and 
 kernel's own code, and visits every pair of levels of two factors as far as the contract and the element budget allow.
 What was not visited is counted with the reason."""
 
-from __future__ import annotations
-
 import random
 import zlib
 from collections.abc import Iterable

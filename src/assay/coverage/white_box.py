@@ -1,7 +1,5 @@
 """Workloads around what the kernel's own code compares with: constants, and branches of its launch."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

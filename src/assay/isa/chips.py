@@ -1,7 +1,5 @@
 """What a multiprocessor of each compute capability holds, from the CUDA C++ Programming Guide ."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from assay.target import Target

@@ -1,7 +1,5 @@
 """The control code in an instruction's encoding (Volta and later): what the compiler tells the scheduler."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 _NO_BARRIER = 7

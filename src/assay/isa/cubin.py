@@ -1,7 +1,5 @@
 """Reads a cubin: an ELF file with one `.text.<kernel>` section per kernel and its resources in `.nv.info.<kernel>`."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import struct

@@ -1,7 +1,5 @@
 """Reads a fatbin: the box of cubins and PTX inside a .fatbin file, a host object or a program."""
 
-from __future__ import annotations
-
 import re
 import struct
 import tempfile

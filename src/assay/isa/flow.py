@@ -1,7 +1,5 @@
 """Basic blocks of a SASS function, what follows what, and how deep in loops each lies."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from assay.isa.sass import Function, Instruction

@@ -8,8 +8,6 @@ under a predicate and read in a later stretch counts from its write on. R1, whic
 a stretch is left. A call is one by the ABI, wherever it goes: it reads R0 and R1 and overwrites what is free to the
 callee, as far as the caller was given it and the cubin names it at all; a return hands on all that is not free."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

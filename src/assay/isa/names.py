@@ -1,7 +1,5 @@
 """Mangled kernel names and what the source called them."""
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 import re

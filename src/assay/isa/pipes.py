@@ -1,7 +1,5 @@
 """Which unit of a multiprocessor an instruction keeps busy, and what a memory access moves: by its opcode."""
 
-from __future__ import annotations
-
 import re
 
 PIPES = {

@@ -3,8 +3,6 @@
 An operand names the first of its registers; how many follow is told by the rules below. They were held against
 nvdisasm, which marks every register that an instruction touches (tests/test_live.py)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Reads SASS, the machine code of an NVIDIA GPU: nvdisasm's listing in, instructions, labels and loops out."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator

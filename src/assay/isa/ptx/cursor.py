@@ -1,7 +1,5 @@
 """A position in a sequence of tokens, and the errors that name it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

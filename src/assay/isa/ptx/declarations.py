@@ -1,7 +1,5 @@
 """What a module and its functions declare: variables, parameters and registers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import prod
 

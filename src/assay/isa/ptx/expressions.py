@@ -1,7 +1,5 @@
 """Constant expressions, with C's arithmetic in 64 bits; comparisons, `?:` and casts are not supported."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 

@@ -2,8 +2,6 @@
 
 LLVM writes the chain of inlining only into the comment behind a .loc, so Triton's machine code does not contain it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import PurePath

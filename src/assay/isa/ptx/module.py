@@ -1,7 +1,5 @@
 """A PTX module and its functions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Literals: the value of a number as PTX spells it."""
 
-from __future__ import annotations
-
 import re
 import struct
 from functools import lru_cache

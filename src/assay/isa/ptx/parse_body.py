@@ -1,7 +1,5 @@
 """Reads the body of a function: its instructions, its labels and what it declares."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

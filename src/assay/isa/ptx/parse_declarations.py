@@ -1,7 +1,5 @@
 """Reads declarations: registers, variables, parameters and pragmas."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

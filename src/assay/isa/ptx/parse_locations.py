@@ -1,7 +1,5 @@
 """Reads .loc directives, and keeps the location that the next instruction has."""
 
-from __future__ import annotations
-
 from assay.isa.ptx.cursor import Stream
 from assay.isa.ptx.instruction import Location
 

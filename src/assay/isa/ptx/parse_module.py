@@ -1,7 +1,5 @@
 """Reads a module, directive by directive."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Reads the operands of an instruction."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from assay.isa.ptx.cursor import Cursor, error, unexpected

@@ -1,8 +1,6 @@
 """Single facts of a PTX text, found without reading the whole. These functions take any text: what they do not
 understand, they leave out."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import pairwise, takewhile

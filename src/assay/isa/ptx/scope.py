@@ -1,7 +1,5 @@
 """What a name means where it stands: the declarations of the blocks that are open there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from assay.isa.ptx.declarations import Registers, prefix

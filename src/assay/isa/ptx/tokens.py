@@ -1,7 +1,5 @@
 """Splits PTX into tokens. Any text has tokens: what is wrong with it is for the parser to say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

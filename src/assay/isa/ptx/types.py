@@ -1,7 +1,5 @@
 """Data types, state spaces and vector lengths: the words after the dots."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 
