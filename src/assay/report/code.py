@@ -1,12 +1,17 @@
 """One self-contained page: source, IR, PTX and SASS of kernels side by side, with related lines linked."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from assay.bench.evidence import BenchEvidence
+from assay.inspect import Inspection
+from assay.record import Record
 from assay.report import theme
 from assay.report.page import environment
+from assay.units import si
 
 TEMPLATES = Path(__file__).parent / "template"
 
@@ -27,6 +32,19 @@ PIPE_COLOURS = {
 """Of isa/pipes.py. Okabe and Ito's palette first; the name is in a column too, so nothing depends on colour alone."""
 OTHER_PIPES = ("#882255", "#999933", "#AA4499", "#6699CC", "#661100")
 """For pipes not named above, in order of appearance."""
+_SHOWN = (
+    "instructions",
+    "registers",
+    "stack",
+    "spills",
+    "shared",
+    "occupancy",
+    "mix",
+    "widths",
+    "multiply_add",
+    "loops",
+)
+"""Parts of an inspection's summary that the page shows."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,52 @@ class Code:
     """Address → label → number: a column beside the SASS for each label."""
     heading: Sequence[tuple[str, Any]] = ()
     """Label and value of what is shown first of this kernel."""
+
+
+def code(one: Inspection, records: Iterable[Record] = ()) -> Code:
+    """Return the page's data. `records`: bench's; those of the same machine code (by the hash of its .text) are
+    shown."""
+    assert one.table is not None
+    rows, evidence, kept = one.record.instructions or [], one.evidence, one.record.evidence
+    summary = {k: v for k, v in kept["summary"].items() if k in _SHOWN and v not in (None, {}, [])}
+    if "launch" in kept:
+        summary = {"launch": kept["launch"], **summary}
+    return Code(
+        one.record.kernel,
+        evidence.target,
+        evidence.symbol,
+        evidence.compiler,
+        rows,
+        _sources(rows),
+        one.ptx,
+        one.ir,
+        one.ir_kind,
+        kept["blocks"],
+        summary,
+        heading=_measured(evidence.text_hash, records),
+    )
+
+
+def _sources(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the text of every file that a row names and that still exists."""
+    named = dict.fromkeys(
+        file for row in rows for file in (row["source_file"], *(f for f, _ in row["inlined"])) if file
+    )
+    texts = {}
+    for file in named:
+        with suppress(OSError):
+            texts[file] = Path(file).read_text(errors="replace")
+    return texts
+
+
+def _measured(text_hash: str, records: Iterable[Record]) -> list[tuple[str, Any]]:
+    lines: list[tuple[str, Any]] = []
+    for r in records:
+        if r.verb == "bench" and r.median and any(a.get("text_hash") == text_hash for a in r.artifacts):
+            evidence = BenchEvidence.of(r)
+            limit = f", {evidence.roofline.share:.0%} of the limit" if evidence.roofline else ""
+            lines.append((r.workload, f"{si(r.median, 's')} cold, {evidence.gbps or 0:.0f} GB/s{limit}"))
+    return lines[-6:]
 
 
 def write(kernels: Sequence[Code], out: Path, title: str = "Assay inspect") -> Path:

@@ -88,8 +88,7 @@ def _hint(flag: str, command: str) -> None:
 
 
 def _page(inspections: list[Inspection], out: Path) -> None:
-    from assay.report.code import write
-    from assay.report.inspected import code
+    from assay.report.code import code, write
 
     timed = _timed()
     write([code(one, timed) for one in inspections if one.table], out)
