@@ -22,6 +22,7 @@ from assay.catalog.select import select
 from assay.errors import UsageError
 from assay.machine.model import Figure, Model
 from assay.machine.model import read as read_model
+from assay.worker.questions import Activity
 
 GELU = library.ops()["gelu"]
 ROOT = Path(__file__).parents[1]
@@ -145,7 +146,7 @@ def test_arithmetic_is_a_limit_but_no_floor_unless_it_is_irreducible():
 
 
 def seen(seconds, launches=1.0, streams=1):
-    return {"seconds": seconds, "launches": launches, "streams": streams, "names": {}}
+    return Activity(seconds, launches, {}, streams)
 
 
 @pytest.mark.parametrize(
