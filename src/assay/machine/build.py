@@ -41,8 +41,8 @@ def build(source: str, names: tuple[str, ...], target: Target) -> Built:
         symbols, ptx, cubin = data["symbols"], data["ptx"].encode(), bytes.fromhex(data["cubin"])
     else:
         symbols, ptx, cubin = nvrtc.compile_all(text, source, names, flags)
-        told = {"symbols": symbols, "ptx": ptx.decode(), "cubin": cubin.hex()}
-        nvrtc.write(kept, json.dumps(told).encode())
+        data = {"symbols": symbols, "ptx": ptx.decode(), "cubin": cubin.hex()}
+        nvrtc.write(kept, json.dumps(data).encode())
     source_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
     made_by = nvrtc.compiler()
     return Built(

@@ -36,23 +36,17 @@ class Worker:
         self._zygote = zygote
         self._printed, self._tail = 0, b""
         self._nonce = ""
-        self._arena = channel.Arena()
-        opened = [self._arena.handle]
-        try:
-            self._connection, theirs = socket.socketpair()
-            opened += [self._connection.fileno(), theirs.fileno()]
+        with contextlib.ExitStack() as kept, contextlib.ExitStack() as handed_over:
+            self._arena = channel.Arena()
+            kept.callback(self._arena.close)
+            self._connection, other_end = socket.socketpair()
+            kept.callback(self._connection.close)
+            handed_over.callback(other_end.close)
             read, write = os.pipe()
-            opened += [read, write]
-            self.pid = zygote.fork(WORKER, theirs.fileno(), write, self._arena.handle)
-        except BaseException:
-            for handle in opened[3:] + opened[:1]:
-                os.close(handle)
-            if len(opened) > 1:
-                self._connection.close()
-                theirs.close()
-            raise
-        theirs.close()
-        os.close(write)
+            kept.callback(os.close, read)
+            handed_over.callback(os.close, write)
+            self.pid = zygote.fork(WORKER, other_end.fileno(), write, self._arena.handle)
+            kept.pop_all()
         with contextlib.suppress(OSError):  # one that is gone already is noticed when it is asked something
             channel.send(self._connection, harmless())
         self._connection.settimeout(max(limits.wall, limits.seconds))  # for a question that nobody takes

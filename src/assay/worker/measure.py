@@ -150,6 +150,7 @@ def _warm(request: Time, buffers: Buffers) -> tuple[Call, list[Summary], float]:
 
 
 def _round(request: Time, memory: memoryview) -> Timed:
+    global _kept
     kernel, device = request.call.kernel, request.round.device
     watch = _watch(device, request.round.capture)
     _seal_before(request)
@@ -172,7 +173,7 @@ def _round(request: Time, memory: memoryview) -> Timed:
         samples = _Samples(request, buffers, call, watch, memory, guess, min(batch, buffers.count - lead), lead)
         taken = samples.taken(first, artifacts, peak)
         if request.keep:
-            _keep(watch, call, taken.batch, partial(_entered, kernel, device))
+            _kept = watch.runner(call, 0, taken.batch), watch, partial(_entered, kernel, device)
     return taken
 
 
@@ -185,11 +186,6 @@ def _peak(call: Call) -> int:
     call(0)
     bound.synchronize()
     return max(0, bound.peak_bytes() - before)
-
-
-def _keep(watch: Watch, call: Call, batch: int, entered: Any) -> None:
-    global _kept
-    _kept = watch.runner(call, 0, batch), watch, entered
 
 
 def _seal_before(request: Time) -> None:
@@ -211,13 +207,10 @@ def _kernel(request: Time, buffers: Buffers) -> tuple[Call, list[Summary]]:
     with language.launched() as started:
         language.invoke(function, *prepared[0])  # once by the backend's rules, which may refuse
     count = buffers.count
-    if not request.call.kernel.returns:
 
-        def call(i: int) -> Any:
-            args, keywords = prepared[i % count]
-            function(*args, **keywords)
-
-        return call, summaries(started)
+    def call(i: int) -> Any:
+        args, keywords = prepared[i % count]
+        function(*args, **keywords)
 
     def returning(i: int) -> Any:
         args, keywords = prepared[i % count]
@@ -225,7 +218,7 @@ def _kernel(request: Time, buffers: Buffers) -> tuple[Call, list[Summary]]:
         if i in buffers.keep:
             buffers.returned[i] = returned
 
-    return returning, summaries(started)
+    return returning if request.call.kernel.returns else call, summaries(started)
 
 
 class _Samples:

@@ -41,21 +41,21 @@ class Root(Forking):
     def __init__(self, surroundings: Any) -> None:
         self.surroundings = surroundings
         standard_handles()
-        ours, theirs = socket.socketpair()
+        control, other_end = socket.socketpair()
         errors = errors_file()
-        with theirs:
+        with other_end:
             self.process = start(
                 "assay.worker.zygote",
-                str(theirs.fileno()),
+                str(other_end.fileno()),
                 "torch",
                 inherited=surroundings[1],
                 environment=_ALONE,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[other_end.fileno()],
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 cwd=os.sep,
             )
-        super().__init__(self.process.pid, "the process that imports torch", ours, errors)
+        super().__init__(self.process.pid, "the process that imports torch", control, errors)
 
     @property
     def ours(self) -> bool:
@@ -133,11 +133,11 @@ class Zygote(Forking):
         scratch.sweep()
         self.above = above
         self._users, self._retired = 0, False
-        ours, theirs = socket.socketpair()
+        control, other_end = socket.socketpair()
         errors = errors_file()
         try:
-            with theirs:
-                pid = above.fork(ZYGOTE, theirs.fileno(), errors)
+            with other_end:
+                pid = above.fork(ZYGOTE, other_end.fileno(), errors)
             # A worker killed while inductor writes its cache would leave half a library there for every later run.
             # Made this late, the folder has somebody to remove it whatever happens to this process.
             self._scratch = scratch.Scratch()
@@ -149,13 +149,13 @@ class Zygote(Forking):
                 "scratch": caches,
             }
             with contextlib.suppress(OSError):  # one that is gone already is noticed when it is asked to fork
-                channel.send(ours, request)
+                channel.send(control, request)
         except BaseException:
-            ours.close()
+            control.close()
             os.close(errors)
             raise
         packages = [name for name in preload if not name.startswith("assay.")]
-        super().__init__(pid, f"the process that imports {' and '.join(packages)}", ours, errors)
+        super().__init__(pid, f"the process that imports {' and '.join(packages)}", control, errors)
 
     def borrow(self) -> None:
         self._users += 1

@@ -156,14 +156,14 @@ def _become_zygote(handle: int, errors: int) -> NoReturn:
     control = socket.socket(fileno=handle)
 
     def live() -> None:
-        if (told := channel.receive(control)) is not None:
-            environment = told["environment"]
+        if (order := channel.receive(control)) is not None:
+            environment = order["environment"]
             late = [m for variable, m in _READ_AT_IMPORT.items() if variable in environment and m in sys.modules]
             assert not late, f"{late[0]} was imported before its mode was set"
             os.environ.update(environment)
             with contextlib.suppress(OSError):  # it was deleted meanwhile
-                os.chdir(told["folder"])
-            _attend(control, told["preload"], told["scratch"])
+                os.chdir(order["folder"])
+            _attend(control, order["preload"], order["scratch"])
 
     _end_after(live)
 
