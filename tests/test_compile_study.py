@@ -16,7 +16,7 @@ from assay.cli.model import compile as command
 from assay.cli.model.study import draw
 from assay.errors import UsageError
 from assay.models.studies import study as shared
-from assay.models.studies.compile import child, launches
+from assay.models.studies.compile import child
 from assay.models.studies.compile.child import case, marks
 from assay.models.studies.compile.evidence import break_even
 from assay.models.studies.compile.planning import Case, Effort, Options, plan
@@ -357,7 +357,7 @@ def test_calls_of_generated_kernels_are_counted_in_cpp_and_in_triton():
         def benchmark():
             cpp_fused_0(1, 2)
     """
-    assert launches.kernel_calls(textwrap.dedent(source)) == ["cpp_fused_0", "triton_poi_1", "triton_poi_1"]
+    assert child.kernel_calls(textwrap.dedent(source)) == ["cpp_fused_0", "triton_poi_1", "triton_poi_1"]
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_calls_of_generated_kernels_are_counted_in_cpp_and_in_triton():
     ],
 )
 def test_operators_that_only_reshape_are_not_counted_as_kernels(name, does):
-    assert launches.computes(name) is does
+    assert child.computes(name) is does
 
 
 @pytest.mark.gpu

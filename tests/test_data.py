@@ -21,10 +21,8 @@ from hypothesis import strategies as st
 
 from assay.errors import AssayError, MalformedError
 from assay.models.subject import atomic
-from assay.models.subject.data import idx, mnist_csv
-from assay.models.subject.data.asset import CACHE, Asset, File, Unavailable
-from assay.models.subject.data.digits import FASHION_MNIST, MNIST
-from assay.models.subject.data.sources import Folder, Installed, Mirror, Wheel, members
+from assay.models.subject.data.asset import CACHE, Asset, File, Folder, Installed, Mirror, Unavailable, Wheel, members
+from assay.models.subject.data.digits import FASHION_MNIST, MNIST, pack_idx, parse_idx, to_idx
 
 ROOT = Path(__file__).parents[1]
 spec = importlib.util.spec_from_file_location("weights", ROOT / "tools" / "weights.py")
@@ -87,7 +85,7 @@ def everything(folder):
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_an_idx_file_is_read_as_it_was_written(shape, random):
     payload = random.randbytes(math.prod(shape))
-    tensor = idx.parse(idx.pack(tuple(shape), payload))
+    tensor = parse_idx(pack_idx(tuple(shape), payload))
     assert tuple(tensor.shape) == tuple(shape) and bytes(tensor.flatten().tolist()) == payload
 
 
@@ -95,11 +93,11 @@ def test_an_idx_file_is_read_as_it_was_written(shape, random):
 @given(st.binary(max_size=64) | st.binary(max_size=40).map(lambda rest: b"\0\0\x08\x02" + rest))
 def test_anything_else_is_said_to_be_no_idx_file(content):
     try:
-        tensor = idx.parse(content)
+        tensor = parse_idx(content)
     except MalformedError as problem:
         assert "idx file" in str(problem)
     else:
-        assert idx.pack(tuple(tensor.shape), bytes(tensor.flatten().tolist())) == content
+        assert pack_idx(tuple(tensor.shape), bytes(tensor.flatten().tolist())) == content
 
 
 @settings(max_examples=20, deadline=None)
@@ -107,15 +105,15 @@ def test_anything_else_is_said_to_be_no_idx_file(content):
 def test_csv_rows_become_the_official_files(rows, random, newline):
     table = [random.randbytes(785) for _ in range(rows)]
     text = newline.join([b"label,1x1,1x2", *(",".join(map(str, row)).encode() for row in table)]) + newline
-    images, labels = mnist_csv.to_idx(text)
-    assert images == idx.pack((rows, 28, 28), b"".join(row[1:] for row in table))
-    assert labels == idx.pack((rows,), bytes(row[0] for row in table))
+    images, labels = to_idx(text)
+    assert images == pack_idx((rows, 28, 28), b"".join(row[1:] for row in table))
+    assert labels == pack_idx((rows,), bytes(row[0] for row in table))
 
 
 @pytest.mark.parametrize("row", ["", "7", ",".join(["1"] * 784), ",".join(["256"] * 785), ",".join(["x"] * 785)])
 def test_a_csv_of_another_kind_is_refused(row):
     with pytest.raises(ValueError):
-        mnist_csv.to_idx(f"label\n{row}\n".encode())
+        to_idx(f"label\n{row}\n".encode())
 
 
 # the cache
@@ -189,8 +187,7 @@ def test_where_there_is_no_room_nothing_half_written_is_left(tmp_path):
         "import hashlib, resource, sys\n"
         "from pathlib import Path\n"
         "from assay.errors import AssayError\n"
-        "from assay.models.subject.data.asset import Asset, File\n"
-        "from assay.models.subject.data.sources import Folder\n"
+        "from assay.models.subject.data.asset import Asset, File, Folder\n"
         "import gzip\n"
         "folder = Path(sys.argv[1])\n"
         "whole = gzip.decompress((folder / 'images.gz').read_bytes())\n"

@@ -14,11 +14,16 @@ from assay.check.evidence import CheckEvidence, OutputError
 from assay.evidence import figures
 from assay.inspect.evidence import Block, InspectEvidence
 from assay.machine.evidence import MachineEvidence
+from assay.models.studies.compile.evidence import CompileEvidence
+from assay.models.studies.infer.evidence import InferEvidence
+from assay.models.studies.train.evidence import TrainEvidence
 from assay.record import Record, Status, document, parsed, read
 from assay.report.export import KINDS, flat
 from assay.report.schema import EVIDENCE, every_figure, schema
 
 ROOT = Path(__file__).parents[1]
+MODELS = dict.fromkeys(("minilm", "minilm-mx", "mnist-cnn", "mnist-cnn-ln"), InferEvidence)
+MODELS |= {"compile": CompileEvidence, **dict.fromkeys(("epochs", "envelope", "training"), TrainEvidence)}
 H200 = ROOT / "results" / "h200"
 POSITIVE = st.floats(1e-9, 1e9)
 
@@ -63,11 +68,14 @@ def test_what_there_is_nothing_to_say_of_is_left_out():
     assert CheckEvidence(errors={"out": OutputError(0.5)}).to_dict()["errors"]["out"].keys() >= {"share", "ratio"}
 
 
-@pytest.mark.parametrize("file", ["check.json", "bench.json", "machine.json", "selftest.json", "mx.json"])
+@pytest.mark.parametrize(
+    "file",
+    ["check.json", "bench.json", "machine.json", "selftest.json", "mx.json", *(f"models/{n}.json" for n in MODELS)],
+)
 def test_committed_records_load_with_all_they_say(file):
     """Those of schema 1 too: nothing that a record says under a name we know is lost on reading."""
     for one in read(H200 / file):
-        (kind, *_) = EVIDENCE[one.verb]
+        kind = MODELS.get(Path(file).stem) or EVIDENCE[one.verb][0]
         typed = kind.of(one).to_dict()
         known = {name: value for name, value in one.evidence.items() if name in kind.__dataclass_fields__}
         lost = {name for name, value in known.items() if value not in (None, "", []) and name not in typed}

@@ -11,11 +11,10 @@ from torch.nn.utils import parametrizations
 
 import architectures
 import assay
-from assay.models.packed.account import account
+from assay.models.packed.account import account, peak, peak_saved
 from assay.models.packed.compare import compare
 from assay.models.packed.format import MX_FLOATS
 from assay.models.packed.linear import READ, PackedLinear
-from assay.models.packed.peak import peak, peak_saved
 from assay.models.swap import State
 from packing import TORCH, Tied, Wider, assert_same, everything, layers, packed, spilled
 

@@ -13,10 +13,9 @@ from torch import nn
 import assay
 from assay.errors import AssayError, UsageError
 from assay.models.packed import format as formats
-from assay.models.packed.account import BIAS, EMBEDDINGS, SHORT, account
+from assay.models.packed.account import BIAS, EMBEDDINGS, SHORT, account, peak, peak_saved
 from assay.models.packed.compare import compare
 from assay.models.packed.format import MX_FLOATS, MxInt8
-from assay.models.packed.peak import peak, peak_saved
 from packing import NUMBERS, TORCH, Wider, assert_same, everything, spilled
 
 ROOT = Path(__file__).parents[1]

@@ -9,8 +9,8 @@ import torch
 
 from assay.catalog import library
 from assay.inputs import generate
-from assay.models.operators import reference_gradient
-from assay.models.operators.reference_gradient import ByReference, evaluated
+from assay.models.operators import gradient as module
+from assay.models.operators.gradient import ByReference, evaluated
 from assay.workload import Workload
 
 OPS = ("gelu", "gelu_tanh", "silu", "layernorm", "rmsnorm", "softmax", "conv2d", "ln_gelu")
@@ -19,7 +19,7 @@ GELU = library.ops()["gelu"]
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr(reference_gradient, "AFTER", 1)
+    monkeypatch.setattr(module, "AFTER", 1)
 
 
 pytestmark = pytest.mark.usefixtures("at_once")
@@ -64,7 +64,7 @@ def test_it_has_the_same_bits_and_the_reference_is_evaluated_once_for_each_shape
 
 @torch.no_grad()
 def test_only_what_comes_again_and_again_is_traced(monkeypatch):
-    monkeypatch.setattr(reference_gradient, "AFTER", 3)
+    monkeypatch.setattr(module, "AFTER", 3)
     op, calls = counting(GELU)
     gradient = ByReference(op)
     for size in (4, 5, 4, 5, 4, 4, 4):
@@ -120,7 +120,7 @@ def test_autocast_does_not_reach_into_it():
 
 
 def test_a_gradient_of_the_gradient_is_not_traced(monkeypatch):
-    monkeypatch.setattr(reference_gradient, "traced", pytest.fail)
+    monkeypatch.setattr(module, "traced", pytest.fail)
     x = torch.randn(4, requires_grad=True)
     (first,) = ByReference(GELU)({"x": x}, {}, ["x"], {"out": torch.ones(4)}).values()
     (second,) = torch.autograd.grad(first.sum(), x)

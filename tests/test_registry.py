@@ -10,7 +10,7 @@ from assay import host  # noqa: E402
 from assay.errors import AssayError, SourceError, UsageError  # noqa: E402
 from assay.models.subject import checkpoint  # noqa: E402
 from assay.models.subject.checkpoint import Checkpoint  # noqa: E402
-from assay.models.subject.data.minilm import MINILM  # noqa: E402
+from assay.models.subject.data.fetch import MINILM  # noqa: E402
 from assay.models.subject.registry import ENTRIES, entry  # noqa: E402
 
 MINE = host.data_folder()

@@ -14,8 +14,8 @@ import architectures
 import assay
 from assay.catalog import library
 from assay.models.swap import State
-from assay.models.swap.declared import FUSIONS
-from assay.models.swap.resolved import FUNCTIONS, MODULES
+from assay.models.swap.rules import FUSIONS
+from assay.models.swap.sites import FUNCTIONS, MODULES
 from operators import OPS
 from swapping import run, seeded, sites  # noqa: F401
 

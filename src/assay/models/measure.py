@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
+
 from assay.worker.stopwatch import Call, HeldStream, HostClock, Sample
 
 NEEDED = 6
@@ -46,8 +48,6 @@ class WaitedClock:
         return Sample((time.perf_counter_ns() - began) * 1e-9 / count)
 
     def finish(self) -> None:
-        import torch
-
         torch.cuda.synchronize()
 
 
@@ -97,8 +97,6 @@ def peak(call: Callable[[], Any], device: str) -> int:
 
 
 def _cuda(call: Callable[[], Any]) -> int:
-    import torch
-
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
@@ -109,8 +107,6 @@ def _cuda(call: Callable[[], Any]) -> int:
 
 def _cpu(call: Callable[[], Any]) -> int:
     """By the profiler's record of every allocation and release."""
-    import torch
-
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         call()
     events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from assay.cli import check as checking
 from assay.cli import screen
@@ -14,7 +14,10 @@ from assay.cli import screen
 if TYPE_CHECKING:
     from assay.record import Record
     from assay.report.table import Note, Table
-    from assay.worker.fresh import Tick
+
+
+class Ticked(Protocol):
+    def __call__(self, text: str, steps: int | None = None, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -35,17 +38,19 @@ class Ending:
 
 def finish(
     study: str,
-    start: Callable[[Tick], Iterator[Record]],
+    start: Callable[[Ticked], Iterator[Record]],
     total: int,
     ending: Ending,
     *,
     run: str,
     show: Callable[[list[Record], Any], None],
+    report: Callable[[list[Record], bool, Path | None], None] = checking.report,
     title: str = "",
     figure: str = "",
 ) -> NoReturn:
-    """`start` is given what to call with each step. The bar's `title` and the report's `figure` are called as the study
-    is unless told otherwise."""
+    """`start` is given what to call with each step, and with how many are done where that is not how many records there
+    are. `report` prints what comes after the tables. The bar's `title` and the report's `figure` are called as the
+    study is where nothing else is given."""
     about: dict[str, Any] = {"verb": "model", "study": study, "run": run}
     out = ending.out
     done: list[Record] = []
@@ -55,7 +60,11 @@ def finish(
             screen.write_document(kept, out, **about, interrupted=True)
 
     with screen.progress(total, title or study, ending.json) as tick:
-        records, interrupted = screen.drain(start(lambda text: tick(text, len(done))), done, None, save)
+
+        def ticked(text: str, steps: int | None = None) -> None:
+            tick(text, len(done) if steps is None else steps)
+
+        records, interrupted = screen.drain(start(ticked), done, None, save)
     if out:
         screen.write_document(records, out, **about, interrupted=interrupted)
     pictures = draw(figure or study, records, *ending.charts)
@@ -63,7 +72,7 @@ def finish(
         screen.write_document(records, **about, interrupted=interrupted)
     else:
         show(records, screen.console())
-        checking.report(records, interrupted, out)
+        report(records, interrupted, out)
         for file in pictures:
             screen.console().print(f"chart: {file}", soft_wrap=True)
     sys.exit(screen.exit_code(records, ending.strict, interrupted))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +14,9 @@ import typer
 from assay.cli import options as common
 from assay.cli import screen
 from assay.cli.model import options as shared
+from assay.cli.model.study import Ending, finish
 
 if TYPE_CHECKING:
-    from assay.models.studies.train.evidence import TrainEvidence
     from assay.record import Record
 
 Model = Annotated[
@@ -89,31 +90,39 @@ def train(
     planned = plan(model, options)
     # Before torch is loaded: threads that wait must not spin, or on a busy machine each step takes twice the CPU time.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    about: dict[str, Any] = {"verb": "model", "run": options.run}
-    with screen.progress(planned.steps, f"train {model}", json) as tick:
-        tell = (lambda text: None) if json else (lambda text: print(text, file=sys.stderr))
-        records, interrupted = screen.drain(run(planned, tick, tell), [])
-    if out:
-        screen.write_document(records, out, **about, interrupted=interrupted)
-    if json:
-        screen.write_document(records, **about, interrupted=interrupted)
-    elif interrupted and not records:
+    tell = (lambda text: None) if json else (lambda text: print(text, file=sys.stderr))
+
+    def report(records: list[Record], interrupted: bool, out: Path | None) -> None:
         kept = f"add --resume to go on from {planned.checkpoint}" if planned.checkpoint.exists() else "nothing is kept"
-        screen.console().print(f"interrupted; {kept}", soft_wrap=True)
-    else:
-        evidence = _show(records[0])
-        if evidence.weights:
+        if interrupted and not records:
+            screen.console().print(f"interrupted; {kept}", soft_wrap=True)
+        elif any("weights" in record.evidence for record in records):
             screen.console().print(f"weights: {planned.weights}", soft_wrap=True)
-    sys.exit(screen.exit_code(records, False, interrupted))
+
+    finish(
+        "train",
+        lambda tick: run(planned, tick, tell),
+        planned.steps,
+        Ending(json, out, (), False),
+        run=options.run,
+        show=show,
+        report=report,
+        title=f"train {model}",
+    )
 
 
-def _show(record: Record) -> TrainEvidence:
+def show(records: Iterable[Record], terminal: Any) -> None:
+    for record in records:
+        _show(record, terminal)
+
+
+def _show(record: Record, terminal: Any) -> None:
     from rich.markup import escape
     from rich.table import Table
 
     from assay.models.studies.train.evidence import TrainEvidence
 
-    evidence, terminal = TrainEvidence.of(record), screen.console()
+    evidence = TrainEvidence.of(record)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("epoch", "loss", "accuracy", "validation loss", "accuracy", "time"):
         table.add_column(column, justify="right")
@@ -136,4 +145,3 @@ def _show(record: Record) -> TrainEvidence:
     memory = f"{peak.bytes / 1e6:.0f} MB at most ({peak.of})" if peak else ""
     terminal.print(f"{screen.status_text(str(record.status))}  {escape(record.kernel)}: {escape(record.reason)}")
     terminal.print(f"{record.seconds:.1f} s, {evidence.cpu_seconds or 0.0:.1f} s of CPU time, {memory}")
-    return evidence

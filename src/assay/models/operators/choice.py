@@ -31,15 +31,14 @@ def choose(value: Named, op: str, device: str, key: str) -> Choice:
     empty. `key`: the rule that asks, for messages."""
     if isinstance(value, str) and value in library.ops():
         return _best(value, device, key)
-    found = select([value], op or None)
-    if len(found) > 1:  # a file with several
-        meant = [c for c in found if c[1].name == op or (not op and not c[1].name.endswith("_backward"))]
+    choices = select([value], op or None)
+    if len(choices) > 1:  # a file with several
+        meant = [c for c in choices if c[1].name == op or (not op and not c[1].name.endswith("_backward"))]
         if len(meant) != 1:
-            raise UsageError(
-                f"rule '{key}': {value} is {len(found)} kernels: {', '.join(c[0].name for c in found)}", fix="name one"
-            )
-        found = meant
-    kernel, its_op = found[0]
+            names = ", ".join(c[0].name for c in choices)
+            raise UsageError(f"rule '{key}': {value} is {len(choices)} kernels: {names}", fix="name one")
+        choices = meant
+    kernel, its_op = choices[0]
     if why := _unusable(kernel):
         raise UsageError(f"rule '{key}': {kernel} cannot run here: {why}", fix=here(kernel).fix)
     # An error in its file is raised now, not in a forward.
@@ -58,13 +57,12 @@ def _best(op: str, device: str, key: str) -> Choice:
 
 def _unusable(kernel: Kernel) -> str:
     """Why this process cannot run the kernel. In an interpreter only if the process was started for one."""
-    found = here(kernel)
-    if found.level is Level.INTERPRET:
-        environment = MODES[found.mode]
-        if all(os.environ.get(name) == wanted for name, wanted in environment.items()):
-            _prepare(kernel.address.backend, found.mode)
-            return ""
-    return "" if found.level is Level.RUN else found.reason
+    available = here(kernel)
+    started = all(os.environ.get(name) == wanted for name, wanted in MODES[available.mode].items())
+    if available.level is Level.INTERPRET and started:
+        _prepare(kernel.address.backend, available.mode)
+        return ""
+    return "" if available.level is Level.RUN else available.reason
 
 
 @cache

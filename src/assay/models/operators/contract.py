@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import itertools
+import weakref
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch.autograd import forward_ad
@@ -12,6 +15,24 @@ from assay.backends import here
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.op import Op
+
+Decision = TypeVar("Decision")
+MOST = 4096
+"""Signatures: sequences of ever new lengths must not fill the memory."""
+
+
+class Remembered(Generic[Decision]):
+    def __init__(self) -> None:
+        self._found: dict[Hashable, Decision] = {}
+
+    def of(self, signature: Hashable, decide: Callable[[], Decision]) -> Decision:
+        found = self._found.get(signature)
+        if found is None:
+            if len(self._found) >= MOST:
+                self._found.clear()
+            found = self._found[signature] = decide()
+        return found
+
 
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 """What a kernel can be given. A subclass may hold something else, or nothing."""
@@ -108,3 +129,45 @@ def transformed() -> str:
 
 def _short(what: Any) -> str:
     return str(what).removeprefix("torch.")
+
+
+_numbers = itertools.count()
+_tallies: weakref.WeakValueDictionary[int, Tally] = weakref.WeakValueDictionary()
+
+
+class Tally:
+    """Counts of one place. Compiled code finds them by number: what runs while a graph is traced takes constants only.
+    Calls inside compiled graphs are not counted, since counting would break the graph; their traces are."""
+
+    def __init__(self) -> None:
+        self.number = next(_numbers)
+        self.calls, self.traced, self.copied, self.fallbacks = 0, 0, 0, Counter[str]()
+        _tallies[self.number] = self
+
+    def call(self) -> None:
+        """The kernel is called."""
+        if torch.compiler.is_compiling():
+            _count_traced(self.number, "")
+        else:
+            self.calls += 1
+
+    def fall_back(self, reason: str) -> None:
+        """For this reason the kernel is not called."""
+        if torch.compiler.is_compiling():
+            _count_traced(self.number, reason)
+        else:
+            self.fallbacks[reason] += 1
+
+    @property
+    def seen(self) -> bool:
+        return bool(self.calls or self.traced or self.fallbacks)
+
+
+@torch.compiler.assume_constant_result
+def _count_traced(number: int, reason: str) -> bool:
+    tally = _tallies.get(number)
+    if tally is not None and reason:
+        tally.fallbacks[f"{reason} (in a compiled graph, counted once)"] += 1
+    elif tally is not None:
+        tally.traced += 1
+    return True

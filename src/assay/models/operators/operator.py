@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +18,172 @@ import torch
 from torch._subclasses.functional_tensor import FunctionalTensorMode
 from torch.autograd import profiler
 
+from assay.backends import Backend, backend
 from assay.catalog import library
+from assay.dtype import dtype
+from assay.errors import UsageError
 from assay.kernel import Kernel
-from assay.models.operators.contract import Contract
+from assay.models.operators.contract import Contract, Sizes
 from assay.models.operators.gradient import Gradient
-from assay.models.operators.implementation import differentiable, fake, implementation
 from assay.models.operators.inlined import launches_are_seen, rule, traceable
-from assay.models.operators.shapes import Shapes
 from assay.op import Op
+from assay.worker import load
+
+
+class Shapes:
+    def __init__(self, op: Op, outputs: tuple[str, ...]) -> None:
+        self.op, self.count = op, len(op.inputs)
+        inputs = list(op.inputs.values())
+        self.carrier = next((i for i, t in enumerate(inputs) if t.dtype is None and not t.optional), None)
+        """The input whose dtype is the workload's."""
+        self.places: dict[str, tuple[int, int]] = {}
+        for i, tensor in enumerate(inputs):
+            for j, dim in enumerate(tensor.shape):
+                if isinstance(dim, str) and dim in op.axes and not tensor.optional:
+                    self.places.setdefault(dim, (i, j))
+        if hidden := sorted(set(op.axes) - set(self.places)):
+            raise UsageError(f"{op.name}: no input tells its axis '{hidden[0]}'", fix="such an op cannot be swapped in")
+        self.made = [
+            (n, op.outputs[n].shape, dtype(fixed).torch if (fixed := op.outputs[n].dtype) else None) for n in outputs
+        ]
+        known = all(isinstance(d, int) or d in self.places for _, shape, _ in self.made for d in shape)
+        self.read = [[d if isinstance(d, int) else self.places[d] for d in shape] for _, shape, _ in self.made if known]
+        """Where each size of each output is found in the arguments; empty if one must be computed."""
+        self.twin = all(fixed is None and shape == inputs[self.carrier or 0].shape for _, shape, fixed in self.made)
+        """Every output is like the first input that carries the dtype."""
+
+    def named(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        """Axes and attributes by name."""
+        sizes = {axis: arguments[i].shape[j] for axis, (i, j) in self.places.items()}
+        sizes.update(zip(self.op.attributes, arguments[self.count :], strict=False))
+        return sizes
+
+    def number(self, arguments: tuple[Any, ...]) -> torch.dtype:
+        """The workload's dtype."""
+        value: torch.dtype = arguments[-1] if self.carrier is None else arguments[self.carrier].dtype
+        return value
+
+    def extent(self, shape: Sequence[str | int], sizes: dict[str, Any]) -> list[Any]:
+        derived: dict[str, Any] = dict(self.op.derived)
+        return [d if isinstance(d, int) else derived[d](Sizes(sizes)) if d in derived else sizes[d] for d in shape]
+
+    def empty(self, arguments: tuple[Any, ...]) -> dict[str, torch.Tensor]:
+        """The outputs, allocated."""
+        if self.twin and self.carrier is not None:
+            like = arguments[self.carrier]
+            return {n: torch.empty_like(like, memory_format=torch.contiguous_format) for n, _, _ in self.made}
+        number, first = self.number(arguments), arguments[0]
+        if self.read:  # quicker than by their names
+            extents = [[d if isinstance(d, int) else arguments[d[0]].shape[d[1]] for d in read] for read in self.read]
+        else:
+            sizes = self.named(arguments)
+            extents = [self.extent(shape, sizes) for _, shape, _ in self.made]
+        return {
+            n: first.new_empty(extent, dtype=fixed or number)
+            for (n, _, fixed), extent in zip(self.made, extents, strict=True)
+        }
+
+
+Function = Callable[..., Any]
+
+
+def implementation(
+    kernel: Kernel, op: Op, shapes: Shapes, prepared: Callable[[Function], Function] = lambda function: function
+) -> Function:
+    """Outputs and work space are allocated, the kernel is called on the current stream: nothing else per call.
+    `prepared`: what becomes of its function first."""
+    language = backend(kernel.address.backend)
+    shares_memory = language.name in ("cupy", "numba")
+    follows_torch = type(language).on_current_stream is Backend.on_current_stream
+    rows_apart = [t.strided for t in op.inputs.values()]
+    written = kernel.file is not None and not kernel.launches
+    wanted = [(i, n) for i, n in enumerate(op.attributes, shapes.count) if not written or n in kernel.parameters]
+    loaded: dict[torch.dtype, Function] = {}
+
+    def run(*arguments: Any) -> Any:
+        number = shapes.number(arguments)
+        function = loaded.get(number)
+        if function is None:
+            function = loaded[number] = prepared(load.function(kernel, op, dtype(number)))
+        made = {} if kernel.returns else shapes.empty(arguments)
+        named: dict[str, Any] = {n: arguments[i] for i, n in wanted} | made
+        if kernel.scratch or kernel.launches:
+            named |= _rest(kernel, op, shapes, arguments)
+        # A compiler may hand over other strides than the operator was traced with.
+        tensors = [
+            t if t is None or t.is_contiguous() or (apart and t.stride(-1) == 1) else t.contiguous()
+            for t, apart in zip(arguments, rows_apart, strict=False)
+        ]
+        if shares_memory:  # CuPy and Numba refuse the memory of a tensor that records gradients
+            tensors = [t if t is None or not t.requires_grad else t.detach() for t in tensors]
+        around = _surroundings(tensors[0])
+        if around is None and follows_torch:
+            returned = function(*tensors, **named)
+        else:
+            with around or nullcontext(), language.on_current_stream():
+                returned = function(*tensors, **named)
+        if kernel.returns:
+            return returned
+        return tuple(made.values()) if len(made) > 1 else next(iter(made.values()))
+
+    return run
+
+
+def fake(shapes: Shapes) -> Function:
+    """Outputs of the right sizes, for whoever traces."""
+
+    def made(*arguments: Any) -> Any:
+        outputs = tuple(shapes.empty(arguments).values())
+        return outputs if len(outputs) > 1 else outputs[0]
+
+    return made
+
+
+def differentiable(run: Function, gradient: Gradient) -> Function:
+    class Recorded(torch.autograd.Function):
+        """As torch.library makes one. `setup_context` as a method of its own would bind a signature with each call."""
+
+        @staticmethod
+        def forward(ctx: Any, *arguments: Any) -> Any:
+            made = run(*arguments)
+            gradient.setup_context(ctx, arguments, made)
+            return made
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
+            return gradient.backward(ctx, *grads)
+
+    made: Function = Recorded.apply
+    return made
+
+
+def _rest(kernel: Kernel, op: Op, shapes: Shapes, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Work space, and what a launch comment may name."""
+    sizes = shapes.named(arguments)
+    named: dict[str, Any] = {
+        name: arguments[0].new_empty(shapes.extent(dims, sizes), dtype=dtype(kind).torch)
+        for name, (kind, *dims) in kernel.scratch.items()
+    }
+    if kernel.launches:
+        named |= sizes | {n: shapes.extent([n], sizes)[0] for n in op.derived}
+        named |= {n: None for n, t in op.outputs.items() if t.optional}
+    return named
+
+
+def _surroundings(tensor: torch.Tensor) -> ExitStack | None:
+    """The tensor's device made current, and autocast off: the swap has cast already, and a kernel in PyTorch must not
+    be cast once more. Nearly always there is nothing to do."""
+    elsewhere = tensor.is_cuda and tensor.get_device() != torch.cuda.current_device()
+    autocast = torch.is_autocast_enabled(tensor.device.type)
+    if not elsewhere and not autocast:
+        return None
+    stack = ExitStack()
+    if elsewhere:
+        stack.enter_context(torch.cuda.device(tensor.device))
+    if autocast:
+        stack.enter_context(torch.autocast(tensor.device.type, enabled=False))
+    return stack
+
 
 _LIBRARY = torch.library.Library("assay", "FRAGMENT")
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)

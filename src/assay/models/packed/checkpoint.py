@@ -55,11 +55,11 @@ def load(model: nn.Module, path: str | Path, kernel: Named | None = "mx_linear")
     if PACKED not in kept.facts:
         fix = "load it with assay.models.subject.checkpoint.load_into"
         raise UsageError(f"{path} holds no packed weights", fix=fix)
-    found = dict(kept.tensors)
-    found |= {name: found[other] for name, other in kept.facts[_SAME].items()}
+    tensors = dict(kept.tensors)
+    tensors |= {name: tensors[other] for name, other in kept.facts[_SAME].items()}
     layers: Facts = kept.facts[PACKED]
-    built = _built(model, path, layers, found, kernel)
-    _verify(model, path, layers, found)
+    built = _built(model, path, layers, tensors, kernel)
+    _verify(model, path, layers, tensors)
     for module, packed in built.items():
         for parent in list(model.modules()):
             for name, child in parent._modules.items():
@@ -67,12 +67,12 @@ def load(model: nn.Module, path: str | Path, kernel: Named | None = "mx_linear")
                     parent._modules[name] = packed
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
-            tensor.copy_(found[name])
+            tensor.copy_(tensors[name])
     return list(layers)
 
 
 def _built(
-    model: nn.Module, path: Path, layers: Facts, found: Mapping[str, torch.Tensor], kernel: Named | None
+    model: nn.Module, path: Path, layers: Facts, tensors: Mapping[str, torch.Tensor], kernel: Named | None
 ) -> dict[nn.Module, PackedLinear]:
     """A packed layer for each of the model's that is none yet."""
     placed: dict[tuple[int, torch.device], torch.Tensor] = {}
@@ -81,37 +81,36 @@ def _built(
         return placed.setdefault((id(tensor), device), tensor.to(device))  # what the file's layers share stays shared
 
     modules, made = dict(model.named_modules(remove_duplicate=False)), dict[nn.Module, PackedLinear]()
-    for name, told in layers.items():
-        module, (rows, cols) = modules.get(name), told["shape"]
+    for name, layer in layers.items():
+        module, (rows, cols), kept = modules.get(name), layer["shape"], layer["format"]
         if type(module) is not nn.Linear and not isinstance(module, PackedLinear):
             raise UsageError(f"{path} has a packed layer {name}, the model has none", fix="build the same model")
         if (module.out_features, module.in_features) != (rows, cols):
             shape = f"{module.out_features}×{module.in_features}"
             raise UsageError(f"{path}: {name} is {rows}×{cols}, the model's is {shape}", fix="build the same model")
         if isinstance(module, PackedLinear):
-            if module.format.name != told["format"]:
-                formats = f"{told['format']}, the model's is {module.format.name}"
+            if module.format.name != kept:
+                formats = f"{kept}, the model's is {module.format.name}"
                 raise UsageError(f"{path}: {name} is {formats}", fix="undo the swap first")
             continue
         weight = module.weight
-        asked = kernel if told["format"] == "mxint8" else None
+        asked = kernel if kept == "mxint8" else None
         chosen = None if asked is None else choose(asked, "mx_linear", weight.device.type, str(asked))
-        kind = find(told["format"], chosen[0].address.backend if chosen else "torch")
-        packed = Packed(*(on(weight.device, found[f"{name}.{part}"]) for part in Packed._fields))
+        kind = find(kept, chosen[0].address.backend if chosen else "torch")
+        packed = Packed(*(on(weight.device, tensors[f"{name}.{part}"]) for part in Packed._fields))
         made[module] = PackedLinear(packed, (rows, cols), module.bias, weight.dtype, kind).standing_for(module)
         if chosen:
             made[module].with_kernel(*chosen)
     return made
 
 
-def _verify(model: nn.Module, path: Path, layers: Facts, found: Mapping[str, torch.Tensor]) -> None:
+def _verify(model: nn.Module, path: Path, layers: Facts, tensors: Mapping[str, torch.Tensor]) -> None:
     """Names and shapes are compared before the first is copied."""
     wanted = {name: t.shape for name, t in model.state_dict().items()}
-    for name, told in layers.items():
+    for name, layer in layers.items():
         wanted.pop(f"{name}.weight", None)
-        rows, cols = told["shape"]
-        extents = find(told["format"]).extents(rows, cols)
+        extents = find(layer["format"]).extents(*layer["shape"])
         wanted |= {f"{name}.{part}": torch.Size(e) for part, e in zip(Packed._fields, extents, strict=True)}
-    checkpoint.compare(path, found, wanted, fix="build the same model")
+    checkpoint.compare(path, tensors, wanted, fix="build the same model")
     if any(t.is_meta for t in model.state_dict().values()):
         raise UsageError("the model is on the device meta: there is no memory to load into", fix="build it on a device")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
@@ -30,17 +30,14 @@ class Comparison:
     astray: int = 0
     """Elements that are finite in one and not in the other. They are left out of the rest."""
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def compare(exact: Any, got: Any) -> Comparison:
     """Outputs of one forward pass each: a tensor, or whatever holds some. Integer ones are left out."""
-    mine, theirs = _rows(exact), _rows(got)
-    if not mine or [t.shape for t in mine] != [t.shape for t in theirs]:
+    before, after = _rows(exact), _rows(got)
+    if not before or [t.shape for t in before] != [t.shape for t in after]:
         raise UsageError("outputs of different shapes cannot be compared", fix="give both models the same inputs")
-    astray = sum(int((a.isfinite() != b.isfinite()).sum()) for a, b in zip(mine, theirs, strict=True))
-    pairs = [_finite(a, b) for a, b in zip(mine, theirs, strict=True)]
+    astray = sum(int((a.isfinite() != b.isfinite()).sum()) for a, b in zip(before, after, strict=True))
+    pairs = [_finite(a, b) for a, b in zip(before, after, strict=True)]
     signal = math.fsum(float(a.square().sum()) for a, _ in pairs)
     noise = math.fsum(float((b - a).square().sum()) for a, b in pairs)
     largest = max(float(a.abs().max()) for a, _ in pairs)

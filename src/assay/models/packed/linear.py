@@ -13,10 +13,8 @@ from assay.catalog import library
 from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.models.operators.choice import choose
-from assay.models.operators.contract import PLAIN, transformed
+from assay.models.operators.contract import PLAIN, Remembered, Tally, transformed
 from assay.models.operators.operator import Operator, operator
-from assay.models.operators.remembered import Remembered
-from assay.models.operators.tally import Tally
 from assay.models.packed.format import BLOCK, Format, Packed
 from assay.op import Op
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from assay.models.operators.tally import Tally
+    from assay.models.operators.contract import Tally
     from assay.models.packed.linear import PackedLinear
     from assay.models.packed.spill import Spilled
 

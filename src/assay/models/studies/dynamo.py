@@ -29,13 +29,12 @@ def counts() -> dict[str, Any]:
     """Since the process began, or since `forget`."""
     from torch._dynamo.utils import counters
 
-    found = {name: dict(values) for name, values in counters.items()}
-    inductor, autograd = found.get("inductor", {}), found.get("aot_autograd", {})
+    inductor, autograd = counters["inductor"], counters["aot_autograd"]
     return {
-        "frames": found.get("frames", {}).get("ok", 0),
-        "graphs": found.get("stats", {}).get("unique_graphs", 0),
-        "operators": found.get("stats", {}).get("calls_captured", 0),
-        "breaks": sum(found.get("graph_break", {}).values()),
+        "frames": counters["frames"].get("ok", 0),
+        "graphs": counters["stats"].get("unique_graphs", 0),
+        "operators": counters["stats"].get("calls_captured", 0),
+        "breaks": sum(counters["graph_break"].values()),
         "cache": {
             "hits": inductor.get("fxgraph_cache_hit", 0),
             "misses": inductor.get("fxgraph_cache_miss", 0),
@@ -68,19 +67,19 @@ def recompile_reasons() -> list[str]:
         from torch._dynamo.utils import get_compilation_metrics
     except ImportError:
         return []
-    found = [getattr(m, "recompile_reason", None) for m in get_compilation_metrics()]
-    return [str(reason).splitlines()[0].strip()[:300] for reason in found if reason]
+    reasons = [getattr(m, "recompile_reason", None) for m in get_compilation_metrics()]
+    return [str(reason).splitlines()[0].strip()[:300] for reason in reasons if reason]
 
 
 def break_reasons() -> Counter[str]:
     """Each reason in a line: the matter, and its explanation."""
     from torch._dynamo.utils import counters
 
-    found = Counter[str]()
+    reasons = Counter[str]()
     for text, count in counters["graph_break"].items():
         lines = _lines(text)
-        found[": ".join([*lines[:1], *_after("Explanation: ", lines)[:1]])[:300]] += count
-    return found
+        reasons[": ".join([*lines[:1], *_after("Explanation: ", lines)[:1]])[:300]] += count
+    return reasons
 
 
 def _lines(text: object) -> list[str]:

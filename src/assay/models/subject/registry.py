@@ -5,8 +5,11 @@ Names of Assay's own, or any `module:function` or `path/file.py:function` of the
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
-from collections.abc import Iterator, Mapping
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from assay import host
 from assay.dtype import dtype as format_called
-from assay.errors import Lacking, UsageError
-from assay.models.subject import checkpoint, own
+from assay.errors import AssayError, Lacking, SourceError, UsageError
+from assay.models.subject import checkpoint
 from assay.models.subject.data.asset import Asset, Tell, silent
-from assay.models.subject.data.minilm import MINILM
+from assay.models.subject.data.fetch import MINILM
+from assay.worker.load import module as imported
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import torch
 
     from assay.models.subject.score import Score
@@ -48,7 +54,7 @@ class Entry:
         chosen = self.chosen(options)
         with seeded(seed), _reached(self):
             if not self.module:
-                return own.build(self.name).eval()
+                return _build_own(self.name).eval()
             built: torch.nn.Module = importlib.import_module(self.module).build(**chosen)
             return built.eval()
 
@@ -61,7 +67,7 @@ class Entry:
             if self.module:
                 made = importlib.import_module(self.module).example(batch)
             else:
-                made = own.example(self.name, batch)
+                made = _example_own(self.name, batch)
 
         def one(leaf: Any) -> Any:
             if not hasattr(leaf, "is_floating_point"):
@@ -83,7 +89,7 @@ class Entry:
         if self.module:
             yield
         else:
-            with own.told(own.named(self.name)):
+            with _named_in_errors(named(self.name)):
                 yield
 
     def chosen(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -117,7 +123,7 @@ class Entry:
     @property
     def slug(self) -> str:
         """Its name as a file's. Two files of users may share a name: theirs holds a hash of the path."""
-        file = None if self.module else own.named(self.name).file
+        file = None if self.module else named(self.name).file
         tail = f"-{hashlib.sha256(str(file).encode()).hexdigest()[:8]}" if file else ""
         return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(self.name).name) + tail
 
@@ -184,7 +190,7 @@ def entry(name: str) -> Entry:
     if name in ENTRIES:
         return ENTRIES[name]
     if ":" in name:
-        own.named(name)
+        named(name)
         return Entry(name, "the user's own", "")
     raise UsageError(
         f"no model called '{name}'",
@@ -211,3 +217,108 @@ def _reached(found: Entry) -> Iterator[None]:
             raise
         what = f"{found.name} needs {problem.name}, which is not installed"
         raise Lacking(what, fix="pip install 'kernel-assay[models]'") from None
+
+
+# A model of the user's: a function that is called without arguments and returns an `nn.Module`. Its inputs come from
+# `example(batch)` beside it, or from a second value it returns.
+
+
+@dataclass(frozen=True)
+class Name:
+    module: str
+    """Dotted, or a path that ends in .py."""
+    function: str
+
+    @property
+    def file(self) -> Path | None:
+        return Path(self.module).resolve() if self.module.endswith(".py") else None
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.function}"
+
+
+def named(text: str) -> Name:
+    module, _, function = text.rpartition(":")
+    if not module or not function.isidentifier():
+        raise UsageError(f"'{text}' names no function", fix="module:function or path/file.py:function")
+    name = Name(module, function)
+    if name.file and not name.file.is_file():
+        raise UsageError(f"no file {module}", fix="path/file.py:function, from the folder you are in")
+    return name
+
+
+def _build_own(text: str) -> torch.nn.Module:
+    """Call the user's function. Whatever goes wrong in it is a SourceError with its line, never a traceback."""
+    name = named(text)
+    return _made(name, _function(name))[0]
+
+
+def _example_own(text: str, batch: int) -> Any:
+    """What the user's own `example(batch)` gives: a tensor, or a tuple or dict of them."""
+    name = named(text)
+    function = _function(name)
+    make = getattr(_module(name), "example", None) or _made(name, function)[1]
+    if make is None:
+        raise UsageError(
+            f"{name}: what goes in?",
+            fix="beside it, write `def example(batch): …` that returns a tensor, a tuple or a dict of them",
+        )
+    with _named_in_errors(name):
+        return make(batch)
+
+
+def _made(name: Name, function: Callable[[], Any]) -> tuple[torch.nn.Module, Callable[[int], Any] | None]:
+    import torch
+
+    with _named_in_errors(name):
+        made = function()
+    model, make = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(model, torch.nn.Module):
+        raise SourceError(
+            f"{name.function} returned {_kind(model)}, not a torch.nn.Module",
+            where=name.module,
+            fix="return the module, or (module, function from a batch size to its inputs)",
+        )
+    return model, make
+
+
+def _function(name: Name) -> Callable[[], Any]:
+    function: Callable[[], Any] | None = getattr(_module(name), name.function, None)
+    if not callable(function):
+        raise UsageError(f"{name.module} has no function {name.function}", fix="it must stand at the top of the file")
+    return function
+
+
+def _module(name: Name) -> Any:
+    with _named_in_errors(name):
+        if name.file:
+            return imported(name.file)
+        if "" not in sys.path and str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
+        try:
+            return importlib.import_module(name.module)
+        except ModuleNotFoundError as problem:
+            if problem.name and f"{name.module}.".startswith(f"{problem.name}."):
+                fix = "run from its folder, or name its file"
+                raise UsageError(f"no module called '{name.module}'", fix=fix) from None
+            raise
+
+
+@contextmanager
+def _named_in_errors(name: Name) -> Iterator[None]:
+    """Around the user's code: an exception in it becomes an error of that code, with its line."""
+    try:
+        yield
+    except AssayError:
+        raise
+    except Exception as problem:
+        frames = traceback.extract_tb(problem.__traceback__)
+        last = next((f for f in reversed(frames) if name.file and Path(f.filename) == name.file), frames[-1])
+        line = getattr(problem, "lineno", None) if isinstance(problem, SyntaxError) else last.lineno
+        where = f"{name.module if name.file else last.filename}:{line}"
+        fix = f"mend {name}, which is called without arguments, or the module it returns"
+        raise SourceError(f"{type(problem).__name__}: {problem}".splitlines()[0], where=where, fix=fix) from None
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"

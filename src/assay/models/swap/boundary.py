@@ -16,8 +16,8 @@ from assay.dtype import dtype
 from assay.errors import AssayError
 from assay.models.measure import Arm, Clock, WaitedClock, in_turn
 from assay.models.operators.choice import choose
+from assay.models.operators.contract import Tally
 from assay.models.operators.operator import Operator, operator
-from assay.models.operators.tally import Tally
 from assay.models.swap import replacement
 from assay.models.swap.report import Entry
 from assay.models.swap.substitute import Substitute

@@ -11,15 +11,13 @@ from torch import nn
 from assay.errors import UsageError
 from assay.kernel import Kernel
 from assay.models.operators.choice import Choice
+from assay.models.operators.contract import Tally
 from assay.models.operators.operator import operator
-from assay.models.operators.tally import Tally
 from assay.models.swap import fusion, replacement
-from assay.models.swap.declared import CALLED, FUSIONS
-from assay.models.swap.forwards import Forward, counted, with_kernel
-from assay.models.swap.functions import Watch, Watched, watching
+from assay.models.swap.forwards import Forward, Watch, Watched, counted, watching, with_kernel
 from assay.models.swap.inventory import Inventory
 from assay.models.swap.report import NO_RULE, Entry
-from assay.models.swap.rules import Rule, Rules, Value
+from assay.models.swap.rules import CALLED, FUSIONS, Rule, Rules, Value
 from assay.models.swap.sites import Form
 from assay.models.swap.substitute import Substitute
 from assay.models.swap.wrapping import Change, ClassChange, SlotChange, obstacle, original_class, subclass

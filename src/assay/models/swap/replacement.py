@@ -14,7 +14,7 @@ from assay.op import Op
 if TYPE_CHECKING:
     from torch import nn
 
-    from assay.models.operators.tally import Tally
+    from assay.models.operators.contract import Tally
 
 
 class Replacement(Protocol):

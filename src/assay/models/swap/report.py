@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from assay.models.operators.tally import Tally
+    from assay.models.operators.contract import Tally
 
 NO_RULE = "no rule names it"
 

@@ -13,7 +13,14 @@ from assay.catalog import library
 from assay.errors import UsageError
 from assay.models.operators.choice import Choice, Named, choose
 from assay.models.swap import replacement
-from assay.models.swap.declared import FUSIONS, OPS
+
+OPS = tuple(dict.fromkeys(op for declared in library.swappable() for op in declared.ops))
+"""Those that modules or functions compute."""
+CALLED = tuple(dict.fromkeys(op for declared in library.swappable() if declared.functions for op in declared.ops))
+"""Those that functions compute."""
+FUSIONS = {"+".join(pair): op for declared in library.swappable() for op, pair in declared.fusions.items()}
+"""Neighbours → the op that computes both."""
+
 
 Value = Named | None
 _GLOB = frozenset("*?[")

@@ -3,18 +3,33 @@ writes its own is not assumed to compute the same. A class known by its name alo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
 from torch import nn
 
 from assay.catalog import library
-from assay.models.swap.resolved import MODULES
 from assay.models.swap.wrapping import original_class
 from assay.swappable import Bound, Call, Module, Swappable
+
+MODULES: Mapping[type[nn.Module], tuple[Swappable, Module]] = {
+    resolve_name(name): (declared, module)
+    for declared in library.swappable()
+    for name, module in declared.modules.items()
+}
+FUNCTIONS: Mapping[Any, tuple[Swappable, Callable[..., Bound]]] = {
+    resolve_name(name): (declared, bind)
+    for declared in library.swappable()
+    for name, bind in declared.functions.items()
+}
+CALLERS: Mapping[type[nn.Module], Swappable] = {
+    resolve_name(name): declared for declared in library.swappable() for name in declared.callers
+}
+
 
 Bind = Callable[[Any, torch.Tensor], Bound]
 

@@ -3,20 +3,157 @@ goes to the original, counted with the reason."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch.autograd import profiler
 
-from assay.models.operators.contract import PLAIN, transformed
+from assay import inputs
+from assay.models.operators.contract import PLAIN, Remembered, transformed
 from assay.models.operators.operator import Operator, for_training
-from assay.models.operators.remembered import Remembered
-from assay.models.swap import autocast
-from assay.models.swap.layout import AS_IS, Layout, copied, layout_of
 from assay.models.swap.report import Entry
-from assay.swappable import Call
+from assay.op import Op
+from assay.swappable import Call, Tensors
+from assay.workload import Workload
 
+
+class Layout:
+    """How a model's tensors become the op's: `lower` before the kernel, `lift` after it."""
+
+    def lower(self, call: Call) -> list[torch.Tensor | None]:
+        return [t if t is None else t.contiguous() for t in call.tensors]
+
+    def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
+        return out
+
+
+class Flat(Layout):
+    """An elementwise op: one long row. A dense tensor in another order (channels last) is taken in the order of memory,
+    as PyTorch does, and comes out in it."""
+
+    def lower(self, call: Call) -> list[torch.Tensor | None]:
+        return [_flattened(t) for t in call.tensors]
+
+    def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
+        first = call.tensors[0]
+        assert first is not None
+        return out if first.dim() == 1 else out.view(first.shape)
+
+
+class InMemoryOrder(Flat):
+    def __init__(self, order: list[int]) -> None:
+        self.order = order
+        self.back = sorted(range(len(order)), key=order.__getitem__)
+
+    def lower(self, call: Call) -> list[torch.Tensor | None]:
+        return [t if t is None else t.permute(self.order).reshape(-1) for t in call.tensors]
+
+    def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
+        first = call.tensors[0]
+        assert first is not None
+        return out.view([first.shape[i] for i in self.order]).permute(self.back)
+
+
+class Rows(Layout):
+    """An op over rows: leading dimensions are rows. Rows may lie apart where the op allows it."""
+
+    def lower(self, call: Call) -> list[torch.Tensor | None]:
+        first, *rest = call.tensors
+        assert first is not None
+        rows = first if _are_rows(first, call) else first.reshape(-1, call.cols)
+        if rows.stride(1) != 1 and call.cols > 1:
+            rows = rows.contiguous()
+        return [rows, *(_flattened(t) for t in rest)]
+
+    def lift(self, out: torch.Tensor, call: Call) -> torch.Tensor:
+        first = call.tensors[0]
+        assert first is not None
+        return out if _are_rows(first, call) else out.view(first.shape)
+
+
+def _are_rows(tensor: torch.Tensor, call: Call) -> bool:
+    return tensor.dim() == 2 and tensor.shape[1] == call.cols
+
+
+def _flattened(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    """In one dimension and contiguous. One that is already is not viewed: a view takes time, and in training it is
+    recorded."""
+    if tensor is None or (tensor.dim() == 1 and tensor.is_contiguous()):
+        return tensor
+    return tensor.reshape(-1).contiguous()
+
+
+def copied(before: Tensors, after: list[torch.Tensor | None]) -> bool:
+    """Did the op's shape cost a copy?"""
+    pairs = zip(before, after, strict=True)
+    return any(a is not None and b is not None and a.data_ptr() != b.data_ptr() for a, b in pairs)
+
+
+def layout_of(op: Op) -> Callable[[Call], Layout]:
+    """Which layout the op's calls get, chosen once for each shape."""
+    rank = len(next(iter(op.inputs.values())).shape)
+    if rank == 2:
+        return lambda call: _ROWS
+    if rank > 2:
+        return lambda call: AS_IS
+    return _flat
+
+
+AS_IS, _FLAT, _ROWS = Layout(), Flat(), Rows()
+
+
+def _flat(call: Call) -> Layout:
+    first: Any = call.tensors[0]
+    if first.is_contiguous() or torch.compiler.is_compiling():  # which chooses its own order of memory
+        return _FLAT
+    if any(t is not None and t.stride() != first.stride() for t in call.tensors):
+        return _FLAT
+    order = sorted(range(first.dim()), key=lambda i: (-first.stride(i), i))
+    return InMemoryOrder(order) if first.permute(order).is_contiguous() else _FLAT
+
+
+KEEP, WIDEN, NARROW = "keep", "widen", "narrow"
 _OWN_AUTOCAST = "under autocast its formula chooses its own dtypes"
+
+
+def autocast_dtype(op: Op, device: str) -> torch.dtype | None:
+    """The dtype that autocast, as it is set now, casts this op's inputs to; None: it leaves them."""
+    if not torch.is_autocast_enabled(device):
+        return None
+    chosen = torch.get_autocast_dtype(device)
+    policy = _policy(op.name, op.source, device, chosen)
+    return None if policy == KEEP else torch.float32 if policy == WIDEN else chosen
+
+
+_ops: dict[tuple[str, str], Op] = {}
+"""By name and file: so that autocast's dtype can be asked for with constants alone, while a graph is traced."""
+
+
+@cache
+def _policy(name: str, source: str, device: str, chosen: torch.dtype) -> str:
+    """What autocast does, learnt from PyTorch itself: its lists differ between devices and versions. The reference is
+    run on a tiny input in either dtype. Cast to the narrow one: convolutions, matrix products.
+    Widened: softmax and norms on a GPU."""
+    op = _ops[name, source]
+    sizes = ",".join(f"{axis}={max(1, declared.min)}" for axis, declared in op.axes.items())
+    drawn = inputs.generate(Workload.of(op, sizes))
+    attributes = {n: a.default for n, a in op.attributes.items()}
+
+    def result(number: torch.dtype) -> torch.dtype:
+        given = [drawn[n].to(device, number) if n in drawn else None for n in op.inputs]
+        with torch.no_grad(), torch.autocast(device, chosen):
+            out = op.reference(*given, **attributes)
+        made: torch.dtype = (out[0] if isinstance(out, tuple) else out).dtype
+        return made
+
+    try:
+        if result(torch.float32) == chosen:
+            return NARROW
+        return WIDEN if result(chosen) == torch.float32 else KEEP
+    except RuntimeError:  # this device cannot do it in that dtype, and will say so itself
+        return KEEP
 
 
 class Decision(NamedTuple):
@@ -39,7 +176,7 @@ class Substitute:
         """For calls that need a gradient."""
         self._layout_of, self._own_autocast = layout_of(plain.op), own_autocast
         self._decisions: Remembered[Decision] = Remembered()
-        autocast.remember(plain.op)
+        _ops[plain.op.name, plain.op.source] = plain.op
 
     def attempt(self, call: Call) -> torch.Tensor | None:
         """The kernel's result, or None where it cannot take the call."""
@@ -97,7 +234,7 @@ class Substitute:
                 return Decision(f"a {str(tensor.layout).removeprefix('torch.')} tensor")
         layout = self._layout_of(call)
         first: Any = call.tensors[0]
-        number = autocast.target(self.op, first.device.type)
+        number = autocast_dtype(self.op, first.device.type)
         if self._own_autocast and torch.is_autocast_enabled(first.device.type):
             return Decision(_OWN_AUTOCAST)
         with torch.no_grad():
@@ -128,7 +265,7 @@ class Substitute:
 
 @torch.compiler.assume_constant_result
 def _traced_target(name: str, source: str, device: str) -> str:
-    number = autocast.target(autocast.known(name, source), device)
+    number = autocast_dtype(_ops[name, source], device)
     return str(number).removeprefix("torch.") if number is not None else ""
 
 

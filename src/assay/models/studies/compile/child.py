@@ -3,21 +3,29 @@ assay.worker.fresh; its environment says where the caches are."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from assay import syntax
 from assay.errors import AssayError
 from assay.models.measure import Arm, Clock, WaitedClock, in_turn
 from assay.models.studies import dynamo
 from assay.models.studies.agreement import agreement, leaves
-from assay.models.studies.compile import launches
 from assay.models.studies.compile.planning import FIRST, Case, Effort
 from assay.models.subject.subject import Setup, Subject, load
 from assay.worker.fresh import Tick, serve
 from assay.worker.stopwatch import HeldStream, HostClock
+
+_RECORDED = 10
+"""Calls that are recorded on a GPU, so that a count per call that is not whole shows."""
+Call = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -29,11 +37,7 @@ class Bench:
     effort: Effort
     clock: Clock
 
-    def eager(self, batch: int) -> Callable[[], Any]:
-        args, named = self.subject.inputs(batch)
-        return lambda: self.subject.model(*args, **named)
-
-    def compiled(self, batch: int, function: Any) -> Callable[[], Any]:
+    def call(self, batch: int, function: Any) -> Call:
         args, named = self.subject.inputs(batch)
         return lambda: function(*args, **named)
 
@@ -43,13 +47,23 @@ class Bench:
         mode = self.asked.mode if self.asked.backend == "inductor" else None
         return torch.compile(self.subject.model, backend=self.asked.backend, mode=mode, dynamic=self.asked.dynamic)
 
-    def once(self, call: Callable[[], Any]) -> tuple[float, Any]:
+    def once(self, call: Call) -> tuple[float, Any]:
         """Seconds, waited for, and what was returned."""
         self.clock.finish()
         began = time.perf_counter()
         returned = call()
         self.clock.finish()
         return time.perf_counter() - began, returned
+
+    def several(self, call: Call, count: int) -> list[float]:
+        """Seconds of each of so many calls."""
+        return [self.once(call)[0] for _ in range(count)]
+
+    def expected(self, batch: int) -> tuple[Any, Any, float]:
+        """What the model returns in float64, what it returns eagerly, and the seconds of that first eager call."""
+        exact = leaves(self.subject.exact(batch))
+        seconds, returned = self.once(self.call(batch, self.subject.model))
+        return exact, leaves(returned), seconds
 
 
 def answer(question: dict[str, Any], tick: Tick) -> dict[str, Any]:
@@ -93,79 +107,59 @@ def _limit_is_an_error() -> Iterator[None]:
 def _state(bench: Bench, tick: Tick) -> dict[str, Any]:
     """Cold, from disk, or warm: at one batch size."""
     (batch,) = bench.asked.batches
-    eager = bench.eager(batch)
+    warm = bench.asked.state == "warm"
     tick("the model in float64")
-    exact = leaves(bench.subject.exact(batch))
-    eager_first, returned = bench.once(eager)
-    plain = leaves(returned)
-
+    exact, plain, eager_first = bench.expected(batch)
+    eager = bench.call(batch, bench.subject.model)
     dynamo.forget()
-    function = bench.compile()
-    compiled = bench.compiled(batch, function)
-    found: dict[str, Any] = {"eager_first_seconds": eager_first}
+    compiled = bench.call(batch, bench.compile())
+    answer: dict[str, Any] = {"eager_first_seconds": eager_first}
     tick("compiling")
-    if bench.asked.state == "warm":
-        found["before_seconds"] = [bench.once(compiled)[0] for _ in range(FIRST)]
+    if warm:
+        answer["before_seconds"] = bench.several(compiled, FIRST)
     first, returned = bench.once(compiled)
-    found |= {"counts": dynamo.counts(), "phases": dynamo.phases()}
-    if not found["counts"]["graphs"]:
-        raise AssayError(
-            "nothing was compiled: no graph was captured", fix="see its graph breaks with TORCH_LOGS=graph_breaks"
-        )
-    found["outputs"] = agreement(exact, plain, leaves(returned)).to_dict("eager", "compiled")
+    answer |= {"counts": dynamo.counts(), "phases": dynamo.phases()}
+    if not answer["counts"]["graphs"]:
+        fix = "see its graph breaks with TORCH_LOGS=graph_breaks"
+        raise AssayError("nothing was compiled: no graph was captured", fix=fix)
+    answer["outputs"] = agreement(exact, plain, leaves(returned)).to_dict("eager", "compiled")
     del returned  # CUDA graphs use its memory again
-    found["first_seconds"] = [first, *(bench.once(compiled)[0] for _ in range(FIRST - 1))]
+    answer["first_seconds"] = [first, *bench.several(compiled, FIRST - 1)]
     if not bench.effort.rounds:  # only to fill the caches
-        return found
+        return answer
 
     tick("counting calls")
-    found["curve"] = {
-        "compiled": _curve(bench, compiled, found["first_seconds"]),
-        "eager": _curve(bench, eager, []),
-    }
+    curves = {"compiled": _curve(bench, compiled, answer["first_seconds"]), "eager": _curve(bench, eager, [])}
     tick("timing eager and compiled in turn")
     arms = [Arm("eager", eager), Arm("compiled", compiled)]
     turns = in_turn(arms, bench.clock, bench.effort.rounds, bench.effort.budget)
-    found |= {"samples": turns.samples, "batch": turns.batch}
+    answer |= {"curve": curves, "samples": turns.samples, "batch": turns.batch}
     if bench.asked.device == "cuda":
         held = in_turn(arms, HeldStream(), bench.effort.rounds, bench.effort.budget / 2)
-        found["device_samples"] = held.samples
+        answer["device_samples"] = held.samples
 
     tick("counting kernels")
-    found["kernels"] = _kernels(bench.asked, eager, compiled)
-    if bench.asked.state == "warm":
+    answer["kernels"] = _kernels(bench.asked, eager, compiled)
+    if warm:
         tick("compiling again")
         dynamo.forget()
-        again = bench.compiled(batch, bench.compile())
-        found["again_seconds"] = [bench.once(again)[0] for _ in range(FIRST)]
-    if found["counts"]["breaks"]:
+        answer["again_seconds"] = bench.several(bench.call(batch, bench.compile()), FIRST)
+    if answer["counts"]["breaks"]:
         tick("looking for graph breaks")
-        args, named = bench.subject.inputs(batch)
-        found["graph_breaks"] = dynamo.breaks(bench.subject.model, args, named)
-    return found
+        answer["graph_breaks"] = dynamo.breaks(bench.subject.model, *bench.subject.inputs(batch))
+    return answer
 
 
-def _curve(bench: Bench, call: Callable[[], Any], first: list[float]) -> list[list[float]]:
+def _curve(bench: Bench, call: Call, first: list[float]) -> list[list[float]]:
     """Seconds that the first n calls took together, measured, for as many n as the budget allows."""
-    done, spent, curve = 0, 0.0, []
     wanted = list(marks(bench.effort.calls))
-    for seconds in first:
-        done, spent = done + 1, spent + seconds
-        if done in wanted:
-            curve.append([done, spent])
-    steady = 0.0
-    for mark in wanted:
-        if mark <= done:
-            continue
-        if steady and steady * (mark - done) > bench.effort.budget:
-            break
+    curve = [[done, sum(first[:done])] for done in range(1, len(first) + 1) if done in wanted]
+    done, spent, steady = len(first), sum(first), 0.0
+    for mark in (m for m in wanted if m > len(first)):
         calls = mark - done
-
-        def several(calls: int = calls) -> None:
-            for _ in range(calls):
-                call()
-
-        seconds, _ = bench.once(several)
+        if steady * calls > bench.effort.budget:
+            break
+        seconds, _ = bench.once(lambda calls=calls: [call() for _ in range(calls)])  # type: ignore[misc]
         done, spent, steady = mark, spent + seconds, seconds / calls
         curve.append([done, spent])
     return curve
@@ -181,16 +175,6 @@ def marks(most: int) -> Iterator[int]:
         yield most
 
 
-def _kernels(asked: Case, eager: Callable[[], Any], compiled: Callable[[], Any]) -> dict[str, Any]:
-    found = {"eager": launches.per_call(eager, asked.device), "compiled": launches.per_call(compiled, asked.device)}
-    if asked.backend == "inductor":
-        mine = launches.written()
-        found["compiled"]["written"] = mine
-        if asked.device == "cpu":  # the profiler sees operators, not the C++ between them
-            found["compiled"]["kernels"] += sum(mine.values())
-    return found
-
-
 def _sweep(bench: Bench, tick: Tick) -> dict[str, Any]:
     """Every batch size in one process, one after the other: which of them compile anew, and at what cost."""
     dynamo.forget()
@@ -198,23 +182,19 @@ def _sweep(bench: Bench, tick: Tick) -> dict[str, Any]:
     steps: list[dict[str, Any]] = []
     for batch in bench.asked.batches:
         tick(f"batch {batch}")
-        exact = leaves(bench.subject.exact(batch))
-        _, returned = bench.once(bench.eager(batch))
-        plain = leaves(returned)
-        call = bench.compiled(batch, function)
+        exact, plain, _ = bench.expected(batch)
+        call = bench.call(batch, function)
         before = dynamo.counts()
         first, returned = bench.once(call)
-        after = dynamo.counts()
-        mine = leaves(returned)
+        after, other = dynamo.counts(), leaves(returned)
         del returned  # CUDA graphs use its memory again
-        rest = [bench.once(call)[0] for _ in range(FIRST - 1)]
         steps.append(
             {
                 "batch": batch,
-                "first_seconds": [first, *rest],
+                "first_seconds": [first, *bench.several(call, FIRST - 1)],
                 "compilations": after["frames"] - before["frames"],
                 "graphs": after["graphs"] - before["graphs"],
-                "outputs": agreement(exact, plain, mine).to_dict("eager", "compiled"),
+                "outputs": agreement(exact, plain, other).to_dict("eager", "compiled"),
             }
         )
     return {
@@ -223,6 +203,94 @@ def _sweep(bench: Bench, tick: Tick) -> dict[str, Any]:
         "recompiles": sum(s["compilations"] for s in steps[1:]),
         "recompile_reasons": dynamo.recompile_reasons(),
     }
+
+
+# Kernels of one call. On a GPU all that ran there, as CUPTI recorded it. On the CPU there is no such record: operators
+# called, and the C++ kernels that inductor wrote and calls between them.
+
+
+def _kernels(asked: Case, eager: Call, compiled: Call) -> dict[str, Any]:
+    kernels = {"eager": per_call(eager, asked.device), "compiled": per_call(compiled, asked.device)}
+    if asked.backend == "inductor":
+        kernels["compiled"]["written"] = own = written()
+        if asked.device == "cpu":  # the profiler sees operators, not the C++ between them
+            kernels["compiled"]["kernels"] += sum(own.values())
+    return kernels
+
+
+def per_call(call: Call, device: str) -> dict[str, Any]:
+    if device == "cuda":
+        from assay.worker.activity import record
+
+        seen = record(lambda i: call(), _RECORDED, None)
+        return {"kernels": seen["launches"], "names": seen["names"], "device_seconds": seen["seconds"]}
+    called = Counter(_operators(call))
+    return {"kernels": sum(called.values()), "names": dict(called.most_common(12))}
+
+
+def written() -> dict[str, int]:
+    """Calls of kernels that inductor wrote, by the kernel's name, in all graphs this process has loaded."""
+    from torch._inductor.codecache import PyCodeCache
+
+    files = [file for module in PyCodeCache.modules if (file := getattr(module, "__file__", None))]
+    return dict(Counter(name for file in files for name in kernel_calls(Path(file).read_text())))
+
+
+def kernel_calls(source: str) -> list[str]:
+    """In the `call` of a graph's generated module: `name = async_compile.cpp_pybinding(…)` above, `name(…)` or
+    `name.run(…)` in it."""
+    tree = syntax.module(source)
+    kernels = {
+        node.targets[0].id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _compiles(node.value)
+    }
+    functions = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) and f.name == "call"]
+    called = [node.func for f in functions for node in ast.walk(f) if isinstance(node, ast.Call)]
+    plain = [c.value if isinstance(c, ast.Attribute) and c.attr == "run" else c for c in called]
+    return [c.id for c in plain if isinstance(c, ast.Name) and c.id in kernels]
+
+
+def _compiles(value: ast.expr) -> bool:
+    called = value.func if isinstance(value, ast.Call) else None
+    return (
+        isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "async_compile"
+    )
+
+
+def _operators(call: Call) -> Iterator[str]:
+    """The outermost operators that compute: what they call inside is theirs."""
+    import torch
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        call()
+    waiting = [e for e in profile.events() or [] if e.cpu_parent is None]
+    while waiting:
+        event = waiting.pop()
+        if "::" in event.name and computes(event.name):
+            yield event.name
+        else:
+            waiting += event.cpu_children
+
+
+@cache
+def computes(name: str) -> bool:
+    """False of an operator that gives its argument back under another shape, or memory with nothing in it."""
+    import torch
+
+    space, _, bare = name.partition("::")
+    if bare.startswith(("empty", "new_empty")):
+        return False
+    packet = getattr(getattr(torch.ops, space, None), bare, None)
+    if packet is None:
+        return True
+    schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]
+    return not all(_gives_back(schema) for schema in schemas)
+
+
+def _gives_back(schema: Any) -> bool:
+    first = schema.returns[0].alias_info if schema.returns else None
+    return first is not None and not first.is_write
 
 
 if __name__ == "__main__":

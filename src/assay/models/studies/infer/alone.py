@@ -16,7 +16,7 @@ from assay.models.packed import plain
 from assay.models.studies.infer.evidence import Alone
 from assay.models.studies.infer.planning import Plan
 from assay.models.studies.infer.variants import named
-from assay.models.swap.declared import FUSIONS
+from assay.models.swap.rules import FUSIONS
 from assay.record import Status
 from assay.worker.fresh import Tick
 

@@ -16,8 +16,8 @@ from assay.models.studies.infer.pairing import VARIANT, Pairing, about, pairing
 from assay.models.subject.subject import Setup, Subject, load
 from assay.models.swap import swap
 from assay.models.swap.boundary import boundary_cost
-from assay.models.swap.declared import CALLED, FUSIONS
 from assay.models.swap.plan import Plan
+from assay.models.swap.rules import CALLED, FUSIONS
 from assay.worker.fresh import Tick, serve
 
 _made: dict[str, Pairing] = {}

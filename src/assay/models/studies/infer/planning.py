@@ -3,6 +3,7 @@ variants are known."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,8 +11,7 @@ from typing import Any
 
 from assay.errors import UsageError
 from assay.models.studies import study
-from assay.models.studies.infer.case import OWN
-from assay.models.studies.infer.variants import Variant, variants
+from assay.models.studies.infer.variants import OWN, Variant, variants
 from assay.models.studies.study import Child, Failure
 from assay.models.subject.registry import Entry, entry
 from assay.models.subject.subject import Setup
@@ -70,6 +70,42 @@ class Options(study.Options):
     effort: Effort = field(default_factory=Effort)
     trained: tuple[Trained, ...] = ()
     """Recorded trainings of this model, newest last."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """The name of one measurement: a variant in one arm at one batch size."""
+
+    subject: Setup
+    variant: str
+    rules: Mapping[str, str]
+    arm: str = ""
+    batch: int = 0
+    """Without arm and batch: the variant as a whole, which cannot run here."""
+
+    def __str__(self) -> str:
+        about = {"variant": self.variant}
+        about |= {"arm": self.arm, "batch": str(self.batch)} if self.arm else {}
+        about |= dict(self.subject.options) | {"dtype": self.subject.dtype, "device": self.subject.device}
+        return ",".join(["infer", *(f"{k}={v}" for k, v in about.items())])
+
+    def about(self) -> dict[str, Any]:
+        """As the evidence says it."""
+        own = {"variant": self.variant, "rules": dict(self.rules), "arm": self.arm, "batch": self.batch}
+        return own | {"dtype": self.subject.dtype, "device": self.subject.device}
+
+    def replay(self, own: Mapping[str, str], given: str) -> str:
+        """`own`: the rules of --swap. `given`: the file of --weights."""
+        words = ["assay model infer", self.subject.model]
+        if self.variant == OWN:
+            words += [f"--swap {shlex.quote(f'{k}={v}')}" for k, v in own.items()]
+        words += ["--variant", self.variant]
+        words += ["--arm", self.arm, "--batch", str(self.batch)] if self.arm else []
+        words += [f"--{k} {v}" for k, v in self.subject.options.items()]
+        words += ["--dtype", self.subject.dtype, "--device", self.subject.device]
+        words += ["--weights", shlex.quote(given)] if given else []
+        words += ["--seed", str(self.subject.seed)] if self.subject.seed else []
+        return " ".join(words)
 
 
 @dataclass(frozen=True)

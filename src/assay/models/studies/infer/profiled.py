@@ -48,18 +48,15 @@ def _pass(model: nn.Module, call: Callable[[], Any], device: str) -> dict[str, A
     spans = list(_spans(events))
     if device == "cuda":
         parts = attribute(spans, _launched(events))
-        found = {"total": parts.total * 1e-9, "unattributed": parts.unattributed * 1e-9}
+        sums = {"total": parts.total * 1e-9, "unattributed": parts.unattributed * 1e-9}
     else:
         parts = attribute(spans, outermost(spans))
         whole = sum(s.end - s.start for s in spans if s.name == MODULE)
-        found = {"total": whole * 1e-9, "between": (whole - parts.total) * 1e-9}
-    return {**found, "wall": wall, "parts": _listed(parts)}
-
-
-def _listed(parts: Parts) -> list[dict[str, Any]]:
-    return [
+        sums = {"total": whole * 1e-9, "between": (whole - parts.total) * 1e-9}
+    listed = [
         {"path": p.path, "operator": p.operator, "seconds": p.length * 1e-9, "pieces": p.pieces} for p in parts.parts
     ]
+    return {**sums, "wall": wall, "parts": listed}
 
 
 @contextmanager
@@ -81,11 +78,10 @@ def _ranges(model: nn.Module) -> Iterator[None]:
 
 def _spans(events: Any) -> Iterator[Span]:
     """Modules and operators on the thread that called the model."""
-    mine = [e for e in events if e.device_type() == DeviceType.CPU and e.name().startswith(MODULE)]
-    threads = {e.start_thread_id() for e in mine}
-    for e in events:
-        here = e.device_type() == DeviceType.CPU and e.start_thread_id() in threads
-        if here and (e.name().startswith(MODULE) or "::" in e.name()):
+    host = [e for e in events if e.device_type() == DeviceType.CPU]
+    threads = {e.start_thread_id() for e in host if e.name().startswith(MODULE)}
+    for e in host:
+        if e.start_thread_id() in threads and (e.name().startswith(MODULE) or "::" in e.name()):
             yield Span(e.start_ns(), e.start_ns() + e.duration_ns(), e.name())
 
 

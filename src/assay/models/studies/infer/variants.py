@@ -11,12 +11,15 @@ from assay.backends import Level, here
 from assay.catalog import library
 from assay.catalog.select import Choice, select
 from assay.errors import UsageError
-from assay.kernel import BACKENDS, Kernel
+from assay.kernel import BACKENDS
 from assay.models.operators.choice import choose
-from assay.models.studies.infer.case import BASELINE, OWN
 from assay.models.swap import replacement
-from assay.models.swap.declared import FUSIONS
+from assay.models.swap.rules import FUSIONS
 
+BASELINE = "torch"
+"""The variant in which nothing is swapped."""
+OWN = "swap"
+"""The variant that --swap names."""
 _ON_REQUEST = ("inductor",)
 """Each op compiled for itself: the compiled arm does the whole model at once, which is what inductor is for."""
 _BOTH = ("torch", "inductor")
@@ -56,25 +59,18 @@ def variants(ops: Iterable[str], device: str, wanted: Iterable[str], own: Mappin
 
 def _rules(ops: list[str]) -> dict[str, dict[str, str]]:
     """`triton`; `cuda:inline_ptx` where a kernel has another design; `triton+fused` where pairs can be one kernel."""
-    found: dict[str, dict[str, str]] = {}
+    rules: dict[str, dict[str, str]] = {}
     written = [k for k in library.kernels() if k.address.backend != BASELINE]
     for language in (b for b in BACKENDS if b != BASELINE):
-        mine = [k for k in written if k.address.backend == language]
-        plain = {op: k.name for op in ops if (k := _kernel(mine, FUSIONS.get(op, op), "")) is not None}
+        kernels = {(k.address.op, k.address.variant): k.name for k in written if k.address.backend == language}
+        plain = {op: name for op in ops if (name := kernels.get((FUSIONS.get(op, op), "")))}
         base = {op: name for op, name in plain.items() if op not in FUSIONS}
-        if base:
-            found[language] = base
-        designs = sorted({k.address.variant for k in mine if k.address.variant and k.address.op in ops})
-        for design in designs:
-            other = {op: k.name for op in ops if op not in FUSIONS and (k := _kernel(mine, op, design)) is not None}
-            found[f"{language}:{design}"] = base | other
-        if len(plain) > len(base):
-            found[f"{language}+fused"] = plain
-    return found
-
-
-def _kernel(kernels: list[Kernel], op: str, design: str) -> Kernel | None:
-    return next((k for k in kernels if k.address.op == op and k.address.variant == design), None)
+        rules |= {language: base} if base else {}
+        for design in sorted({design for op, design in kernels if design and op in ops}):
+            other = {op: name for op in ops if op not in FUSIONS and (name := kernels.get((op, design)))}
+            rules[f"{language}:{design}"] = base | other
+        rules |= {f"{language}+fused": plain} if len(plain) > len(base) else {}
+    return rules
 
 
 def named(rules: Mapping[str, str], device: str) -> Iterator[tuple[str, Choice]]:
@@ -93,13 +89,12 @@ def _placed(name: str, rules: Mapping[str, str], device: str) -> Variant:
     """In which kind of process it runs, or why it does not."""
     modes: set[str] = set()
     for _, (kernel, _) in named(rules, device):
-        found = here(kernel)
-        if found.level not in (Level.RUN, Level.INTERPRET):
-            return Variant(name, rules, cannot=f"{kernel}: {found.reason}; {found.fix}")
-        if kernel.address.backend not in _BOTH and found.device != device:
-            return Variant(name, rules, cannot=f"{kernel} runs on {found.device}, the model is on {device}")
-        modes.add(found.mode)
-    modes.discard("native")
+        available = here(kernel)
+        if available.level not in (Level.RUN, Level.INTERPRET):
+            return Variant(name, rules, cannot=f"{kernel}: {available.reason}; {available.fix}")
+        if kernel.address.backend not in _BOTH and available.device != device:
+            return Variant(name, rules, cannot=f"{kernel} runs on {available.device}, the model is on {device}")
+        modes |= {available.mode} - {"native"}
     if len(modes) > 1:
         return Variant(name, rules, cannot=f"{' and '.join(sorted(modes))} do not run in one process")
     return Variant(name, rules, next(iter(modes), "native"))

@@ -12,11 +12,10 @@ from typing import Any
 
 from assay.errors import AssayError
 from assay.models.studies.infer.alone import Times, times
-from assay.models.studies.infer.case import BASELINE, OWN, Case
 from assay.models.studies.infer.evidence import Called, InferEvidence
 from assay.models.studies.infer.joined import layers, rows
-from assay.models.studies.infer.planning import CHILD, Options, Plan, plan
-from assay.models.studies.infer.variants import Variant, named
+from assay.models.studies.infer.planning import CHILD, Case, Options, Plan, plan
+from assay.models.studies.infer.variants import BASELINE, OWN, Variant, named
 from assay.models.studies.infer.verdict import Measured, record, skipped
 from assay.models.studies.study import Child, Failure
 from assay.models.subject.data.digits import DATASETS

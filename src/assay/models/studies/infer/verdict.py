@@ -12,11 +12,10 @@ from assay.catalog import library
 from assay.models.packed.account import Account
 from assay.models.packed.compare import Comparison
 from assay.models.studies import study
-from assay.models.studies.infer.case import BASELINE, Case
 from assay.models.studies.infer.evidence import BY_CHANCE, ENOUGH, InferEvidence, Layer, Row, Training
 from assay.models.studies.infer.joined import predicted
-from assay.models.studies.infer.planning import Plan
-from assay.models.studies.infer.variants import Variant
+from assay.models.studies.infer.planning import Case, Plan
+from assay.models.studies.infer.variants import BASELINE, Variant
 from assay.record import Record, Status
 
 INTERPRETED = "its results are an interpreter's: right or wrong is all they say, and its times say nothing"

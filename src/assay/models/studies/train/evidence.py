@@ -22,8 +22,10 @@ class Config:
     batch: int = 0
     seed: int = 0
     lr: float = 0.0
+    """The highest rate, after warming up."""
     weight_decay: float = 0.0
     patience: int = 0
+    """Epochs without a better validation accuracy after which training ends."""
     device: str = ""
     threads: int = 0
     swap: dict[str, str] = field(default_factory=dict)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
-from assay.models.studies.train.evidence import Epoch
+from assay.models.studies.train.evidence import Config, Epoch
 from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.digits import Digits
 from assay.models.subject.score import accuracy, placed, verify_logits
@@ -27,18 +27,6 @@ class Diverged(AssayError):
     """The loss is no longer a number."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    epochs: int
-    batch: int
-    seed: int
-    lr: float
-    """The highest rate, after warming up."""
-    weight_decay: float
-    patience: int
-    """Epochs without a better validation accuracy after which training ends."""
-
-
 def rate(step: int, total: int, highest: float) -> float:
     """The learning rate of a step: a function of its number alone, so that nothing of it need be kept."""
     rising = WARM_UP * total
@@ -50,7 +38,7 @@ def rate(step: int, total: int, highest: float) -> float:
 class Fit:
     """Between two steps, all there is to know is in `state()`."""
 
-    def __init__(self, model: torch.nn.Module, train: Digits, validation: Digits, settings: Settings) -> None:
+    def __init__(self, model: torch.nn.Module, train: Digits, validation: Digits, settings: Config) -> None:
         import torch
 
         self.model, self.train, self.validation, self.settings = model, train, validation, settings

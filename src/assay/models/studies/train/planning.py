@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from assay import host, provenance
 from assay.errors import UsageError
 from assay.models.studies import study
 from assay.models.studies.train.evidence import Config
-from assay.models.studies.train.fit import Settings
 from assay.models.subject.data.digits import DATASETS, dataset
 from assay.models.subject.registry import Entry, entry
 
 IMAGES, VALIDATION = 60_000, 5_000
 """Of the training split, the images at its end choose the best epoch. The test split is read once, after the choice."""
+
+
+SETTINGS = ("epochs", "batch", "seed", "lr", "weight_decay", "patience")
+"""Options that the outcome depends on, whatever the model."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +68,8 @@ class Plan:
     weights: Path
 
     @property
-    def settings(self) -> Settings:
-        o = self.options
-        return Settings(o.epochs, o.batch, o.seed, o.lr, o.weight_decay, o.patience)
+    def settings(self) -> dict[str, Any]:
+        return {name: getattr(self.options, name) for name in SETTINGS}
 
     @property
     def steps(self) -> int:
@@ -82,7 +85,7 @@ class Plan:
             options=self.entry.chosen(self.options.options),
             data=self.data,
             images=self.options.images,
-            **asdict(self.settings),
+            **self.settings,
             device=self.device,
             threads=self.options.threads or len(os.sched_getaffinity(0)),
             swap=dict(self.options.swap),
@@ -90,14 +93,14 @@ class Plan:
 
     @property
     def workload(self) -> str:
-        about = {"data": self.data, **self.config.options, **asdict(self.settings)}
+        about = {"data": self.data, **self.config.options, **self.settings}
         return "train " + ",".join(f"{k}={v}" for k, v in about.items())
 
     @property
     def replay(self) -> str:
         """The command for the same run: only what differs from the defaults."""
         words, default = ["assay model train", self.entry.name], Options()
-        for name in ("epochs", "batch", "seed", "lr", "weight_decay", "patience", "data", "images", "threads"):
+        for name in (*SETTINGS, "data", "images", "threads"):
             if (value := getattr(self.options, name)) != getattr(default, name):
                 words.append(f"--{name.replace('_', '-')} {value}")
         words += [f"--{k} {v}" for k, v in self.options.options.items()]

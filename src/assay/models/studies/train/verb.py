@@ -85,7 +85,7 @@ def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> 
         torch.cuda.reset_peak_memory_stats()
     rules = dict(planned.options.swap)
     with planned.entry.guarded(), swap(model, rules) if rules else nullcontext() as report:
-        fit = Fit(model, learn, validate, planned.settings)
+        fit = Fit(model, learn, validate, planned.config)
         evidence = TrainEvidence(planned.config, sum(p.numel() for p in model.parameters()))
         if kept:
             fit.restore(kept)

@@ -2,8 +2,7 @@
 
 from assay.models.subject.data.asset import Asset, File, Tell, Unavailable
 from assay.models.subject.data.digits import DATASETS, FASHION_MNIST, MNIST, Digits, load
-from assay.models.subject.data.fetch import ASSETS, fetch
-from assay.models.subject.data.minilm import MINILM
+from assay.models.subject.data.fetch import ASSETS, MINILM, fetch
 
 __all__ = [
     "ASSETS",

