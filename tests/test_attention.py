@@ -49,7 +49,7 @@ def judged(text, answer):
     workload = Workload.of(OP, text)
     inputs = generate(workload)
     truth, plain = oracle.oracle(workload, inputs), oracle.baseline(workload, inputs)
-    out = answer(*(v.float() for v in inputs.values()), workload.causal).to(inputs["q"].dtype)
+    out = answer(*(v.float() for v in inputs.values()), workload.sizes.causal).to(inputs["q"].dtype)
     return judge.judge({"out": out}, truth, plain, {}).finding
 
 
@@ -69,7 +69,7 @@ def test_the_reference_is_pytorchs_attention_with_as_many_queries_as_keys_or_not
 def test_operations_count_the_pairs_that_are_seen(queries, keys, causal):
     workload = Workload.of(OP, f"batch=2,heads=3,queries={queries},keys={keys},dim=5,causal={int(causal)}")
     pairs = sum(1 for i in range(queries) for j in range(keys) if not causal or j <= i)
-    assert seen(workload) == pairs and workload.operations == 4 * 2 * 3 * 5 * pairs
+    assert seen(workload.sizes) == pairs and workload.operations == 4 * 2 * 3 * 5 * pairs
     assert workload.bytes == 4 * 2 * 3 * 5 * (2 * queries + 2 * keys)
 
 
@@ -249,7 +249,7 @@ def test_the_sweep_is_that_of_the_device_unless_lengths_are_named():
     on_gpu = backend("torch").availability().device == "cuda"
     assert len(cells) == 2 * (6 if on_gpu else 5)
     assert {str(c.workload.dtype) for c in cells} == {"bf16" if on_gpu else "fp32"}
-    assert all(c.workload.queries == c.workload.keys for c in cells)
+    assert all(c.workload.sizes.queries == c.workload.sizes.keys for c in cells)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_bad_range_is_wrong_use(text):
 def test_a_sweep_is_the_product_of_axes_and_dtypes():
     op = library.ops()["softmax"]
     found = sweep.workloads(op, ["bf16", "fp32"], {"rows": [1, 2], "cols": [8]})
-    assert [(w.rows, w.cols, str(w.dtype)) for w in found] == [
+    assert [(w.sizes.rows, w.sizes.cols, str(w.dtype)) for w in found] == [
         (1, 8, "bf16"),
         (2, 8, "bf16"),
         (1, 8, "fp32"),

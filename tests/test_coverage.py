@@ -57,9 +57,9 @@ def test_the_holes_that_let_wrong_kernels_pass_are_closed():
     assert any(a["rows"] >= 256 and a["cols"] >= 256 for a in norm)
     assert any(a["cols"] % 768 == 0 for a in norm)
     assert any(a["rows"] > 16384 and a["cols"] > 4 for a in norm), "a long axis stands beside others than 1"
-    conv = [r.workload for r in plan("conv2d").rows]
+    conv = [r.workload.sizes for r in plan("conv2d").rows]
     assert any(w.r == w.s == 3 and w.stride == 1 and w.c >= 8 for w in conv)
-    assert max(r.workload.n for r in plan("sum").rows) > 3_000_000
+    assert max(r.workload.sizes.n for r in plan("sum").rows) > 3_000_000
 
 
 @given(st.integers(3, 100_000), st.integers(0, 3))

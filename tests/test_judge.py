@@ -111,10 +111,13 @@ def _stepwise(name, x, workload, low):
         e = (x["x"] - x["x"].amax(-1, keepdim=True)).exp()
         return e / _sum(e, low)
     if name == "rmsnorm":
-        return x["x"] / ((_sum(x["x"] * x["x"], low) / x["x"].shape[1] + workload.eps).sqrt()) * x["weight"]
+        return x["x"] / ((_sum(x["x"] * x["x"], low) / x["x"].shape[1] + workload.sizes.eps).sqrt()) * x["weight"]
     if name in ("layernorm", "ln_gelu"):
         centred = x["x"] - _sum(x["x"], low) / x["x"].shape[1]
-        y = centred / (_sum(centred * centred, low) / x["x"].shape[1] + workload.eps).sqrt() * x["weight"] + x["bias"]
+        y = (
+            centred / (_sum(centred * centred, low) / x["x"].shape[1] + workload.sizes.eps).sqrt() * x["weight"]
+            + x["bias"]
+        )
         return y if name == "layernorm" else y * ((y * 0.70710678).float().erf().to(low) + 1) * 0.5
     if name == "euclidean_distance":
         d = x["x"] - x["y"]

@@ -163,7 +163,7 @@ def test_compared_workloads_are_many_and_hold_the_sizes_asked_for():
 
     drawn = list(workloads(op, dtype("fp32"), 700, (777, 778), budget=1 << 11))
     assert len(drawn) == len({str(w) for w in drawn}) == 700
-    assert {777, 778} <= {w.cols for w in drawn} and {777, 778} <= {w.rows for w in drawn}
+    assert {777, 778} <= {w.sizes.cols for w in drawn} and {777, 778} <= {w.sizes.rows for w in drawn}
     assert drawn == list(workloads(op, dtype("fp32"), 700, (777, 778), budget=1 << 11))
     assert {w.values for w in drawn} >= {"normal", "special", "offset", "wide", "small"}
     assert all(w.allowed for w in drawn)

@@ -335,7 +335,7 @@ def built(target, number, shape):
     from assay.library.mx_linear.cuda import mx_linear
 
     workload = Workload.of(library.find_op("mx_linear"), shape)
-    m, n, k, block = workload.m, workload.n, workload.k, workload.block
+    m, n, k, block = workload.sizes.m, workload.sizes.n, workload.sizes.k, workload.sizes.block
     x, out = torch.empty(m, k, dtype=TYPES[number]), torch.empty(m, n, dtype=TYPES[number])
     codes, scales = torch.empty(n, k, dtype=torch.int8), torch.empty(n, -(-k // block), dtype=torch.uint8)
     with backend("cuda").tracing(Target(target)) as launches:
@@ -358,9 +358,9 @@ def linear(language, drawn, workload):
     """What this language's kernel makes of drawn inputs, on the GPU."""
     function = importlib.import_module(f"assay.library.mx_linear.{language}").mx_linear
     there = [drawn[n].cuda() for n in ("x", "elements", "scales", "bias")]
-    out = torch.full((workload.m, workload.n), math.nan, dtype=workload.dtype.torch, device="cuda")
+    out = torch.full((workload.sizes.m, workload.sizes.n), math.nan, dtype=workload.dtype.torch, device="cuda")
     scratch = {"partial": torch.full((PARTIAL,), math.nan, device="cuda")} if language == "cuda" else {}
-    function(*there, block=workload.block, out=out, **scratch)
+    function(*there, block=workload.sizes.block, out=out, **scratch)
     return {"out": out.cpu()}
 
 

@@ -75,5 +75,5 @@ def test_a_malformed_workload_says_what_is_wrong_and_how_to_write_it(text, compl
 def test_a_failing_workload_is_made_as_small_as_it_can_be():
     op = library.find_op("row_scale")
     start = Workload.of(op, "rows=977,cols=1021,dtype=bf16,seed=77,values=wide,offset=3")
-    found = shrink(start, lambda w: w.rows >= 13 and w.cols >= 129 and w.offset > 0)
+    found = shrink(start, lambda w: w.sizes.rows >= 13 and w.sizes.cols >= 129 and w.offset > 0)
     assert str(found) == "rows=13,cols=129,dtype=bf16,offset=3"

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 from assay.dtype import DType, dtype
 from assay.errors import UsageError
 from assay.op import Op, Tensor
 
-_PARTS = ("dtype", "seed", "values", "offset", "strided", "scattered", "without", "inplace")
-"""Of a printed workload, besides axes and attributes."""
+PARTS = ("dtype", "seed", "values", "offset", "strided", "scattered", "without", "inplace")
+"""Of a printed workload, besides axes and attributes: no axis or attribute may have such a name."""
 
 VALUES = {
     "normal": "unit normals",
@@ -65,20 +66,6 @@ class Workload:
     """Outputs share memory with the inputs they may alias."""
     scattered: tuple[str, ...] = ()
     """Tensors whose elements lie apart within a row, too."""
-    _names: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._names.update(self.axes)
-        self._names.update(self.attributes)
-        if taken := sorted(_TAKEN & self._names.keys()):
-            raise UsageError(f"{self.op.name}: no axis or attribute may be called '{taken[0]}'", fix="rename it")
-
-    def __getattr__(self, name: str) -> Any:
-        """Axes and attributes by name: `w.rows`, `w.eps`."""
-        try:
-            return self.__dict__["_names"][name]
-        except KeyError:
-            raise AttributeError(name) from None
 
     @classmethod
     def of(cls, op: Op, text: str = "") -> Workload:
@@ -90,7 +77,7 @@ class Workload:
             if not equals:
                 raise UsageError(f"'{part}' in workload '{text}' is not name=value", fix=_example(op))
             given[key.strip()] = value.strip()
-        if unknown := sorted(set(given) - {*op.axes, *op.attributes, *_PARTS}):
+        if unknown := sorted(set(given) - {*op.axes, *op.attributes, *PARTS}):
             raise UsageError(f"{op.name} has no '{unknown[0]}' (in workload '{text}')", fix=_example(op))
         try:
             axes = tuple((name, int(given.get(name, axis.typical))) for name, axis in op.axes.items())
@@ -154,13 +141,13 @@ class Workload:
     def allowed(self) -> bool:
         """Whether the op's contract has such sizes."""
         sizes = all(self.op.axes[n].min <= v <= self.op.axes[n].max for n, v in self.axes)
-        return sizes and (self.op.require is None or bool(self.op.require(self)))
+        return sizes and (self.op.require is None or bool(self.op.require(self.sizes)))
 
     def length(self, axis: str | int) -> int:
         """How long an axis is, a derived one too."""
         if isinstance(axis, int):
             return axis
-        return self.op.derived[axis](self) if axis in self.op.derived else int(self._names[axis])
+        return self.op.derived[axis](self.sizes) if axis in self.op.derived else int(self.named[axis])
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         return tuple(map(self.length, tensor.shape))
@@ -182,7 +169,7 @@ class Workload:
     def bytes(self) -> int:
         """Bytes that must cross the memory interface."""
         if self.op.traffic:
-            return self.op.traffic(self)
+            return self.op.traffic(self.sizes)
         return sum(self._bytes(t) for t in self.present.values()) + self.written
 
     @property
@@ -196,22 +183,28 @@ class Workload:
     @property
     def operations(self) -> int:
         """Arithmetic that must be done."""
-        return self.op.operations(self)
+        return self.op.operations(self.sizes)
 
     @property
     def lost_in_sums(self) -> dict[str, float]:
         """Ulps that adding the terms of each output may lose: half an ulp for each doubling, the bound of adding in
         pairs, and as much again by half for lanes that add some of them one after another."""
-        terms, outputs = self.op.terms(self), self.op.outputs
+        terms, outputs = self.op.terms(self.sizes), self.op.outputs
         each = terms if isinstance(terms, dict) else dict.fromkeys(outputs, terms)
         return {n: 0.75 * math.log2(max(1, each.get(n, 1))) for n in outputs}
 
     @property
     def named(self) -> dict[str, Any]:
-        return dict(self._names)
+        """Axes and attributes by name."""
+        return dict((*self.axes, *self.attributes))
+
+    @property
+    def sizes(self) -> SimpleNamespace:
+        """What the op's own functions are given: axes and attributes by name, and the dtype."""
+        return SimpleNamespace(**self.named, dtype=self.dtype)
 
     def replace(self, **changes: Any) -> Workload:
-        return replace(self, _names={}, **changes)
+        return replace(self, **changes)
 
     def __str__(self) -> str:
         parts = [f"{k}={v}" for k, v in (*self.axes, *self.attributes)] + [f"dtype={self.dtype}"]
@@ -228,7 +221,3 @@ class Workload:
 def _example(op: Op) -> str:
     sizes = [f"{n}={a.typical}" for n, a in op.axes.items()]
     return f"write it as {','.join([*sizes, f'dtype={op.dtypes[0]}'])}"
-
-
-_TAKEN = frozenset(name for name in (*vars(Workload), *Workload.__dataclass_fields__) if not name.startswith("_"))
-"""Names that mean something else of a workload: `w.rows` is an axis, `w.shape` is not."""

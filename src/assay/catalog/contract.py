@@ -3,16 +3,12 @@
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 from assay.dtype import dtype
 from assay.errors import SourceError, UsageError
 from assay.op import Attribute, Axis, Op, Tensor
-from assay.workload import Workload
-
-_PARTS = {f.name for f in fields(Workload)}
-"""Names that every workload has: an op's lambda reads them as `w.dtype`, and the printed form uses them."""
+from assay.workload import PARTS
 
 
 def verify_op(op: Op, where: str) -> None:
@@ -44,7 +40,7 @@ def _problems(op: Op) -> Iterator[tuple[str, str]]:
                 "choose typical= between min and max",
             )
     for name in (*op.axes, *op.attributes):
-        if name in _PARTS or hasattr(Workload, name):
+        if name in PARTS:
             yield f"'{name}' is a part of every workload already", f"give it another name, e.g. {name}_"
     if not op.axes:
         yield "it has no axis, so there is nothing to choose sizes of", 'declare one: axes={"n": Axis()}'

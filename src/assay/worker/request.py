@@ -146,7 +146,7 @@ class Call:
             tuple(scratch),
             total,
             dict(workload.attributes),
-            {**dict(workload.axes), **{n: f(workload) for n, f in op.derived.items()}},
+            {**dict(workload.axes), **{n: workload.length(n) for n in op.derived}},
         )
 
 
