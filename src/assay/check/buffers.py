@@ -107,3 +107,12 @@ class Buffers:
                 wrong = (now != then).flatten().nonzero()
                 return f"{wrong.numel()} of {then.numel()} elements of `{name}`, first at {int(wrong[0])}"
         return ""
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    """Bit for bit, but for the bits inside a NaN, which mean nothing."""
+    return all(bool(((bits(a[n]) == bits(b[n])) | (_nan(a[n]) & _nan(b[n]))).all()) for n in a)
+
+
+def _nan(value: torch.Tensor) -> torch.Tensor:
+    return (value.float() if value.element_size() == 1 else value).isnan()  # torch does not ask formats of 8 bits

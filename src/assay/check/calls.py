@@ -22,7 +22,7 @@ from typing import Any
 
 from assay import inputs as drawing
 from assay.check import distribution, leftovers, runs, variations
-from assay.check.buffers import Buffers
+from assay.check.buffers import Buffers, same
 from assay.check.judge import Errors, Finding, Judgement, beyond, judge
 from assay.check.oracle import Oracle, oracle
 from assay.check.outcome import Conditions, Outcome, raised
@@ -33,7 +33,6 @@ from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.lazy import torch
 from assay.worker import Worker, WorkerLost
-from assay.worker.bits import bits
 from assay.worker.failure import Refused
 from assay.worker.questions import Tried, Try
 from assay.worker.request import Call
@@ -322,7 +321,7 @@ class Trial:
                 self.workload, cases[0].values, first, self.conditions.prior, seconds, self.artifacts
             )
         elsewhere = next((d for d in done if d.run.place == runs.OTHER_BANDS), None)
-        if elsewhere and not self.late and not _same(first, elsewhere.result) and self.workload.values != "beyond":
+        if elsewhere and not self.late and not same(first, elsewhere.result) and self.workload.values != "beyond":
             others: list[dict[str, torch.Tensor]] = []
             for one in _OTHER_BANDS:
                 called = self._call(one, cases, done)
@@ -330,7 +329,7 @@ class Trial:
                     return called
                 others.append(called.result)
             a, b, again_a, again_b = others
-            if _same(a, again_a) and _same(b, again_b) and not _same(a, b):
+            if same(a, again_a) and same(b, again_b) and not same(a, b):
                 what = "the result depends on bytes outside the inputs: it changed with the guard bands"
                 return Outcome(Finding("overread", what), seconds=seconds)
         outcome = self._judged(cases, done)
@@ -346,7 +345,7 @@ class Trial:
             return None
         alike = [d for d in done if (d.run.values, d.run.place) == (late.run.values, late.run.place)]
         in_time = next(d for d in alike if d is not late)
-        if _same(in_time.final, late.final) or cases[0].judge(in_time.final).finding:
+        if same(in_time.final, late.final) or cases[0].judge(in_time.final).finding:
             return None
         wrong = cases[0].judge(late.final).finding
         if not wrong:
@@ -370,7 +369,7 @@ class Trial:
 
     def _judged(self, cases: list[_Case], done: list[_Done]) -> Outcome:
         seconds, first = tuple(self.seconds), done[0].result
-        deterministic = all(_same(first, d.result) for d in done if d.run.values == runs.USUAL and not d.run.late)
+        deterministic = all(same(first, d.result) for d in done if d.run.values == runs.USUAL and not d.run.late)
         if self.workload.values == "beyond":
             seen = beyond(first, cases[0].truth)
             return Outcome(beyond=seen, deterministic=deterministic, seconds=seconds, artifacts=self.artifacts)
@@ -386,7 +385,7 @@ class Trial:
             errors += verdict.errors
             controls |= {k: v or controls.get(k, False) for k, v in verdict.controls.items()}
         for call in done[1:]:
-            if call.run.values != runs.USUAL or call.run.late or _same(first, call.result):
+            if call.run.values != runs.USUAL or call.run.late or same(first, call.result):
                 continue
             if wrong := cases[0].judge(call.result).finding:
                 return Outcome(_differs(call.run, wrong), seconds=seconds, deterministic=deterministic)
@@ -429,7 +428,7 @@ class Trial:
             return None
         for name, value in call.result.items():
             alone = {name: value}
-            if _same(alone, {name: earlier.result[name]}) and cases[index].judge(alone).finding:
+            if same(alone, {name: earlier.result[name]}) and cases[index].judge(alone).finding:
                 which = "for the first values" if earlier.run.values == runs.USUAL else "for earlier values"
                 return Finding("stale", f"{cases[index].change}, and `{name}` is still the result {which}")
         return None
@@ -448,12 +447,3 @@ def once(
 def _differs(one: Run, finding: Finding) -> Finding:
     where = ", ".join(filter(None, ["at another address", one.circumstances]))
     return Finding("unstable", f"the same values {where} gave a wrong result: {finding.what}")
-
-
-def _same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    """Bit for bit, but for the bits inside a NaN, which mean nothing."""
-    return all(bool(((bits(a[n]) == bits(b[n])) | (_nan(a[n]) & _nan(b[n]))).all()) for n in a)
-
-
-def _nan(value: torch.Tensor) -> torch.Tensor:
-    return (value.float() if value.element_size() == 1 else value).isnan()  # torch does not ask formats of 8 bits
