@@ -13,7 +13,7 @@ from assay.errors import UsageError
 from assay.op import Op, Tensor
 
 PARTS = ("dtype", "seed", "values", "offset", "strided", "scattered", "without", "inplace")
-"""Of a printed workload, besides axes and attributes: no axis or attribute may have such a name."""
+"""Of a printed workload, besides axes and attributes: an axis or attribute must not have such a name."""
 
 VALUES = {
     "normal": "unit normals",

@@ -71,7 +71,7 @@ def _verify_results(workload: Workload, truth: Oracle, where: str) -> None:
                 f"op {op.name}: the reference gives '{name}' the shape {tuple(exact.shape)}, declared is {expected} "
                 f"(on {workload})",
                 where=where,
-                fix="mend the reference, or the output's axes",
+                fix="fix the reference, or the output's axes",
             )
         _verify_magnitude(op, name, truth.magnitude[name], expected, where)
 
