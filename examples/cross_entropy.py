@@ -27,12 +27,13 @@ def cross_entropy(x, target):
 def _loss(x, target, out, rows, classes, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     at = row[:, None] * classes
-    top = tl.full((ROWS,), float("-inf"), tl.float32)
+    most = tl.full((ROWS, BLOCK), float("-inf"), tl.float32)
     for start in range(0, classes, BLOCK):
         i = start + tl.arange(0, BLOCK)[None, :]
         inside = (row[:, None] < rows) & (i < classes)
         v = tl.load(x + at + i, mask=inside, other=float("-inf")).to(tl.float32)
-        top = tl.maximum(top, tl.max(v, 1))
+        most = tl.maximum(most, v)
+    top = tl.max(most, 1)
     total = tl.zeros((ROWS, BLOCK), tl.float32)
     for start in range(0, classes, BLOCK):
         i = start + tl.arange(0, BLOCK)[None, :]

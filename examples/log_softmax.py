@@ -22,11 +22,12 @@ def log_softmax(x):
 def _log_softmax(x, out, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     at = row[:, None] * cols
-    top = tl.full((ROWS,), float("-inf"), tl.float32)
+    most = tl.full((ROWS, BLOCK), float("-inf"), tl.float32)
     for start in range(0, cols, BLOCK):
         i = start + tl.arange(0, BLOCK)[None, :]
         inside = (row[:, None] < rows) & (i < cols)
-        top = tl.maximum(top, tl.max(tl.load(x + at + i, mask=inside, other=float("-inf")).to(tl.float32), 1))
+        most = tl.maximum(most, tl.load(x + at + i, mask=inside, other=float("-inf")).to(tl.float32))
+    top = tl.max(most, 1)
     total = tl.zeros((ROWS, BLOCK), tl.float32)
     for start in range(0, cols, BLOCK):
         i = start + tl.arange(0, BLOCK)[None, :]

@@ -1,7 +1,7 @@
 """Where a kernel cannot run: build every instance that the edges of the contract would launch."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.check import outcome
@@ -75,3 +75,13 @@ def build(
 def edges(op: Op, dtype: DType) -> list[Workload]:
     """A few workloads over all regimes."""
     return [row.workload for row in plan(op, dtype, _EFFORT).rows]
+
+
+def specializations(op: Op, dtype: DType) -> list[Workload]:
+    """The typical workload, and those with most sizes that a compiler takes for a case of its own: those that 16
+    divides, those that are 1, and the rest. All tensors start on a natural boundary."""
+    small = [replace(w, offset=0) for w in edges(op, dtype) if all(size for _, size in w.axes)]
+    cases: tuple[Callable[[int], bool], ...] = (lambda n: n % 16 == 0, lambda n: n == 1, lambda n: n > 1 and n % 16 > 0)
+    chosen = [Workload.of(op, f"dtype={dtype}")]
+    chosen += [max(small, key=lambda w: sum(case(size) for _, size in w.axes)) for case in cases if small]
+    return list(dict.fromkeys(chosen))

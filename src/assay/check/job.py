@@ -94,17 +94,19 @@ class Job:
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
         does = self._build if here.level is Level.COMPILE else self._fuzz
         outcome, worker = does(settings, worker, here, record)
-        if here.level is Level.INTERPRET and outcome.status is Status.PASS and self.workload is None:
+        if here.level is Level.INTERPRET and outcome.status is Status.PASS:
             outcome = self._compiled(outcome, settings, record)
         return self._gated(outcome, settings), worker
 
     def _compiled(self, passed: Record, settings: Settings, record: Callable[..., Record]) -> Record:
         """An interpreter takes more than a compiler does (a `break`, a range that is no power of two): what passed must
         be a kernel for the target too."""
-        point = Workload.of(self.op, f"dtype={self.dtype}")
+        points = [self.workload] if self.workload else building.specializations(self.op, self.dtype)
+        if settings.bounds.thorough and not self.workload:
+            points += building.edges(self.op, self.dtype)
         try:
             built = building.build(
-                self.kernel, self.op, [point], "native", settings.parameters, settings.target, settings.pool, None
+                self.kernel, self.op, points, "native", settings.parameters, settings.target, settings.pool, None
             )
         except WorkerLost:  # the machine's fault: the verdict on the values stands
             return passed
@@ -112,9 +114,12 @@ class Job:
             built.worker.close()
         if built.finding is None or built.finding.detector != "build" or "refused" not in built.finding.what:
             return passed  # it compiles, or nothing here can tell
+        at = built.workload or points[0]
         words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
-        evidence = replace(CheckEvidence.of(passed), detector="build", trace=built.trace, found_at=str(point))
-        return record(Status.FAIL, f"build: {words}", None, evidence)
+        evidence = replace(
+            CheckEvidence.of(passed), detector="build", trace=built.trace, found_at=str(built.workload or points[0])
+        )
+        return record(Status.FAIL, f"build: {words}", at, evidence)
 
     def _gated(self, judged: Record, settings: Settings) -> Record:
         """A right kernel may still not be the code that its author asked for."""

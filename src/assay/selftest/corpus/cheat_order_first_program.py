@@ -5,7 +5,7 @@ import triton.language as tl
 
 from assay import kernel
 
-DETECTOR = "unstable or nonfinite"
+DETECTOR = "unstable or nonfinite or stream"
 WORKLOAD = "rows=8,cols=100,dtype=fp32"
 
 
