@@ -1,7 +1,7 @@
 """Which general registers, R0 to R254, an instruction reads and writes: by its opcode, modifiers and operands.
 
 An operand names the first of its registers; how many follow is told by the rules below. They were held against
-nvdisasm, which marks every register that an instruction touches (tests/test_live.py)."""
+nvdisasm, which marks every register that an instruction touches (tests/isa/test_live.py)."""
 
 import re
 from collections.abc import Callable
