@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import bad_declarations  # noqa: F401  (adds its kinds)
 from assay.catalog import executed
 from assay.catalog.select import gather
 from bad_input import CASES, GOOD, POINT
