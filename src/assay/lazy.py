@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 class _Lazy(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self.__name__), name)
+        """Asked for once: what is found is kept here, where it is looked for first."""
+        value = getattr(import_module(self.__name__), name)
+        setattr(self, name, value)
+        return value
 
 
 if TYPE_CHECKING:

@@ -44,11 +44,15 @@ _LINEAR = frozenset(
     upsample_bilinear2d upsample_linear1d linear matmul einsum""".split()  # noqa: SIM905
 )
 """Sums of products: they round at the scale of the sum of absolute values."""
+_ARITHMETIC = frozenset("add sub rsub mul div sqrt reciprocal square".split())  # noqa: SIM905
+"""Rounded once. PyTorch would take them apart too, in Python and with the help of its compiler, which is slow."""
 _FUNCTIONS = frozenset(
     """exp exp2 expm1 log log2 log10 log1p erf erfc erfinv tanh sin cos tan asin acos atan atan2 sinh cosh pow
     sigmoid rsqrt softplus logsigmoid mish digamma lgamma linalg_vector_norm norm prod cumprod logaddexp""".split()  # noqa: SIM905
 )
 """Elementary functions, good to two ulps."""
+_WHOLE = _ARITHMETIC | _LINEAR | _FUNCTIONS
+"""Never taken apart."""
 
 
 def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
@@ -110,7 +114,7 @@ def _mode() -> Any:
             self.compared |= name in _COMPARES
             if name in _MOVES or func.is_view:
                 return func(*args, **kwargs)
-            if name not in _LINEAR and name not in _FUNCTIONS and func in decomposition_table:
+            if name not in _WHOLE and func in decomposition_table:
                 with self:
                     taken = decomposition_table[func](*args, **kwargs)
                 if taken is not NotImplemented:
@@ -138,8 +142,8 @@ def _mode() -> Any:
                 scale = _HALF_ULP * absolute * (1 + 0.75 * math.log2(max(1, terms))) / 2
             elif name in _FUNCTIONS:
                 scale = scale * 4
-            noise = torch.rand(result.shape, generator=self._rng, dtype=torch.float64) * 2 - 1
-            return result + torch.where(scale.isfinite(), noise * scale, torch.zeros_like(scale))
+            noise = torch.rand(result.shape, generator=self._rng, dtype=torch.float64).mul_(2).sub_(1).mul_(scale)
+            return noise.nan_to_num_(0.0, 0.0, 0.0).add_(result)
 
     return RandomRounding
 
