@@ -1,4 +1,4 @@
-"""Small Numba CUDA kernels, run as this process runs them: on a GPU, or in the simulator as a worker mends it. Writes
+"""Small Numba CUDA kernels, run as this process runs them: on a GPU, or in the simulator as a worker patches it. Writes
 what each gave: `python numba_facts.py FILE [plain]` (`plain`: the simulator as it comes)."""
 
 import math

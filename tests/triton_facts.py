@@ -1,5 +1,5 @@
-"""Small Triton kernels, run as this process runs Triton: compiled on a GPU, or in the interpreter as a worker mends it.
-Writes what each gave: `python triton_facts.py FILE cpu|cuda [plain]` (`plain`: the interpreter as it comes)."""
+"""Small Triton kernels, run as this process runs Triton: compiled on a GPU, or in the interpreter as a worker patches
+it. Writes what each gave: `python triton_facts.py FILE cpu|cuda [plain]` (`plain`: the interpreter as it comes)."""
 
 import sys
 

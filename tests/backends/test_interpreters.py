@@ -1,5 +1,5 @@
-"""Triton's interpreter and Numba's simulator, as a worker mends them, give what a GPU gives. Where the expected values
-come from an H200, `test_the_interpreter_agrees_with_this_gpu` repeats the comparison on whatever GPU is here."""
+"""Triton's interpreter and Numba's simulator, as a worker patches them, give what a GPU gives. Where the expected
+values come from an H200, `test_the_interpreter_agrees_with_this_gpu` repeats the comparison on whatever GPU is here."""
 
 import os
 import pickle
@@ -344,9 +344,9 @@ def test_a_read_in_a_band_is_seen_and_no_other(bands, reads):
     addresses, active = zip(*reads, strict=True)
     bounds.look(np.array(addresses, np.uint64), np.array(active))
     expected = {name: sum(a and begin <= n < end for n, a in reads) for begin, end, name in placed}
-    told = bounds.told()
-    assert set(filter(None, told.split(", "))) == {
+    outside = bounds.reads_outside()
+    assert set(filter(None, outside.split(", "))) == {
         f"{count} element{'s' * (count > 1)} {name}" for name, count in expected.items() if count
     }
     bounds.look(np.array([20], np.uint64), np.array([True]))
-    assert bounds.told() == told, "nothing is noted after it was told"
+    assert bounds.reads_outside() == outside, "reads are not recorded after the report"

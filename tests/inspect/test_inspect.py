@@ -14,7 +14,7 @@ from assay import host
 from assay.errors import UsageError
 from assay.inspect import Options, inspections
 from assay.inspect.occupancy import occupancy
-from assay.inspect.remarks import said
+from assay.inspect.remarks import remarks_on
 from assay.inspect.since import changes
 from assay.isa.chips import CHIPS
 from assay.isa.cubin import functions
@@ -393,7 +393,7 @@ ptxas info    : Function properties for other
 ptxas info    : Used 12 registers, used 0 barriers
 ptxas warning : Registers are spilled to local memory in function 'mine'
 """
-    assert said(text, "mine") == [
+    assert remarks_on(text, "mine") == [
         "8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads",
         "Used 40 registers, used 1 barriers",
         "warning: Registers are spilled to local memory in function 'mine'",

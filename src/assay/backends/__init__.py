@@ -1,4 +1,4 @@
-"""A language's toolchain: is it here (and if not, what to install), source → artifact, launch."""
+"""A language's toolchain: whether it is available (and if not, what to install), source → artifact, launch."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["Availability", "Backend", "Level", "backend", "backends", "here"]
 
 @cache
 def backend(name: str) -> Backend:
-    found: Backend = import_module(f"assay.backends.{name}").BACKEND
-    return found
+    instance: Backend = import_module(f"assay.backends.{name}").BACKEND
+    return instance
 
 
 def here(kernel: Kernel) -> Availability:
     """What can be done with this kernel on this machine."""
-    found = backend(kernel.address.backend).availability()
-    if not kernel.needs or found.level is Level.MISSING:
-        return found
+    availability = backend(kernel.address.backend).availability()
+    if not kernel.needs or availability.level is Level.MISSING:
+        return availability
     if not host.installed(kernel.needs):
         return Availability(Level.MISSING, f"{kernel.needs} is not installed", f"pip install {kernel.needs}")
-    if found.level is not Level.RUN:  # its sources are not ours to build or to interpret
+    if availability.level is not Level.RUN:  # Assay cannot build or interpret a package's kernels
         return Availability(Level.MISSING, f"{kernel.needs} needs a GPU", "run it on a machine with an NVIDIA GPU")
-    return found
+    return availability
 
 
 def backends() -> list[Backend]:

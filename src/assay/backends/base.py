@@ -1,4 +1,4 @@
-"""What every backend answers."""
+"""The interface of every backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.artifact import Artifact
 from assay.target import Target
 
 TOO_MANY = "more than are interpreted"
-"""In the words of an exception: a launch is too large for an interpreter, which says nothing about the kernel."""
+"""In the message of an exception: a launch is too large for an interpreter. The kernel may still be correct."""
 
 
 class Level(StrEnum):
@@ -28,9 +28,9 @@ class Level(StrEnum):
 class Availability:
     level: Level
     reason: str
-    """Why not more."""
+    """Why the level is not higher."""
     fix: str = ""
-    """The one command or step that would bring it."""
+    """The command or step that would raise it."""
     mode: str = "native"
     """How a worker for it is started: native, triton-interpret or numba-sim."""
     device: str = "cpu"
@@ -59,11 +59,11 @@ class Backend:
     # The rest is called inside a worker.
 
     def prepare(self, mode: str) -> None:
-        """Mend the toolchain before any kernel file is imported. `mode`: that of the worker, or `build` where kernels
+        """Patch the toolchain before any kernel file is imported. `mode`: that of the worker, or `build` if kernels
         are only built."""
 
     def on_current_stream(self) -> contextlib.AbstractContextManager[Any]:
-        """While open, calls go to torch's current stream. Languages that follow torch need nothing."""
+        """While open, calls use torch's current stream. Languages that follow torch need no override."""
         return contextlib.nullcontext()
 
     def invoke(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -77,11 +77,11 @@ class Backend:
         raise NotImplementedError(f"{self.name} cannot build without running")
 
     def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
-        """While open, the code that calls really start is listed; nothing where the language does not tell."""
+        """While open, the code that calls really launch is listed; nothing if the language does not expose it."""
         return contextlib.nullcontext([])
 
     def refusal(self, dtype: str) -> str:
-        """The toolchain's own words when handed a dtype it cannot do; empty when it can."""
+        """The toolchain's error message for a dtype that it does not support; empty if it does."""
         return ""
 
 

@@ -135,12 +135,12 @@ class Binary:
 
     @cached_property
     def symbols(self) -> dict[str, str]:
-        """Demangled name → symbol, of every kernel in the file."""
+        """Demangled name → symbol, for every kernel in the file."""
         if self.data[:4] == b"\x7fELF":
-            found = [f.symbol for f in cubins.functions(self.data)]
+            all_symbols = [f.symbol for f in cubins.functions(self.data)]
         else:
-            found = entries(self.data.decode(errors="replace"))
-        return {instance(symbol): symbol for symbol in found}
+            all_symbols = entries(self.data.decode(errors="replace"))
+        return {instance(symbol): symbol for symbol in all_symbols}
 
     def __getitem__(self, name: str) -> Function:
         if canonical(name) not in self.symbols:
@@ -150,7 +150,7 @@ class Binary:
         return self._functions[name]
 
     def load(self, name: str) -> tuple[Any, Artifact | None]:
-        """The kernel, and of a cubin its artifact: what the driver makes of PTX is not seen."""
+        """The kernel, and its artifact for a cubin; the driver's machine code for PTX is not visible."""
         from cuda.core import ObjectCode
 
         symbol = self.symbols[canonical(name)]

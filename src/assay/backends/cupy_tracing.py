@@ -41,7 +41,7 @@ def install() -> None:
 
 
 class Array:
-    """What the generators ask of an array."""
+    """The part of an array that the generators use."""
 
     def __init__(self, tensor: Any) -> None:
         import numpy as np
@@ -53,7 +53,7 @@ class Array:
         self.contiguous = plain.is_contiguous()
 
     def __getattr__(self, name: str) -> Any:
-        """reshape, view and the like, as torch does them."""
+        """Methods such as reshape and view, done by torch."""
         method = getattr(self.data, {"ravel": "flatten"}.get(name, name))
         return lambda *args: Array(method(*args))
 

@@ -1,8 +1,8 @@
-"""Other orders for the programs of a grid where an interpreter runs them one after another.
+"""Runs the programs of a grid in other orders, where an interpreter runs them one after another.
 
-A GPU promises no order, and runs many programs at once. `reversed` and `shuffled:SEED` show a program that needs
-another to have run before. `isolated` is the extreme of running at once: every program sees memory as it was at the
-launch, plus its own stores; all stores count in the end. It shows a read-modify-write without an atomic. Programs that
+A GPU guarantees no order, and runs many programs at once. `reversed` and `shuffled:SEED` expose a program that needs
+another one to run first. `isolated` is the extreme of concurrency: every program sees memory as it was at the launch,
+plus its own stores; all stores are applied at the end. It exposes a read-modify-write without an atomic. Programs that
 use atomics may wait for each other, so from the first atomic on they run as usual."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def ordered(mode: str, order: str) -> contextlib.AbstractContextManager[None]:
 
 
 def place_of(order: str, grid: Point) -> Callable[[Point], Point]:
-    """Which program of `grid` stands in for which in the usual order."""
+    """A function from a program's place in the usual order to the program of `grid` that runs there."""
     kind, _, seed = order.partition(":")
     if kind == "reversed":
         return lambda point: tuple(n - 1 - p for n, p in zip(grid, point, strict=True))
@@ -39,11 +39,11 @@ def place_of(order: str, grid: Point) -> Callable[[Point], Point]:
             index = 0
             for n, p in zip(grid, point, strict=True):
                 index = index * n + p
-            index, found = places[index], []
+            index, coordinates = places[index], []
             for n in reversed(grid):
                 index, p = divmod(index, n)
-                found.append(p)
-            return tuple(reversed(found))
+                coordinates.append(p)
+            return tuple(reversed(coordinates))
 
         return shuffled
     return lambda point: point
@@ -79,21 +79,21 @@ def _triton(order: str) -> Iterator[None]:
     try:
         yield
     finally:
-        del builder.set_grid_idx  # the class's own shows again
+        del builder.set_grid_idx  # restores the method of the class
         executor.__call__, interpreter._interpreter = run, memory
 
 
 class _Stores:
-    """Stands in for the module that reads and writes memory for Triton's interpreter: after each program its stores
-    are taken back, at the end of the grid all are made again. Everything else goes to the module."""
+    """Replaces the module that reads and writes memory for Triton's interpreter: after each program its stores are
+    undone, and at the end of the grid all are applied. Everything else is passed on to the module."""
 
     def __init__(self, memory: Any) -> None:
         self._memory = memory
         self._past: list[tuple[Any, Any, Any]] = []
-        """Stores of programs that are done: where, what, which lanes."""
+        """Stores of finished programs: addresses, values, active lanes."""
         self._undo: list[tuple[Any, Any, Any]] = []
-        """What stood where the current program stored."""
-        self._mine: list[tuple[Any, Any, Any]] = []
+        """Previous values at the addresses that the current program stored to."""
+        self._current: list[tuple[Any, Any, Any]] = []
         self._together = False
 
     def __getattr__(self, name: str) -> Any:
@@ -106,7 +106,7 @@ class _Stores:
             value, lanes = np.array(value), np.array(lanes)
             before = self._memory.load(where, lanes, np.zeros_like(value), value.dtype)
             self._undo.append((np.array(where), before, lanes))
-            self._mine.append((np.array(where), value, lanes))
+            self._current.append((np.array(where), value, lanes))
         return self._memory.store(where, value, lanes)
 
     def atomic_rmw(self, *args: Any) -> Any:
@@ -121,16 +121,16 @@ class _Stores:
         if not self._together:
             for entry in reversed(self._undo):
                 self._memory.store(*entry)
-            self._past += self._mine
-            self._undo, self._mine = [], []
+            self._past += self._current
+            self._undo, self._current = [], []
 
     def _share(self) -> None:
-        """From here on programs see each other's stores, those of the past first."""
+        """Applies all stores; from now on programs see each other's."""
         if not self._together:
             self._together = True
-            for entry in (*self._past, *self._mine):
+            for entry in (*self._past, *self._current):
                 self._memory.store(*entry)
-            self._past, self._undo, self._mine = [], [], []
+            self._past, self._undo, self._current = [], [], []
 
     def finish(self) -> None:
         self._share()
@@ -139,7 +139,7 @@ class _Stores:
 
 @contextlib.contextmanager
 def _simulator(order: str) -> Iterator[None]:
-    """Numba's simulator. Threads of a block are started in the other direction too."""
+    """Reorders the blocks in Numba's simulator, and starts the threads of each block in reverse."""
     from numba.cuda.simulator import kernel as simulator
     from numba.cuda.simulator import kernelapi
 
@@ -209,7 +209,7 @@ class _Arrays:
                 self._show()
 
     def share(self) -> None:
-        """An atomic: from here on blocks see each other's stores."""
+        """Called at an atomic: from now on blocks see each other's stores."""
         with self._lock:
             if not self._together:
                 self._merge()
@@ -227,7 +227,7 @@ class _Arrays:
 
 
 def _array_in(arg: Any) -> Any:
-    """The numpy array behind what the simulator hands to a kernel; None if it is a number."""
+    """The numpy array behind an argument that the simulator passes to a kernel; None if it is a number."""
     item = vars(arg).get("_item", arg) if hasattr(arg, "__dict__") else None
     return getattr(item, "_ary", None)
 

@@ -22,7 +22,7 @@ def bf16_of_float(value: Any) -> Any:
 
 
 def float_of_fp16(bits: Any) -> Any:
-    """Shift the fraction into place and let a multiply mend the exponent; right for subnormals too."""
+    """Shift the fraction into place and correct the exponent by a multiplication; exact for subnormals too."""
     wide = np.uint32(np.uint16(bits))
     scaled = np.float32(np.uint32((wide & np.uint32(0x7FFF)) << np.uint32(13)).view(np.float32) * _TWO_112)
     out = scaled.view(np.uint32)

@@ -1,4 +1,4 @@
-"""torch.compile. It falls back to eager quietly; here every such fall is an error."""
+"""torch.compile. It falls back to eager silently; here every fallback is an error."""
 
 from __future__ import annotations
 

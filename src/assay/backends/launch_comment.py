@@ -1,4 +1,4 @@
-"""The launch comment of a bare .cu file, in CUDA's own words:
+"""The launch comment of a bare .cu file, in CUDA's syntax:
 
     // assay: gelu<T><<<cdiv(n, 256), 256>>>(x, out, n)
 
@@ -40,7 +40,7 @@ _OF_TENSOR: dict[str, Callable[..., int]] = {
     "size": lambda tensor, dimension: int(tensor.shape[dimension]),
     "numel": lambda tensor: int(tensor.numel()),
 }
-"""What a launch may ask about a tensor. Of an optional input that is left out each is 0."""
+"""Properties of a tensor that a launch comment may use. For an optional input that is left out, each is 0."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Any], where: str) -> Any:
         return _FUNCTIONS[node.func.id](*(evaluate(a, names, where) for a in node.args))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OF_TENSOR and node.args:
         tensor, *dimension = (evaluate(a, names, where) for a in node.args)
-        return 0 if tensor is None else _asked(node, tensor, dimension, where)
+        return 0 if tensor is None else _tensor_property(node, tensor, dimension, where)
     raise SourceError(
         f"the launch comment may not say `{ast.unparse(node)}`",
         where=where,
@@ -96,7 +96,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Any], where: str) -> Any:
     )
 
 
-def _asked(node: ast.Call, tensor: Any, dimension: list[Any], where: str) -> int:
+def _tensor_property(node: ast.Call, tensor: Any, dimension: list[Any], where: str) -> int:
     assert isinstance(node.func, ast.Name)
     try:
         return _OF_TENSOR[node.func.id](tensor, *dimension)
@@ -111,17 +111,17 @@ def _asked(node: ast.Call, tensor: Any, dimension: list[Any], where: str) -> int
 def instance(name: str, names: Mapping[str, Any], dtype: DType, where: str) -> str:
     """The kernel's name with the C++ types of this workload: `T`, and `type(x)` for a tensor's own."""
 
-    def own(found: re.Match[str]) -> str:
-        if not hasattr(names.get(found[1]), "dtype"):
+    def tensor_type(match: re.Match[str]) -> str:
+        if not hasattr(names.get(match[1]), "dtype"):
             tensors = ", ".join(n for n, v in names.items() if hasattr(v, "dtype"))
             raise SourceError(
-                f"the launch comment says type({found[1]}), which is no tensor of the op",
+                f"the launch comment says type({match[1]}), which is no tensor of the op",
                 where=where,
                 fix=f"it has: {tensors}",
             )
-        return ctype(names[found[1]])
+        return ctype(names[match[1]])
 
-    return re.sub(r"\bT\b", dtype.ctype, re.sub(r"\btype\((\w+)\)", own, name))
+    return re.sub(r"\bT\b", dtype.ctype, re.sub(r"\btype\((\w+)\)", tensor_type, name))
 
 
 def launcher(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""One launch through the driver, on torch's current stream, with as little on the way as Python allows."""
+"""Launches a kernel through the driver, on torch's current stream, with as little overhead as Python allows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _config(grid: Sizes, block: Sizes, shared: int) -> Any:
 
 
 def _allow(kernel: Any, shared: int) -> None:
-    """More dynamic shared memory than every kernel may have."""
+    """Raises the kernel's limit of dynamic shared memory above the default."""
     from cuda.bindings import driver
 
     which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

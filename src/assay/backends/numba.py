@@ -34,7 +34,7 @@ class Numba(Backend):
         if mode == "numba-sim":
             from assay.backends import numba_simulator
 
-            numba_simulator.mend()
+            numba_simulator.patch()
 
     @contextlib.contextmanager
     def tracing(self, target: Target, compiler: str = "") -> Iterator[list[Launch]]:

@@ -1,5 +1,5 @@
-"""Numba's own launch path with a stand-in for the device: its typing, compiler and linker, for the target asked for.
-Nothing is launched."""
+"""Numba's own launch path with a stand-in for the device: its typing, compiler and linker, for any target. Nothing is
+launched."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def launched() -> Iterator[list[Artifact]]:
 
 
 def _array(tensor: Any, sync: bool = True) -> Any:
-    """A device array, as Numba makes it of what torch says of a contiguous or a strided tensor on a GPU."""
+    """A device array like the one that Numba makes of a contiguous or strided torch tensor on a GPU."""
     import torch
     from numba.cuda.api_util import prepare_shape_strides_dtype
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
@@ -101,14 +101,14 @@ def _array(tensor: Any, sync: bool = True) -> Any:
 
 
 def _trimmed(dimensions: tuple[int, ...]) -> tuple[int, ...]:
-    """Without the ones Numba adds at the end."""
+    """The dimensions without the ones that Numba appends."""
     while len(dimensions) > 1 and dimensions[-1] == 1:
         dimensions = dimensions[:-1]
     return tuple(dimensions)
 
 
 def _artifact(kernel: Any, args: tuple[Any, ...]) -> Artifact:
-    """What the dispatcher would compile for these arguments, and with a line table: it changes no machine code."""
+    """The kernel that the dispatcher would compile for these arguments, with a line table, which changes no code."""
     from numba.cuda.dispatcher import _Kernel
 
     types = tuple(kernel.typeof_pyval(a) for a in args)
@@ -209,21 +209,21 @@ def _refusal(kernel: Any, error: Exception) -> BuildError:
     return BuildError(
         f"Numba refused {kernel.py_func.__name__}:\n{type(error).__name__}: {error}",
         where=f"{code.co_filename}:{line}",
-        fix="mend the source at the line named above",
+        fix="fix the source at the line named above",
     )
 
 
 def _line(error: Exception, file: str) -> int | None:
-    """Where in the file Numba was: its words name the innermost line first, but not every error says where. Then it is
-    the last statement or constraint that one of its own functions held when it gave up."""
-    for said, line in _PLACE.findall(str(error)):
-        if said == file:
+    """The line of the file where Numba failed. Its message names the innermost line first; if it names none, the line
+    is that of the last statement or constraint in the frames of its own functions."""
+    for named_file, line in _PLACE.findall(str(error)):
+        if named_file == file:
             return int(line)
-    found, at = None, error.__traceback__
+    line_number, at = None, error.__traceback__
     while at is not None:
         for held in at.tb_frame.f_locals.values():
             loc: Any = getattr(held, "loc", None)
             if getattr(loc, "filename", "") == file:
-                found = int(loc.line)
+                line_number = int(loc.line)
         at = at.tb_next
-    return found
+    return line_number

@@ -22,8 +22,8 @@ def compiler() -> str:
 def build(source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = ()) -> Artifact:
     """Compile the one instance `name`; a reference from the host side makes nvcc instantiate the template."""
     made_by = compiler()
-    asked = f"{source}\nstatic void* assay_instance = (void*)({name});\n"
-    ptx, cubin = _compile(asked, file, name, target, extra)
+    instantiated = f"{source}\nstatic void* assay_instance = (void*)({name});\n"
+    ptx, cubin = _compile(instantiated, file, name, target, extra)
     symbols = [f.symbol for f in cubins.functions(cubin)]
     base = name.split("<")[0].split("::")[-1]
     symbol = next((s for s in symbols if base in s), "")
@@ -62,5 +62,5 @@ def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str
             ran = tool.call([tool.path("nvcc"), *form, *flags, "-o", outputs[kind], unit])
             if ran.code:
                 what = f"nvcc refused {name}:\n{ran.complaint}"
-                raise BuildError(what, where=file, fix="mend the source at the line named above")
+                raise BuildError(what, where=file, fix="fix the source at the line named above")
         return outputs["ptx"].read_bytes(), outputs["cubin"].read_bytes()

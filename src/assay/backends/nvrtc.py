@@ -86,7 +86,7 @@ def describe(
 
 
 def write(path: Path, data: bytes) -> None:
-    """Whole or not at all: several processes build at once."""
+    """Writes a file atomically, because several processes build at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as f:
@@ -97,28 +97,28 @@ def write(path: Path, data: bytes) -> None:
 def compile_all(
     source: str, file: str, names: tuple[str, ...], flags: tuple[str, ...]
 ) -> tuple[dict[str, str], bytes, bytes]:
-    """One program: the symbol of every instance named, PTX, cubin."""
+    """Compiles one program; returns the symbol of every instance named, PTX and cubin."""
     from cuda.bindings import nvrtc
 
-    def ask(call: Any, *args: Any) -> Any:
+    def checked(call: Any, *args: Any) -> Any:
         code, *values = call(*args)
         if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise BuildError(f"NVRTC: {nvrtc.nvrtcGetErrorString(code)[1].decode()}", where=file)
         return values[0] if values else None
 
     def fetch(size: Any, get: Any) -> bytes:
-        room = b" " * ask(size, program)
-        ask(get, program, room)
+        room = b" " * checked(size, program)
+        checked(get, program, room)
         return room
 
-    program = ask(nvrtc.nvrtcCreateProgram, source.encode(), file.encode(), 0, [], [])
+    program = checked(nvrtc.nvrtcCreateProgram, source.encode(), file.encode(), 0, [], [])
     for name in names:
-        ask(nvrtc.nvrtcAddNameExpression, program, name.encode())
+        checked(nvrtc.nvrtcAddNameExpression, program, name.encode())
     code, *_ = nvrtc.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
     if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         log = fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode().strip()
         what = names[0] if len(names) == 1 else file
-        raise BuildError(f"NVRTC refused {what}:\n{log}", where=file, fix="mend the source at the line named above")
-    symbols = {name: ask(nvrtc.nvrtcGetLoweredName, program, name.encode()).decode() for name in names}
+        raise BuildError(f"NVRTC refused {what}:\n{log}", where=file, fix="fix the source at the line named above")
+    symbols = {name: checked(nvrtc.nvrtcGetLoweredName, program, name.encode()).decode() for name in names}
     ptx = fetch(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
     return symbols, ptx, fetch(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)

@@ -13,7 +13,7 @@ from assay.errors import Unsupported
 from assay.op import Op
 
 _NO_KERNEL = ("No available kernel", "No viable backend for scaled_dot_product_attention")
-"""How PyTorch begins to say that the fused kernel it was asked for is not for this device, format or shape."""
+"""How PyTorch's error begins if the selected fused kernel does not support this device, format or shape."""
 
 
 class Torch(Backend):
@@ -33,12 +33,12 @@ class Torch(Backend):
         except RuntimeError as error:
             if not str(error).startswith(_NO_KERNEL):
                 raise
-            said = [reason for reason in _warnings(function, args, kwargs) if _is_reason(reason)]
-            raise Unsupported("; ".join(dict.fromkeys(said)) or str(error).splitlines()[0]) from None
+            reasons = [reason for reason in _warnings(function, args, kwargs) if _is_reason(reason)]
+            raise Unsupported("; ".join(dict.fromkeys(reasons)) or str(error).splitlines()[0]) from None
 
 
 def _warnings(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """What a call that fails warns of: PyTorch gives its reasons so, those of every kernel under a heading."""
+    """The warnings of a call that fails. PyTorch gives its reasons as warnings, for every kernel under a heading."""
     with warnings.catch_warnings(record=True) as caught, contextlib.suppress(RuntimeError):
         warnings.simplefilter("always")
         function(*args, **kwargs)
@@ -46,13 +46,13 @@ def _warnings(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _is_reason(text: str) -> bool:
-    """Neither a heading nor that a kernel nobody asked for is switched off."""
+    """Whether the text is a reason: neither a heading nor a note that a kernel is disabled."""
     return "not used because" not in text and "runtime disabled" not in text
 
 
 def in_full_precision() -> None:
-    """By default PyTorch's fp32 convolutions are TF32 on a GPU, and its 16-bit products may be summed in 16 bits: other
-    functions than the op's, and faster."""
+    """Turns off TF32 in fp32 convolutions and 16-bit sums of 16-bit products on a GPU: both are PyTorch's defaults, but
+    they compute other functions than the op, faster."""
     import torch
 
     torch.backends.cudnn.allow_tf32 = False
@@ -61,7 +61,7 @@ def in_full_precision() -> None:
 
 
 def derive(op: Op) -> Callable[..., None]:
-    """The op's reference as a kernel: evaluated in the workload's dtype, results copied into the outputs asked for."""
+    """The op's reference as a kernel: evaluated in the workload's dtype, results copied into the given outputs."""
 
     def reference(*inputs: Any, **named: Any) -> None:
         attributes = {n: named[n] for n in op.attributes}

@@ -30,7 +30,7 @@ class Triton(Backend):
         if mode == "triton-interpret":
             from assay.backends import triton_interpreter
 
-            triton_interpreter.mend()
+            triton_interpreter.patch()
 
     @contextlib.contextmanager
     def tracing(self, target: Target, compiler: str = "") -> Iterator[list[Launch]]:

@@ -1,5 +1,5 @@
 """Triton's own launch path with a stand-in for the driver: the binder, the specialization and the compiler are
-Triton's, the target is the one asked for, and nothing is launched."""
+Triton's, for any target, and nothing is launched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPTIONS: dict[str, Any] = {"num_warps": None, "num_stages": None, "num_ctas": 1
 
 
 class _Driver:
-    """What the launch path asks of a driver before anything is loaded."""
+    """The part of a driver that the launch path uses before anything is loaded."""
 
     def __init__(self, target: Target) -> None:
         from triton.backends.compiler import GPUTarget
@@ -33,7 +33,7 @@ class _Driver:
         major, minor = target.capability
         self._target = GPUTarget("cuda", 10 * major + minor, 32)
         self.device = f"assay: {target}"
-        """A name no real device has: Triton keeps compiled kernels by device."""
+        """A name that no real device has: Triton caches compiled kernels by device."""
 
     def get_current_target(self) -> Any:
         return self._target
@@ -75,7 +75,7 @@ def recording(target: Target) -> Iterator[list[Launch]]:
         return kernel
 
     def choose(self: Any, *args: Any, **kwargs: Any) -> Any:
-        """Which configuration is fastest, only a GPU can say: take the first, and let the name tell."""
+        """Takes the first configuration, because only a GPU can time them; the kernel's name says so."""
         every, self.nargs = self.configs, dict(zip(self.arg_names, args, strict=False))
         self.configs, choices[0] = self.prune_configs(kwargs)[:1], len(every)
         try:
@@ -119,8 +119,8 @@ def launched() -> Iterator[list[Artifact]]:
 
 @contextlib.contextmanager
 def _compiling(function: Any) -> Iterator[None]:
-    """Triton's cache knows a kernel by its text, not by its file, whose name is in the line table: one cache per file.
-    What it prints of a failure is in the error too."""
+    """Uses one Triton cache per file: its key is the kernel's text without the file's name, which is in the line table.
+    Suppresses what Triton prints about a failure, because the error contains it too."""
     from triton import knobs
 
     file = function.fn.__code__.co_filename
@@ -133,37 +133,37 @@ def _compiling(function: Any) -> Iterator[None]:
 
 
 def _refusal(function: Any, error: Exception) -> BuildError:
-    """The compiler's words, at the line of the innermost function it was in."""
+    """The compiler's message, at the line of the innermost function that it was compiling."""
     from triton.compiler.errors import CompilationError
     from triton.runtime.jit import get_jit_fn_file_line
 
-    where, line, said = function, 1, f"{type(error).__name__}: {error}"
+    where, line, message = function, 1, f"{type(error).__name__}: {error}"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, CompilationError):
-            said = str(cause)
-            if found := next((f for f in _called(function) if f.src == cause.src), None):
-                where, line = found, getattr(cause.node, "lineno", 1)
+            message = str(cause)
+            if callee := next((f for f in _called(function) if f.src == cause.src), None):
+                where, line = callee, getattr(cause.node, "lineno", 1)
         cause = cause.__cause__
     file, first = get_jit_fn_file_line(where)
     return BuildError(
-        f"Triton refused {function.__name__}:\n{said}",
+        f"Triton refused {function.__name__}:\n{message}",
         where=f"{file}:{first + line - 1}",
-        fix="mend the source at the line named above",
+        fix="fix the source at the line named above",
     )
 
 
 def _called(function: Any) -> list[Any]:
-    """A Triton function and those it calls by name, and so on."""
+    """A Triton function and all functions that it calls by name, directly or not."""
     from triton.runtime.jit import JITFunction
 
-    found = [function]
-    for caller in found:
+    functions = [function]
+    for caller in functions:
         names = inspect.getclosurevars(caller.fn)
         for value in (*names.globals.values(), *names.nonlocals.values()):
-            if isinstance(value, JITFunction) and not any(value is f for f in found):
-                found.append(value)
-    return found
+            if isinstance(value, JITFunction) and not any(value is f for f in functions):
+                functions.append(value)
+    return functions
 
 
 def _launch(kernel: Any, grid: tuple[int, ...], choices: int) -> Launch:

@@ -139,7 +139,7 @@ class BenchEvidence(Evidence):
     """Buffers in the rotation."""
     cold_enough: bool | None = None
     converged: bool | None = None
-    """False: the interval is wider than asked for."""
+    """False: the interval is wider than requested."""
     write_back: WriteBack | None = None
     floor: Floor | None = None
     start: float | None = None

@@ -58,7 +58,7 @@ class BenchPlan:
 
 
 def plan(what: Iterable[Named], options: Options) -> list[BenchPlan]:
-    """Return one plan for each op and workload. Raise a UsageError where nothing can be timed as asked."""
+    """Return one plan for each op and workload. Raise a UsageError where nothing can be timed as requested."""
     if options.rounds < 5:
         raise UsageError(
             f"{options.rounds} rounds are too few to tell how rounds differ from each other", fix="--rounds 5 or more"

@@ -1,4 +1,4 @@
-"""check: is it right? Every kernel against a float64 oracle, on fuzzed workloads, in a process of its own."""
+"""check: compares every kernel with a float64 oracle, on fuzzed workloads, in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The parent's hold on a worker's tensors: it fills the guarded buffers before a call and looks at every byte after it.
+"""The parent's view of a worker's tensors: it fills the guarded buffers before a call and checks every byte after it.
 
-Nothing in the worker is asked: on a CPU the buffers are memory that both processes see, on a GPU the worker copies them
-there and back as raw bytes."""
+The parent does not rely on the worker's answers: on a CPU both processes share the buffers' memory, on a GPU the worker
+copies them to the device and back as raw bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Buffers:
         self._memory = memory(at)
 
     def _holder(self, spec: TensorSpec) -> TensorSpec:
-        """The tensor whose memory an output uses: another one's where it works in place."""
+        """The tensor whose memory an output uses: an input's if it works in place."""
         return self._specs[spec.alias or spec.name]
 
     def _buffer(self, name: str, place: int) -> torch.Tensor:
@@ -54,7 +54,7 @@ class Buffers:
             bits(inside(buffer, spec)).copy_(bits(values))
 
     def held(self, name: str, place: int) -> torch.Tensor:
-        """What a tensor holds now."""
+        """The current contents of a tensor."""
         spec = self._specs[name]
         return inside(self._buffer(name, place), spec).clone()
 
@@ -71,18 +71,18 @@ class Buffers:
         return results
 
     def final(self, place: int) -> dict[str, torch.Tensor]:
-        """The outputs as they are now; nothing where a kernel returns them."""
+        """The current outputs; empty if the kernel returns them."""
         return {s.name: self.held(s.alias or s.name, place) for s in self.outputs if not self._returns}
 
     def outside(self, place: int, pattern: int) -> str:
-        """A write outside any tensor; empty if there is none."""
+        """Describes a write outside any tensor; empty if there is none."""
         for name in self.places:
             if damage := outside_damage(self._buffer(name, place), self._specs[name], pattern):
                 return damage
         return ""
 
     def changed(self, place: int, values: dict[str, torch.Tensor]) -> str:
-        """An input that is not what it was; empty if there is none. One that an output works in place on may be."""
+        """Describes a changed input; empty if there is none. An input that an output overwrites may change."""
         shared = {spec.alias for spec in self.outputs}
         for spec in self.inputs:
             name = spec.name
@@ -95,7 +95,7 @@ class Buffers:
         return ""
 
     def later(self, place: int, results: dict[str, torch.Tensor]) -> str:
-        """An output that went on changing after the call had returned; empty if none did."""
+        """Describes an output that changed after the call returned; empty if there is none."""
         if self._returns:
             return ""
         for spec in self.outputs:
@@ -110,9 +110,9 @@ class Buffers:
 
 
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    """Bit for bit, but for the bits inside a NaN, which mean nothing."""
+    """Whether both are equal bit for bit, except for the payload of NaNs."""
     return all(bool(((bits(a[n]) == bits(b[n])) | (_nan(a[n]) & _nan(b[n]))).all()) for n in a)
 
 
 def _nan(value: torch.Tensor) -> torch.Tensor:
-    return (value.float() if value.element_size() == 1 else value).isnan()  # torch does not ask formats of 8 bits
+    return (value.float() if value.element_size() == 1 else value).isnan()  # torch has no isnan for 8-bit formats

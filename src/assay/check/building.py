@@ -1,4 +1,4 @@
-"""Where a kernel cannot run: build every instance that the edges of the contract would launch."""
+"""Checks a kernel that cannot run here: builds every instance that the edges of the contract would launch."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -22,17 +22,17 @@ _EFFORT = Effort(14, 1 << 14, 1 << 18, 1 << 18, 0)
 
 @dataclass
 class Built:
-    """What the builds gave."""
+    """The results of the builds."""
 
     workloads: int = 0
     instances: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     """By name and hash of the machine code."""
     finding: Finding | None = None
     workload: Workload | None = None
-    """Where the finding was made."""
+    """The workload of the finding."""
     trace: str = ""
     worker: Worker | None = None
-    """If it is still healthy."""
+    """The worker, if it is still healthy."""
 
 
 def build(
@@ -78,8 +78,8 @@ def edges(op: Op, dtype: DType) -> list[Workload]:
 
 
 def specializations(op: Op, dtype: DType) -> list[Workload]:
-    """The typical workload, and those with most sizes that a compiler takes for a case of its own: those that 16
-    divides, those that are 1, and the rest. All tensors start on a natural boundary."""
+    """The typical workload, and those with the most sizes that a compiler specialises for: multiples of 16, 1, and all
+    others. All tensors start on a natural boundary."""
     small = [replace(w, offset=0) for w in edges(op, dtype) if all(size for _, size in w.axes)]
     cases: tuple[Callable[[int], bool], ...] = (lambda n: n % 16 == 0, lambda n: n == 1, lambda n: n > 1 and n % 16 > 0)
     chosen = [Workload.of(op, f"dtype={dtype}")]

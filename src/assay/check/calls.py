@@ -1,12 +1,12 @@
-"""The calls of one workload: the kernel is called several times, and everything it did is looked at.
+"""The calls of one workload: calls the kernel several times and examines all of its effects.
 
-Two calls of every workload, on the same values at two addresses with other guard contents. Of some, which a kernel
-cannot foresee, five: on fresh values and on values of which one element changed, in the same buffers; on the first
-values again at other addresses, the last time with other guard contents. Where a workload is looked at closely there
-are up to three more, on values that differ in other ways. On a GPU also one whose inputs arrive late on the current
-stream, and some while the device is busy. A large workload takes one call.
+Every workload takes two calls, on the same values at two addresses with other guard contents. Some workloads, which a
+kernel cannot predict, take five: on fresh values and on values with one changed element, in the same buffers; on the
+first values again at other addresses, the last time with other guard contents. A workload that is examined closely
+takes up to three more, on values that differ in other ways. On a GPU there is also a call whose inputs arrive late on
+the current stream, and some calls while the device is busy. A large workload takes one call.
 
-All is decided here, from the bytes themselves; the worker only calls the kernel (check.buffers)."""
+All verdicts are made here, from the bytes themselves; the worker only calls the kernel (check.buffers)."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ from assay.worker.request import Call
 from assay.workload import Workload
 
 _CLOSE = 1 << 21
-"""Elements up to which a workload may be looked at closely: each further set of values costs an oracle."""
+"""The most elements of a workload that is examined closely: each further set of values costs an oracle."""
 _CONTROLLED = 1 << 17
-"""Elements up to which answers that must not pass are tried too: they test the judge, not the kernel."""
+"""The most elements for which answers that must not pass are judged too: they test the judge, not the kernel."""
 _MOST = 3
-"""Further sets of values where a workload is looked at closely."""
+"""Further sets of values for a workload that is examined closely."""
 _CLEARLY = 8.0
-"""Times its limit that an answer to other values must be off for the judge to be sure to tell it."""
+"""The multiple of the limit by which an answer to other values must be off, so that the judge certainly rejects it."""
 _OTHER_BANDS = tuple(Run(runs.USUAL, bands=i % 2, held="nan") for i in range(4))
-"""Nothing differs but the bytes around the tensors, and each answer is asked for twice."""
+"""Calls that differ only in the bytes around the tensors, two of each kind."""
 _ILLEGAL = re.compile("illegal memory access|illegal_?address", re.IGNORECASE)
-"""What CUDA, CuPy and Numba call it when a kernel reaches an address without memory."""
+"""The error of CUDA, CuPy and Numba for an access to an unmapped address."""
 _AGAIN = 3
-"""Times that a call whose inputs arrive late must be wrong, and one whose inputs are there right, to blame a stream."""
+"""How often the call with late inputs must be wrong, and the one with inputs in time right, to blame a stream."""
 _MOMENT = 0.25
-"""Seconds after which a result that was not there may have come."""
+"""Seconds to wait for a result that was missing when the call returned."""
 _trials = itertools.count()
 
 
@@ -61,7 +61,7 @@ class _Case:
     """One set of values with the oracle's answer and plain PyTorch's, each computed when first needed."""
 
     change = ""
-    """How the values differ from the first ones, in words."""
+    """A description of how the values differ from the first ones."""
 
     def __init__(self, trial: Trial, values: Values) -> None:
         self._trial, self.values = trial, values
@@ -87,14 +87,14 @@ class _Case:
 
 @dataclass
 class _Done:
-    """One call, and what it left."""
+    """One call and its results."""
 
     run: Run
     result: dict[str, torch.Tensor]
     held: dict[str, torch.Tensor]
-    """What the outputs held before."""
+    """The contents of the outputs before the call."""
     final: dict[str, torch.Tensor]
-    """The result once nothing was under way any more; only a GPU's may differ from the first look."""
+    """The result after the device became idle; only on a GPU can it differ from `result`."""
 
 
 class Trial:
@@ -102,22 +102,22 @@ class Trial:
         op = workload.op
         self.worker, self.kernel, self.op, self.workload = worker, kernel, op, workload
         self.conditions, self.large = conditions, large
-        # Not from the workload's seed: a kernel must not be able to know what is drawn here.
+        # Not from the workload's seed: a kernel must not be able to predict these values.
         self.rng = random.Random(secrets.randbits(128))
         self.layout = Call.of(kernel, workload, conditions.here.mode, conditions.parameters)
         self.buffers = Buffers(self.layout, 1 if large and not op.random else 3, worker.memory)
         call = replace(self.layout, arena=self.buffers.total)
         self.ask = Try(call, conditions.here.device, next(_trials), self.buffers.places, self.buffers.copies)
         self.fence = ""
-        """On which side of the tensors there is no memory, in all calls; empty: as the place has it."""
+        """The side of the tensors on which memory is unmapped in all calls; empty: it depends on the place."""
         self.seconds: list[float] = []
         self.artifacts: list[dict[str, Any]] = []
         self.compared: tuple[int, ...] = ()
         self.global_: dict[str, None] = {}
-        """What was changed for the whole process, in words."""
+        """Descriptions of what was changed for the whole process."""
         self.late = ""
         self.cases: dict[int, _Case] = {}
-        """Those already looked at, by the identity of their values."""
+        """The cases seen so far, by the identity of their values."""
         self.last: dict[int, _Done] = {}
         """The last call at each place."""
 
@@ -163,7 +163,7 @@ class Trial:
         return Outcome(finding, seconds=tuple(self.seconds), artifacts=self.artifacts)
 
     def _varied(self, first: _Case) -> list[Variation]:
-        """The other sets of values: one element changed, fresh ones, and more where it is looked at closely."""
+        """The other sets of values: one element changed, fresh ones, and more for a workload examined closely."""
         workload, rng = self.workload, self.rng
         fresh = drawing.generate(workload, 1)
         again = Variation(drawing.generate(workload, 2), "all values changed")
@@ -191,7 +191,7 @@ class Trial:
         return variants
 
     def _call(self, one: Run, cases: list[_Case], done: list[_Done]) -> _Done | Outcome:
-        """Fill the buffers, have the kernel called once, look at what it must not have done."""
+        """Fill the buffers, have the kernel called once, and check for forbidden effects."""
         case, buffers = cases[one.values], self.buffers
         self._look_again(one.place)
         held: dict[str, torch.Tensor] = {}
@@ -231,8 +231,8 @@ class Trial:
         except WorkerLost as lost:
             if lost.blameless:
                 raise
-            said = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
-            return Outcome(Finding(lost.how, lost.detail + said), seconds=tuple(self.seconds), lost=True)
+            output = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
+            return Outcome(Finding(lost.how, lost.detail + output), seconds=tuple(self.seconds), lost=True)
         self.seconds.append(answer.seconds)
         self.artifacts += map(dict, answer.artifacts)
         self.compared += tuple(answer.compared)
@@ -246,7 +246,7 @@ class Trial:
         return self.last[one.place]
 
     def _fenced_off(self, outcome: Outcome, fence: str) -> Outcome:
-        """A launch that fails only where there is no memory beside the tensors: it reaches outside them."""
+        """Explains a launch that fails because memory beside the tensors is unmapped: it reaches outside them."""
         finding = outcome.finding
         if not fence or finding is None or not _ILLEGAL.search(finding.what):
             return outcome
@@ -255,7 +255,7 @@ class Trial:
         return replace(outcome, finding=Finding("overread", what))
 
     def _conduct(self, one: Run, case: _Case, answer: Tried) -> Finding | None:
-        """What a kernel must not do, whatever it computes."""
+        """The first forbidden effect of a call, whatever it computed; None if there is none."""
         if answer.forks:
             return Finding("fork", f"the kernel forked {answer.forks} process(es)")
         if answer.returned:
@@ -271,7 +271,7 @@ class Trial:
         return None
 
     def _look_again(self, place: int) -> None:
-        """Has the last call at this place gone on writing since it returned?"""
+        """Notes whether the last call at this place went on writing after it returned."""
         if place in self.last and not self.late:
             self.late = self.buffers.later(place, self.last[place].result)
 
@@ -280,7 +280,7 @@ class Trial:
         return Finding("unwritten", what) if what else None
 
     def _wait_and_look(self) -> None:
-        """Is what is missing still to come?"""
+        """Waits for a missing result and looks again."""
         time.sleep(_MOMENT)
         for place in self.last:
             self._look_again(place)
@@ -296,7 +296,7 @@ class Trial:
             self.global_[f"it replaced {names} for the whole process; call a function of your own instead"] = None
 
     def _with_global(self, outcome: Outcome) -> Outcome:
-        """A finding of its own, or a part of the one there is: it may be the cause."""
+        """Adds global changes to the outcome: as its finding, or to the finding it has, since they may be the cause."""
         outcome = replace(outcome, compared=self.compared)
         if not self.global_:
             return outcome
@@ -338,8 +338,8 @@ class Trial:
         return self._or_late(outcome)
 
     def _ahead(self, cases: list[_Case], done: list[_Done]) -> Finding | None:
-        """Did it start before its inputs were there? Then even what stood there in the end is wrong, and was right when
-        the same values stood there in time."""
+        """A finding if the kernel started before its inputs arrived: its final result with late inputs is wrong, while
+        the result with the same inputs in time is right."""
         late = next((d for d in done if d.run.late), None)
         if late is None or self.workload.values == "beyond":
             return None
@@ -354,13 +354,13 @@ class Trial:
             again = self._call(one, cases, done)
             if isinstance(again, Outcome):
                 return again.finding
-            if one.late != bool(cases[0].judge(again.final).finding):  # it was chance: a race, not the stream
+            if one.late != bool(cases[0].judge(again.final).finding):  # not reproducible: a race, not the stream
                 return _differs(in_time.run, wrong)
         what = "inputs that arrive on the current stream were not waited for: it runs on another stream"
         return Finding("stream", what)
 
     def _or_late(self, outcome: Outcome) -> Outcome:
-        """A result that came after the call had returned is wrong in many ways; that it came late says why."""
+        """The outcome, with lateness as its finding if the result changed after the call: that explains the others."""
         finding = outcome.finding
         if not self.late or (finding and finding.detector not in ("unwritten", "values", "nonfinite", "unstable")):
             return outcome
@@ -392,9 +392,9 @@ class Trial:
         return Outcome(None, tuple(errors), deterministic, controls, seconds, artifacts=self.artifacts)
 
     def _explained(self, finding: Finding, cases: list[_Case], index: int, done: list[_Done]) -> Finding:
-        """A wrong result that stood there before, or that was right for other values."""
+        """The finding, with the cause if the wrong result is an old content or the answer to other values."""
         call = next(d for d in done if d.run.values == index)
-        if call.run.held != "other":  # there the old result stood before the call
+        if call.run.held != "other":  # with "other", the outputs held the old result before the call
             for earlier in done[: done.index(call)]:
                 if earlier.run.place == call.run.place and (stale := self._stale(cases, index, call, earlier)):
                     return stale
@@ -410,8 +410,8 @@ class Trial:
         return finding
 
     def _kept_again(self, name: str, which: torch.Tensor, call: _Done, cases: list[_Case], done: list[_Done]) -> bool:
-        """Whether these elements keep other leftovers too. A wrong result may equal what stood there by chance."""
-        if call.run.held in ("zeros", "other"):  # those would be the same again
+        """Whether these elements keep other leftovers too. A wrong result may equal the old content by chance."""
+        if call.run.held in ("zeros", "other"):  # these contents would be the same again
             return True
         again = call.run if call.held[name].is_floating_point() else replace(call.run, held="random")
         for _ in range(2):
@@ -423,7 +423,7 @@ class Trial:
         return True
 
     def _stale(self, cases: list[_Case], index: int, call: _Done, earlier: _Done) -> Finding | None:
-        """An output that is wrong and is, bit for bit, the one an earlier call gave for other values."""
+        """A finding for a wrong output that is, bit for bit, an earlier call's output for other values."""
         if earlier.run.values == index:
             return None
         for name, value in call.result.items():
@@ -437,7 +437,7 @@ class Trial:
 def once(
     worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions
 ) -> dict[str, torch.Tensor] | Outcome:
-    """The outputs of one call, not judged; or what went wrong with it. On a GPU no memory lies behind the tensors."""
+    """The unjudged outputs of one call, or its failure. On a GPU, memory after the tensors is unmapped."""
     trial = Trial(worker, kernel, workload, conditions, large=True)
     trial.fence = "behind"
     called = trial._call(runs.ONCE[0], [_Case(trial, drawing.generate(workload))], [])

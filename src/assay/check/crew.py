@@ -1,4 +1,4 @@
-"""Threads of one process that judge jobs. Every job ends in a record: an exception here is one too."""
+"""Threads of one process that judge jobs. Every job ends in a record, even if judging it raises."""
 
 import contextlib
 import queue
@@ -43,7 +43,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Through:
-    """A thread is through with a task, and free for another. Jobs it must repeat are still to come."""
+    """A thread has finished a task and is free for another. Jobs that must be repeated may still follow."""
 
     task: int
 
@@ -64,7 +64,7 @@ def threads(
     wide: int,
     running: list[tuple[str, str]],
 ) -> Iterator[Verdict | Through]:
-    """What comes out of so many threads of this process, as it comes."""
+    """The results of `wide` threads of this process, as they are ready."""
     with pool() as workers, contextlib.ExitStack() as stack:
         # The processes that fork workers import torch while this one does.
         threading.Thread(target=_prepare, args=(workers, running[:2]), daemon=True).start()
@@ -81,13 +81,13 @@ def threads(
 
 
 def _prepare(pool: Pool, running: list[tuple[str, str]]) -> None:
-    with contextlib.suppress(OSError, WorkerLost):  # whoever needs a worker will hear of it
+    with contextlib.suppress(OSError, WorkerLost):  # the next request for a worker raises it again
         pool.prepare(running)
 
 
 class _Crew:
-    """Threads that take tasks until there are none. A job during which a process that forks workers was lost may have
-    ended it, or may only have stood beside the one that did: the last thread repeats all such jobs, one at a time."""
+    """Threads that take tasks until there are none. If a process that forks workers is lost, any job that was running
+    then may be the cause: the last thread repeats all such jobs, one at a time."""
 
     def __init__(self, next_task: Callable[[], Task | None], pool: Pool, settings: Share, wide: int) -> None:
         self.stop = threading.Event()
@@ -151,7 +151,7 @@ class _Crew:
         with self._pool.watched() as watch:
             try:
                 record, healthy = job.run(self._settings, worker)
-            except BaseException as error:  # of ours, or of the op's reference, which may even call sys.exit
+            except BaseException as error:  # raised by Assay or by the op's reference, which may even call sys.exit
                 record, healthy = broken(job, self._settings, error, time.perf_counter() - began), None
                 if worker:
                     worker.close()
@@ -160,7 +160,7 @@ class _Crew:
         return record, None if watch.lost else healthy, watch.lost
 
     def _put(self, item: Verdict | Through) -> None:
-        if not self.stop.is_set():  # what ends while everything is being closed says nothing
+        if not self.stop.is_set():  # results during shutdown are meaningless
             self._done.put(item)
 
 
@@ -179,7 +179,7 @@ def broken(job: Job, settings: Settings, error: BaseException, seconds: float) -
 def unfinished(
     job: Job, settings: Settings, status: Status, reason: str, evidence: dict[str, Any], seconds: float = 0.0
 ) -> Record:
-    """The record of a job that did not come to its own."""
+    """The record of a job that could not write its own."""
     origin = provenance.provenance(settings.bounds.seed)
     return Record(
         "check",
@@ -199,8 +199,8 @@ def unfinished(
 
 @contextlib.contextmanager
 def _quiet_torch() -> Iterator[None]:
-    """On one thread: small tensors gain nothing from more, and threads that wait for each other spin. What PyTorch
-    warns of while a reference is evaluated is nobody's concern."""
+    """Limits PyTorch to one thread, because small tensors gain nothing from more and waiting threads spin. Suppresses
+    PyTorch's warnings about references."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,9 +1,9 @@
-"""The verdict on an op that draws at random: by what each element may be, how often, and how draws depend on the seed.
+"""The verdict on an op that draws at random: the outcome of each element, their frequencies, and the seed's effect.
 
-Every element must be one of the declared outcomes, rounded once or nearly so. How often each outcome comes is held
-against its probability, over all elements and over each of the parts that careless generators treat alike (halves, odd
-and even places, rows of a block). Neighbours at many distances must be independent, and so must the draws of two
-seeds. All bounds are SIGMAS standard deviations: an honest generator exceeds one of them in a million checks."""
+Every element must be one of the declared outcomes, rounded once or nearly so. The frequency of each outcome is compared
+with its probability, over all elements and over each of the parts that careless generators treat alike (halves, odd and
+even places, rows of a block). Neighbours at many distances must be independent, and so must the draws of two seeds. All
+bounds are SIGMAS standard deviations: an honest generator exceeds one of them in a million checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEAR = 4.0
 """Units of the output's format that a value may be off its outcome."""
 _DISTANCES = (1, 2, 3, 4, 7, 8, 16, 31, 32, 64, 127, 128, 256, 512, 1024, 4096)
 _ENOUGH = 64
-"""Elements without which frequencies say nothing."""
+"""The least number of elements for which frequencies are tested."""
 
 
 def judge(
@@ -75,7 +75,7 @@ def _outcomes(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple
 
 
 def _drawn(value: torch.Tensor, outcomes: list[Any], number: DType) -> torch.Tensor | Finding:
-    """Which outcome each element is; a finding where one is none of them."""
+    """The outcome that each element is; a finding if an element is none of them."""
     got = value.double().flatten()
     off = []
     for exact, chance in outcomes:
@@ -94,7 +94,7 @@ def _drawn(value: torch.Tensor, outcomes: list[Any], number: DType) -> torch.Ten
 
 
 def _indistinct(outcomes: list[Any], number: DType) -> torch.Tensor:
-    """Elements whose outcomes cannot be told apart, such as those of x = 0."""
+    """Elements whose outcomes are indistinguishable, such as those of x = 0."""
     values = torch.stack([number.rounded(exact) for exact, _ in outcomes])
     unit = ulp(values.abs().amax(0).nan_to_num(0.0, 0.0, 0.0), number)
     ordered = values.sort(0).values

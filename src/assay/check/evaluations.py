@@ -2,7 +2,7 @@
 
 A dispatch mode takes composite operations apart and evaluates sums, products of matrices, variances, exponentials and
 divisions as kernels do: serially, in pairs, in lanes, with compensation, by Welford's update, as exp2, by a
-reciprocal. All of these are right; none may be called wrong."""
+reciprocal. All of these are correct and must pass."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def variations() -> Iterator[Variation]:
 
 
 def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
-    """What a few of them give, those that lose the most; none of an op that cannot be evaluated so. One accumulator
-    for a whole row, from several places on: one alone may be right by chance."""
+    """The outputs of a few variations, those that lose the most; none for an op that cannot be evaluated this way. A
+    single accumulator for a whole row starts at several places, since one alone may be right by chance."""
     some = (
         Variation("serial"),
         Variation("serial", exponential="exp2", division="reciprocal"),

@@ -1,4 +1,4 @@
-"""What a verdict of `check` stands on."""
+"""The evidence for a verdict of `check`."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -9,10 +9,10 @@ from assay.inspect.evidence import Gates
 
 @dataclass(frozen=True)
 class OutputError:
-    """Of one output, in the bin of elements that came closest to its limit."""
+    """The error of one output, in the bin of elements that came closest to its limit."""
 
     share: float
-    """Of the limit."""
+    """The error as a share of the limit."""
     ratio: float | None = None
     """The kernel's error over PyTorch's."""
     kernel: dict[str, Any] | None = None
@@ -26,10 +26,10 @@ class Coverage:
     """Which combinations of levels were visited, and which were not and why."""
 
     pairs: int
-    """That the contract has."""
+    """Pairs that the contract has."""
     visited: int
     workloads: dict[str, int]
-    """How many of each origin."""
+    """How many workloads of each origin."""
     not_visited: dict[str, Any]
     """Pairs, or workloads, by reason."""
     examples: dict[str, list[str]]
@@ -37,7 +37,7 @@ class Coverage:
     left_out: dict[str, list[str]]
     """Workloads that were planned and not run, by reason."""
     constants: dict[str, Any]
-    """Of the kernel's own code, that sizes and values were planned around."""
+    """Constants of the kernel's own code that sizes and values were planned around."""
     largest: int
     """Cost of the largest workload that was run."""
 
@@ -52,24 +52,24 @@ class CallSeconds:
 
 @dataclass(frozen=True)
 class Racecheck:
-    """What the sanitizer found in a kernel whose results change."""
+    """The sanitizer's report on a kernel whose results change."""
 
     clean: bool
     problems: list[str]
     trouble: str = ""
-    """Why it could not say."""
+    """Why it gave no verdict."""
 
 
 @dataclass(frozen=True)
 class CheckEvidence(Evidence):
     detector: str = ""
-    """On failure: what noticed it."""
+    """On failure: the detector that noticed it."""
     found_at: str = ""
     """On failure: the workload before it was shrunk."""
     trace: str = ""
     workloads: Annotated[int | None, Figure("", "workloads", "that were run", "workloads")] = None
     mode: str = ""
-    """Of the worker: `native`, `triton-interpret` or `numba-sim`."""
+    """The worker's mode: `native`, `triton-interpret` or `numba-sim`."""
     device: str = ""
     interpreted: bool | None = None
     errors: dict[str, OutputError] | None = None
@@ -78,15 +78,15 @@ class CheckEvidence(Evidence):
     deterministic: bool | None = None
     nondeterministic_workloads: int | None = None
     admitted_workloads: int | None = None
-    """On which the error is within its limit only because another order in float32 loses as much."""
+    """Workloads on which the error is within its limit only because another order in float32 loses as much."""
     controls_rejected: dict[str, str] | None = None
     """Wrong outputs that the judge made itself, and how many of them it rejected."""
     beyond_range: dict[str, int] | None = None
-    """What the outputs are outside the op's declared range, for information."""
+    """Counts of the outputs outside the op's declared range, for information."""
     coverage: Coverage | None = None
     call_seconds: CallSeconds | None = None
     instances: int | None = None
-    """Built, where it could not run here."""
+    """Instances that were built, if the kernel could not run here."""
     gates: Gates | None = None
     racecheck: Racecheck | None = None
     parameters: dict[str, Any] | None = None

@@ -39,33 +39,35 @@ _OWN_SECONDS = {"triton-interpret": 8.0, "numba-sim": 15.0}
 _OWN_SECONDS_THOROUGH = 300.0
 """Processor seconds that an interpreter may take for all workloads of a kernel and dtype."""
 _FOR_PAIRS = 2 / 3
-"""Of these seconds: the rest is for workloads around the kernel's own constants, which are often the dearest."""
+"""The share of these seconds for other workloads; the rest is for those around the kernel's own constants, which are
+often the most expensive."""
 _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
-"""That an interpreter runs in one launch."""
+"""The most programs that an interpreter runs in one launch."""
 _TINY = 512
-"""Elements so few that no interpreter is the reason if a kernel does not end."""
+"""The most elements for which a kernel that does not end cannot be excused by a slow interpreter."""
 _DEEP, _USUAL, _OFTEN = 3, 8, 0.15
-"""Workloads that are looked at most closely, then those of five calls, and the share of the rest with five."""
+"""The number of workloads that are examined most closely, of those with five calls, and the share of the rest with
+five."""
 _TELLING = 64
-"""Elements without which a close look shows little."""
+"""The least number of elements that is worth a close examination."""
 _LACKING = "is not interpreted: run this kernel on a GPU"
-"""In the words of an exception: the interpreter lacks something, which says nothing about the kernel."""
+"""In the message of an exception: the interpreter lacks a feature, and the kernel may still be correct."""
 _SLOW = ("timeout", "memory", "flood")
-"""Failures too slow to be made small."""
+"""Failures that are too slow to shrink."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What bounds an exploration besides its plan."""
+    """The bounds of an exploration besides its plan."""
 
     workloads: int | None = None
-    """Fewer or more than usual."""
+    """The number of workloads, if not the usual one."""
     thorough: bool = False
     sizes: tuple[int, ...] = ()
     """Axis lengths to try besides all others."""
     seed: int = 0
     deadline: float | None = None
-    """Of the whole run, on the monotonic clock."""
+    """The end of the whole run, on the monotonic clock."""
 
     def effort(self, where: str) -> Effort:
         usual = EFFORTS[where].times(_THOROUGH) if self.thorough else EFFORTS[where]
@@ -103,7 +105,7 @@ class Exploration:
         return self.conditions.here
 
     def attempt(self, workload: Workload, depth: str = "deep") -> Outcome:
-        """One workload, in a worker that is started when there is none."""
+        """Tries one workload, in a worker that is started if there is none."""
         worker = self.worker or self.pool.worker(self.kernel.address.backend, self.here.mode)
         self.worker = worker
         before = _processor_seconds(worker)
@@ -117,11 +119,11 @@ class Exploration:
         return outcome
 
     def one(self, workload: Workload) -> None:
-        """This workload alone."""
+        """Tries this workload alone."""
         self._look(Planned(workload, "named"))
 
     def run(self, bounds: Bounds) -> None:
-        """The planned workloads, until one fails or a bound is reached."""
+        """Tries the planned workloads until one fails or a bound is reached."""
         where = self._where()
         omittable = [n for n, t in self.op.outputs.items() if t.optional and n in with_default(self.kernel)]
         self._programs = _PROGRAMS["thorough" if bounds.thorough else "default"]
@@ -129,7 +131,7 @@ class Exploration:
         read: tuple[int, ...] | None = None
         rows: list[Planned] = []
         while read is None or rows:
-            if read != self._compared:  # at first, and once more when a launch has told what its PTX compares with
+            if read != self._compared:  # at first, and again after a launch has shown the constants of its PTX
                 read = self._compared
                 known = constants.of(self.kernel, read, branches.bounds(self.kernel, self.op))
                 plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, known, bounds.sizes, omittable)
@@ -179,7 +181,7 @@ class Exploration:
         return finding is not None
 
     def _depth(self, row: Planned) -> str:
-        """Some of the workloads are looked at closely; which of the later ones, a kernel cannot foresee."""
+        """The depth for the next workload. A kernel cannot predict which later ones are examined closely."""
         elements = row.workload.elements
         if self._interpreted and row.why == "typical":
             return "lean"
@@ -197,7 +199,7 @@ class Exploration:
         return "Triton's interpreter" if self.here.mode == "triton-interpret" else "Numba's simulator"
 
     def _too_slow(self, row: Planned, bounds: Bounds) -> bool:
-        """Has an interpreter used up the processor time for such rows? They come in the order of their cost."""
+        """Whether an interpreter has used up the processor time for such rows, which come in order of their cost."""
         if not self._interpreted or not self.seen.tried:
             return False
         seconds = _OWN_SECONDS_THOROUGH if bounds.thorough else _OWN_SECONDS[self.here.mode]
@@ -221,7 +223,7 @@ class Exploration:
 
 
 def _processor_seconds(worker: Worker) -> float:
-    """That a worker's process has used: on a busy machine the wall clock says nothing."""
+    """The processor seconds of a worker's process: on a busy machine, wall time is meaningless."""
     try:
         used = psutil.Process(worker.pid).cpu_times()
     except psutil.Error:

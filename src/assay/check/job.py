@@ -30,7 +30,7 @@ from assay.worker import Pool, Worker, WorkerLost
 from assay.workload import Workload
 
 _ENOUGH = 16
-"""Workloads that decide about a peer which refuses all others."""
+"""The number of workloads that is enough for a verdict on a peer that refuses all others."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ class Job:
         return self._gated(outcome, settings), worker
 
     def _compiled(self, passed: Record, settings: Settings, record: Callable[..., Record]) -> Record:
-        """An interpreter takes more than a compiler does (a `break`, a range that is no power of two): what passed must
-        be a kernel for the target too."""
+        """Builds a kernel that passed in an interpreter: it accepts more than a compiler does (a `break`, a range that
+        is no power of two)."""
         points = [self.workload] if self.workload else building.specializations(self.op, self.dtype)
         if settings.bounds.thorough and not self.workload:
             points += building.edges(self.op, self.dtype)
@@ -108,12 +108,12 @@ class Job:
             built = building.build(
                 self.kernel, self.op, points, "native", settings.parameters, settings.target, settings.pool, None
             )
-        except WorkerLost:  # the machine's fault: the verdict on the values stands
+        except WorkerLost:  # not the kernel's fault: the verdict on the values remains
             return passed
         if built.worker:
             built.worker.close()
         if built.finding is None or built.finding.detector != "build" or "refused" not in built.finding.what:
-            return passed  # it compiles, or nothing here can tell
+            return passed  # it compiles, or no compiler is available
         at = built.workload or points[0]
         words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
         evidence = replace(
@@ -122,7 +122,7 @@ class Job:
         return record(Status.FAIL, f"build: {words}", at, evidence)
 
     def _gated(self, judged: Record, settings: Settings) -> Record:
-        """A right kernel may still not be the code that its author asked for."""
+        """Checks the gates of a correct kernel: its code may still not be what its author expects."""
         if not self.kernel.expects or judged.status not in (Status.PASS, Status.COMPILED):
             return judged
         typical = Workload.of(self.op, f"dtype={self.dtype}")
@@ -134,7 +134,7 @@ class Job:
         return replace(judged, status=Status.FAIL, reason="; ".join(broken), evidence=evidence.to_dict())
 
     def replay(self, workload: Workload | None, parameters: Mapping[str, Any]) -> str:
-        """The command that does this again."""
+        """The command that repeats this."""
         which = f"--workload {shlex.quote(str(workload))}" if workload else f"--dtype {self.dtype}"
         return f"assay check {called(self.kernel, self.op, parameters)} {which}"
 
@@ -163,7 +163,7 @@ class Job:
         return self._passed(exploring.seen, here, record), exploring.worker
 
     def _outside(self, here: Availability) -> Workload:
-        """A workload beyond the declared range, for the report alone."""
+        """Tries a workload beyond the declared range, only for the report."""
         size = 64 if here.level is Level.RUN else 16
         axes = tuple((n, max(a.min, min(a.max, size, a.typical))) for n, a in self.op.axes.items())
         attributes = tuple((n, a.default) for n, a in self.op.attributes.items())
@@ -200,7 +200,7 @@ class Job:
         )
 
     def _undecided(self, seen: Seen) -> str:
-        """Why what was seen is no verdict; empty if it is one."""
+        """Why the results are no verdict; empty if they are one."""
         if not seen.workloads:
             reasons = ", ".join(seen.left_out) or "nothing could be run"
             return f"no workload was tried: {reasons}"

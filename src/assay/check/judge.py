@@ -1,4 +1,4 @@
-"""The verdict on numbers: errors in units the format allows, held against plain PyTorch's own on the same inputs.
+"""The verdict on numbers: errors in units of the format, compared with plain PyTorch's errors on the same inputs.
 
 Inside bins of |oracle|, a kernel's RMS, 99.5th percentile and maximum may each be SLACK times PyTorch's, and need not
 be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum. Errors that are
@@ -21,12 +21,12 @@ SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
 maximum varies by itself from one evaluation to another."""
 HOPELESS = 4096.0
-"""Times the limit: no order of operations costs that much. A single accumulator for 2¹⁸ terms, one of which is larger
-than all others, costs 1200."""
+"""A multiple of the limit that no order of operations reaches. A single accumulator for 2¹⁸ terms, one of which is
+larger than all others, reaches 1200."""
 _ENOUGH = 400
-"""In bins with fewer elements a percentile means little, and the prior counts too."""
+"""In bins with fewer elements a percentile is unreliable, and the prior counts too."""
 _NEEDED = {"rms": FEW, "p995": _ENOUGH, "max": 1}
-"""Elements a figure needs to mean something."""
+"""Elements that each figure needs to be reliable."""
 
 Prior = dict[str, dict[int, Figures]]
 """PyTorch's own errors on a fixed sample: output → bin of |oracle| → figures."""
@@ -34,7 +34,7 @@ Prior = dict[str, dict[int, Figures]]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, and the detector that saw it."""
+    """One error, and the detector that found it."""
 
     detector: str
     what: str
@@ -61,7 +61,7 @@ class Judgement:
     finding: Finding | None
     errors: tuple[Errors, ...]
     controls: dict[str, bool]
-    """Were zeros, a constant and the right values shuffled rejected? Only those that are wrong here."""
+    """Whether zeros, a constant and the shuffled right values were rejected; only those that are wrong here."""
 
 
 def judge(
@@ -72,8 +72,8 @@ def judge(
     controls: bool = False,
     orders: bool = True,
 ) -> Judgement:
-    """Hold every output against the oracle, and, if it seems wrong, against other `orders` of evaluation too. With
-    `controls`, try answers that are wrong on purpose."""
+    """Compare every output with the oracle and, if it seems wrong, with other `orders` of evaluation too. With
+    `controls`, judge answers that are wrong on purpose as well."""
     errors: list[Errors] = []
     tried: dict[str, bool] = {}
     for name, value in outputs.items():
@@ -145,8 +145,8 @@ class _Scale:
         return ((value - self.exact).abs() / self.unit).nan_to_num(nan=0.0, posinf=0.0).flatten()
 
     def admit(self, others: list[torch.Tensor]) -> None:
-        """Let other honest evaluations count like PyTorch's. All of a row share the error of its sum, so that their RMS
-        varies from one order to another as a single element does."""
+        """Counts the errors of other honest evaluations like PyTorch's. All elements of a row share the error of its
+        sum, so their RMS varies from one order to another as much as a single element does."""
         varies = {k: SLACK["max"] / slack for k, slack in SLACK.items()}
         for error in map(self._error, others):
             seen = [_figures(error[where]) for _, where in self.bins]
@@ -158,22 +158,22 @@ class _Scale:
         error = ((got - self.exact).abs() / self.unit).flatten()
         worst: Errors | None = None
         place = 0
-        for (_, where), theirs, allowed, count in zip(self.bins, self.torch, self.allowed, self.distinct, strict=True):
-            ours = _figures(error[where])
-            shares = {k: ours[k] / max(self.floor[k], SLACK[k] * allowed[k]) for k in SLACK if count >= _NEEDED[k]}
+        for (_, where), plain, allowed, count in zip(self.bins, self.torch, self.allowed, self.distinct, strict=True):
+            kernel = _figures(error[where])
+            shares = {k: kernel[k] / max(self.floor[k], SLACK[k] * allowed[k]) for k in SLACK if count >= _NEEDED[k]}
             figure = max(shares, key=lambda k: shares[k])
-            ratio = ours[figure] / theirs[figure] if theirs[figure] else (1.0 if ours[figure] == 0 else math.inf)
+            ratio = kernel[figure] / plain[figure] if plain[figure] else (1.0 if kernel[figure] == 0 else math.inf)
             if worst is None or shares[figure] > worst.share:
                 low, high = (float(v) for v in self.exact.flatten()[where].abs().aminmax())
                 worst = Errors(
-                    name, ours, theirs, shares[figure], ratio, f"{figure} where |oracle| is {low:.3g}…{high:.3g}"
+                    name, kernel, plain, shares[figure], ratio, f"{figure} where |oracle| is {low:.3g}…{high:.3g}"
                 )
                 place = int(where[error[where].argmax()])
         return worst, place
 
 
 class _Only:
-    """One output of which every element has one right value."""
+    """An output whose elements each have exactly one right value."""
 
     def __init__(self, rounded: torch.Tensor, unit: torch.Tensor, plain: torch.Tensor, signed: bool) -> None:
         self.rounded, self.unit, self.signed = rounded, unit, signed
@@ -181,15 +181,15 @@ class _Only:
 
     def compare(self, name: str, got: torch.Tensor) -> tuple[Errors, int]:
         off = self._off(got)
-        wrong, ours = int(off.count_nonzero()), _figures(off)
-        share = max(2.0, 2 * ours["max"]) if wrong else 0.0  # half a unit away stands another value
-        theirs = self.torch["max"]
-        ratio = ours["max"] / theirs if theirs else 1.0 if not wrong else math.inf
+        wrong, kernel = int(off.count_nonzero()), _figures(off)
+        share = max(2.0, 2 * kernel["max"]) if wrong else 0.0  # the nearest other value is half a unit away
+        plain_max = self.torch["max"]
+        ratio = kernel["max"] / plain_max if plain_max else 1.0 if not wrong else math.inf
         where = f"the largest of {wrong} differences" if wrong else "every element is the right one"
-        return Errors(name, ours, self.torch, share, ratio, where), int(off.argmax())
+        return Errors(name, kernel, self.torch, share, ratio, where), int(off.argmax())
 
     def _off(self, got: torch.Tensor) -> torch.Tensor:
-        """Units away from the right value: 0 only where it is the same number, or NaN too."""
+        """The distance from the right value in units: 0 only if both are the same number or both are NaN."""
         same = got == self.rounded
         if self.signed:
             same &= got.signbit() == self.rounded.signbit()
@@ -199,12 +199,12 @@ class _Only:
 
 
 def _numbers(value: torch.Tensor) -> torch.Tensor:
-    """As float64. A boolean counts by its byte, which is 0 or 1 and nothing else."""
+    """The values as float64. A boolean is read as its byte, which must be 0 or 1."""
     return value.view(torch.uint8).double() if value.dtype == torch.bool else value.double()
 
 
 def _distinct(values: torch.Tensor) -> int:
-    """How many independent errors there are: where few values repeat, so do theirs."""
+    """The number of independent errors: if the values are few and repeat, so do their errors."""
     some = values[:: max(1, values.numel() // 1024)]
     different = some.unique().numel()
     return values.numel() if 2 * different > some.numel() else different
@@ -221,7 +221,7 @@ def _figures(error: torch.Tensor) -> Figures:
 
 
 def _joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) -> Figures:
-    """What was seen, or where too little was, the larger of that and the prior's nearest bin."""
+    """The measured figures; with too few elements, the larger of those and the prior's nearest bin."""
     if count >= _ENOUGH or not prior:
         return seen
     near = prior[min(prior, key=lambda g: abs(g - group))]
@@ -229,7 +229,7 @@ def _joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) ->
 
 
 def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior) -> Judgement:
-    """For slices of a huge workload: NaN and Inf in place, and no error beyond what the prior allows."""
+    """Judges slices of a huge workload: NaN and Inf must match, and no error may exceed what the prior allows."""
     errors: list[Errors] = []
     for name, value in outputs.items():
         exact, number = truth.exact[name].double(), dtype(value.dtype)
@@ -287,7 +287,7 @@ def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> No
 
 
 def _non_finite(name: str, got: torch.Tensor, rounded: torch.Tensor, exact: torch.Tensor, number: DType) -> str:
-    """NaN and Inf must stand exactly where the oracle has them; next to overflow either side of it is right."""
+    """Describes NaN and Inf that differ from the oracle; empty if none do. Near overflow, both Inf and finite pass."""
     near = exact.abs() >= number.max * (1 - 2.0**-number.fraction)
     wrong = (got.isnan() != rounded.isnan()) | (
         (got.isinf() | rounded.isinf()) & (got != rounded) & ~near & ~rounded.isnan()
@@ -301,16 +301,16 @@ def _non_finite(name: str, got: torch.Tensor, rounded: torch.Tensor, exact: torc
 
 
 def beyond(outputs: dict[str, torch.Tensor], truth: Oracle) -> dict[str, int]:
-    """Outside the declared range: how many elements are finite where the oracle is not, or the other way."""
+    """For values outside the declared range: how many elements differ from the oracle in being finite."""
     count = 0
     for name, value in outputs.items():
         rounded = truth.rounded(name, dtype(value.dtype))
-        count += int((value.double().isfinite() != rounded.isfinite()).sum())  # no isfinite of 8-bit floats
+        count += int((value.double().isfinite() != rounded.isfinite()).sum())  # 8-bit floats have no isfinite
     return {"elements": sum(v.numel() for v in outputs.values()), "finiteness_differs": count}
 
 
 def _controls(rounded: torch.Tensor, finite: torch.Tensor, unit: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Answers that must not pass: zeros, a constant, the right values shuffled. Only those that are wrong here by more
+    """Answers that must not pass: zeros, a constant, the right values shuffled; only those that are wrong here by more
     than the oracle's own rounding."""
     values = rounded[finite]
     if not values.numel():

@@ -1,7 +1,7 @@
-"""Several processes that judge, each forked from this one, which hands out the work and stays light.
+"""Judges jobs in several processes, each forked from this one, which distributes the work and needs little memory.
 
-One that dies takes no records with it: what it had not finished is repeated alone in another, and a job that ends that
-one too has a record that says so. They share nothing but a pipe each, so that none can hold up another by its death."""
+A process that dies loses no records: its unfinished jobs are repeated one at a time in another process, and a job that
+ends that process too gets a record that says so. Each process shares only a pipe, so its death cannot block another."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ _FORK = multiprocessing.get_context("fork")
 
 
 class _Judge:
-    """One child, and what it has been given and not finished."""
+    """One child process and its unfinished tasks."""
 
     def __init__(self, tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int, others: list[_Judge]):
         self._tasks, self.failed = {t.index: t for t in tasks}, ""
         self.connection, child_end = _FORK.Pipe()
-        ours = [self.connection, *(o.connection for o in others)]
-        self.process = _FORK.Process(target=_judge, args=(tasks, pool, settings, wide, child_end, ours))
+        open_ends = [self.connection, *(o.connection for o in others)]
+        self.process = _FORK.Process(target=_judge, args=(tasks, pool, settings, wide, child_end, open_ends))
         self.process.start()
         child_end.close()
         self.left: dict[int, set[int]] = {}
 
     def give(self, task: int | None) -> None:
-        """A task, or None: one of its threads may end."""
+        """Sends a task; None tells one of its threads to end."""
         if task is not None:
             self.left[task] = set(self._tasks[task].places)
-        with contextlib.suppress(OSError):  # one that is gone is noticed when it is listened to
+        with contextlib.suppress(OSError):  # `receive` notices a dead process
             self.connection.send(task)
 
-    def hear(self) -> Verdict | Through | None:
-        """What it says next; None when it is gone."""
+    def receive(self) -> Verdict | Through | None:
+        """Its next message; None if the process has ended."""
         try:
             item: Verdict | Through | str = self.connection.recv()
         except (EOFError, OSError):
             return None
         if isinstance(item, str):
             self.failed = item
-            return self.hear()
+            return self.receive()
         if isinstance(item, Verdict):
             self.left[item.task].discard(item.place)
         return item
@@ -77,7 +77,7 @@ class _Judge:
 
 
 def judged(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int, judges: int) -> Iterator[Record]:
-    """Records as they are ready, from so many processes with so many threads in all."""
+    """Records as they are ready, from `judges` processes with `wide` threads in all."""
     waiting = [task.index for task in reversed(tasks)]
     crew: list[_Judge] = []
     repeat: list[Task] = []
@@ -96,7 +96,7 @@ def judged(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: i
         while crew:
             for connection in wait([j.connection for j in crew]):
                 judge = next(j for j in crew if j.connection is connection)
-                item = judge.hear()
+                item = judge.receive()
                 if isinstance(item, Verdict):
                     yield item.record
                 elif isinstance(item, Through):
@@ -117,14 +117,14 @@ def judged(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: i
 
 
 def _alone(task: Task, pool: Callable[[], Pool], settings: Share, crew: list[_Judge]) -> Iterator[Record]:
-    """One task in a process of its own, and in another for what is left if a job ends that one."""
+    """Runs one task in a process of its own; if a job ends it, the remaining jobs run in another."""
     places = task.places
     while places:
         judge = _Judge([Task(task.index, task.group, places)], pool, settings, 1, [])
         crew.append(judge)
         judge.give(task.index)
         judge.give(None)
-        while item := judge.hear():
+        while item := judge.receive():
             if isinstance(item, Verdict):
                 yield item.record
         crew.remove(judge)
@@ -138,16 +138,21 @@ def _alone(task: Task, pool: Callable[[], Pool], settings: Share, crew: list[_Ju
 
 
 def _judge(
-    tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int, parent: Connection, ours: list[Connection]
+    tasks: list[Task],
+    pool: Callable[[], Pool],
+    settings: Share,
+    wide: int,
+    parent: Connection,
+    open_ends: list[Connection],
 ) -> None:
-    """The child: does what it is given until it is told to end, or until nobody is there to tell it."""
-    for connection in ours:  # held here, they would hide the parent's death from this and the other children
+    """The child process: runs tasks until the parent ends it or dies."""
+    for connection in open_ends:  # kept open here, they would hide the parent's death from all children
         connection.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it terminates us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and terminates this process
     given: queue.SimpleQueue[int | None] = queue.SimpleQueue()
 
     def end(*signal_and_frame: object) -> None:
-        for _ in range(wide):  # threads that wait for a task are joined before this process ends
+        for _ in range(wide):  # wakes threads that wait for a task, which are joined before the process ends
             given.put(None)
         sys.exit(0)
 

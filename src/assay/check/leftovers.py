@@ -1,5 +1,5 @@
-"""What outputs and work space hold before a call. A kernel must neither read it nor guess from it that it is being
-checked, so it is different in every run and drawn where the kernel cannot see it."""
+"""The contents of outputs and work space before a call. A kernel must neither read them nor detect by them that it is
+being checked, so they differ in every run and are drawn where the kernel cannot see them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KINDS = {
     "other": "the right result of other values",
     "shuffled": "the right result in another order",
 }
-"""Each, and in words. A NaN spreads through arithmetic, a number shows what adds to it, plausible contents show a
-kernel that leaves alone what looks right. For integers the first is a number too."""
+"""Each kind with its description. A NaN propagates through arithmetic, a number exposes code that adds to it, plausible
+contents expose a kernel that does not overwrite values that look right. For integers the first is a number too."""
 
 
 def before(
@@ -33,9 +33,9 @@ def before(
     other: torch.Tensor | None = None,
     unlike: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The contents of one tensor. `right` is what the call is to write, `other` what an earlier call wrote; without
-    them (work space has neither) the plausible kinds are random bits. Those differ everywhere from `unlike`, which the
-    first call found: what is right by chance in one of two calls is not in the other."""
+    """The contents of one tensor. `right` is what the call should write, `other` what an earlier call wrote; without
+    them (work space has neither) the plausible kinds are random bits. These differ everywhere from `unlike`, the
+    contents at the first call: an element that is right by chance in one of two calls is not in the other."""
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     held = number.torch
     if kind == "other" and other is not None:
@@ -57,7 +57,7 @@ def before(
 
 
 def _changed(values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-    """With another last bit wherever they are the same."""
+    """The values with another last bit wherever both are the same."""
     return torch.where(bits(values) == bits(others), bits(others) ^ 1, bits(values)).view(values.dtype)
 
 
@@ -82,20 +82,20 @@ def _nan(number: DType, rng: random.Random) -> int:
 
 
 def kept(result: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
-    """Which elements of a result are, bit for bit, what stood there before the call."""
+    """Which elements of a result are, bit for bit, the contents before the call."""
     return (bits(result) == bits(held)).flatten()
 
 
 def unwritten(specs: Iterable[TensorSpec], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]]) -> str:
-    """Elements that no call has written, in words; empty if there are none. Of each call its results and what stood
-    there before: an element that is still the same after every one of them was never written."""
+    """Describes the elements that no call has written; empty if there are none. `calls` has the results of each call
+    and the contents before it: an element that every call left unchanged was never written."""
     first, held = calls[0]
     for spec in specs:
         name, number = spec.name, dtype(spec.dtype)
         if spec.alias or not first[name].numel():
             continue
         if len(calls) == 1 and number.itemsize <= (1 if number.is_float else 2):
-            continue  # in so few bits a right result often is what stood there: one call tells nothing
+            continue  # with so few bits a right result often equals the old content: one call proves nothing
         never = kept(first[name], held[name])
         for result, before_it in calls[1:]:
             never &= kept(result[name], before_it[name])

@@ -24,15 +24,15 @@ Figures = dict[str, float]
 SHARE = {"rms": (0.5, 1 / 4), "p995": (1.0, 1 / 2), "max": (0.0, 1.0)}
 """Units, and the share of the bound on what a careful evaluation loses in single elements: at most the bound."""
 SHARED = {"rms": 0.6, "p995": 1.0, "max": 1.0}
-"""Of the bound on what it loses in sums."""
+"""The share of the bound on what it loses in sums."""
 ONCE = {"rms": 0.5, "p995": 1.0, "max": 1.0}
 """Units that a result rounded once may be off: half a unit, and as much again for ties that fall the other way."""
 FEW = 64
 """Bins with fewer elements are joined with their neighbour."""
 _SMALLEST_NORMAL = 2.0**-126
 _SMALLEST = 8 * _SMALLEST_NORMAL
-"""Arithmetic in float32 may flush what is smaller than its smallest normal number, as GPUs do in approximate functions
-and CuPy does everywhere; a few such terms make this. An op that moves data may not."""
+"""Float32 arithmetic may flush subnormal numbers to zero, as GPUs do in approximate functions and CuPy does everywhere;
+this is the error of a few such terms. An op that only moves data may not flush."""
 _DISTURBED = 6
 """Samples of what flushing costs."""
 _DEVIATIONS = 4.0
@@ -46,9 +46,9 @@ class Oracle:
     exact: dict[str, torch.Tensor]
     magnitude: dict[str, torch.Tensor | None]
     single: float = 1.0
-    """By the roundings of single elements."""
+    """Ulps lost by the roundings of single elements."""
     in_sums: dict[str, float] = field(default_factory=dict)
-    """By adding terms, for each output."""
+    """Ulps lost by adding terms, for each output."""
     spread: dict[str, torch.Tensor] | None = None
     """Standard deviation of each element under random rounding (assay.check.rounding), for an op without a declared
     magnitude."""
@@ -57,11 +57,11 @@ class Oracle:
     """How far each element may move when numbers below float32's smallest normal one are taken for zero, as CuPy's
     kernels and approximate functions take them."""
     signed: bool = True
-    """Does the sign of a zero count, where there is one right answer?"""
+    """Whether the sign of a zero counts, if there is one right answer."""
     half: dict[str, torch.Tensor] | None = None
-    """Scale of what kernels round to a 16-bit format before the output is."""
+    """The scale of intermediate values that kernels round to a 16-bit format."""
     others: Callable[[], list[dict[str, torch.Tensor]]] = list
-    """The outputs of other honest float32 evaluations than PyTorch's, made when they are first asked for."""
+    """The outputs of other honest float32 evaluations than PyTorch's, computed on first use."""
 
     def rounded(self, name: str, number: DType) -> torch.Tensor:
         """The right answer in the output's format, as float64."""
@@ -89,11 +89,11 @@ class Oracle:
         return torch.maximum(unit, wide)
 
     def lost(self, name: str) -> float:
-        """In all."""
+        """Ulps lost in all."""
         return self.single + self.in_sums.get(name, 0.0)
 
     def floor(self, name: str, number: DType) -> Figures:
-        """Units a kernel need not be better than."""
+        """The error in units that every kernel is allowed."""
         if number.itemsize < 4:
             return ONCE
         single = self.single
@@ -101,7 +101,7 @@ class Oracle:
         return {k: own[k] + SHARED[k] * self.in_sums.get(name, 0.0) for k in own}
 
     def only(self, name: str, number: DType) -> bool:
-        """Is there one right answer: an integer, or a result that is exact but for its last rounding?"""
+        """Whether there is one right answer: an integer, or a result that is exact but for its last rounding."""
         return not number.is_float or self.lost(name) == 0
 
 
@@ -119,7 +119,7 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     others = cache(lambda: evaluations.others(workload, inputs))
     if op.magnitude is not None or op.roundings is not None:
         return Oracle(exact, scale, op.lost(), workload.lost_in_sums, None, flushed, half=half, others=others)
-    whole = all(hasattr(v, "numel") for v in exact.values())  # what is no tensor is refused by whoever asked
+    whole = all(hasattr(v, "numel") for v in exact.values())  # the caller refuses what is no tensor
     noise = rounding.spread(workload, inputs) if whole else None
     if noise is None:
         return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)))
@@ -156,9 +156,9 @@ def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
 
 
 def baseline(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Plain PyTorch in the workload's dtype, here on the CPU. Where oneDNN fails in one product, as with bf16 on a
-    processor without it, PyTorch switches it off for all that follows, and convolutions lose far more: it is put
-    back."""
+    """Plain PyTorch in the workload's dtype, on the CPU. If oneDNN fails in one product, as with bf16 on a processor
+    without it, PyTorch turns oneDNN off for the rest of the process, and convolutions lose far more: the setting is
+    restored."""
     op = workload.op
     before = torch._C._get_mkldnn_enabled()
     try:
@@ -181,12 +181,12 @@ def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
 
 
 def _exponents(value: torch.Tensor) -> torch.Tensor:
-    """Those of `frexp`, but for subnormal numbers and zero, which have the smallest: read from the bits."""
+    """The exponents of `frexp`, read from the bits; subnormal numbers and zero have the smallest exponent."""
     return (value.double().view(torch.int64) >> 52 & 0x7FF) - 1022
 
 
 def bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
-    """Element indices grouped by |oracle|, sixteenfold apart, none too small to hold a statistic."""
+    """Element indices grouped by |oracle| in factors of sixteen, each group large enough for statistics."""
     where = finite.flatten().nonzero().flatten()
     if not where.numel():
         return []

@@ -1,4 +1,4 @@
-"""What was seen of one workload, and under which conditions."""
+"""The outcome of one workload, and its conditions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Outcome:
     beyond: dict[str, int] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     compared: tuple[int, ...] = ()
-    """Integers that the PTX started compares registers with."""
+    """Integers that the launched PTX compares registers with."""
     lost: bool = False
     """The worker is gone, or cannot be trusted any more."""
     detail: dict[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What stays the same over the workloads of one kernel and dtype."""
+    """The conditions that all workloads of one kernel and dtype share."""
 
     here: Availability
     plain: PlainTorch
@@ -39,14 +39,14 @@ class Conditions:
     parameters: dict[str, Any]
     threads: int
     programs: int = 1 << 62
-    """Of one launch, in an interpreter."""
+    """The most programs of one launch, in an interpreter."""
     depth: str = "deep"
     """`lean`: two calls on one set of values. `usual`: five on three sets. `deep`: further values, and on a GPU calls
-    while the device is busy. Not every one of many workloads is looked at so closely."""
+    while the device is busy. Only some of many workloads are examined this closely."""
 
 
 def raised(error: Failure, seconds: tuple[float, ...] = ()) -> Outcome:
-    """An exception inside the worker. After a CUDA error the process's context is dead."""
+    """The outcome of an exception inside the worker. After a CUDA error the process's context is unusable."""
     text = error.what or error.message
     words = text if error.ours else f"{error.type}: {text}"
     detector = "exception"

@@ -1,5 +1,5 @@
-"""Plain PyTorch in the workload's dtype: the error a kernel is held against. On the CPU here in the parent; on the GPU
-in a worker that never sees a kernel."""
+"""Plain PyTorch in the workload's dtype, the baseline of a kernel's error. It runs on the CPU in the parent and on the
+GPU in a worker that never runs a kernel."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from assay.worker.request import placed, spec
 from assay.workload import Workload
 
 SAMPLE = Effort(24, 1 << 13, 1 << 15, 1 << 15, 0)
-"""The fixed sample."""
+"""The fixed sample that priors are computed on."""
 UNUSUAL = ("special", "lines", "beyond")
 
 
 class PlainTorch:
-    """One worker, asked by every thread in turn."""
+    """One worker that all threads use in turn."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool, self._lock = pool, threading.Lock()
@@ -34,7 +34,7 @@ class PlainTorch:
 
     def prior(self, op: Op, dtype: DType, device: str) -> Prior:
         """PyTorch's own errors on a fixed sample of `op`, the same in every run and in every replay."""
-        # Two files may call different ops alike, and a kernel may take less of one: neither may lend its limits.
+        # Two files may have different ops of one name, and a kernel may support part of an op: each has its own limits.
         optional = tuple(n for n, t in op.inputs.items() if t.optional)
         key = (op.name, op.source, tuple(op.axes.items()), optional, dtype.name, device)
         if key not in self._priors and op.random:
@@ -52,7 +52,7 @@ class PlainTorch:
     def outputs(
         self, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str
     ) -> list[dict[str, torch.Tensor]]:
-        """Its answers to each set of inputs."""
+        """PyTorch's outputs for each set of inputs."""
         if device == "cpu":
             return [baseline(workload, inputs) for inputs in drawn]
         with self._lock:

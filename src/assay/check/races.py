@@ -1,4 +1,4 @@
-"""A result that is right once and wrong another time may be a race: compute-sanitizer's racecheck is asked."""
+"""Runs compute-sanitizer's racecheck if a result is right in one call and wrong in another, which may be a race."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from assay.workload import Workload
 
 
 def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> Record:
-    """`record`, with racecheck's report if it is of an unstable result and racecheck can run here."""
+    """`record`, with racecheck's report if the result is unstable and racecheck can run here."""
     if record.detector != "unstable" or sanitize.why_not(kernel)[0]:
         return record
     try:

@@ -1,5 +1,5 @@
-"""Does the reference of a user's op give what the op declares? Evaluated once on a small workload, before kernels are
-held against it."""
+"""Checks whether the reference of a user's op gives what the op declares: evaluates it once on a small workload, before
+kernels are compared with it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def verify_reference(op: Op) -> None:
 
 
 def _small(op: Op) -> Workload | None:
-    """A workload of a few elements within the contract; None where none of the simplest is."""
+    """A workload of a few elements within the contract; None if none of the simplest is."""
     attributes = tuple((n, a.default) for n, a in op.attributes.items())
     for size in _SIZES:
         axes = tuple((n, max(a.min, min(a.max, size))) for n, a in op.axes.items())

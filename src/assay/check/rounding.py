@@ -1,9 +1,9 @@
-"""What float32 rounding does to an op's formula, found by random rounding (Monte Carlo arithmetic).
+"""Estimates the effect of float32 rounding on an op's formula by random rounding (Monte Carlo arithmetic).
 
 The reference is evaluated in float64 several times; every arithmetic operation inside it is disturbed by a random error
 of the size that float32 would make there. How far the results spread, element by element, is the error of an honest
-float32 evaluation. An op whose reference only moves and selects values is not disturbed at all: it is exact. Nobody
-has to count roundings: this serves every op that declares no `magnitude` and no `roundings`."""
+float32 evaluation. An op whose reference only moves and selects values is not disturbed at all: it is exact. This is
+used for every op that declares neither `magnitude` nor `roundings`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.workload import Workload
 
 SAMPLES = 6
 _HALF_ULP = 2.0**-24
-"""Of float32, relative."""
+"""The relative rounding error of float32."""
 _MOVES = frozenset(
     """view _unsafe_view reshape expand permute t transpose slice select clone copy_ copy _to_copy detach alias
     cat stack index index_select gather scatter where flip roll unbind split split_with_sizes squeeze unsqueeze
@@ -37,7 +37,7 @@ _COMPARES = frozenset(
     """max min amax amin maximum minimum fmax fmin clamp clamp_min clamp_max relu sort topk cummax cummin median
     threshold max_pool1d max_pool2d_with_indices max_pool3d_with_indices scatter_reduce""".split()  # noqa: SIM905
 )
-"""Of these, those that choose by comparing: to them 0 and −0 are equal, and either may come out."""
+"""Those of them that choose by comparing: 0 and −0 are equal for them, and either may be the result."""
 _LINEAR = frozenset(
     """sum mean mm addmm bmm baddbmm convolution _convolution cumsum dot mv addmv scatter_add index_add
     avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d
@@ -77,7 +77,7 @@ def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, tor
 
 
 def compares(workload: Workload, inputs: dict[str, torch.Tensor]) -> bool:
-    """Does the reference choose values by comparing them?"""
+    """Whether the reference chooses values by comparing them."""
     op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     with (mode := _mode()(0)):
@@ -96,7 +96,7 @@ def _mode() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class RandomRounding(TorchDispatchMode):
-        """Disturbs what each operation gives. Composite ones are taken apart first."""
+        """Disturbs the result of each operation. Composite operations are decomposed first."""
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:

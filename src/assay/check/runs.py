@@ -1,4 +1,4 @@
-"""Which calls a workload takes: on which values, where, on what leftovers, under which circumstances."""
+"""The calls of a workload: their values, addresses, leftovers and circumstances."""
 
 import random
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ USUAL, CHANGED, FRESH = 0, 1, 2
 class Run:
     values: int
     place: int = 0
-    """Which of the addresses."""
+    """The index of the address."""
     bands: int = 0
-    """Which content everything outside the tensors has."""
+    """The index of the content of everything outside the tensors."""
     held: str = "random"
-    """What the outputs hold before the call (check.leftovers)."""
+    """The contents of the outputs before the call (check.leftovers)."""
     order: str = ""
-    """In which an interpreter runs the programs of a grid."""
+    """The order in which an interpreter runs the programs of a grid."""
     threads: int = 0
-    """For a CPU kernel; 0: as usual."""
+    """Threads for a CPU kernel; 0: as usual."""
     busy: bool = False
-    """Another thread of the process works at the same time."""
+    """Whether another thread of the process works at the same time."""
     load: str = ""
-    """What keeps a GPU busy meanwhile."""
+    """The load that keeps a GPU busy during the call."""
     late: bool = False
-    """On a GPU: the inputs arrive only after a while on the current stream."""
+    """Whether the inputs arrive with a delay on the current stream of a GPU."""
 
     @property
     def circumstances(self) -> str:
-        """In words."""
+        """A description of the circumstances."""
         order = self.order.partition(":")[0]
         orders = {
             "reversed": "with the programs of the grid in reverse order",
@@ -48,15 +48,15 @@ class Run:
 
 
 ONCE = (Run(USUAL, held="nan"),)
-"""Of a large workload."""
+"""The calls of a large workload."""
 OTHER_BANDS = 2
 """The place whose guard bands differ from those of the first call, with the same values."""
 FENCES = {1: "before", OTHER_BANDS: "behind"}
-"""Places where, on a GPU, there is no memory on one side of each tensor (worker.fence)."""
+"""Places at which, on a GPU, memory on one side of each tensor is unmapped (worker.fence)."""
 
 
 RANDOM = (Run(USUAL, held="nan"), Run(USUAL, 1, held="random"), Run(USUAL, held="number"))
-"""Of an op that draws at random."""
+"""The calls of an op that draws at random."""
 
 
 def lean(mode: str, rng: random.Random) -> list[Run]:

@@ -1,4 +1,4 @@
-"""Jobs side by side: threads in this process, or several judging processes where there are cores to spare.
+"""Runs jobs concurrently: in threads of this process, or in several judging processes if there are enough cores.
 
 Judging is Python and small tensors, so threads of one process soon wait for each other. A process that has not loaded
 torch may fork safely; each child has workers of its own and sends its records back (assay.check.judges). The loss of a
@@ -18,7 +18,7 @@ from assay.record import Record
 from assay.worker import Pool
 
 _WIDE = 12
-"""Jobs side by side at most, unless more are asked for: each takes memory, on a GPU there too."""
+"""The default limit of concurrent jobs: each takes memory, also on a GPU."""
 
 
 def width(jobs: int | None) -> int:

@@ -1,4 +1,4 @@
-"""What the workloads tried so far have shown, and the evidence it makes."""
+"""Collects the outcomes of the workloads tried so far, and makes evidence of them."""
 
 import re
 import statistics
@@ -25,7 +25,7 @@ class Seen:
     left_out: dict[str, list[Planned]] = field(default_factory=dict)
     """Planned workloads that were not tried, by reason."""
     refused: set[str] = field(default_factory=set)
-    """Which of these reasons are the kernel's own words: outside what it is written for."""
+    """Those of these reasons that the kernel itself gave: the workload is outside what it supports."""
     workloads: int = 0
     nondeterministic: int = 0
     admitted: int = 0
@@ -56,8 +56,8 @@ class Seen:
 
     @property
     def ratio(self) -> float:
-        """The kernel's largest error over PyTorch's, of the output for which it is largest. Over all workloads: where
-        PyTorch happens to be exact, a ratio says nothing."""
+        """The kernel's largest error over PyTorch's, for the output with the largest ratio. Both are over all
+        workloads: on a single one PyTorch may be exact, and the ratio meaningless."""
         largest = [(k, p) for k, p in self._largest.values() if p > 0]
         return max((k / p for k, p in largest), default=1.0)
 
@@ -65,7 +65,7 @@ class Seen:
         self.left_out.setdefault(why, []).extend(rows)
 
     def refuse(self, why: str, row: Planned) -> None:
-        """Left out because the kernel refuses it. Refusals that differ only in their numbers are one reason."""
+        """Leaves out a workload that the kernel refuses. Refusals that differ only in numbers are one reason."""
         alike = (known for known in self.refused if _NUMBER.sub("", known) == _NUMBER.sub("", why))
         reason = next(alike, why)
         self.refused.add(reason)

@@ -1,4 +1,4 @@
-"""Makes a failing workload small: every part goes back to its simplest value, sizes by bisection."""
+"""Shrinks a failing workload: every part is reset to its simplest value, sizes by bisection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assay.workload import Workload
 
 
 def shrink(workload: Workload, fails: Callable[[Workload], bool], seconds: float = 20.0) -> Workload:
-    """The smallest workload nearby that still fails: every part goes back to its simplest value, sizes by bisection."""
+    """The smallest workload nearby that still fails: every part is reset to its simplest value, sizes by bisection."""
     op = workload.op
     deadline = time.monotonic() + seconds
     known: dict[Workload, bool] = {}

@@ -1,4 +1,4 @@
-"""How a large workload is judged: in slices along the axis of independent results."""
+"""Judges a large workload in slices along the axis of independent results."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ HUGE = 1 << 27
 """Elements from which only some slices are judged, and one workload at a time is run."""
 _SLICE, _SLICES = 1 << 24, 16
 """Elements in a slice, and how many are judged: the first, the last, those where an index outgrows 31 or 32 bits, and
-others spread over the rest. Whether every element was written is looked at everywhere."""
+others spread over the rest. Whether every element was written is checked everywhere."""
 
 
 def slices(length: int, step: int, row: int, count: int = _SLICES) -> list[int]:
-    """Where the judged slices of `step` begin, the last first: an index that overflows shows there. A step along the
+    """The starts of the judged slices of `step`, the last first, because it shows an index overflow. A step along the
     axis is `row` elements of the largest tensor."""
     total = -(-length // step)
     chosen = {0, total - 1} | {(b // row - o) // step for b in (1 << 31, 1 << 32) if b < length * row for o in (0, 1)}
@@ -37,7 +37,7 @@ def slices(length: int, step: int, row: int, count: int = _SLICES) -> list[int]:
 
 @contextlib.contextmanager
 def _more_threads() -> Iterator[None]:
-    """For one huge workload: others, which are small, gain nothing by threads."""
+    """Uses several threads for one huge workload; small ones gain nothing from them."""
     before = torch.get_num_threads()
     torch.set_num_threads(max(before, (os.cpu_count() or 2) // 2))
     try:
@@ -55,8 +55,8 @@ def judged_in_slices(
     artifacts: list[dict[str, Any]] | None = None,
     size: int = 0,
 ) -> Outcome:
-    """A float64 oracle of the whole would fit neither into memory nor into patience: judge slices of so many elements
-    along the axis of independent results. Without a size they cover all of a workload that is not huge."""
+    """Judge slices of so many elements along the axis of independent results, since a float64 oracle of the whole would
+    take too much memory and time. Without a size they cover all of a workload that is not huge."""
     op = workload.op
     if not op.independent:
         raise UsageError(
@@ -67,7 +67,7 @@ def judged_in_slices(
     size = size or (_SLICE if elements > HUGE else -(-elements // _SLICES))
     each = max(1, elements // length)
     step = max(1, size // each)
-    count = max(2, _SLICES * size // (step * each))  # where one is larger than asked for, fewer of them
+    count = max(2, _SLICES * size // (step * each))  # fewer slices if each is larger than requested
     row = max(v.numel() for v in (*drawn.values(), *result.values())) // length
     errors: list[Errors] = []
     for start in slices(length, step, row, count):
@@ -84,7 +84,7 @@ def judged_in_slices(
 
 
 def _cut(value: torch.Tensor, declared: Tensor, axis: str, start: int, step: int) -> torch.Tensor:
-    """A tensor's part along an axis; all of one that does not have it."""
+    """A tensor's part along an axis; the whole tensor if it does not have that axis."""
     if axis not in declared.shape:
         return value
     dim = declared.shape.index(axis)

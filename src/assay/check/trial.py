@@ -19,7 +19,7 @@ _ONE_AT_A_TIME = Turn()
 
 
 def run(worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions) -> Outcome:
-    """Try one workload and say what was seen."""
+    """Try one workload and return its outcome."""
     elements = workload.elements
     with _ONE_AT_A_TIME if elements > HUGE else contextlib.nullcontext():
         return Trial(worker, kernel, workload, conditions, elements > LARGE).outcome()

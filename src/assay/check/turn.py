@@ -1,4 +1,4 @@
-"""One at a time, over all threads and all judging processes of a run."""
+"""A lock over all threads and all judging processes of a run."""
 
 import fcntl
 import os
@@ -6,8 +6,8 @@ import threading
 
 
 class Turn:
-    """A lock that threads and processes forked later share. The system takes it from a process that dies, and it needs
-    no shared memory folder, as a semaphore would."""
+    """A lock that threads and processes forked later share. The system releases it if its process dies, and unlike a
+    semaphore it needs no shared memory folder."""
 
     def __init__(self) -> None:
         self._threads = threading.Lock()

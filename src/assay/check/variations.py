@@ -1,8 +1,8 @@
-"""Sets of input values that differ little from one another, so that a remembered answer shows.
+"""Sets of input values that differ little from one another, which expose a kernel that returns a cached answer.
 
-A cache that asks for the address, the shape, a few elements, a sum or a checksum takes two different inputs for the
-same. So besides fresh values there are runs in which one element changed, chosen where the kernel cannot see it and
-such that the old answer is wrong; a few percent of the elements; or only their order, which keeps every sum."""
+A cache keyed by the address, the shape, a few elements, a sum or a checksum confuses two different inputs. So besides
+fresh values there are runs in which one element changed, chosen where the kernel cannot see it and such that the old
+answer is wrong; a few percent of the elements; or only their order, which keeps every sum."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _SHARE = 0.03
 
 Values = dict[str, "torch.Tensor"]
 Tells = Callable[[Values], bool]
-"""Would the judge tell the right answer to these values from the right answer to the first?"""
+"""Whether the judge distinguishes the right answer to these values from the right answer to the first."""
 
 
 @dataclass(frozen=True)
 class Variation:
     values: Values
     change: str
-    """How it differs from the first set, in words."""
+    """A description of how it differs from the first set."""
 
 
 def free(tensor: Tensor) -> bool:
-    """May its elements be chosen one by one? Not if they follow from other inputs or must fit together."""
+    """Whether its elements may be changed one by one: they do not follow from other inputs or from one another."""
     return tensor.given is None and not getattr(tensor, "form", "")
 
 

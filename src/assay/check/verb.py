@@ -1,4 +1,4 @@
-"""The verb itself: what a user may set, which jobs follow from it, records as they are ready."""
+"""The verb: the user's options, the jobs that follow from them, and records as they are ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a launch goes another way: comparisons of an axis of the op with a number, in the kernel's own function.
+"""Finds branches of a launch: comparisons of an axis of the op with a number, in the kernel's own function.
 
 `rows, cols = x.shape` names axes, and so do `x.shape[1]`, `x.size(1)` and `x.numel()`. A number is a literal or a
 parameter with a default. Two such comparisons on different axes make a path that no size of one axis alone reaches."""
@@ -18,14 +18,14 @@ _LONGEST = 1 << 22
 
 
 def bounds(kernel: Kernel, op: Op) -> tuple[Bound, ...]:
-    """Each once, as the function has them."""
+    """Every such comparison once, in the order of the function."""
     if kernel.file is None or kernel.file.suffix != ".py":
         return ()
     function = _function(kernel.file, kernel.function)
     if function is None:
         return ()
     reader = _Reader(function, op)
-    return tuple(dict.fromkeys(b for b in reader.found() if 3 <= b.size <= _LONGEST))
+    return tuple(dict.fromkeys(b for b in reader.bounds() if 3 <= b.size <= _LONGEST))
 
 
 @cache
@@ -48,7 +48,7 @@ class _Reader:
                 for target in node.targets:
                     self._bind(target, node.value)
 
-    def found(self) -> Iterator[Bound]:
+    def bounds(self) -> Iterator[Bound]:
         for node in ast.walk(self._function):
             if isinstance(node, ast.Compare) and len(node.ops) == 1:
                 left, right = node.left, node.comparators[0]
@@ -58,7 +58,7 @@ class _Reader:
                         yield Bound(axis, size)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
-        """What an assignment says about the lengths of axes."""
+        """Records the names that an assignment gives to lengths of axes."""
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             for one, its in zip(target.elts, value.elts, strict=True):
                 self._bind(one, its)
@@ -70,7 +70,7 @@ class _Reader:
             self._axes[target.id] = axis
 
     def _shape(self, value: ast.expr) -> tuple[str, ...] | None:
-        """Of `x.shape` or `x.size()`: the axes of the tensor `x`."""
+        """The axes of the tensor `x`, given `x.shape` or `x.size()`."""
         if isinstance(value, ast.Call) and not value.args:
             value = value.func
         if not isinstance(value, ast.Attribute) or value.attr not in ("shape", "size"):
@@ -83,7 +83,7 @@ class _Reader:
         return tensors[value.id].shape if isinstance(value, ast.Name) and value.id in tensors else None
 
     def _axis(self, value: ast.expr) -> str:
-        """The axis whose length an expression is; empty if it is none."""
+        """The axis whose length the expression is; empty if it is not a length."""
         if isinstance(value, ast.Name):
             return self._axes.get(value.id) or (value.id if value.id in self._op.axes else "")
         shape: tuple[str, ...] | None = None

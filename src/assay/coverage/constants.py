@@ -16,11 +16,11 @@ from assay.kernel import Kernel
 
 _LARGEST = 1 << 24
 _SCHEDULE = ("num_warps", "num_stages", "num_ctas")
-"""Parameters of a launch that no size depends on."""
+"""Launch parameters that do not determine any size."""
 _MOST = 12
 """Constants of each sort that are kept, those that occur in comparisons first."""
 _MORE = 6
-"""Besides these, that only the PTX shows: products, macros and template parameters have their values there."""
+"""The most further constants that only the PTX shows: values of products, macros and template parameters."""
 _CPP_LITERAL = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F']+|\d[\d']*(?:\.\d*)?(?:[eE][-+]?\d+)?)[uUlLfF]*(?![\w.])")
 _CPP_SHIFT = re.compile(r"\b1[uUlL]*\s*<<\s*(\d{1,2})\b")
 _CPP_NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|^\s*#\s*(?:include|pragma|error)[^\n]*", re.S | re.M)
@@ -29,7 +29,7 @@ _CPP_COMPARISON = re.compile(r"[<>=!]=|[<>%](?!>|<)")
 
 @dataclass(frozen=True)
 class Bound:
-    """A length of an axis beyond which a launch goes another way."""
+    """A length of an axis beyond which a launch takes another branch."""
 
     axis: str
     size: int
@@ -38,7 +38,7 @@ class Bound:
 @dataclass(frozen=True)
 class Constants:
     sizes: tuple[int, ...] = ()
-    """Integers of at least 3, the most telling first."""
+    """Integers of at least 3, the most relevant first."""
     values: tuple[float, ...] = ()
     """Floating-point literals that inputs may be compared with."""
     bounds: tuple[Bound, ...] = ()
@@ -46,7 +46,7 @@ class Constants:
 
 
 def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] = ()) -> Constants:
-    """The constants in a kernel's file, of a .cu file beside it, and those that its PTX compares with."""
+    """The constants in a kernel's file, in a .cu file beside it, and those that its PTX compares with."""
     if kernel.file is None:
         return Constants()
     sizes, values = _python(kernel.file) if kernel.file.suffix == ".py" else _cuda(kernel.file)
@@ -98,7 +98,7 @@ def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
 
 
 def defaults(arguments: ast.arguments) -> list[tuple[str, ast.expr]]:
-    """The parameters of a signature that have a default, each with it."""
+    """The parameters of a signature that have a default, each with its default."""
     plain = [*arguments.posonlyargs, *arguments.args]
     named = [
         *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),

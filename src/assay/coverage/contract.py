@@ -10,11 +10,11 @@ from assay.coverage.row import Planned
 _EQUAL = (37, 16, 5, 3, 2)
 """Lengths that two axes have at the same time, the first that the contract and the budget allow."""
 _PAIRS = 24
-"""Of axes, at most."""
+"""The most pairs of axes."""
 _DIVISORS = (24, 12, 6, 5, 3)
 """Lengths, no powers of two, of which another axis is a multiple: the first that the contract and the budget allow."""
 _MULTIPLES = 8
-"""Ordered pairs of axes, at most."""
+"""The most ordered pairs of axes."""
 
 
 def typical(space: Factors) -> Iterator[Planned]:
@@ -34,7 +34,7 @@ def typical(space: Factors) -> Iterator[Planned]:
 
 
 def equal(space: Factors) -> Iterator[Planned]:
-    """Every two axes of the same length: what tells them apart by their lengths cannot."""
+    """Workloads with two axes of equal length, which code cannot distinguish by their lengths."""
     pairs = list(itertools.combinations(space.lengths, 2))
     for first, second in space.rng.sample(pairs, min(len(pairs), _PAIRS)):
         levels = space.random_levels(space.plain)

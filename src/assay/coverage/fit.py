@@ -1,4 +1,4 @@
-"""Makes workloads small enough: sizes give way until the elements fit the budget."""
+"""Makes workloads small enough: sizes are reduced until the elements fit the budget."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def shortened(space: Factors, sizes: Mapping[str, int], leading: str, most: int)
 def resolve(
     space: Factors, levels: dict[str, str], most: int, fixed: Mapping[str, str] | None = None
 ) -> Workload | None:
-    """A workload of these levels with at most so many elements; levels that are not fixed may give way."""
+    """A workload of these levels with at most so many elements; levels that are not fixed may change."""
     fixed = fixed or {}
     long = any(levels[n] in ("long", "model") for n in space.op.axes)
     most = space.effort.most if long else most
@@ -36,7 +36,7 @@ def resolve(
             steps += 1
             if row is None:
                 name, goal = space.rng.choice(shorter), math.inf
-            else:  # every axis that can gives way alike
+            else:  # all reducible axes are reduced together
                 name = max(shorter, key=lambda n: chosen[n])
                 goal = chosen[name] * (most / space.cost(row)) ** (1 / len(shorter))
             chosen[name] = _smaller(space.sizes[name][levels[name]], chosen[name], goal)

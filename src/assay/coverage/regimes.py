@@ -26,7 +26,7 @@ REGIMES: dict[str, tuple[int, ...]] = {
 }
 """Sizes of each regime, ascending. `long` is past what fits a block, or a grid of 65535."""
 HUGE = "huge"
-"""An index into the tensor needs more than 31 bits: on a GPU, and only where it is asked for."""
+"""An index into the tensor needs more than 31 bits: on a GPU, and only on request."""
 
 
 def of(axis: Axis, largest: int) -> dict[str, tuple[int, ...]]:
@@ -35,13 +35,13 @@ def of(axis: Axis, largest: int) -> dict[str, tuple[int, ...]]:
     for name, sizes in REGIMES.items():
         if fits := tuple(n for n in sizes if axis.min <= n <= min(axis.max, largest)):
             regimes[name] = fits
-    if axis.max <= 16:  # so short an axis (a filter's width) is worth every size
+    if axis.max <= 16:  # every size of a short axis, such as a filter's width, is tried
         return {str(n): (n,) for n in range(axis.min, axis.max + 1)}
     return regimes
 
 
 def around(constants: Iterable[int], axis: Axis) -> list[int]:
-    """Sizes at which a kernel with these constants may change its way: c − 1, c, c + 1 and multiples."""
+    """Sizes at which a kernel with these constants may branch: c − 1, c, c + 1 and multiples."""
     wanted: list[int] = []
     for c in constants:
         wanted += [c + 1, c, c - 1, 2 * c, 2 * c + 1, 3 * c, 3 * c + 1]

@@ -21,15 +21,15 @@ class Effort:
     """How much is tried, by where the kernel runs."""
 
     workloads: int
-    """Besides those of the typical workload and of the kernel's constants."""
+    """The most workloads besides those of the typical workload and of the kernel's constants."""
     elements: int
-    """Of a usual workload, over all tensors."""
+    """The most elements of a usual workload, over all tensors."""
     most: int
-    """Of a workload with a long axis, or around a constant."""
+    """The most elements of a workload with a long axis, or around a constant."""
     typical: int
-    """Above so many elements the typical workload's leading axis is shortened."""
+    """Above this many elements, the typical workload's leading axis is shortened."""
     constants: int
-    """Workloads around the kernel's constants."""
+    """The most workloads around the kernel's constants."""
     problems: int = 0
     """How long an axis that counts problems may be (`Axis.problems`); 0: as long as any other."""
 
@@ -45,7 +45,7 @@ class Planned:
     """`typical`, `near typical`, `equal axes`, `multiples`, `pairs`, `constant 768`, `branch cols > 9`
     or `branch rows > 128, cols > 9`"""
     pairs: frozenset[Pair] = frozenset()
-    """That it visits. Strides of a single row, and anything but its size in an empty tensor, have no effect and are not
-    visited."""
+    """The pairs that it visits. Strides of a single row, and anything but the size of an empty tensor, have no effect
+    and are not visited."""
     cost: int = 0
     """Elements of all tensors, a sixteenth of the operations, and more for every problem of a batch."""

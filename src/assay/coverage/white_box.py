@@ -35,8 +35,8 @@ def _at_sizes(space: Factors, constants: Constants) -> Iterator[Planned]:
 
 
 def _beyond(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
-    """One axis just beyond the length at which the kernel goes another way, beside several of every other axis: that
-    path with every layout, with and without what is optional, in place and not, on plain values."""
+    """One axis just beyond the length at which the kernel branches, with several lengths of every other axis: that
+    path with every layout, with and without optional tensors, in place and not, on plain values."""
     switches = [f for f in space.plain if f not in space.op.attributes and f not in ("values", "offset")]
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
     for bound in sorted(bounds, key=lambda b: b.size)[: max(2, space.effort.constants // 4)]:
@@ -48,8 +48,8 @@ def _beyond(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
 
 
 def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
-    """Two axes beyond the lengths at which the kernel goes another way, at once: each alone does not lead there. As
-    large as the typical workload, on plain values, dense and with rows that lie apart."""
+    """Two axes at once beyond the lengths at which the kernel branches: one alone does not reach that path. As large as
+    the typical workload, on plain values, dense and with strided rows."""
     layouts = {f: "rows" for f in space.levels if f.startswith("layout of")}
     two = [(a, b) for a, b in itertools.combinations(bounds, 2) if a.axis != b.axis]
     combined = 0

@@ -1,4 +1,4 @@
-"""inspect: what a kernel was compiled to, every instruction with all that is known of it."""
+"""inspect: the machine code that a kernel is compiled to, with everything known about each instruction."""
 
 from __future__ import annotations
 

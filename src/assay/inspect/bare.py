@@ -18,14 +18,14 @@ _PTX_TEXT = ".nv_debug_ptx_txt"
 
 
 def artifacts(path: Path, target: Target) -> Iterator[Artifact]:
-    """Every kernel in the file. Machine code is taken as it is, whatever the target; PTX where there is none."""
+    """Every kernel in the file. Machine code is used as it is, whatever the target; PTX only if there is none."""
     if path.suffix == ".cu":
         ptx, cubin = nvcc.whole(path, target)
         yield from _of_cubin(cubin, ptx, target, nvcc.compiler(), path)
         return
-    found = code_in(path)
-    machine = [c for c in found if c.kind == "cubin"]
-    for code in machine or found:
+    codes = code_in(path)
+    machine = [c for c in codes if c.kind == "cubin"]
+    for code in machine or codes:
         try:
             yield from _of_code(code, target, path)
         except AssayError as problem:

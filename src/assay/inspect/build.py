@@ -1,4 +1,4 @@
-"""From a kernel and a workload to everything it would launch, built for any target, with no GPU."""
+"""Builds everything that a kernel would launch on a workload, for any target, without a GPU."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from assay.worker.request import Call
 from assay.workload import Workload
 
 LANGUAGES = ("cuda", "cupy", "triton", "numba")
-"""Whose kernels become machine code for a GPU that can be looked at without running it."""
+"""Languages whose kernels are compiled to GPU machine code that can be inspected without running it."""
 COMPILERS = ("nvrtc", "nvcc")
 _LINE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\): (?:catastrophic )?error", re.MULTILINE)
-"""How NVRTC and nvcc name the place of an error."""
+"""The place of an error in the output of NVRTC and nvcc."""
 
 
 def launches(
@@ -58,14 +58,14 @@ def _refuse(kernel: Kernel, target: Target, compiler: str) -> None:
         raise UsageError(f"{kernel} is not built by {compiler}", fix="a compiler is chosen for CUDA C++ alone")
     if language not in LANGUAGES:
         raise UsageError(
-            f"{kernel} cannot be inspected: {language} is no language whose machine code is Assay's to build",
+            f"{kernel} cannot be inspected: Assay builds no machine code for {language} kernels",
             fix=f"these can be inspected: {', '.join(LANGUAGES)}",
         )
     if not target.name.startswith("sm_"):
         raise UsageError(f"{kernel} is not built for {target}", fix="a GPU architecture such as sm_80, sm_90, sm_100")
-    found = here(kernel)
-    if found.level is Level.MISSING:
-        raise AssayError(f"{kernel} cannot be built: {found.reason}", fix=found.fix)
+    availability = here(kernel)
+    if availability.level is Level.MISSING:
+        raise AssayError(f"{kernel} cannot be built: {availability.reason}", fix=availability.fix)
 
 
 def _read(built: Built, memory: memoryview) -> Iterator[Launch]:
@@ -94,10 +94,10 @@ def _read(built: Built, memory: memoryview) -> Iterator[Launch]:
 
 
 def _error(failure: Failure) -> AssayError:
-    """What the worker raised, at the line the toolchain names."""
+    """The error that the worker raised, at the line that the toolchain names."""
     kind = {"UsageError": UsageError, "SourceError": SourceError}.get(failure.type, BuildError)
     what = failure.what if failure.ours else f"{failure.type}: {failure.message}"
     where = failure.where
-    if found := next((m for m in _LINE.finditer(what) if m["file"] == where), _LINE.search(what)):
-        where = f"{found['file']}:{found['line']}"
+    if place := next((m for m in _LINE.finditer(what) if m["file"] == where), _LINE.search(what)):
+        where = f"{place['file']}:{place['line']}"
     return kind(what, where=where, fix=failure.fix)

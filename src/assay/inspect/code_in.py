@@ -1,4 +1,4 @@
-"""What a bare file holds, told by its content: a cubin, a fatbin, a host object or program, PTX; and PTX assembled."""
+"""Finds the GPU code in a file by its content (cubin, fatbin, host object, program or PTX), and assembles PTX."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMIT = 120.0
 
 _COMPLAINT = re.compile(r", line (\d+); (?:error|fatal)")
 _HEAD = 1 << 18
-"""Bytes within which .version and .target must stand."""
+"""The first bytes of the file, which must contain .version and .target."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Code:
     kind: str
     """`cubin` or `ptx`."""
     target: str
-    """`sm_90a` of a cubin, `compute_90` of PTX."""
+    """`sm_90a` for a cubin, `compute_90` for PTX."""
     data: bytes
     origin: str
     """The file, and which image in it."""
@@ -36,7 +36,7 @@ class Code:
 
 
 def code_in(path: Path) -> list[Code]:
-    """Every cubin and every PTX in the file, in its order; LTO-IR is left out, for only the linker can read it."""
+    """Every cubin and every PTX in the file, in order; LTO-IR is left out because only the linker can read it."""
     data = _read(path)
     try:
         return _code(data, path.name)
@@ -60,17 +60,17 @@ def assemble(ptx: bytes, target: Target, where: str, limit: float = LIMIT) -> by
             raise BuildError(late.what, where=where, fix=fix) from None
         if ran.code == 0 and cubin.exists():
             return cubin.read_bytes()
-        said = ran.complaint.replace(source.name, where)
-        line = _COMPLAINT.search(said)
+        complaint = ran.complaint.replace(source.name, where)
+        line = _COMPLAINT.search(complaint)
         raise BuildError(
-            said if ran.stderr or ran.stdout else f"ptxas {said}",
+            complaint if ran.stderr or ran.stdout else f"ptxas {complaint}",
             where=f"{where}:{line[1]}" if line else where,
-            fix="mend the PTX at that line" if line and "Unsupported" not in said else _fix(said, target),
+            fix="fix the PTX at that line" if line and "Unsupported" not in complaint else _fix(complaint, target),
         )
 
 
-def _fix(said: str, target: Target) -> str:
-    if "Unsupported .version" in said:
+def _fix(complaint: str, target: Target) -> str:
+    if "Unsupported .version" in complaint:
         return "this PTX is newer than this ptxas: install the CUDA release that wrote it, or lower .version"
     return f"is it whole, and does it fit {target}? its own .target says the least it needs"
 
@@ -101,15 +101,15 @@ def _code(data: bytes, name: str) -> list[Code]:
 
 def _boxed(data: bytes, name: str) -> list[Code]:
     images = fatbin.images(data)
-    found = [
+    codes = [
         Code(
             i.kind, i.target, i.data, f"{name}, image {number} of {len(images)}" + f" ({i.name})" * bool(i.name), i.note
         )
         for number, i in enumerate(images, 1)
         if i.kind != "ltoir"
     ]
-    if found:
-        return found
+    if codes:
+        return codes
     if images:
         raise MalformedError(
             "it holds only LTO-IR, which is no code yet", fix="link it first (nvcc -dlto), and give that"
@@ -123,7 +123,7 @@ def _ptx(data: bytes, name: str) -> Code:
     if next(tokens(head), "") != ".version":
         if "\0" not in head and (target or entries(head)):
             raise MalformedError("PTX without .version", fix="its first line must be .version, e.g. .version 8.0")
-        raise MalformedError("no GPU code that can be told by its content", fix=GIVE)
+        raise MalformedError("no GPU code of a known format", fix=GIVE)
     if not target:
         raise MalformedError("PTX without .target", fix="its second line must be .target, e.g. .target sm_90")
     return Code("ptx", "compute_" + target.partition("_")[2], data.rstrip(b"\0"), name)

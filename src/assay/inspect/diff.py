@@ -1,4 +1,4 @@
-"""What differs between two kernels, instruction by instruction: registers renamed, order changed, work more or less."""
+"""Compares two kernels instruction by instruction: renamed registers, changed order, added and removed work."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _Shape = tuple[str, ...]
 class Kind(StrEnum):
     SAME = "same"
     RENAMED = "renamed"
-    """The same but for registers, each used as the other's."""
+    """The same but for a consistent renaming of registers."""
     RESCHEDULED = "rescheduled"
     """The same but for its control code."""
     CHANGED = "changed"
     """The same opcode with other modifiers or immediates."""
     REWIRED = "rewired"
-    """The same instruction, on values that come from elsewhere."""
+    """The same instruction, but on values from other instructions."""
     MOVED = "moved"
     REMOVED = "removed"
     ADDED = "added"
@@ -48,7 +48,7 @@ class Pair:
 @dataclass(frozen=True)
 class Difference:
     pairs: tuple[Pair, ...]
-    """In the new one's order; what was removed where it stood."""
+    """In the order of the new code; a removed instruction stands where it was."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -56,7 +56,7 @@ class Difference:
 
     @property
     def equal(self) -> bool:
-        """The same work in the same order; registers and control codes aside."""
+        """Whether both do the same work in the same order; registers and control codes may differ."""
         return all(p.kind in (Kind.SAME, Kind.RENAMED, Kind.RESCHEDULED) for p in self.pairs)
 
 
@@ -82,7 +82,7 @@ def _aligned(old: Sequence[Row], new: Sequence[Row]) -> Iterator[tuple[Row | Non
 
 
 def _replaced(old: Sequence[Row], new: Sequence[Row]) -> Iterator[tuple[Row | None, Row | None]]:
-    """Inside a stretch that differs, instructions of the same opcode still belong together."""
+    """Pairs instructions of the same opcode inside a stretch that differs."""
     before, after = ([r.opcode.split(".")[0] for r in side] for side in (old, new))
     for what, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if what == "equal":
@@ -93,52 +93,52 @@ def _replaced(old: Sequence[Row], new: Sequence[Row]) -> Iterator[tuple[Row | No
 
 
 def _with_moves(pairs: list[tuple[Row | None, Row | None]]) -> Iterator[tuple[Row | None, Row | None, bool]]:
-    """What is gone in one place and stands in another has moved."""
+    """Joins a removed and an added instruction of the same shape into one that moved."""
     gone: dict[_Shape, list[int]] = {}
     for at, (old, new) in enumerate(pairs):
         if old and not new:
             gone.setdefault(shape(old), []).append(at)
     taken: set[int] = set()
-    found: dict[int, Row] = {}
+    moved_from: dict[int, Row] = {}
     for at, (old, new) in enumerate(pairs):
         if new and not old and gone.get(shape(new)):
             origin = gone[shape(new)].pop(0)
             taken.add(origin)
-            found[at] = pairs[origin][0]  # type: ignore[assignment]
+            moved_from[at] = pairs[origin][0]  # type: ignore[assignment]
     for at, (old, new) in enumerate(pairs):
         if at in taken:
             continue
-        yield (found[at], new, True) if at in found else (old, new, False)
+        yield (moved_from[at], new, True) if at in moved_from else (old, new, False)
 
 
 class _Values:
-    """Where the values in a kernel's registers come from, in order of address; loops are not followed."""
+    """The origin of each value in a kernel's registers, in order of address; back edges are ignored."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.origins: dict[int, list[int | None]] = {}
-        """Address of an instruction → for each register in its text the address of the one above that wrote it last."""
+        """Address of an instruction → for each register in its text, the address of the last write before it."""
         self.number: dict[int, int] = {}
-        """Address → equal for instructions that compute the same from the same."""
+        """Address → a number that is equal for instructions that compute the same from the same values."""
         written: dict[str, int] = {}
         for row in rows:
             fresh, names = _written(row), _registers(row.text)
-            found = [
+            origins = [
                 None if name in fresh and names.index(name) == at else written.get(name)
                 for at, name in enumerate(names)
             ]
-            self.origins[row.address] = found
-            self.number[row.address] = hash((shape(row), tuple(self.number.get(o or -1) for o in found)))
+            self.origins[row.address] = origins
+            self.number[row.address] = hash((shape(row), tuple(self.number.get(o or -1) for o in origins)))
             written |= dict.fromkeys(fresh, row.address)
 
 
 def _judged(
     pairs: Sequence[tuple[Row | None, Row | None, bool]], partner: dict[int, int], before: _Values, after: _Values
 ) -> Iterator[Pair]:
-    """A register may have another name as long as it holds the same value."""
+    """Classifies each pair. A register may have another name if it holds the same value."""
     paired = set(partner.values())
 
     def other(a: int | None, b: int | None) -> bool:
-        """Do two reads see different values? Not if a writer is gone or new: that is told of the writer."""
+        """Whether two reads see different values. False if a writer was removed or added: it is reported itself."""
         if a is None or b is None:
             return a in partner if a is not None else b in paired if b is not None else False
         same = partner.get(a) == b or before.number[a] == after.number[b]
@@ -168,17 +168,17 @@ def _control(row: Row) -> tuple[Any, ...]:
 
 
 def _written(row: Row) -> list[str]:
-    """Registers that it defines, as far as its text says: the first operand, and predicates beside it."""
+    """The registers that it defines, according to its text: the first operand, and predicates beside it."""
     name, *modifiers = row.opcode.split(".")
     if not row.operands or name.startswith(("ST", "RED", "BAR", "BRA", "EXIT", "BSSY", "BSYNC")):
         return []
     first = row.operands[0]
-    found = _registers(first)[:1] if not first.startswith(("[", "desc")) else []
-    if found and (match := re.fullmatch(r"(UR|R)(\d+)", found[0])):
-        found = [f"{match[1]}{int(match[2]) + i}" for i in range(_count(name, modifiers, row.width))]
+    registers = _registers(first)[:1] if not first.startswith(("[", "desc")) else []
+    if registers and (match := re.fullmatch(r"(UR|R)(\d+)", registers[0])):
+        registers = [f"{match[1]}{int(match[2]) + i}" for i in range(_count(name, modifiers, row.width))]
     if name.endswith("SETP") or name in ("PLOP3", "IADD3", "IMAD", "LEA", "SHFL", "VOTE", "VOTEU"):
-        found += [r for o in row.operands[1:2] for r in _registers(o) if r.lstrip("U").startswith("P")]
-    return found
+        registers += [r for o in row.operands[1:2] for r in _registers(o) if r.lstrip("U").startswith("P")]
+    return registers
 
 
 def _count(name: str, modifiers: Sequence[str], width: int | None) -> int:
@@ -197,13 +197,13 @@ def _count(name: str, modifiers: Sequence[str], width: int | None) -> int:
 def record(old: Inspection, new: Inspection) -> tuple[Record, list[tuple[str, Row | None, Row | None]]]:
     """The difference of two kernels as a record, and the pairs that differ."""
     assert old.table and new.table
-    found = difference(old.table.rows, new.table.rows)
+    differences = difference(old.table.rows, new.table.rows)
     names = (old.record.kernel, new.record.kernel)
     summaries = [s for one in (old, new) if (s := one.evidence.summary)]
-    changes = [(str(p.kind), p.old, p.new) for p in found.pairs if p.kind not in _QUIET]
+    changes = [(str(p.kind), p.old, p.new) for p in differences.pairs if p.kind not in _QUIET]
     evidence = DiffEvidence(
-        found.counts,
-        found.equal,
+        differences.counts,
+        differences.equal,
         summaries,
         [
             {
@@ -214,7 +214,7 @@ def record(old: Inspection, new: Inspection) -> tuple[Record, list[tuple[str, Ro
             for kind, a, b in changes
         ],
     )
-    reason = described(found, summaries[0], summaries[1], names)
+    reason = described(differences, summaries[0], summaries[1], names)
     whole = replace(
         new.record,
         kernel=" → ".join(names),
@@ -229,10 +229,10 @@ def record(old: Inspection, new: Inspection) -> tuple[Record, list[tuple[str, Ro
 _QUIET = (Kind.SAME, Kind.RENAMED, Kind.RESCHEDULED)
 
 
-def described(found: Difference, old: Summary, new: Summary, names: tuple[str, str]) -> str:
-    """In plain words: what changed from the one to the other. `old` and `new` are the summaries of records."""
-    counts = found.counts
-    if found.equal:
+def described(differences: Difference, old: Summary, new: Summary, names: tuple[str, str]) -> str:
+    """The changes from one kernel to the other in sentences. `old` and `new` are the summaries of records."""
+    counts = differences.counts
+    if differences.equal:
         renamed, again = counts.get("renamed", 0), counts.get("rescheduled", 0)
         but = [f"{renamed} with other registers"] if renamed else []
         but += [f"{again} with other control codes"] if again else []
@@ -247,8 +247,8 @@ def described(found: Difference, old: Summary, new: Summary, names: tuple[str, s
     mix = _delta(old.mix, new.mix)
     if mix:
         sentences.append(f"By pipe: {mix}.")
-    opcodes = Counter(p.new.opcode.split(".")[0] for p in found.pairs if p.kind is Kind.ADDED and p.new)
-    opcodes.subtract(p.old.opcode.split(".")[0] for p in found.pairs if p.kind is Kind.REMOVED and p.old)
+    opcodes = Counter(p.new.opcode.split(".")[0] for p in differences.pairs if p.kind is Kind.ADDED and p.new)
+    opcodes.subtract(p.old.opcode.split(".")[0] for p in differences.pairs if p.kind is Kind.REMOVED and p.old)
     if some := ", ".join(f"{n:+d} {name}" for name, n in sorted(opcodes.items(), key=lambda i: -abs(i[1]))[:6] if n):
         sentences.append(f"Most of it: {some}.")
     if old.registers != new.registers:

@@ -1,4 +1,4 @@
-"""What an inspection stands on: which code it is, and what follows from its instructions."""
+"""The evidence of an inspection: which code it is, and what follows from its instructions."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ class Occupancy:
     """How many warps of a kernel a multiprocessor can hold."""
 
     block: int = 0
-    """Threads."""
+    """Threads of a block."""
     blocks: int = 0
-    """That fit at once."""
+    """Blocks that fit at once."""
     warps: int = 0
     share: float | None = None
-    """Of the warps that a multiprocessor can hold; None where no launch says how many threads a block has."""
+    """The share of the warps that a multiprocessor can hold; None if the number of threads of a block is unknown."""
     limits: tuple[str, ...] = ()
-    """What stops one more block: `registers`, `shared memory`, `warps`, `blocks`; empty where none fits at all."""
+    """What prevents one more block: `registers`, `shared memory`, `warps`, `blocks`; empty where none fits at all."""
     lift: str = ""
-    """What would make room for one more block."""
+    """The change that would make room for one more block."""
     by_block: tuple[Occupancy, ...] = ()
-    """Over block sizes, where no launch says which."""
+    """One entry for each of several block sizes, if the launch's block size is unknown."""
     unavailable: str = ""
-    """Why nothing is known."""
+    """Why the occupancy is unknown."""
 
 
 @dataclass(frozen=True)
 class MultiplyAdd:
-    """In floating point."""
+    """Floating-point instructions that multiply and add, fused and separate."""
 
     fused: int
     multiplies: int
@@ -68,9 +68,9 @@ class Loop:
     instructions: int
     line: int | None
     copies: int
-    """Of the body, about: how often the same access, special function or matrix product stands in it."""
+    """Estimated copies of the body: how often the same access, special function or matrix product stands in it."""
     cycles: int
-    """To issue it once."""
+    """Cycles to issue the body once."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,11 @@ class Summary:
     loops: list[Loop]
     cycles_per_block: dict[int, int]
     cycles: int | None
-    """On the longest way through the kernel; None where a loop's count is unknown."""
+    """Cycles on the longest path through the kernel; None where a loop's count is unknown."""
     live_registers: int | None = None
     assumptions: list[str] = field(default_factory=list)
     remarks: list[str] | None = None
-    """ptxas's own."""
+    """The remarks that ptxas prints."""
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,12 @@ class InspectEvidence(Evidence):
     blocks: list[Block] | None = None
     gates: Gates | None = None
     unavailable: list[str] | None = None
-    """What could not be said of this code, and why."""
+    """What is missing from this record, and why."""
 
 
 @dataclass(frozen=True)
 class DiffEvidence(Evidence):
-    """Of two kernels' code."""
+    """The difference of two kernels' code."""
 
     counts: dict[str, int] | None = None
     """Pairs of instructions by kind of difference."""
@@ -153,7 +153,7 @@ class DiffEvidence(Evidence):
 
 @dataclass(frozen=True)
 class SinceEvidence(Evidence):
-    """Of one kernel's code in two runs."""
+    """The difference of one kernel's code in two runs."""
 
     target: str = ""
     compilers: list[str] | None = None

@@ -11,7 +11,7 @@ from assay.record import Record
 
 
 def export(records: Sequence[Record], file: Path, kind: str) -> None:
-    """The kernel, workload and target before each row's own columns. `kind`: csv or parquet."""
+    """Writes the rows with kernel, workload and target before their own columns. `kind`: csv or parquet."""
     import pyarrow
     from pyarrow import csv, parquet
 
@@ -30,7 +30,7 @@ def export(records: Sequence[Record], file: Path, kind: str) -> None:
 
 
 def _flat(value: Any) -> Any:
-    """Lists as text: a column holds one thing."""
+    """A list as text, because a column holds single values."""
     if isinstance(value, list | tuple):
         return " ".join(":".join(map(str, v)) if isinstance(v, list | tuple) else str(v) for v in value)
     return value

@@ -1,4 +1,4 @@
-"""What a kernel says its code must be, held against the code: `expects={"spills": 0, "widest_global_load": 128}`."""
+"""Checks a kernel's code against what the kernel declares: `expects={"spills": 0, "widest_global_load": 128}`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from assay.inspect.summary import access
 from assay.kernel import Kernel
 
 OF = "of"
-"""Not a gate, but of which launches they speak, by how their names begin; without it, of all."""
+"""Not a gate: the prefix of the launches that the gates apply to; without it, they apply to all."""
 
 
-def speaks_of(expects: Mapping[str, Any], name: str) -> bool:
+def applies_to(expects: Mapping[str, Any], name: str) -> bool:
     return name.startswith(expects.get(OF, ""))
 
 
@@ -25,8 +25,8 @@ def broken(expects: Mapping[str, Any], rows: Sequence[Row], summary: Summary) ->
     return [fault for name, wanted in held.items() if (fault := GATES[name](wanted, rows, summary))]
 
 
-def known(kernel: Kernel) -> None:
-    """Refuses what nobody can verify."""
+def refuse_unknown_gates(kernel: Kernel) -> None:
+    """Raises SourceError if the kernel expects something that is no gate."""
     for name in kernel.expects:
         if name not in GATES and name != OF:
             raise SourceError(
@@ -44,8 +44,8 @@ def _spills(most: int, rows: Sequence[Row], summary: Summary) -> str:
 
 def _widest(kind: str) -> Callable[[int, Sequence[Row], Summary], str]:
     def gate(wanted: int, rows: Sequence[Row], summary: Summary) -> str:
-        mine = [r for r in rows if r.space == "global" and access(r) == kind]
-        widest = max(mine, key=lambda r: r.width or 0, default=None)
+        accesses = [r for r in rows if r.space == "global" and access(r) == kind]
+        widest = max(accesses, key=lambda r: r.width or 0, default=None)
         bits = widest.width or 0 if widest else 0
         return f"the widest global {kind} has {bits} bits, {wanted} expected{_at(widest)}" if bits < wanted else ""
 
@@ -65,8 +65,8 @@ def _uses(names: str | Sequence[str], rows: Sequence[Row], summary: Summary) -> 
 
 
 def _avoids(names: str | Sequence[str], rows: Sequence[Row], summary: Summary) -> str:
-    found = next((r for r in rows for n in _each(names) if r.opcode.startswith(n)), None)
-    return f"{found.opcode} in the code{_at(found)}" if found else ""
+    unwanted = next((r for r in rows for n in _each(names) if r.opcode.startswith(n)), None)
+    return f"{unwanted.opcode} in the code{_at(unwanted)}" if unwanted else ""
 
 
 def _unrolled(wanted: bool, rows: Sequence[Row], summary: Summary) -> str:

@@ -1,7 +1,7 @@
-"""From an instruction back to a line of the intermediate representation it came from (Triton: TTGIR).
+"""Maps an instruction back to the line of the intermediate representation that it came from (Triton: TTGIR).
 
-MLIR prints `loc(#loc12)` behind an operation and `#loc12 = loc("k.py":7:20)` at the end; the PTX carries the same file,
-line and column in its `.loc` directives, and the machine code knows its PTX line."""
+MLIR prints `loc(#loc12)` after an operation and `#loc12 = loc("k.py":7:20)` at the end; the PTX contains the same file,
+line and column in its `.loc` directives, and the machine code has its PTX line."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ class Lines:
             self._by_line.setdefault(spot[:2], number)
 
     def of(self, spot: Spot | None, source: Place | None) -> int | None:
-        """By file, line and column where the PTX has them, else by file and line."""
-        if spot and (found := self._by_spot.get((PurePath(spot.file).name, spot.line, spot.column))):
-            return found
+        """The IR line for a place: by file, line and column if the PTX has them, else by file and line."""
+        if spot and (number := self._by_spot.get((PurePath(spot.file).name, spot.line, spot.column))):
+            return number
         return self._by_line.get((PurePath(source.file).name, source.line)) if source else None
 
 
 def _operations(ir: str) -> list[tuple[int, _Key]]:
-    """Every line of the IR that says where it is from."""
-    told: dict[str, str] = {}
+    """Every line of the IR that has a source location, with that location."""
+    definitions: dict[str, str] = {}
     uses = []
     for number, line in enumerate(ir.splitlines(), 1):
         if definition := _DEFINITION.match(line):
-            told[definition[1]] = definition[2]
+            definitions[definition[1]] = definition[2]
         elif use := _USE.search(line):
             uses.append((number, use[1]))
-    return [(number, key) for number, name in uses if (key := _resolved(name, told)) is not None]
+    return [(number, key) for number, name in uses if (key := _resolved(name, definitions)) is not None]
 
 
-def _resolved(name: str, told: dict[str, str]) -> _Key | None:
-    """The innermost position: of `callsite(#a at #b)` that of #a."""
+def _resolved(name: str, definitions: dict[str, str]) -> _Key | None:
+    """The innermost position: for `callsite(#a at #b)`, the position of #a."""
     for _ in range(64):
-        text = told.get(name, "")
+        text = definitions.get(name, "")
         if position := _POSITION.search(text):
             return PurePath(position[1]).name, int(position[2]), int(position[3])
         reference = _REFERENCE.search(text)

@@ -1,4 +1,4 @@
-"""How many warps a multiprocessor can hold of a kernel, what limits it, and what would lift that."""
+"""Computes how many warps of a kernel a multiprocessor can hold, what limits that, and how to lift the limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from assay.isa.chips import Chip
 
 WARP = 32
 _REGISTER_UNIT = 256
-"""Registers are given to a warp in units of so many."""
+"""Registers are allocated to a warp in units of this size."""
 _WARP_UNIT = 4
 """A multiprocessor has four parts; warps are spread over them."""
 _SHARED_UNIT = 128
@@ -15,7 +15,7 @@ BLOCKS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 
 def occupancy(chip: Chip, block: int, registers: int, shared: int) -> Occupancy:
-    """Of a launch with `block` threads, `registers` each, and `shared` bytes, static and dynamic together."""
+    """The occupancy of blocks of `block` threads with `registers` each and `shared` bytes, static and dynamic."""
     warps = -(-block // WARP)
     fits = _fits(chip, warps, registers, shared)
     blocks = min(fits.values())
@@ -37,12 +37,12 @@ def _fits(chip: Chip, warps: int, registers: int, shared: int) -> dict[str, int]
 
 
 def table(chip: Chip, registers: int, shared: int) -> tuple[Occupancy, ...]:
-    """Over block sizes, where no launch says which."""
+    """The occupancy for each of several block sizes."""
     return tuple(occupancy(chip, block, registers, shared) for block in BLOCKS)
 
 
 def _lift(chip: Chip, warps: int, registers: int, shared: int, blocks: int, limits: tuple[str, ...]) -> str:
-    """The least that one thing must give way for more blocks to fit."""
+    """The smallest change of the limiting resource that makes more blocks fit."""
     if limits == ("registers",):
         most = chip.registers // _rounded((blocks + 1) * warps, _WARP_UNIT) // _REGISTER_UNIT * _REGISTER_UNIT // WARP
         then = min(_fits(chip, warps, most, shared).values()) if most else 0

@@ -1,4 +1,4 @@
-"""What ptxas itself says of the code: its remarks on registers, spills, doubles and serialised matrix products."""
+"""The remarks that ptxas prints about the code: registers, spills, doubles and serialised matrix products."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from assay import host, tool
 from assay.artifact import Artifact
 from assay.isa import cubin as cubins
 
-_ASKED = ("-v", "-warn-spills", "-warn-lmem-usage", "-warn-double-usage")
+_OPTIONS = ("-v", "-warn-spills", "-warn-lmem-usage", "-warn-double-usage")
 _OF = re.compile(r"Compiling entry function '([^']+)'")
 _NOISE = re.compile(r"bytes gmem|Compile time|Compiling entry|Function properties")
 _LIMIT = 60.0
 
 
 def remarks(artifact: Artifact) -> list[str] | None:
-    """Its words, of the ptxas that makes this very `.text` of this PTX; None where none here does."""
+    """The remarks of the ptxas that compiles this PTX to exactly this `.text`; None if no installed ptxas does."""
     if not artifact.ptx:
         return None
     for ptxas in _assemblers():
         with tempfile.TemporaryDirectory() as folder:
             source, result = Path(folder) / "code.ptx", Path(folder) / "code.cubin"
             source.write_bytes(artifact.ptx)
-            command = [str(ptxas), f"-arch={artifact.target}", "-lineinfo", *_ASKED, source.name, "-o", result.name]
+            command = [str(ptxas), f"-arch={artifact.target}", "-lineinfo", *_OPTIONS, source.name, "-o", result.name]
             try:
                 ran = tool.call(command, folder=folder, limit=_LIMIT)
             except tool.TooLong:
@@ -35,12 +35,12 @@ def remarks(artifact: Artifact) -> list[str] | None:
                 continue
             made = next((f for f in cubins.functions(result.read_bytes()) if f.symbol == artifact.symbol), None)
             if made and made.text_hash == artifact.text_hash:
-                return said(ran.stderr + ran.stdout, artifact.symbol)
+                return remarks_on(ran.stderr + ran.stdout, artifact.symbol)
     return None
 
 
-def said(text: str, symbol: str) -> list[str]:
-    """Of everything that ptxas printed, what is about one kernel."""
+def remarks_on(text: str, symbol: str) -> list[str]:
+    """The lines of ptxas's output that concern one kernel."""
     remarks, about = [], symbol
     for line in text.splitlines():
         if opened := _OF.search(line):
@@ -53,7 +53,7 @@ def said(text: str, symbol: str) -> list[str]:
 
 
 def _assemblers() -> Iterator[Path]:
-    """The toolkit's, then those that Triton brings: it has one of its own for Blackwell."""
+    """The toolkit's ptxas, then those that Triton contains, one of them for Blackwell only."""
     if ptxas := host.tool("ptxas"):
         yield ptxas
     triton = importlib.util.find_spec("triton")

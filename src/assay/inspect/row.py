@@ -1,4 +1,4 @@
-"""One instruction with all that is known of it. The table of a kernel is a list of these, in order of address."""
+"""One instruction with everything known about it. The table of a kernel is a list of these, in order of address."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Row:
     space: str
     """Of a memory access: `global`, `shared`, `local`, `constant`, `generic`; else empty."""
     width: int | None
-    """Bits that each thread moves, of a memory access."""
+    """Bits that each thread moves in a memory access."""
     live_registers: int | None
-    """General registers live before it, and those it writes; None where an instruction of the kernel is not listed."""
+    """General registers live before it, and those it writes; None if the kernel has an instruction without a rule."""
     source_file: str | None
     source_line: int | None
     inlined: tuple[tuple[str, int], ...]

@@ -1,4 +1,4 @@
-"""What the toolchain changed: the code of the same kernels in an older document, beside the code of now."""
+"""Compares the code of kernels with the code of the same kernels in an older document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.record import Record, Status, namesakes
 
 def changes(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
     """One record per kernel, workload and target that both have: `pass` where the machine code is the same, else
-    `inconclusive` with what changed in words, and both compilers' names. A change is no failure: gates are for that."""
+    `inconclusive` with the changes in words and both compilers' names. A change is no failure; only gates fail."""
     old, new = list(old), list(new)
     apart = namesakes(old) | namesakes(new)
     before = {_key(r, apart): r for r in old if r.verb == "inspect" and r.instructions}
@@ -30,13 +30,13 @@ def changes(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
             reason = f"the same machine code ({compilers[1]})"
             yield _bare(record, Status.PASS, reason, evidence)
             continue
-        found = difference(_rows(earlier), _rows(record))
+        differences = difference(_rows(earlier), _rows(record))
         assert was.summary and now.summary
-        words = described(found, was.summary, now.summary, ("before", "now"))
+        words = described(differences, was.summary, now.summary, ("before", "now"))
         by = compilers[0] if compilers[0] == compilers[1] else " → ".join(compilers)
         why = "the source changed too" if changed else "the source is the same"
         reason = f"{by}, {why}: {words}"
-        yield _bare(record, Status.INCONCLUSIVE, reason, replace(evidence, counts=found.counts))
+        yield _bare(record, Status.INCONCLUSIVE, reason, replace(evidence, counts=differences.counts))
 
 
 def _bare(record: Record, status: Status, reason: str, evidence: SinceEvidence) -> Record:
@@ -50,9 +50,9 @@ def _key(record: Record, apart: set[str]) -> tuple[str, str, str, str]:
 
 
 def _rows(record: Record) -> list[Row]:
-    """As they were written; JSON has lists where rows have tuples."""
+    """The rows of a record; JSON has lists where rows have tuples."""
     names = {f.name for f in fields(Row)}
-    return [Row(**{k: _tuples(v) for k, v in told.items() if k in names}) for told in record.instructions or ()]
+    return [Row(**{k: _tuples(v) for k, v in row.items() if k in names}) for row in record.instructions or ()]
 
 
 def _tuples(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What follows from the table of a kernel: resources, occupancy, mix, widths, loops, cycles."""
+"""Computes a summary from the table of a kernel: resources, occupancy, mix, widths, loops, cycles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def summary(
     dynamic_shared: int,
     remarks: list[str] | None,
 ) -> Summary:
-    """Everything a record keeps beside the instructions. `block`: threads, where a launch says so."""
+    """Everything a record keeps beside the instructions. `block`: threads of a block, if the launch is known."""
     rows = table.rows
     issue = _issue(rows)
     return Summary(
@@ -64,11 +64,11 @@ def spills(rows: Sequence[Row]) -> Spills:
 
 def widths(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
     """`{"global load": {"128": 4}}`: how many accesses of how many bits."""
-    found: dict[str, Counter[str]] = {}
+    kinds: dict[str, Counter[str]] = {}
     for row in rows:
         if row.space and row.width:
-            found.setdefault(f"{row.space} {access(row)}", Counter())[str(row.width)] += 1
-    return {kind: dict(sorted(counts.items(), key=lambda item: int(item[0]))) for kind, counts in sorted(found.items())}
+            kinds.setdefault(f"{row.space} {access(row)}", Counter())[str(row.width)] += 1
+    return {kind: dict(sorted(counts.items(), key=lambda item: int(item[0]))) for kind, counts in sorted(kinds.items())}
 
 
 def access(row: Row) -> str:
@@ -87,10 +87,10 @@ def _issue(rows: Sequence[Row]) -> dict[int, int]:
 
 
 def _longest_way(blocks: Sequence[Block], issue: Mapping[int, int]) -> int | None:
-    """Through the whole kernel; None where a loop goes round who knows how often."""
+    """Cycles on the longest path through the kernel; None if it has a loop, whose count is unknown."""
     follows = {b.number: b.follows for b in blocks}
     reached = {blocks[0].number} if blocks else set()
-    for block in blocks:  # behind the last exit stands a branch to itself, which nothing reaches
+    for block in blocks:  # the branch to itself after the last exit is unreachable
         reached |= set(block.follows) if block.number in reached else set()
     longest: dict[int, int] = {}
     for number in sorted(reached, reverse=True):
@@ -101,7 +101,7 @@ def _longest_way(blocks: Sequence[Block], issue: Mapping[int, int]) -> int | Non
 
 
 def _multiply_add(rows: Sequence[Row]) -> MultiplyAdd:
-    """Fused against separate, in float."""
+    """Counts fused and separate floating-point multiplies and adds."""
     names = Counter(r.opcode.split(".")[0] for r in rows)
     fused = sum(names[n] for n in ("FFMA", "FFMA2", "HFMA2", "DFMA"))
     apart = {kind: sum(names[f"{p}{kind}"] + names[f"{p}{kind}2"] for p in "FHD") for kind in ("MUL", "ADD")}
@@ -120,8 +120,8 @@ def _occupancy(function: Function, target: Target, block: int | None, dynamic: i
 
 
 def _loops(table: Table) -> list[Loop]:
-    """The innermost ones: neighbouring blocks of the same, greatest depth, closed by a branch back."""
-    found = []
+    """The innermost loops: neighbouring blocks of the same, greatest depth, closed by a branch back."""
+    innermost = []
     by_number = {b.number: b for b in table.blocks}
     place = {r.address: i for i, r in enumerate(table.rows)}
     for block in table.blocks:
@@ -134,7 +134,7 @@ def _loops(table: Table) -> list[Loop]:
             if start.loop_depth < deepest:
                 continue
             same = Counter((r.source_file, r.source_line, r.inlined, r.opcode) for r in inside if r.pipe in _WORK)
-            found.append(
+            innermost.append(
                 Loop(
                     start=start.start,
                     end=block.end,
@@ -145,7 +145,7 @@ def _loops(table: Table) -> list[Loop]:
                     cycles=sum(max(1, r.stall) for r in inside),
                 )
             )
-    return found
+    return innermost
 
 
 _WORK = ("xu", "tensor", "lsu")

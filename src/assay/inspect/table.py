@@ -1,4 +1,4 @@
-"""The table of a kernel: every instruction of its machine code, once, with all that is known of it."""
+"""The table of a kernel: one row for each instruction of its machine code, with everything known about it."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def tables(cubin: bytes, ptx: str = "", ir: str = "") -> dict[str, Table]:
 
 
 def table(cubin: bytes, symbol: str, ptx: str = "", ir: str = "") -> Table:
-    found = tables(cubin, ptx, ir)
-    if symbol not in found:
-        raise AssayError(f"the cubin holds no kernel called {symbol}", fix=f"it holds: {', '.join(found) or 'none'}")
-    return found[symbol]
+    kernels = tables(cubin, ptx, ir)
+    if symbol not in kernels:
+        raise AssayError(f"the cubin holds no kernel called {symbol}", fix=f"it holds: {', '.join(kernels) or 'none'}")
+    return kernels[symbol]
 
 
 def _table(function: sass.Function, live: Live, spots: list[Spot | None], lines: intermediate.Lines) -> Table:
@@ -53,7 +53,7 @@ def _table(function: sass.Function, live: Live, spots: list[Spot | None], lines:
 
 def _row(i: sass.Instruction, block: Block, live: Live, spots: list[Spot | None], lines: intermediate.Lines) -> Row:
     encoding = i.encoding or _NO_CONTROL
-    told = control(encoding)
+    control_code = control(encoding)
     spot = spots[i.ptx - 1] if i.ptx and i.ptx <= len(spots) else None
     chain = tuple((p.file, p.line) for p in i.inlined) or (spot.chain if spot else ())
     return Row(
@@ -63,12 +63,12 @@ def _row(i: sass.Instruction, block: Block, live: Live, spots: list[Spot | None]
         predicate=i.predicate,
         operands=i.operands,
         encoding=b"".join(word.to_bytes(8, "little") for word in encoding).hex(),
-        stall=told.stall,
-        may_yield=told.may_yield,
-        write_barrier=told.write_barrier,
-        read_barrier=told.read_barrier,
-        waits=told.waits,
-        reuse=told.reuse,
+        stall=control_code.stall,
+        may_yield=control_code.may_yield,
+        write_barrier=control_code.write_barrier,
+        read_barrier=control_code.read_barrier,
+        waits=control_code.waits,
+        reuse=control_code.reuse,
         block=block.number,
         loop_depth=block.loop_depth,
         pipe=pipes.pipe(i.opcode, i.modifiers),

@@ -19,7 +19,7 @@ from assay.errors import AssayError, UsageError
 from assay.inspect.bare import artifacts
 from assay.inspect.build import launches
 from assay.inspect.evidence import Block, Gates, InspectEvidence, Launch
-from assay.inspect.gates import broken, known, speaks_of
+from assay.inspect.gates import applies_to, broken, refuse_unknown_gates
 from assay.inspect.remarks import remarks
 from assay.inspect.summary import summary
 from assay.inspect.table import Table, table
@@ -33,7 +33,7 @@ from assay.worker import Limits, Pool
 from assay.workload import Workload
 
 LANGUAGES = ("triton", "cuda", "cupy", "numba")
-"""Whose kernels are machine code of a GPU."""
+"""Languages whose kernels are compiled to GPU machine code."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class Options:
     dtypes: tuple[str, ...] = ()
     """Empty: the first that each op declares."""
     workload: str = ""
-    """As a record prints it; empty: the op's typical one. The specialization is the one this workload's launch has."""
+    """As a record prints it; empty: the op's typical one. The kernel is specialised for a launch on this workload."""
     op: str | None = None
     """Which op a bare .cu file with launch comments computes."""
     compiler: str = ""
-    """Of CUDA C++: nvrtc or nvcc. Empty: the one that the kernel is launched with."""
+    """For CUDA C++: nvrtc or nvcc. Empty: the one that the kernel is launched with."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Tunables that are not at their defaults."""
     seconds: float = 120.0
@@ -79,7 +79,7 @@ def inspect(
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
     chosen = options or Options(**settings)
-    yield from (found.record for found in inspections(what, chosen))
+    yield from (inspection.record for inspection in inspections(what, chosen))
 
 
 def inspections(
@@ -101,12 +101,12 @@ def inspections(
             for workload in _workloads(kernel, op, options):
                 for target in targets:
                     tick(f"{kernel.name}  {workload}  {target}")
-                    mine = replace(options, parameters=tuned(kernel, op, options.parameters))
-                    yield from _of_kernel(kernel, workload, target, pool, mine)
+                    tuned_options = replace(options, parameters=tuned(kernel, op, options.parameters))
+                    yield from _of_kernel(kernel, workload, target, pool, tuned_options)
 
 
 def bare(path: Path, options: Options) -> bool:
-    """A file that is no Python, nor CUDA whose launch comments say how it is started."""
+    """Whether to inspect the file by itself: it is neither Python nor CUDA with launch comments for an op."""
     if path.suffix == ".py" or (path.suffix == ".cu" and options.op):
         return False
     return path.is_file() or path.suffix in (".cu", ".ptx", ".cubin", ".fatbin", ".o")
@@ -132,11 +132,11 @@ def _of_file(file: Path, target: Target, options: Options) -> Iterator[Inspectio
 
 
 def gates(kernel: Kernel, workload: Workload, target: Target, pool: Pool) -> list[str]:
-    """What a kernel expects of its code and does not get, on this workload and target."""
+    """The expectations that a kernel's code does not meet, on this workload and target."""
     if not kernel.expects or kernel.address.backend not in LANGUAGES:
         return []
-    found = _of_kernel(kernel, workload, target, pool, Options())
-    return [f"{one.evidence.target}: {one.record.reason}" for one in found if one.record.failed]
+    inspected = _of_kernel(kernel, workload, target, pool, Options())
+    return [f"{one.evidence.target}: {one.record.reason}" for one in inspected if one.record.failed]
 
 
 def _workloads(kernel: Kernel, op: Op, options: Options) -> list[Workload]:
@@ -160,7 +160,7 @@ def _of_kernel(
         "source": provenance.source_of(kernel.file, kernel.line),
         "provenance": provenance.provenance(0),
     }
-    known(kernel)
+    refuse_unknown_gates(kernel)
     if kernel.address.backend not in LANGUAGES:
         why = f"{kernel.address.backend} kernels are no GPU machine code of their own"
         yield Inspection(Record(status=Status.SKIPPED, reason=why, **common))
@@ -186,17 +186,17 @@ def _of_kernel(
 
 
 def _gated(kernel: Kernel, one: Inspection) -> Inspection:
-    """What the kernel says of its own code must hold. It speaks of the op's typical workload and of its own defaults:
-    other sizes and tunables may well give other code."""
-    if not kernel.expects or one.table is None or not speaks_of(kernel.expects, one.evidence.name):
+    """The inspection with the kernel's gates checked. Gates hold for the op's typical workload and default tunables:
+    other sizes and tunables may give other code."""
+    if not kernel.expects or one.table is None or not applies_to(kernel.expects, one.evidence.name):
         return one
     evidence = one.evidence
     assert evidence.summary
-    found = broken(kernel.expects, one.table.rows, evidence.summary)
-    evidence = replace(evidence, gates=Gates(dict(kernel.expects), found))
+    unmet = broken(kernel.expects, one.table.rows, evidence.summary)
+    evidence = replace(evidence, gates=Gates(dict(kernel.expects), unmet))
     record = replace(one.record, evidence=evidence.to_dict())
-    if found:
-        record = replace(record, status=Status.FAIL, reason=f"gate: {'; '.join(found)}")
+    if unmet:
+        record = replace(record, status=Status.FAIL, reason=f"gate: {'; '.join(unmet)}")
     return replace(one, record=record)
 
 
@@ -212,14 +212,14 @@ def of_artifact(
     ptx = artifact.ptx.decode(errors="replace")
     kind, ir = next(((k, artifact.ir[k]) for k in ("ttgir", "ttir") if k in artifact.ir), ("", ""))
     with ThreadPoolExecutor(1) as beside:
-        words = beside.submit(remarks, artifact)
-        found = table(artifact.cubin, artifact.symbol, ptx, ir)
+        ptxas_remarks = beside.submit(remarks, artifact)
+        instruction_table = table(artifact.cubin, artifact.symbol, ptx, ir)
     function = next(f for f in functions(artifact.cubin) if f.symbol == artifact.symbol)
-    follows = summary(found, function, artifact.target, block, dynamic, words.result())
+    derived = summary(instruction_table, function, artifact.target, block, dynamic, ptxas_remarks.result())
     missing = [f"the launched code: {artifact.doubt}"] if artifact.doubt else []
-    if not found.live:
-        missing.append(f"live_registers: {found.uncounted}")
-    if follows.remarks is None:
+    if not instruction_table.live:
+        missing.append(f"live_registers: {instruction_table.uncounted}")
+    if derived.remarks is None:
         missing.append("remarks: no ptxas here makes this very code of its PTX")
     evidence = InspectEvidence(
         str(artifact.target),
@@ -229,17 +229,17 @@ def of_artifact(
         artifact.text_hash,
         launch,
         dict(parameters) if parameters else None,
-        follows,
-        [Block(b.number, b.start, b.end, b.follows, b.loop_depth) for b in found.blocks],
+        derived,
+        [Block(b.number, b.start, b.end, b.follows, b.loop_depth) for b in instruction_table.blocks],
         unavailable=missing,
     )
-    reason = f"{follows.instructions} instructions, {follows.registers} registers"
+    reason = f"{derived.instructions} instructions, {derived.registers} registers"
     record = Record(
         status=Status.COMPILED,
         reason=reason,
         evidence=evidence.to_dict(),
         artifacts=[artifact.summary()],
-        instructions=[r.to_dict() for r in found.rows],
+        instructions=[r.to_dict() for r in instruction_table.rows],
         **common,
     )
-    return Inspection(record, found, artifact.cubin, ptx, ir, kind)
+    return Inspection(record, instruction_table, artifact.cubin, ptx, ir, kind)

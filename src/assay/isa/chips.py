@@ -1,4 +1,4 @@
-"""What a multiprocessor of each compute capability holds, from the CUDA C++ Programming Guide ."""
+"""The capacity of a multiprocessor for each compute capability, from the CUDA C++ Programming Guide."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from assay.target import Target
 @dataclass(frozen=True)
 class Chip:
     threads: int
-    """Resident on a multiprocessor."""
+    """Most threads that are resident on a multiprocessor."""
     blocks: int
     shared: int
     """Bytes for all blocks together."""
     shared_per_block: int
-    """Bytes that one block may have, asked for explicitly."""
+    """Most bytes that one block may request explicitly."""
     registers: int = 65536
     registers_per_thread: int = 255
     reserved: int = 1024

@@ -1,4 +1,4 @@
-"""The control code in an instruction's encoding (Volta and later): what the compiler tells the scheduler."""
+"""The control code in an instruction's encoding (Volta and later), which the compiler sets for the scheduler."""
 
 from dataclasses import dataclass
 
@@ -10,19 +10,19 @@ class Control:
     stall: int
     """Cycles before the same warp may issue the next instruction."""
     may_yield: bool
-    """The scheduler is told that it may turn to another warp."""
+    """Whether the scheduler may switch to another warp."""
     write_barrier: int | None
-    """Scoreboard that is freed when the result is written."""
+    """The scoreboard that is freed when the result is written."""
     read_barrier: int | None
-    """Scoreboard that is freed when the operands are read."""
+    """The scoreboard that is freed when the operands are read."""
     waits: tuple[int, ...]
     """Scoreboards that must be free before it issues."""
     reuse: tuple[int, ...]
-    """Operand slots whose register the next instruction finds in the reuse cache."""
+    """Operand slots whose register stays in the reuse cache for the next instruction."""
 
 
 def control(encoding: tuple[int, int]) -> Control:
-    """From the low and high 64-bit words."""
+    """The control code of an encoding, given as its low and high 64-bit words."""
     word = encoding[1]
     write, read = (word >> 46) & 7, (word >> 49) & 7
     return Control(

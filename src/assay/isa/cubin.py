@@ -15,7 +15,7 @@ _CUDA = 190
 _NO_BYTES = 8
 """SHT_NOBITS: a section with a size but nothing in the file."""
 _MANY = 0xFFFF
-"""Where a count does not fit in 16 bits, the first section header holds it."""
+"""The value of a count that does not fit in 16 bits; the first section header holds the count."""
 _REGCOUNT, _MIN_STACK, _FRAME = 0x2F, 0x12, 0x11
 """EIATTR codes in `.nv.info`, each holding (symbol index, value)."""
 
@@ -25,7 +25,7 @@ class Section:
     name: str
     data: bytes
     size: int
-    """Also for sections without bytes (.nv.shared)."""
+    """Size in bytes, also for sections that have none in the file (.nv.shared)."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Function:
 
 def sections(cubin: bytes) -> list[Section]:
     """Every section of a cubin, in file order."""
-    found = elf_sections(cubin)
+    all_sections = elf_sections(cubin)
     machine = _at("<H", cubin, 18, "the ELF header")[0]
     if machine != _CUDA:
         known = {62: "x86-64", 183: "AArch64"}.get(machine, f"machine {machine}")
         raise _malformed(f"an ELF file for {known}, not a cubin", "give a cubin; out of a program: cuobjdump -xelf all")
-    return found
+    return all_sections
 
 
 def elf_sections(data: bytes) -> list[Section]:
@@ -74,15 +74,15 @@ def elf_sections(data: bytes) -> list[Section]:
         raise _malformed(f"the section of names is number {names_index} of {number}")
     headers = [struct.unpack_from("<IIQQQQIIQQ", data, offset + i * size) for i in range(number)]
     names = _bytes(data, headers[names_index], "the table of section names")
-    found = []
+    sections = []
     for i, header in enumerate(headers):
         name = _name(names, header[0], f"section {i}")
-        found.append(Section(name, _bytes(data, header, name or f"section {i}"), header[5]))
-    return found
+        sections.append(Section(name, _bytes(data, header, name or f"section {i}"), header[5]))
+    return sections
 
 
 def target(cubin: bytes) -> Target:
-    """What a cubin was built for, with its `a` or `f`: from the ELF header, and what ptxas noted beside it."""
+    """The target of a cubin, with its `a` or `f`: from the ELF header and the note that ptxas writes."""
     by_name = {s.name: s for s in sections(cubin)}
     (flags,) = _at("<I", cubin, 48, "the ELF header")
     if cubin[8] >= 8:  # since CUDA 13 the number is in the second byte, and the `a` in .nv.compat
@@ -92,7 +92,7 @@ def target(cubin: bytes) -> Target:
     if number < 20:
         raise _malformed(f"built for sm_{number}, which does not exist")
     note = by_name.get(".note.nv.tkinfo")
-    if note and re.search(rb"-arch[= ]sm_%df\b" % number, note.data):  # nothing else tells sm_100f from sm_100
+    if note and re.search(rb"-arch[= ]sm_%df\b" % number, note.data):  # the only sign of sm_100f
         return Target(f"sm_{number}f")
     return Target(f"sm_{number}{'a' if accelerated else ''}")
 
@@ -103,16 +103,16 @@ def functions(cubin: bytes) -> list[Function]:
     symbols = _symbol_names(by_name)
     registers = _attributes(by_name.get(".nv.info"), _REGCOUNT)
     stacks = _attributes(by_name.get(".nv.info"), _MIN_STACK)
-    found = []
+    kernels = []
     for name, section in by_name.items():
         if name.startswith(".text."):
             symbol = name.removeprefix(".text.")
             index = symbols.get(symbol, -1)
             shared = by_name.get(f".nv.shared.{symbol}")
-            found.append(
+            kernels.append(
                 Function(symbol, section.data, registers.get(index), shared.size if shared else 0, stacks.get(index))
             )
-    return found
+    return kernels
 
 
 def _symbol_names(by_name: dict[str, Section]) -> dict[str, int]:
@@ -129,7 +129,7 @@ def _symbol_names(by_name: dict[str, Section]) -> dict[str, int]:
 
 def _attributes(info: Section | None, wanted: int) -> dict[int, int]:
     """Symbol index → value, for one attribute. Entries are (format, code, size or value, payload)."""
-    found: dict[int, int] = {}
+    values: dict[int, int] = {}
     data, at = (info.data if info else b""), 0
     while at + 4 <= len(data):
         form, code, size = struct.unpack_from("<BBH", data, at)
@@ -139,13 +139,13 @@ def _attributes(info: Section | None, wanted: int) -> dict[int, int]:
                 raise _malformed(f".nv.info: an entry should reach to byte {at + size} of {len(data)}")
             if code == wanted and size >= 8:
                 symbol, value = struct.unpack_from("<II", data, at)
-                found[symbol] = value
+                values[symbol] = value
             at += size
-    return found
+    return values
 
 
 def _byte_attribute(info: Section | None, wanted: int) -> int | None:
-    """The value of an attribute that is one byte beside its code, in .nv.compat."""
+    """The value of an attribute of .nv.compat that has one byte, stored beside its code."""
     data, at = (info.data if info else b""), 0
     while at + 4 <= len(data):
         form, code, size = struct.unpack_from("<BBH", data, at)

@@ -14,7 +14,7 @@ from assay.isa.cubin import elf_sections
 MAGIC = b"\x50\xed\x55\xba"
 
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
-"""Code that runs; code that waits to be linked. A program that was linked has both, and only the first is used."""
+"""Executable code; code before device linking. A linked program has both, and only the first is used."""
 _KINDS = {1: "ptx", 2: "cubin", 8: "ltoir"}
 _LZ4, _ZSTD = 0x2000, 0x8000
 _ACCELERATED, _FAMILY = 0x100000, 0x200000
@@ -25,19 +25,19 @@ _HEADER = 64
 @dataclass(frozen=True)
 class Image:
     kind: str
-    """`cubin` or `ptx`; `ltoir` is what waits for the linker and cannot be read."""
+    """`cubin` or `ptx`; `ltoir` is input for the linker and cannot be read."""
     target: str
-    """`sm_90a` of a cubin, `compute_90` of PTX."""
+    """`sm_90a` for a cubin, `compute_90` for PTX."""
     data: bytes
     name: str
     """The source file, where the compiler noted it."""
     note: str = ""
-    """How it was unpacked, where that was not done here."""
+    """The program that unpacked it, if any."""
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """As it stands in the file."""
+    """An image as it stands in the file."""
 
     image: Image
     raw: bytes
@@ -51,12 +51,12 @@ def is_fatbin(data: bytes) -> bool:
 
 
 def images(data: bytes, limit: float = 120) -> list[Image]:
-    """Everything inside, in file order. Compressed images are unpacked by cuobjdump, within `limit` seconds."""
+    """All images in file order. cuobjdump unpacks the compressed ones, within `limit` seconds."""
     entries = list(_entries(_container(data)))
     packed = [e for e in entries if e.packing and e.image.kind != "ltoir"]
     unpacked = iter(_unpack(packed, limit) if packed else ())
-    found = [next(unpacked) if e.packing and e.image.kind != "ltoir" else e.image for e in entries]
-    return [replace(i, data=i.data.rstrip(b"\0")) if i.kind == "ptx" else i for i in found]
+    all_images = [next(unpacked) if e.packing and e.image.kind != "ltoir" else e.image for e in entries]
+    return [replace(i, data=i.data.rstrip(b"\0")) if i.kind == "ptx" else i for i in all_images]
 
 
 def _container(data: bytes) -> bytes:
@@ -69,7 +69,7 @@ def _container(data: bytes) -> bytes:
 
 
 def _entries(data: bytes) -> Iterator[_Entry]:
-    """A section of a program has one fatbin after the other, each at a multiple of eight bytes."""
+    """The entries of all fatbins. A program's section holds several, each at a multiple of eight bytes."""
     at = 0
     while at < len(data):
         if data[at : at + 8] == bytes(8):
@@ -90,7 +90,8 @@ def _entries(data: bytes) -> Iterator[_Entry]:
 
 
 def _entry(data: bytes, at: int) -> _Entry:
-    """(kind, version, size of header, size), (packed size, options), version, (arch, name), (flags, 0, whole size)."""
+    """The entry at the beginning of `data`. Its header: (kind, version, size of header, size), (packed size, options),
+    version, (arch, name), (flags, 0, whole size)."""
     if len(data) < _HEADER:
         raise _malformed(f"the fatbin ends within the header of the image at byte {at}")
     kind, _, header, size = struct.unpack_from("<HHIQ", data)
@@ -111,13 +112,14 @@ def _entry(data: bytes, at: int) -> _Entry:
 
 
 def _unpack(entries: Sequence[_Entry], limit: float) -> list[Image]:
-    """One fatbin of all the compressed images, in one call of cuobjdump, which numbers what it extracts."""
+    """The unpacked images. All compressed images go into one fatbin for one call of cuobjdump, which numbers the files
+    that it extracts."""
     try:
         cuobjdump = tool.path("cuobjdump")
     except tool.Missing as gone:
         what = f"{entries[0].packing}-compressed code needs cuobjdump, which is not here"
         raise AssayError(what, fix=gone.fix) from None
-    # Without their names: cuobjdump numbers only files of images that have none, and writes namesakes over each other.
+    # The names are removed: cuobjdump numbers only files of unnamed images, and overwrites files of the same name.
     body = b"".join(e.raw[:32] + bytes(8) + e.raw[40:] for e in entries)
     with tempfile.TemporaryDirectory() as folder:
         box = Path(folder) / "box.fatbin"
@@ -130,15 +132,15 @@ def _unpack(entries: Sequence[_Entry], limit: float) -> list[Image]:
             kind: iter(sorted(Path(folder).glob(f"box.*.{kind}"), key=lambda f: int(re.findall(r"\d+", f.name)[0])))
             for kind in ("cubin", "ptx")
         }
-        found = []
+        unpacked = []
         for entry in entries:
             file = next(files[entry.image.kind], None)
             if file is None:
-                said = ran.complaint.replace(str(folder), "")
-                raise _malformed(f"cuobjdump cannot unpack the {entry.packing}-compressed images: {said}")
+                complaint = ran.complaint.replace(str(folder), "")
+                raise _malformed(f"cuobjdump cannot unpack the {entry.packing}-compressed images: {complaint}")
             note = f"{entry.packing}-compressed; unpacked by cuobjdump"
-            found.append(replace(entry.image, data=file.read_bytes(), note=note))
-    return found
+            unpacked.append(replace(entry.image, data=file.read_bytes(), note=note))
+    return unpacked
 
 
 def _malformed(what: str) -> MalformedError:

@@ -1,11 +1,11 @@
-"""Basic blocks of a SASS function, what follows what, and how deep in loops each lies."""
+"""Basic blocks of a SASS function: their successors and their loop depth."""
 
 from dataclasses import dataclass
 
 from assay.isa.sass import Function, Instruction
 
 _ALONE = ("CALL", "RET", "EXIT", "BRX", "BRXU", "JMX", "JMXU", "BRA", "JMP", "BSYNC", "KILL")
-"""They end a block."""
+"""Opcodes that end a block."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Block:
 
 
 def blocks(function: Function) -> list[Block]:
-    """In order of address; every instruction is in exactly one."""
+    """The basic blocks in order of address; every instruction is in exactly one."""
     if not function.instructions:
         return []
     starts = _starts(function)
@@ -44,30 +44,30 @@ def blocks(function: Function) -> list[Block]:
 
 
 def _starts(function: Function) -> set[int]:
-    found = {function.instructions[0].address, *_called(function)}
+    starts = {function.instructions[0].address, *_called(function)}
     for position, instruction in enumerate(function.instructions):
         targets = function.goes_to(instruction)
-        found.update(targets)
+        starts.update(targets)
         ends = instruction.opcode in _ALONE or targets
         if ends and position + 1 < len(function.instructions):
-            found.add(function.instructions[position + 1].address)
-    return found
+            starts.add(function.instructions[position + 1].address)
+    return starts
 
 
 def _called(function: Function) -> list[int]:
-    """Where device functions in the same section begin."""
-    found = [
+    """The addresses at which device functions in the same section begin."""
+    addresses = [
         function.labels[t]
         for i in function.instructions
         if i.opcode == "CALL"
         for t in i.targets
         if t in function.labels
     ]
-    return list(dict.fromkeys(a for a in found if a in function.index))
+    return list(dict.fromkeys(a for a in addresses if a in function.index))
 
 
 def _depths(follows: list[tuple[int, ...]], roots: list[int]) -> list[int]:
-    """How many loops hold each block. A loop is a block and all that lies between it and a branch back to it."""
+    """How many loops contain each block. A loop is a header and every block between it and a branch back to it."""
     depth = [0] * len(follows)
     before: list[list[int]] = [[] for _ in follows]
     for block, nexts in enumerate(follows):
@@ -139,13 +139,13 @@ def _dominates(header: int, block: int, above: dict[int, int], root: int) -> boo
 
 
 def _body(header: int, back: int, before: list[list[int]], reachable: dict[int, int]) -> set[int]:
-    found, waiting = {back}, [back]
+    body, waiting = {back}, [back]
     while waiting:
         block = waiting.pop()
         if block == header:
             continue
         for other in before[block]:
-            if other not in found and other in reachable:
-                found.add(other)
+            if other not in body and other in reachable:
+                body.add(other)
                 waiting.append(other)
-    return found
+    return body

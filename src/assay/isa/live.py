@@ -1,12 +1,12 @@
 """Live general registers at every instruction, counted as `nvdisasm -plr` counts them, but in linear time and in code
 of any ptxas generation.
 
-The number at an instruction is of the registers that are live before it together with those it writes, read later or
-not. What is live is followed backwards through stretches of code with one way in and any number of ways out. Within a
-stretch a predicated write ends no life. From one stretch to those before it every write does, so that a value written
-under a predicate and read in a later stretch counts from its write on. R1, which points to the stack, is live wherever
-a stretch is left. A call is one by the ABI, wherever it goes: it reads R0 and R1 and overwrites what is free to the
-callee, as far as the caller was given it and the cubin names it at all; a return hands on all that is not free."""
+The count at an instruction covers the registers that are live before it and those that it writes, whether or not they
+are read later. Liveness is propagated backwards through stretches of code with one entry and any number of exits.
+Within a stretch, a predicated write does not end a live range. Between stretches every write does, so a value that is
+written under a predicate and read in a later stretch counts from its write on. R1, the stack pointer, is live at every
+exit of a stretch. Every call follows the ABI: it reads R0 and R1, and overwrites those caller-saved registers that the
+caller was given and that the cubin names. A return keeps all callee-saved registers live."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,11 @@ from assay.isa.sass import Function, Instruction
 
 _R0, _STACK = 1 << 0, 1 << 1
 _FREE = sum(1 << r for r in (0, *range(3, 16), *(r for r in range(32, 255) if r % 8 < 4)))
-"""What a function may overwrite without saving it, by the ABI."""
+"""Registers that a function may overwrite without saving them, by the ABI."""
 _BY_REGISTER = ("BRX", "BRXU", "JMX", "JMXU")
 _TURNS = ("BRA", "JMP", "BSYNC", "CALL", "RET", "EXIT", *_BY_REGISTER)
-"""All others go on behind themselves, though they may name a label (LEPC, WARPSYNC)."""
+"""Opcodes that may change control flow. All others continue at the next instruction, even those that name a label
+(LEPC, WARPSYNC)."""
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,18 @@ class Live:
     counts: dict[int, int]
     """Address → how many general registers are live."""
     unknown: str = ""
-    """Why none are counted."""
+    """Why no registers are counted."""
 
 
 class _Step(NamedTuple):
-    """What an instruction does to what is live, a bit for each register, and where it goes."""
+    """An instruction's effect on the live registers, a bit for each register, and where it goes."""
 
     reads: int
     writes: int
     leaves: int
-    """Live behind it where the function ends."""
+    """Registers that are live after it because the function ends there."""
     always: bool
-    """Not predicated."""
+    """True if it is not predicated."""
     jumps: tuple[int, ...]
     falls: bool
 
@@ -53,21 +54,21 @@ class _Stretch(NamedTuple):
 
 
 class _Unknown(Exception):
-    """What keeps the registers of a function from being counted."""
+    """The reason why the registers of a function cannot be counted."""
 
     def __init__(self, instruction: Instruction, what: str) -> None:
         super().__init__(f"of {instruction.name} at {instruction.address:#x} it is not known {what}")
 
 
 def live_registers(code: Mapping[str, Function], registers: Mapping[str, int | None]) -> dict[str, Live]:
-    """Of every function of a cubin, by symbol. `registers`: how many each was given."""
-    found: dict[str, Live] = {}
+    """The live registers of every function of a cubin, by symbol. `registers`: how many each was given."""
+    live: dict[str, Live] = {}
     steps: dict[str, list[_Step]] = {}
     for symbol, function in code.items():
         try:
             steps[symbol] = [_step(function, i, registers.get(symbol)) for i in function.instructions]
         except _Unknown as problem:
-            found[symbol] = Live({}, str(problem))
+            live[symbol] = Live({}, str(problem))
     touches = (step.reads | step.writes | step.leaves for each in steps.values() for step in each)
     named = (1 << max((bits.bit_length() for bits in touches), default=0)) - 1
     for symbol, each in steps.items():
@@ -75,8 +76,8 @@ def live_registers(code: Mapping[str, Function], registers: Mapping[str, int | N
         for at, instruction in enumerate(function.instructions):
             if instruction.opcode == "CALL":
                 each[at] = each[at]._replace(writes=overwritten)
-        found[symbol] = Live(_counts(function, each))
-    return found
+        live[symbol] = Live(_counts(function, each))
+    return live
 
 
 def _owned(registers: int | None) -> int:
@@ -84,24 +85,24 @@ def _owned(registers: int | None) -> int:
 
 
 def _step(function: Function, instruction: Instruction, registers: int | None) -> _Step:
-    """What a call overwrites is left open."""
-    found = touched(instruction)
-    if found is None:
+    """The step of one instruction. `live_registers` adds what a call overwrites."""
+    touches = touched(instruction)
+    if touches is None:
         raise _Unknown(instruction, "which registers it touches")
     opcode, always = instruction.opcode, not instruction.predicate
     if opcode not in _TURNS:
-        return _Step(found.reads, found.writes, 0, always, (), True)
+        return _Step(touches.reads, touches.writes, 0, always, (), True)
     if opcode in ("CALL", "RET") and registers is None:
         raise _Unknown(instruction, "how many registers its function was given")
     jumps = function.goes_to(instruction)
     if opcode in _BY_REGISTER and not jumps:
         raise _Unknown(instruction, "where it goes")
-    reads = found.reads | (_R0 | _STACK if opcode == "CALL" else 0)
+    reads = touches.reads | (_R0 | _STACK if opcode == "CALL" else 0)
     leaves = _STACK if opcode == "EXIT" else ~_FREE & _owned(registers) if opcode == "RET" else 0
-    # A branch with a second operand (`BRA.DIV UR6, …`) may be left untaken; so may one whose target nobody knows.
+    # A branch with a second operand (`BRA.DIV UR6, …`) or with an unknown target may not be taken.
     ends = len(instruction.operands) == 1 if opcode in ("BRA", "JMP") else opcode != "CALL"
     falls = not (always and ends and (jumps or leaves))
-    return _Step(reads, found.writes, leaves, always, jumps, falls)
+    return _Step(reads, touches.writes, leaves, always, jumps, falls)
 
 
 def _counts(function: Function, steps: Sequence[_Step]) -> dict[int, int]:
@@ -123,7 +124,7 @@ def _counts(function: Function, steps: Sequence[_Step]) -> dict[int, int]:
 
 
 def _stretches(function: Function, steps: Sequence[_Step]) -> tuple[list[_Stretch], dict[int, int]]:
-    """In order, and the number of each by the address it begins at."""
+    """The stretches in order, and the number of each by its first address."""
     called = (t for i in function.instructions if i.opcode == "CALL" for t in i.targets)
     starts = {function.labels[label] for label in called if label in function.labels}
     starts.update(target for step in steps for target in step.jumps)
@@ -137,10 +138,10 @@ def _stretches(function: Function, steps: Sequence[_Step]) -> tuple[list[_Stretc
 
 
 def _entering(stretches: Sequence[_Stretch], number: Mapping[int, int], steps: Sequence[_Step]) -> list[int]:
-    """What is live at the beginning of each stretch, as those before it see it; behind the last nothing is."""
+    """The registers that are live on entry to each stretch, as its predecessors see it; none after the last."""
     live: list[int] = []
     ways: list[list[tuple[int, int]]] = []
-    """Where a stretch may be left for, and all it has written by then."""
+    """For each stretch, its successors and the registers that it has written before it goes there."""
     before: list[list[int]] = [[] for _ in range(len(stretches) + 1)]
     for this, (start, end) in enumerate(stretches):
         reads = written = replaced = 0

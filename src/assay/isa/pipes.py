@@ -52,25 +52,25 @@ _MATRIX = re.compile(r"M88|MT88|M816|M832|M864")
 
 
 def pipe(opcode: str, modifiers: tuple[str, ...] = ()) -> str:
-    """`pipe("FFMA")` is "fma". An opcode nobody has listed is `unknown`, never a guess."""
+    """`pipe("FFMA")` is "fma". An opcode that is not listed is `unknown`, never a guess."""
     if opcode in _PIPE:
         return _PIPE[opcode]
     return "uniform" if opcode.startswith("U") or opcode in ("VOTEU", "R2UR", "REDUX") else "unknown"
 
 
 def space(opcode: str) -> str:
-    """Of a memory access; else empty."""
+    """The memory that an access uses; empty for other instructions."""
     return _SPACE.get(opcode, "")
 
 
 def width(opcode: str, modifiers: tuple[str, ...]) -> int | None:
-    """Bits that each thread moves; None of what is no memory access."""
+    """Bits that each thread moves; None if the instruction is no memory access."""
     if opcode not in _SPACE:
         return None
     if opcode in ("LDSM", "STSM"):
         parts = next((int(m) for m in modifiers if m in ("2", "4")), 1)
         return 32 * parts if any(_MATRIX.match(m) for m in modifiers) else None
     for modifier in modifiers:
-        if found := _BITS.match(modifier):
-            return int(found[1]) * int(found[2] or 1)
+        if match := _BITS.match(modifier):
+            return int(match[1]) * int(match[2] or 1)
     return 32

@@ -1,7 +1,7 @@
 """Which general registers, R0 to R254, an instruction reads and writes: by its opcode, modifiers and operands.
 
-An operand names the first of its registers; how many follow is told by the rules below. They were held against
-nvdisasm, which marks every register that an instruction touches (tests/isa/test_live.py)."""
+An operand names the first of its registers; the rules below give how many follow. A test compares them with nvdisasm,
+which marks every register that an instruction touches (tests/isa/test_live.py)."""
 
 import re
 from collections.abc import Callable
@@ -27,18 +27,18 @@ class Shape:
 
     widths: tuple[int, ...] = ()
     rest: int = 1
-    """Of the operands after those."""
+    """The width of the operands after those."""
     results: int | None = 1
-    """So many operands, the first, are written; None: those before the address."""
+    """How many of the first operands are written; None: those before the address."""
     pointer: int = 1
-    """Of a register in brackets that does not say how wide it is."""
+    """The width of a register in brackets that has no width of its own."""
 
 
 Rule = Callable[[Modifiers], Shape | None]
 
 
 def touched(instruction: Instruction) -> Touched | None:
-    """None where nobody has listed the instruction: whether it takes a second register is not guessed."""
+    """The registers that the instruction reads and writes; None if it is not in the table of rules."""
     shape = _shape(instruction.opcode, instruction.modifiers)
     if shape is None:
         return None
@@ -64,13 +64,13 @@ def touched(instruction: Instruction) -> Touched | None:
 
 class _Operand(NamedTuple):
     registers: tuple[tuple[int, int], ...]
-    """Numbers of those it names, and how many each stands for where it says so itself; else 0."""
+    """The number of each register it names, and how many it stands for if the operand itself says so; else 0."""
     address: bool
 
 
 @lru_cache(1 << 16)
 def _operand(text: str) -> _Operand | None:
-    """None of a predicate."""
+    """The registers in an operand's text; None for a predicate."""
     if _PREDICATE.fullmatch(text):
         return None
     named = _REGISTER.findall(_NAME.sub("", text))
@@ -80,9 +80,9 @@ def _operand(text: str) -> _Operand | None:
 _PREDICATE = re.compile(r"!?U?P[T\d]")
 _REGISTER = re.compile(r"(?<![\w.])R(\d+)(?:\.reuse)?(\.64|\.U32|\.F32(?!x))?")
 _OWN = {".64": 2, ".U32": 1, ".F32": 1}
-"""Where the operand itself says how many."""
+"""Suffix of a register → how many registers the operand stands for."""
 _NAME = re.compile(r"`\([^)]*\)")
-"""Of a label or a constant: it may look like a register."""
+"""The name of a label or a constant, which may look like a register."""
 _LONG = re.compile(r"[USF]?64|128")
 _BITS = re.compile(r"[A-Z]*?(8|16|32|64|128|256)(?:x(\d))?")
 _MATRIX = re.compile(r"(16|8)(8)(\d+)|(\d+)x(\d+)x(\d+)")
@@ -92,7 +92,7 @@ _ELEMENTS = {"TF32": 32, "S4": 4, "U4": 4}
 
 
 def _single(results: int = 1) -> Rule:
-    """A register for each operand; of a modifier that speaks of more nothing is known."""
+    """One register for each operand; no shape if a modifier names 64 or 128 bits."""
     return lambda modifiers: None if any(_LONG.fullmatch(m) for m in modifiers) else Shape(results=results)
 
 
@@ -126,9 +126,9 @@ def _from_integer(modifiers: Modifiers) -> Shape:
 
 
 def _words(modifiers: Modifiers) -> int:
-    """What a memory access moves: `128` is 4, `F32x2` 2, `U8` 1."""
-    found = next((f for m in modifiers if (f := _BITS.fullmatch(m))), None)
-    return max(1, int(found[1]) * int(found[2] or 1) // 32) if found else 1
+    """How many registers a memory access moves: `128` is 4, `F32x2` 2, `U8` 1."""
+    match = next((f for m in modifiers if (f := _BITS.fullmatch(m))), None)
+    return max(1, int(match[1]) * int(match[2] or 1) // 32) if match else 1
 
 
 def _access(results: int | None) -> Rule:
@@ -137,8 +137,8 @@ def _access(results: int | None) -> Rule:
 
 
 def _halves(operands: tuple[str, ...]) -> tuple[int, ...]:
-    """Of 256 bits, the low half's registers and the high half's. A mask may leave some of the eight out; those that
-    stay lie close together. Loads name the high half first."""
+    """How many registers each half of a 256-bit access has. A mask may leave out some of the eight; the others are
+    consecutive. Loads name the high half first."""
     mask = next((int(o, 16) for o in operands if o.startswith("0x")), 0xFF)
     low, high = (mask & 0xF).bit_count(), (mask >> 4).bit_count()
     return (0, low, high) if operands and "[" in operands[0] else (high, low)
@@ -171,8 +171,8 @@ def _tensor_memory(results: int) -> Rule:
 
 
 def _product(threads: int, bits: int) -> Rule:
-    """D = A·B + C, spread over the threads of a warp or of four. A sparse A comes with half its elements and a word
-    that says which. `bits`: of an element of A and B, where the modifiers do not say."""
+    """D = A·B + C, spread over the threads of one warp or of four. A sparse A has half its elements and a word that
+    selects them. `bits` is the size of an element of A and B, unless a modifier gives it."""
 
     def shape(modifiers: Modifiers) -> Shape | None:
         sizes = next((f for m in modifiers if (f := _MATRIX.fullmatch(m))), None)
@@ -199,7 +199,7 @@ _RULES: dict[str, Rule] = {
             _single(),
         ),
         ("BAR FCHK FSETP HSETP2 NANOSLEEP WARPSYNC", _single(results=0)),
-        ("MUFU SHF", _all(1)),  # one half of 64 bits, the other is another instruction's
+        ("MUFU SHF", _all(1)),  # one half of 64 bits; a second instruction computes the other
         ("IADD MOV SEL", _wide("64")),
         ("IMNMX", _wide("S64", "U64")),
         ("ISETP", _wide("S64", "U64", results=0)),
@@ -216,7 +216,7 @@ _RULES: dict[str, Rule] = {
         ("ATOM ATOMG ATOMS LD LDC LDG LDGMC LDL LDS QSPC", _access(results=None)),
         ("ARRIVES CCTL CCTLL RED REDAS REDG ST STAS STG STL STS", _access(results=0)),
         ("LDGSTS", _all(1, results=0)),  # of its two addresses the global one says `.64`
-        ("SYNCS", lambda modifiers: Shape((2,), results=None)),  # who arrives is given the phase, 64 bits
+        ("SYNCS", lambda modifiers: Shape((2,), results=None)),  # an arrival returns the phase, 64 bits
         ("LDSM", _tiles(results=1)),
         ("STSM", _tiles(results=0)),
         ("LDTM", _tensor_memory(results=1)),
@@ -229,7 +229,7 @@ _RULES: dict[str, Rule] = {
         ("BGMMA", _product(128, 1)),
         ("IGMMA QGMMA", _product(128, 8)),
         ("HGMMA", _product(128, 16)),
-        # Nothing, or predicates and uniform registers alone.
+        # These touch nothing, or only predicates and uniform registers.
         (
             "ACQBULK ACQSHMINIT BPT BRA BREAK BSSY BSYNC CGAERRBAR DEPBAR ELECT ENDCOLLECTIVE ERRBAR EXIT FENCE LDCU "
             "LDGDEPBAR MEMBAR NOP PLOP3 PMTRIG PREEXIT S2UR UBLKCP UBLKPF UBLKRED UBMSK UBREV UCGABAR_ARV UCGABAR_WAIT "

@@ -15,7 +15,7 @@ FLAGS = ("-c", "-g", "-gi", "-gp", "-hex")
 
 
 _PTX = ".nv_debug_ptx"
-"""How the listing calls the PTX text inside the cubin, as if it were a file."""
+"""The file name that the listing uses for the PTX text inside the cubin."""
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 _OTHER_SECTION = re.compile(r"^\s*\.section\s")
@@ -31,8 +31,8 @@ _TABLE = re.compile(r'BRANCH_TARGETS ([^"]+)"')
 
 _OPEN, _CLOSE = "([{", ")]}"
 _ONLY_NAME = ("CALL", "RET", "BSSY", "LEPC", "WARPSYNC")
-"""They name a label without going there and on in the same flow: BSSY only says where threads meet again, LEPC takes
-the address as a value, WARPSYNC goes on behind itself."""
+"""Opcodes that name a label but do not branch to it within the function: BSSY gives the address where threads meet
+again, LEPC loads the address as a value, WARPSYNC continues at the next instruction."""
 _ENDS = ("EXIT", "RET", "BRX", "BRXU", "JMX", "JMXU")
 
 
@@ -103,27 +103,27 @@ class Function:
 
     @cached_property
     def _meetings(self) -> dict[int, tuple[int, ...]]:
-        """Address of each BSYNC → where threads that meet there go on: as the last BSSY before it said of the same
-        barrier, whose number is used again."""
-        said: dict[str, tuple[int, ...]] = {}
-        found = {}
+        """Address of each BSYNC → where the threads that meet there continue. The last BSSY before it that names the
+        same barrier gives that address; barrier numbers are reused."""
+        by_barrier: dict[str, tuple[int, ...]] = {}
+        meetings = {}
         for i in self.instructions:
             if i.opcode == "BSSY":
-                said[i.operands[0]] = tuple(self.labels[t] for t in i.targets if t in self.labels)
+                by_barrier[i.operands[0]] = tuple(self.labels[t] for t in i.targets if t in self.labels)
             elif i.opcode == "BSYNC":
-                found[i.address] = tuple(a for a in said.get(i.operands[0], ()) if a > i.address)
-        return found
+                meetings[i.address] = tuple(a for a in by_barrier.get(i.operands[0], ()) if a > i.address)
+        return meetings
 
     def follows(self, instruction: Instruction) -> tuple[int, ...]:
         """Addresses of the instructions that may run next."""
-        found = list(self.goes_to(instruction))
+        addresses = list(self.goes_to(instruction))
         next_one = self.index[instruction.address] + 1
         always = not instruction.predicate and (
             instruction.opcode in _ENDS or (instruction.opcode in ("BRA", "JMP") and len(instruction.operands) == 1)
         )
         if not always and next_one < len(self.instructions):
-            found.append(self.instructions[next_one].address)
-        return tuple(found)
+            addresses.append(self.instructions[next_one].address)
+        return tuple(addresses)
 
     def between(self, start: int, end: int) -> tuple[Instruction, ...]:
         """Instructions from one address to another, both included."""
@@ -133,7 +133,7 @@ class Function:
 def disassemble(cubin: bytes, limit: float = 120) -> dict[str, Function]:
     """Every kernel of a cubin, by symbol. Needs nvdisasm, but no GPU; `limit` in seconds."""
     nvdisasm = tool.path("nvdisasm")
-    built_for = cubins.target(cubin)  # also says what is wrong with a file that is no cubin
+    built_for = cubins.target(cubin)  # raises a clear error for a file that is no cubin
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
@@ -155,17 +155,17 @@ def disassemble(cubin: bytes, limit: float = 120) -> dict[str, Function]:
 
 def read(listing: str) -> dict[str, Function]:
     """Every function of an nvdisasm listing, by symbol."""
-    found: dict[str, Function] = {}
+    functions: dict[str, Function] = {}
     for symbol, lines in _sections(listing):
         reader = _Reader()
         for line in lines:
             reader.take(line)
-        found[symbol] = Function(symbol, tuple(reader.instructions), reader.labels)
-    return found
+        functions[symbol] = Function(symbol, tuple(reader.instructions), reader.labels)
+    return functions
 
 
 def split_operands(text: str) -> tuple[str, ...]:
-    """At commas outside brackets: `R4, desc[UR6][R8.64+0x10], c[0x0][0x28]` → three."""
+    """The text split at commas outside brackets: `R4, desc[UR6][R8.64+0x10], c[0x0][0x28]` → three."""
     parts, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         if letter in _OPEN:
@@ -181,7 +181,7 @@ def split_operands(text: str) -> tuple[str, ...]:
 
 def loops(function: Function) -> list[Loop]:
     """The innermost loops, in order of address. A loop is a branch back to an instruction from which the branch can be
-    reached again; a block placed out of line that jumps back to where it was left is none."""
+    reached again. A block placed out of line that jumps back to where it was left is not a loop."""
     ends: dict[int, int] = {}
     for instruction in function.instructions:
         for target in function.goes_to(instruction):
@@ -227,13 +227,13 @@ def _sections(listing: str) -> Iterator[tuple[str, list[str]]]:
 
 
 class _Reader:
-    """Line by line. Places are sticky: nvdisasm prints one only when it changes, source and PTX each for itself."""
+    """Reads a listing line by line. nvdisasm prints a place only when it changes, for source and PTX separately."""
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
         self.labels: dict[str, int] = {}
         self._waiting: list[str] = []
-        """Labels whose instruction is still to come; one at the very end marks the section's size and has none."""
+        """Labels before the next instruction; a label at the end of the section has no instruction."""
         self._source: Place | None = None
         self._inlined: list[Place] = []
         self._chain = False
@@ -249,15 +249,15 @@ class _Reader:
         elif shown := _LINE.match(line):
             self._instruction(int(shown["address"], 16), shown["rest"])
 
-    def _place(self, found: re.Match[str]) -> None:
-        file, line = found["file"], int(found["line"])
+    def _place(self, match: re.Match[str]) -> None:
+        file, line = match["file"], int(match["line"])
         if file.startswith(_PTX):
             self._ptx = line
         elif self._chain:
             self._inlined.append(Place(file, line))
         else:
             self._source, self._inlined = Place(file, line), []
-        self._chain = bool(found["inlined"])
+        self._chain = bool(match["inlined"])
 
     def _instruction(self, address: int, rest: str) -> None:
         encoding = None

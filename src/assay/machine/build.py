@@ -1,4 +1,4 @@
-"""All instances of one probe source in one build: one run of compiler and disassembler, not a hundred."""
+"""Builds all instances of one probe source together, with one run of compiler and disassembler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent / "probes"
 
 
 class Built:
-    """The one cubin: its instances as artifacts, and its listing, read when first asked for."""
+    """One cubin: its instances as artifacts, and its listing, which is read on first use."""
 
     def __init__(self, artifacts: dict[str, Artifact]) -> None:
         self.artifacts = artifacts
@@ -52,5 +52,5 @@ def build(source: str, names: tuple[str, ...], target: Target) -> Built:
 
 @cache
 def _text(source: str) -> str:
-    """The probe's source after what all share, its own line numbers kept."""
+    """The probe's source after the shared header, with its own line numbers."""
     return f'{(FOLDER / "common.cuh").read_text()}\n#line 1 "{source}"\n{(FOLDER / source).read_text()}'

@@ -29,7 +29,7 @@ def opened(request: Open, tick: Tick) -> Opened:
 
 
 def measured(request: Measure, tick: Tick) -> Any:
-    """As plain data: there are numpy's numbers among a probe's."""
+    """The value as plain data: probes may return numpy numbers."""
     (probe,) = (p for p in probes() if p.key == request.probe)
     return json.loads(json.dumps(plain(run(_lab(), probe)), default=float))
 

@@ -1,4 +1,4 @@
-"""What a measured figure of a device stands on."""
+"""The evidence for a measured figure of a device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.machine.proof import Finding
 
 @dataclass(frozen=True)
 class Proven:
-    """What the machine code of a probe was shown to be: on a GPU for each instance, on a CPU as a whole."""
+    """The check of a probe's machine code: on a GPU for each instance, on a CPU as a whole."""
 
     says: str = ""
     instances: dict[str, Finding] | None = None
@@ -23,7 +23,7 @@ class Proven:
 @dataclass(frozen=True)
 class MachineEvidence(Evidence):
     figures: dict[str, Figure] | None = None
-    """By key: `dram.read`."""
+    """Figures by key: `dram.read`."""
     proof: Proven | None = None
     samples: list[float] | None = None
     """The figure, launch by launch."""
@@ -34,7 +34,7 @@ class MachineEvidence(Evidence):
     per_clock_sm: float | None = None
     """A rate per clock and multiprocessor."""
     steps: int | None = None
-    """Of a pointer chase."""
+    """Steps of a pointer chase."""
     threads: int | None = None
     note: str = ""
     traceback: str = ""

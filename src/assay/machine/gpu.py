@@ -1,4 +1,4 @@
-"""GPU probes from the parent's side: a child process runs them; when it dies, another goes on with the rest."""
+"""The parent's side of GPU probes: a child process runs them; if it dies, another continues with the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMIT = 180.0
 @dataclass(frozen=True)
 class Opened(Answer):
     facts: dict[str, float]
-    """What is counted, not measured (assay.machine.model)."""
+    """Properties that are not measured (assay.machine.model)."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class Open(Request[Opened], answered_by="assay.machine.child:opened"):
 
 @dataclass(frozen=True)
 class Outcome(Answer):
-    """What became of one probe."""
+    """The outcome of one probe."""
 
     measured: Measured | None = None
     why: str = ""
-    """Without a measurement: why there is none."""
+    """Why there is no measurement, if there is none."""
     traceback: str = ""
     proof: dict[str, Finding] = field(default_factory=dict)
-    """What its instances' code showed."""
+    """The findings on the code of its instances."""
     artifacts: list[Summary] = field(default_factory=list)
     lost: bool = False
-    """The process or its device cannot go on."""
+    """Whether the process or its device is unusable."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def outcomes(keys: list[str], limit: float = LIMIT, child: str = "") -> Iterator
 
 
 def _measured(process: Fresh, waiting: list[str], limit: float) -> Iterator[tuple[str, Outcome]]:
-    """Of the probes that wait, until none is left or the process is lost."""
+    """The outcomes of the waiting probes, until none is left or the process is lost."""
     while waiting:
         key = waiting.pop(0)
         try:

@@ -1,4 +1,4 @@
-"""The GPU as probes see it: proven kernels, buffers, launches on a held stream, and the clock each launch ran at."""
+"""The GPU for probes: checked kernels, buffers, launches on a blocked stream, and the clock of each launch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ LAUNCHES, WARM_UP = 11, 3
 QUICK = 3
 """Timed launches of one cell of a sweep; the best cell is then measured in full."""
 SECONDS = 3e-3
-"""How long one launch should last, so that starting and ending do not count."""
+"""How long one launch should last, so that its start and end are negligible."""
 HOLD = 2_000_000
-"""Nanoseconds the stream waits while the host queues: what is timed is the device, not the host."""
+"""Nanoseconds that the stream waits while the host queues launches, so that the device is timed, not the host."""
 SEEN = 20_000
-"""Nanoseconds that a block must live to tell the clock it ran at."""
+"""Nanoseconds that a block must run for its clock to be measured."""
 KEY = 0x9E3779B9
 """Results are compared with it so that the compiler must compute them."""
 
@@ -51,12 +51,12 @@ class Kernel:
         self._launch = Launcher(ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol))
 
     def resident(self, threads: int, blocks: int) -> int:
-        """Threads of a multiprocessor that run at once, of so many blocks: its 65536 registers set the limit."""
+        """Threads of so many blocks that run at once on a multiprocessor: its 65536 registers set the limit."""
         registers = -(-(self.artifact.registers or 32) // 8) * 8
         return min(blocks, 65536 // (registers * threads)) * threads
 
     def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
-        """On torch's current stream."""
+        """Launches on torch's current stream."""
         self._launch((grid,), (block,), arguments, shared)
 
 
@@ -73,9 +73,9 @@ class Lab:
         self.l2: int = properties.L2_cache_size
         self.memory: int = properties.total_memory
         self.artifacts: list[Artifact] = []
-        """What the probe at hand has built."""
+        """The artifacts of the current probe."""
         self.findings: dict[str, Finding] = {}
-        """What its instances' code showed."""
+        """The findings on the code of its instances."""
         self._loaded: dict[tuple[str, str], tuple[Kernel, Finding]] = {}
         torch.manual_seed(0)
 
@@ -94,7 +94,7 @@ class Lab:
         torch.cuda.empty_cache()
 
     def kernel(self, probe: Probe, name: str) -> Kernel:
-        """Build, prove and load one instance; code that does not show what it must is never launched."""
+        """Build, check and load one instance; code that does not pass its proof is never launched."""
         key = (probe.source, name)
         if key not in self._loaded:
             artifact = probe.build(name, self.target)
@@ -141,7 +141,7 @@ class Lab:
         warm_up: int = WARM_UP,
     ) -> tuple[list[float], list[float]]:
         """Seconds of each launch, by events on a held stream, and the SM clock of each in MHz, by its own counters.
-        `go` launches once and is given where that launch notes its clocks."""
+        `go` launches once; its argument is the tensor into which that launch writes its clocks."""
         import torch
 
         clocks = self._clocks
@@ -168,7 +168,7 @@ class Lab:
         return max(first, int(first * seconds / taken))
 
     def per_clock(self, value: float, clocks_mhz: list[float]) -> dict[str, float]:
-        """A rate as hardware people count it: per clock and multiprocessor."""
+        """A rate per clock and multiprocessor."""
         return {"per_clock_sm": value / (median(clocks_mhz) * 1e6 * self.sms)} if clocks_mhz else {}
 
 

@@ -1,4 +1,4 @@
-"""The model of a device: what it can do, as figures with their spread; measured where it was, else as published."""
+"""The model of a device: its performance figures with their spread, either measured or published."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEASURED, PUBLISHED = "measured", "published"
 _FOLDER = Path(__file__).parent / "published"
 
 Published = float | tuple[float, float]
-"""One value, or the range that different authors found."""
+"""One value, or the range of different authors' values."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Figure:
     clock_mhz: float | None = None
     """The SM clock during the measurement, from the device's own counters."""
     published: Published | None = None
-    """What others say of this device."""
+    """The published value for this device."""
     where: str = ""
-    """Who says so, in words."""
+    """The publication, in words."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Model:
     time: str
     figures: Mapping[str, Figure] = field(default_factory=dict)
     facts: Mapping[str, float] = field(default_factory=dict)
-    """What is counted, not measured: sms, boost_mhz, l2_bytes, memory_bytes; cores, threads."""
+    """Properties that are not measured: sms, boost_mhz, l2_bytes, memory_bytes; cores, threads."""
 
     @property
     def measured(self) -> bool:
@@ -56,7 +56,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """How a record says which model it stood on: `NVIDIA H200, measured 2026-11-15T07:00:00Z`."""
+        """The name by which a record cites the model: `NVIDIA H200, measured 2026-11-15T07:00:00Z`."""
         return f"{self.device}, {self.source}" + (f" {self.time}" if self.time else "")
 
     def value(self, key: str) -> float | None:
@@ -64,12 +64,12 @@ class Model:
         return figure.value if figure else None
 
     def fastest(self, key: str) -> float | None:
-        """The best sample of a rate: a limit must not be lower than what was seen once."""
+        """The best sample of a rate: a limit must not be lower than any observed rate."""
         figure = self.figures.get(key)
         return None if figure is None else max(figure.value, figure.high or 0.0)
 
     def stream(self) -> float | None:
-        """The fastest way through memory that was measured, in bytes a second: no kernel moves them faster."""
+        """The highest memory bandwidth that was measured, in bytes a second: an upper bound for any kernel."""
         kinds = ("read", "write", "copy", "triad")
         return max((v for k in kinds if (v := self.fastest(f"dram.{k}")) is not None), default=None)
 
@@ -92,8 +92,8 @@ class Model:
 
 
 def this_device(kind: str | None = None) -> str:
-    """The device `assay machine` measures here: the GPU, or the CPU where there is none; or the `kind` asked for,
-    `cuda` or `cpu`."""
+    """The device `assay machine` measures here: that of `kind`, `cuda` or `cpu`; by default the GPU if there is one,
+    else the CPU."""
     gpu = host.gpu()
     if gpu is not None and kind != "cpu":
         return gpu.name
@@ -112,7 +112,7 @@ def kept_file(device: str) -> Path:
 
 
 def kept(device: str | None = None) -> Model | None:
-    """The model that `assay machine` measured and kept, if it did; of this machine's device unless one is named."""
+    """The model that `assay machine` kept, if any; for this machine's device unless another is named."""
     name = this_device(device) if device in (None, "cuda", "cpu") else str(device)
     file = kept_file(name)
     if not file.exists():
@@ -133,7 +133,7 @@ def read(file: Path) -> Model:
 
 
 def published(name: str) -> Model | None:
-    """What is published of a GPU, by its name as the driver or a person gives it: `NVIDIA H200`, `h200`, `RTX 4090`."""
+    """The published model of a GPU, by the driver's name or a short one: `NVIDIA H200`, `h200`, `RTX 4090`."""
     wanted = slug(name)
     for data in _published().values():
         names = [slug(n) for n in (data["device"], *data["names"])]
@@ -143,7 +143,7 @@ def published(name: str) -> Model | None:
 
 
 def shipped() -> list[Model]:
-    """Every published model that comes with Assay."""
+    """Every published model that Assay contains."""
     return [_from_file(data) for data in _published().values()]
 
 

@@ -1,4 +1,4 @@
-"""A probe: one CUDA source, the instances of it that run, what their machine code must show, and how it is measured."""
+"""A probe: one CUDA source, its instances, the requirements on their machine code, and how to measure them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from assay.target import Target
 
 @dataclass(frozen=True)
 class Measured:
-    """What a probe found."""
+    """The samples of a probe."""
 
     samples: list[float]
     """The figure, launch by launch."""
     clocks_mhz: list[float] = field(default_factory=list)
     workload: str = ""
     table: list[dict[str, Any]] = field(default_factory=list)
-    """The sweep the figure was taken from."""
+    """The sweep that the figure comes from."""
     more: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -33,7 +33,7 @@ class Measured:
 @dataclass(frozen=True)
 class Probe:
     key: str
-    """Of its figure: `dram.read`."""
+    """The key of its figure: `dram.read`."""
     family: str
     unit: str
     says: str
@@ -41,7 +41,7 @@ class Probe:
     """A file in probes/."""
     instances: Mapping[str, Proof]
     measure: Callable[[Any, Probe], Measured]
-    """Given the lab (assay.machine.lab) and this probe."""
+    """Called with the lab (assay.machine.lab) and this probe."""
     helpers: tuple[str, ...] = ()
     """Instances that serve the measurement and are not measured."""
     least: tuple[int, int] = (8, 0)
@@ -51,7 +51,7 @@ class Probe:
     lacks: str = ""
     """Why other targets do not have it."""
     beside: tuple[Probe, ...] = ()
-    """Those that share its source: it is built once for all of them."""
+    """The probes that share its source, which is built once for all of them."""
 
     def fits(self, target: Target) -> bool:
         return str(target) in self.only if self.only else target.capability >= self.least
@@ -60,11 +60,11 @@ class Probe:
         return self._built(target).artifacts[name]
 
     def prove(self, name: str, target: Target) -> Finding:
-        """Look at the code that will be launched."""
+        """Checks the machine code that will be launched."""
         return self.instances[name].check(self._built(target).function(name))
 
     def _built(self, target: Target) -> Built:
-        """This probe's instances and those of all that share its source."""
+        """The build with this probe's instances and those of all probes that share its source."""
         sharing = [p for p in self.beside if p.fits(target)]
         names = dict.fromkeys(name for probe in (*sharing, self) for name in (*probe.instances, *probe.helpers))
         return build(self.source, tuple(names), target)

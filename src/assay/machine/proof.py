@@ -1,4 +1,4 @@
-"""What a probe's machine code must show before its number counts, checked on the very cubin that is launched."""
+"""Checks a probe's machine code before its measurement counts, on the same cubin that is launched."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Proof:
-    """Patterns are shell-like, over opcode and modifiers: `LDG.E.128*`. The measured loop is the innermost one that
-    holds most of the first pattern. Nothing may ever spill (LDL, STL), and the loop may touch memory only as said."""
+    """Requirements on a kernel's machine code. Patterns are shell-like, over opcode and modifiers: `LDG.E.128*`. The
+    measured loop is the innermost loop with the most matches of the first pattern. The kernel must not spill (LDL,
+    STL), and the loop may access memory only with instructions that match a pattern."""
 
     loop: Mapping[str, int] = field(default_factory=dict)
     """Pattern → exactly how many in the measured loop."""
     others: int | None = None
-    """At most so many further instructions in that loop: a peak must not wait for the loop's own counting."""
+    """The most further instructions in that loop: loop overhead must not limit a peak rate."""
     chain: str = ""
     """Instructions that each use the result of the one before as their address: a pointer chase."""
     empty: bool = False
@@ -57,10 +58,10 @@ class Proof:
             (loop.instructions for loop in sass.loops(function)), key=lambda b: len(_matching(first, b)), default=()
         )
         for pattern, wanted in self.loop.items():
-            found = _matching(pattern, body)
-            if len(found) != wanted:
-                where = list(found) or list(body) or list(function.instructions)
-                return _failed(f"the loop holds {len(found)} {pattern}, not {wanted}", where)
+            matching = _matching(pattern, body)
+            if len(matching) != wanted:
+                where = list(matching) or list(body) or list(function.instructions)
+                return _failed(f"the loop holds {len(matching)} {pattern}, not {wanted}", where)
         rest = [i for i in body if not _padding(i) and not any(fnmatchcase(i.name, p) for p in self.loop)]
         if stray := [i for i in rest if _MEMORY.fullmatch(i.opcode)]:
             return _failed("the loop touches memory in other ways", stray)
@@ -72,7 +73,7 @@ class Proof:
 
 
 def _padding(instruction: sass.Instruction) -> bool:
-    """What the compiler puts in to wait for the tensor cores: NOP, or an instruction that never runs."""
+    """Whether the compiler inserted it to wait for the tensor cores: NOP, or an instruction that never runs."""
     return instruction.opcode == "NOP" or instruction.predicate in ("@!PT", "@!UPT")
 
 
@@ -81,7 +82,7 @@ def _matching(pattern: str, body: tuple[sass.Instruction, ...]) -> list[sass.Ins
 
 
 def _broken(links: list[sass.Instruction]) -> list[sass.Instruction]:
-    """Those whose address is not what the one before (round the loop) loaded."""
+    """The loads whose address is not the value of the previous load (around the loop)."""
     return [
         here
         for before, here in zip([links[-1], *links[:-1]], links, strict=True)
@@ -90,7 +91,7 @@ def _broken(links: list[sass.Instruction]) -> list[sass.Instruction]:
 
 
 def _does_nothing(function: sass.Function) -> Finding:
-    """Up to the first EXIT; what follows is padding. Compilers for older chips set up a stack pointer even so."""
+    """Checks the code before the first EXIT; the rest is padding. Older targets still set up a stack pointer."""
     before = []
     for instruction in function.instructions:
         if instruction.opcode == "EXIT":

@@ -1,4 +1,4 @@
-"""The verb itself: which probes run, their records as they are ready, and last the model, which is kept."""
+"""The verb: selects probes, yields their records as they are ready, and yields and keeps the model last."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def families(kind: str) -> list[str]:
 
 
 def chosen_probes(kind: str, only: str) -> list[Any]:
-    found: list[Any] = [p for p in (probes() if kind == "cuda" else cpu.PROBES) if only in ("", p.family, p.key)]
-    if not found:
+    selected: list[Any] = [p for p in (probes() if kind == "cuda" else cpu.PROBES) if only in ("", p.family, p.key)]
+    if not selected:
         raise UsageError(f"no family of probes called '{only}'", fix=f"there are: {', '.join(families(kind))}")
-    return found
+    return selected
 
 
 def _gpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
@@ -89,12 +89,12 @@ def _gpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
             yield _record(probe, options, Status.SKIPPED, _lacks(probe, goal))
     stated = published(device.name)
     begin = time.perf_counter()
-    for news in gpu.outcomes([k for k, p in known.items() if p.fits(goal)]):
-        if isinstance(news, gpu.Opened):
-            facts.update(news.facts)
+    for message in gpu.outcomes([k for k, p in known.items() if p.fits(goal)]):
+        if isinstance(message, gpu.Opened):
+            facts.update(message.facts)
             continue
         seconds, begin = time.perf_counter() - begin, time.perf_counter()
-        key, outcome = news
+        key, outcome = message
         yield _measured(known[key], outcome, stated, options, seconds)
 
 
@@ -132,7 +132,7 @@ def _cpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
     for probe in chosen_probes("cpu", options.only):
         begin = time.perf_counter()
         try:
-            found = probe.measure()
+            measured = probe.measure()
         except Missing as problem:
             yield _record(probe, options, Status.SKIPPED, str(problem))
             continue
@@ -141,19 +141,19 @@ def _cpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
             yield _record(probe, options, Status.FAIL, why, seconds=time.perf_counter() - begin)
             continue
         evidence = MachineEvidence(
-            figures={probe.key: Figure(found.value, probe.unit, min(found.samples), max(found.samples))},
-            samples=found.samples,
-            table=found.table or None,
-            **found.more,
+            figures={probe.key: Figure(measured.value, probe.unit, min(measured.samples), max(measured.samples))},
+            samples=measured.samples,
+            table=measured.table or None,
+            **measured.more,
         )
-        reason = f"measured over {len(found.samples)} samples"
+        reason = f"measured over {len(measured.samples)} samples"
         seconds = time.perf_counter() - begin
-        yield _record(probe, options, Status.PASS, reason, evidence, found.workload, seconds=seconds)
+        yield _record(probe, options, Status.PASS, reason, evidence, measured.workload, seconds=seconds)
     stream.arrays.cache_clear()  # gigabytes
 
 
 def _proofs(options: Options) -> Iterator[Record]:
-    """Every GPU probe, built for a target and its machine code read, on any machine."""
+    """Builds every GPU probe for a target and checks its machine code, on any machine."""
     goal = target(options.prove)
     for probe in chosen_probes("cuda", options.only):
         if not probe.fits(goal):
@@ -224,7 +224,7 @@ def _model(records: list[Record], facts: dict[str, float], kind: str, options: O
 
 
 def _keep(records: list[Record], model: Model, options: Options) -> None:
-    """Whole or not at all: another process may be reading it."""
+    """Writes the file atomically: another process may be reading it."""
     file = kept_file(model.device)
     file.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document(records, verb="machine", run=options.run), indent=1, default=str)

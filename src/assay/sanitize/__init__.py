@@ -1,4 +1,4 @@
-"""sanitize: memory and race errors that leave the output right, found by NVIDIA's compute-sanitizer."""
+"""sanitize: runs NVIDIA's compute-sanitizer to find memory and race errors that leave the output correct."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from assay.workload import Workload
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-"""Without PyTorch's cache every tensor is an allocation of its own, whose end the tool knows."""
-_FOUND = 86
-"""Exit code that says the kernel ran and errors were found."""
+"""Without PyTorch's cache every tensor is a separate allocation, whose end the tool knows."""
+_ERRORS = 86
+"""Exit code if the kernel ran and the tool reported errors."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Report:
     tool: str
     problems: tuple[Problem, ...]
     trouble: str = ""
-    """Why there is no verdict: the tool or the kernel did not come to an end."""
+    """Why there is no verdict: the tool or the kernel did not finish."""
     output: str = ""
-    """The end of what kernel and tool printed, where there is trouble."""
+    """The end of the output of kernel and tool, if there is trouble."""
 
     @property
     def clean(self) -> bool:
@@ -41,24 +41,24 @@ class Report:
 
 
 def why_not(kernel: Kernel | None = None) -> tuple[str, str]:
-    """Why nothing can be sanitized here, and what would help; empty where it can."""
+    """Why nothing can be sanitized here, and how to fix that; empty if it can."""
     if not host.runs_on_gpu():
         return "compute-sanitizer needs a GPU", "run it on a machine with an NVIDIA GPU"
     if host.tool("compute-sanitizer") is None:
         return "compute-sanitizer is not installed", "install the CUDA toolkit (package cuda-sanitizer)"
     if kernel is not None:
-        found = here(kernel)
-        if found.level is not Level.RUN or found.device != "cuda":
+        availability = here(kernel)
+        if availability.level is not Level.RUN or availability.device != "cuda":
             return (
-                found.reason or f"{kernel.address.backend} kernels run on the CPU",
-                found.fix or "sanitize a GPU kernel",
+                availability.reason or f"{kernel.address.backend} kernels run on the CPU",
+                availability.fix or "sanitize a GPU kernel",
             )
     return "", ""
 
 
 def command(tool: str, log: str) -> list[str]:
-    """What stands before the command that is watched. API errors are left out: PyTorch probes for symbols and expects
-    to miss some."""
+    """The words before the command that the tool runs. API errors are not reported: PyTorch looks up symbols that may
+    not exist."""
     if tool not in TOOLS:
         raise UsageError(f"compute-sanitizer has no tool called '{tool}'", fix=f"one of: {', '.join(TOOLS)}")
     options = {
@@ -67,7 +67,7 @@ def command(tool: str, log: str) -> list[str]:
         "log-file": log,
         "show-backtrace": "no",
         "launch-timeout": "60",
-        "error-exitcode": str(_FOUND),
+        "error-exitcode": str(_ERRORS),
     }
     if tool == "memcheck":
         options |= {"padding": "4096", "report-api-errors": "no"}
@@ -83,7 +83,7 @@ def run(
     parameters: dict[str, Any] | None = None,
     seconds: float = 180.0,
 ) -> Report:
-    """Run `kernel` once under one tool and say what it found."""
+    """Run `kernel` once under one tool and return its report."""
     reason, fix = why_not(kernel)
     if reason:
         raise UsageError(reason, fix=fix)
@@ -95,18 +95,18 @@ def run(
 
 
 def read(tool: str, code: int | None, log: str, printed: str, seconds: float) -> Report:
-    """What a run left: its exit code (None: out of time), the tool's log, what the kernel printed."""
-    found = parse(log)
+    """The report of a run from its exit code (None: out of time), the tool's log and the kernel's output."""
+    parsed = parse(log)
     trouble = ""
     if code is None:
         trouble = f"not done within {seconds:g} s"
-    elif not found.problems:
-        if found.trouble:
-            trouble = found.trouble
-        elif code == _FOUND or found.total:
+    elif not parsed.problems:
+        if parsed.trouble:
+            trouble = parsed.trouble
+        elif code == _ERRORS or parsed.total:
             trouble = "compute-sanitizer reported errors of a kind that is not known here"
         elif code != 0:
             trouble = f"the kernel's process ended with exit code {code}"
-        elif found.total is None:
+        elif parsed.total is None:
             trouble = "compute-sanitizer did not finish"
-    return Report(tool, found.problems, trouble, f"{printed}\n{log}".strip()[-4000:] if trouble else "")
+    return Report(tool, parsed.problems, trouble, f"{printed}\n{log}".strip()[-4000:] if trouble else "")

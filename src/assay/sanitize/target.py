@@ -1,5 +1,5 @@
-"""The process compute-sanitizer watches: draws the inputs, calls the kernel once, waits. No guard bands: the
-tool knows where every allocation ends."""
+"""The process that compute-sanitizer runs: draws the inputs, calls the kernel once, waits. It needs no guard bands,
+because the tool knows where every allocation ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def called(request: CallOnce, tick: Tick) -> Done:
 
 
 def outputs(request: CallOnce) -> dict[str, Any]:
-    """Call the kernel; its outputs by name, once the device is at rest."""
+    """Call the kernel, wait for the device, and return the outputs by name."""
     import torch
 
     call, op = request.call, load.op_of(request.call)

@@ -1,4 +1,4 @@
-"""What compute-sanitizer prints, as data."""
+"""Parses the output of compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADS = {
     r"\w+: (?:\(.*?\) )?Potential (?P<kind>\w+ hazard) detected at \w+ (?P<address>0x\w+)": "racecheck",
     r"(?P<kind>Barrier error detected\..*)": "synccheck",
 }
-"""The first line of each kind of report. Others (`Program hit cudaError…`) follow from these."""
+"""The first line of each kind of report. Other reports (`Program hit cudaError…`) are consequences of these."""
 _SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: ([\d,]+) ")
 _TROUBLE = re.compile(
     r"Internal Sanitizer Error|Internal Error|Device not supported|timed.?out|Unable to|No attachable process"
@@ -57,13 +57,13 @@ class Problem:
 class Parsed:
     problems: tuple[Problem, ...]
     total: int | None
-    """What its last line counts; None: there was none, so the tool did not finish."""
+    """The count in its last line; None if there is no such line because the tool did not finish."""
     trouble: str = ""
-    """What the tool said about itself, where it could not work."""
+    """The tool's own error message, if it could not work."""
 
 
 def parse(text: str) -> Parsed:
-    """Reports of the same kind at the same place are joined."""
+    """The problems in a log. Reports of the same kind at the same place are joined."""
     joined: dict[tuple[str, ...], Problem] = {}
     for block in _blocks(text):
         if problem := _problem(block):
@@ -97,13 +97,13 @@ def _problem(block: list[str]) -> Problem | None:
     tool, head = next(((tool, m) for tool, m in matches if m), ("", None))
     if head is None:
         return None
-    said = {k: v.strip() for k, v in head.groupdict().items() if v}
+    fields = {k: v.strip() for k, v in head.groupdict().items() if v}
     rest = "\n".join(block[1:])
-    kind = said["kind"]
+    kind = fields["kind"]
     if kind == "Race":
         between = re.findall(r"(?:between|and) (\w+) access", "\n".join(block))
         kind += f" between {' and '.join(dict.fromkeys(w.lower() for w in between))}"
-        place = said.get("at") or block[1]  # wide names are broken off to a line of their own
+        place = fields.get("at") or block[1]  # a long name is on a line of its own
     else:
         place = next((line[3:] for line in block[1:] if line.startswith("at ")), "")
     kernel, where = _place(place)
@@ -115,9 +115,9 @@ def _problem(block: list[str]) -> Problem | None:
         kind,
         kernel,
         where,
-        said.get("access", "").lower(),
-        _number(said.get("bytes", "0")),
-        said.get("address") or (address[1] if address else ""),
+        fields.get("access", "").lower(),
+        _number(fields.get("bytes", "0")),
+        fields.get("address") or (address[1] if address else ""),
         _number(beyond[1]) if beyond else 0,
         sum(hazards) or 1,
         "\n".join(block),

@@ -114,7 +114,7 @@ def _read_outside(request: Try) -> str:
         return ""
     from assay.backends.triton_interpreter import bounds
 
-    return bounds.told()
+    return bounds.reads_outside()
 
 
 def _place(request: Try, arena: channel.Arena) -> Any:

@@ -1,17 +1,17 @@
-"""Numba's CUDA simulator, mended to compute what a GPU computes. Each file states one difference and its mend; all are
-applied once, in a worker that simulates, before the kernel's file is imported."""
+"""Numba's CUDA simulator, patched to compute what a GPU computes. Each file states one difference and its patch; all
+are applied once, in a worker that simulates, before the kernel's file is imported."""
 
 from __future__ import annotations
 
-_mended = False
+_patched = False
 
 
-def mend() -> None:
-    global _mended
-    if _mended:
+def patch() -> None:
+    global _patched
+    if _patched:
         return
-    _mended = True
+    _patched = True
     from assay.backends.numba_simulator import intrinsics, launch, memory, numbers, warp
 
     for part in (launch, memory, numbers, intrinsics, warp):
-        part.mend()
+        part.patch()

@@ -9,7 +9,7 @@ import numpy as np
 from numba.cuda.simulator import kernelapi
 
 
-def mend() -> None:
+def patch() -> None:
     module: Any = kernelapi.FakeCUDAModule
     module.fma = lambda self, a, b, c: _fused(a, b, c)
     module.cbrt = lambda self, a: np.float32(np.cbrt(np.float64(a))) if isinstance(a, np.float32) else np.cbrt(a)

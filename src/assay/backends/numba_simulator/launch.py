@@ -25,7 +25,7 @@ _FOR_THE_COMPILER = (
 )
 
 
-def mend() -> None:
+def patch() -> None:
     kernel: Any = FakeCUDAKernel
     configure = kernel.__getitem__
 

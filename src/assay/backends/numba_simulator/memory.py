@@ -21,7 +21,7 @@ from assay.backends.unwritten import unwritten
 STATIC_SHARED_BYTES = 48 * 1024
 
 
-def mend() -> None:
+def patch() -> None:
     shared: Any = kernelapi.FakeCUDAShared
     local: Any = kernelapi.FakeCUDALocal
     dynamic, lock = shared.array, threading.Lock()

@@ -72,7 +72,7 @@ _FAST = {
 }
 
 
-def mend() -> None:
+def patch() -> None:
     warnings.simplefilter("ignore", RuntimeWarning)  # GPUs do not warn (np.seterr would not reach the threads)
     for name, exact in _FUNCTIONS.items():
         if original := getattr(math, name, None):
@@ -114,11 +114,11 @@ _WIDENED = (np.int8, np.uint8, np.int16)
 
 
 def _element(self: Any, index: Any) -> Any:
-    found = self._item._ary[index]
-    kind = type(found)
+    element = self._item._ary[index]
+    kind = type(element)
     if kind is np.ndarray or kind is np.void:
-        return devicearray.FakeWithinKernelCUDAArray(devicearray.FakeCUDAArray(found, stream=self._item.stream))
-    return np.int64(found) if kind in _WIDENED else found
+        return devicearray.FakeWithinKernelCUDAArray(devicearray.FakeCUDAArray(element, stream=self._item.stream))
+    return np.int64(element) if kind in _WIDENED else element
 
 
 def _as_on_a_gpu(name: str, original: Callable[..., Any], exact: Any) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ def _has_ended(thread: threading.Thread) -> bool:
     return thread.ident is not None and not thread.is_alive()  # one without an ident was not started yet
 
 
-def mend() -> None:
+def patch() -> None:
     thread_type: Any = simulator.BlockThread
     begin = thread_type.__init__
 

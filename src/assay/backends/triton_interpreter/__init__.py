@@ -1,5 +1,5 @@
-"""Triton's interpreter, mended to compute what a GPU computes. Each file states one difference, its source, and the
-mend; all are applied once, in a worker that interprets, before the kernel's file is imported.
+"""Triton's interpreter, patched to compute what a GPU computes. Each file states one difference, its source, and the
+patch; all are applied once, in a worker that interprets, before the kernel's file is imported.
 
 The device that is imitated is an NVIDIA GPU of compute capability 9.0 and the instructions Triton 3.7.1 emits for it
 (read from its PTX); the accuracy of each instruction is that of the PTX ISA."""
@@ -23,13 +23,13 @@ PARTS = (
     "launch",
 )
 
-_mended = False
+_patched = False
 
 
-def mend() -> None:
-    global _mended
-    if _mended:
+def patch() -> None:
+    global _patched
+    if _patched:
         return
-    _mended = True
+    _patched = True
     for part in PARTS:
-        importlib.import_module(f"{__name__}.{part}").mend()
+        importlib.import_module(f"{__name__}.{part}").patch()

@@ -14,7 +14,7 @@ from triton.runtime import interpreter
 _specialise = True
 
 
-def mend() -> None:
+def patch() -> None:
     module: Any = interpreter
     original = interpreter._implicit_cvt
 

@@ -27,7 +27,7 @@ _COMPARISONS = {
 }
 
 
-def mend() -> None:
+def patch() -> None:
     builder: Any = interpreter.InterpreterBuilder
     builder.create_fadd = _sum_of(1)
     builder.create_fsub = _sum_of(-1)

@@ -16,7 +16,7 @@ from assay.backends.triton_interpreter import formats
 Handle = interpreter.TensorHandle
 
 
-def mend() -> None:
+def patch() -> None:
     builder: Any = interpreter.InterpreterBuilder
     original = builder.create_atomic_rmw
     order = np.random.default_rng(0)

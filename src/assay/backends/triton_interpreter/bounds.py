@@ -1,6 +1,6 @@
-"""Reads outside the tensors. A lane without a mask that reads behind a tensor's end does no harm where memory goes on
-and ends the process where it does not; its value is often thrown away, so that no result shows it. Here every address
-that is read is held against the bands around the tensors."""
+"""Finds reads outside the tensors. An unmasked lane that reads past a tensor's end is harmless if that memory is mapped
+and ends the process if it is not; its value is often discarded, so no result shows it. Here every address that is read
+is compared with the bands around the tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _seen: dict[str, int] = {}
 
 
 def watch(bands: Iterable[tuple[int, int, str]]) -> None:
-    """From now on, note what is read in these: begin, end, and in words where that is."""
+    """Start recording reads in these bands. Each has a begin, an end and a description."""
     global _edges, _names
     ordered = sorted(bands)
     _edges = np.array([edge for begin, end, _ in ordered for edge in (begin, end)], np.uint64)
@@ -24,15 +24,15 @@ def watch(bands: Iterable[tuple[int, int, str]]) -> None:
     _seen.clear()
 
 
-def told() -> str:
-    """What was read outside since then; empty if nothing was. Nothing is noted any more."""
+def reads_outside() -> str:
+    """Stop recording, and return a description of the reads outside the tensors; empty if there were none."""
     global _edges
     _edges = None
     return ", ".join(f"{count} element{'s' * (count > 1)} {name}" for name, count in _seen.items())
 
 
 def look(addresses: Any, active: Any) -> None:
-    """A load is about to read these addresses, where active."""
+    """Record a load from these addresses, in the active lanes."""
     if _edges is None:
         return
     places = np.searchsorted(_edges, addresses, "right")

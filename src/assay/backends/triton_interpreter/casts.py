@@ -14,7 +14,7 @@ from triton.runtime import interpreter
 from assay.backends.triton_interpreter import formats
 
 
-def mend() -> None:
+def patch() -> None:
     numpy: Any = np
     numpy.seterr(all="ignore")  # GPUs do not warn
     original = interpreter._convert_float

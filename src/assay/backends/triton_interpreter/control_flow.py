@@ -13,7 +13,7 @@ from triton.language import core
 from triton.runtime import interpreter
 
 
-def mend() -> None:
+def patch() -> None:
     module: Any = interpreter
     module.interpreter_and, module.interpreter_or, module.interpreter_not = _and, _or, _not
     transformer: Any = interpreter.ASTTransformer
@@ -22,30 +22,30 @@ def mend() -> None:
     assign = transformer.visit_Assign
 
     def visit_assign(self: Any, node: Any) -> Any:
-        node.value = self.visit(node.value)  # Triton's own does not look into it
+        node.value = self.visit(node.value)  # Triton's own visitor does not visit the value
         return assign(self, node)
 
     transformer.visit_Assign = visit_assign
     original = interpreter._patch_lang_tensor
 
-    def patch(tensor: Any, *scope: Any) -> None:
+    def patch_tensor(tensor: Any, *scope: Any) -> None:
         original(tensor, *scope)
-        # A mask or an `other` that is present is asked for its truth by Triton's own code: handles stay as they are.
+        # Triton's own code tests a mask or an `other` for its truth to see whether it is present.
         tensor.__bool__ = _truth
 
-    module._patch_lang_tensor = patch
+    module._patch_lang_tensor = patch_tensor
 
 
 def _truth(tensor: Any) -> bool:
     data = tensor.handle.data
     if data.size == 1:
         return bool(data.reshape(-1)[0])
-    if _asked_by_triton():
+    if _called_by_triton():
         return True
     raise ValueError("a condition on a block of several elements: the compiler refuses it too; use tl.where")
 
 
-def _asked_by_triton() -> bool:
+def _called_by_triton() -> bool:
     return sys._getframe(2).f_globals.get("__name__", "").split(".")[0] == "triton"
 
 
@@ -87,7 +87,7 @@ def _not(value: Any) -> Any:
 
 
 def _elementwise(name: str, left: Any, right: Any) -> Any:
-    """Both operands were evaluated, as on the GPU. A constant that decides nothing is left out."""
+    """Combines two evaluated operands, as on the GPU. A constant that does not change the result is left out."""
     if not isinstance(right, core.tensor):
         return left if bool(right) == (name == "logical_and") else right
     if left.handle.data.size == 1 and right.handle.data.size == 1:

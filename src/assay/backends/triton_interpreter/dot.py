@@ -31,7 +31,7 @@ _FP8_SUM_BITS = 13
 _WGMMA_ROWS = 64
 
 
-def mend() -> None:
+def patch() -> None:
     builder: Any = interpreter.InterpreterBuilder
     builder.create_dot = _dot
     ours: Any = interpreter.interpreter_builder

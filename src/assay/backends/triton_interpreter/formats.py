@@ -15,7 +15,7 @@ _TORCH_NAMES = {
     "fp8e4b8": "float8_e4m3fnuz",
     "fp8e5b16": "float8_e5m2fnuz",
 }
-"""How PyTorch calls them. (fp8e4b15 is in no library; the interpreter's own conversion serves it.)"""
+"""PyTorch's names for them. (No library has fp8e4b15; the interpreter's own conversion is used for it.)"""
 
 _LARGEST = {"fp8e4nv": 448.0, "fp8e5": 57344.0, "fp8e4b8": 240.0, "fp8e5b16": 57344.0}
 

@@ -18,7 +18,7 @@ from assay.backends.triton_interpreter import formats
 from assay.backends.triton_interpreter.arithmetic import fused, rounded
 
 
-def mend() -> None:
+def patch() -> None:
     builder: Any = interpreter.InterpreterBuilder
     builder.create_fdiv = _division
     builder.create_frem = _remainder

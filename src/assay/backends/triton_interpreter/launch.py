@@ -17,7 +17,7 @@ most = 1 << 62
 """Programs of one launch: each takes about a millisecond here, so that a check sets a bound."""
 
 
-def mend() -> None:
+def patch() -> None:
     executor: Any = interpreter.GridExecutor
     call, known = executor.__call__, _options()
 

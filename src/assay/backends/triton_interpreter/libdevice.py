@@ -19,7 +19,7 @@ from assay.backends.triton_interpreter import casts
 _LOG2_10 = np.float32(3.3219280948873623)
 
 
-def mend() -> None:
+def patch() -> None:
     import triton.language.extra.libdevice as stubs
     from triton.language.extra.cuda import libdevice as real
 
@@ -63,8 +63,8 @@ def _torch(name: str) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
         import torch
 
-        found = getattr(torch, name, None) or getattr(torch.special, name)
-        return found(*(torch.from_numpy(np.array(a, np.float64, order="C")) for a in args)).numpy()
+        torch_function = getattr(torch, name, None) or getattr(torch.special, name)
+        return torch_function(*(torch.from_numpy(np.array(a, np.float64, order="C")) for a in args)).numpy()
 
     return function
 

@@ -17,17 +17,17 @@ from triton.runtime import interpreter
 
 class _Kept:
     def restore(self) -> None:
-        """Nothing: the process ends as an interpreter."""
+        """Does nothing: the process stays an interpreter until it ends."""
 
 
-def mend() -> None:
+def patch() -> None:
     module: Any = interpreter
-    patch, patched = interpreter._patch_lang, set[int]()
+    patch_language, patched = interpreter._patch_lang, set[int]()
 
     def patch_once(function: Any) -> _Kept:
         languages = [v for v in function.__globals__.values() if v is tl or v is tl.core]
         if any(id(v) not in patched for v in languages) or not languages:
-            patch(function)
+            patch_language(function)
             patched.update(map(id, languages))
         return _Kept()
 

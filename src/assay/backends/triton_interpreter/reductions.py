@@ -26,7 +26,7 @@ _ARGUMENT_EXTREMES = {
 _ELEMENTWISE_EXTREMES = {"_elementwise_max": (np.fmax, 1), "_elementwise_min": (np.fmin, -1)}
 
 
-def mend() -> None:
+def patch() -> None:
     reduce_ops: Any = interpreter.ReduceOps
     scan_ops: Any = interpreter.ScanOps
     reduce_ops.apply_impl = _reduce

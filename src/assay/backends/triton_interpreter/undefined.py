@@ -1,7 +1,6 @@
-"""Values that nobody wrote. The interpreter gives 0 for the lanes that a mask switches off where `tl.load` was not told
-`other`, and beyond a block pointer's boundary without `padding_option`; Triton's documentation calls both undefined.
-Here such lanes hold what `unwritten` gives: a reduction that takes them in is visibly wrong, one that masks them out is
-not disturbed."""
+"""Undefined values. The interpreter gives 0 for the lanes that a mask switches off in a `tl.load` without `other`, and
+beyond a block pointer's boundary without `padding_option`; Triton's documentation calls both undefined. Here such lanes
+hold the values of `unwritten`: a reduction that includes them is visibly wrong, one that masks them out is not."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from assay.backends.unwritten import unwritten
 Handle = interpreter.TensorHandle
 
 
-def mend() -> None:
+def patch() -> None:
     builder: Any = interpreter.InterpreterBuilder
     builder.create_masked_load = _masked_load
     builder.create_load = _load
@@ -33,7 +32,7 @@ def mend() -> None:
 
 
 def undefined(dtype: Any, shape: Any) -> Any:
-    """A block that nobody wrote, as the interpreter keeps it."""
+    """A block of undefined values, as the interpreter stores it."""
     if formats.is_packed(dtype):
         return formats.packed(unwritten(np.float32, shape), dtype)
     return unwritten(interpreter._get_np_dtype(dtype), shape)

@@ -1,4 +1,4 @@
-"""The compiler's own steps: nvcc says what it would run, we run it step by step and keep all that it makes."""
+"""Runs the steps of nvcc's dry run one by one and keeps every file that they write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHOSEN = re.compile(
     r"|--(compile|device-c|device-link|preprocess|output-file|output-directory|run|lib|link|ptx|cubin|fatbin|cuda"
     r"|gpu-architecture|gpu-code|generate-code|keep|keep-dir|dryrun)"
 )
-"""Options of nvcc that phases() gives itself."""
+"""nvcc options that phases() sets itself."""
 
 
 def phases(file: Path, targets: Sequence[Target], out: Path, extra: Sequence[str] = ()) -> Phases:
@@ -67,7 +67,7 @@ def many(
                     done += 1
                     tick(f"{build.file.name} for {build.target}", done)
                     yield build
-        finally:  # also when the reader goes away: what runs is ended, what waits is dropped
+        finally:  # also if the caller stops reading: running builds are stopped, waiting ones are cancelled
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -87,15 +87,15 @@ def _usable(targets: Sequence[Target], extra: Sequence[str]) -> None:
 
 
 def _folders(files: Iterable[Path], out: Path) -> dict[Path, Path]:
-    """One for each file, also where two in different folders have one name."""
-    found: dict[Path, Path] = {}
+    """A folder for each file, also if two files in different folders have the same name."""
+    folders: dict[Path, Path] = {}
     for file in files:
         name, number = file.stem, 1
-        while out / name in found.values():
+        while out / name in folders.values():
             number += 1
             name = f"{file.stem}-{number}"
-        found[file] = out / name
-    return found
+        folders[file] = out / name
+    return folders
 
 
 def _build(file: Path, target: Target, folder: Path, extra: Sequence[str], stop: threading.Event) -> Build:
@@ -122,7 +122,7 @@ def _build(file: Path, target: Target, folder: Path, extra: Sequence[str], stop:
 
 
 def _has_main(made: Path) -> bool:
-    """Does the object define `main`? Its symbols know; the text might hide it in a macro."""
+    """Whether the object defines `main`, by its symbols: in the source, a macro might hide it."""
     try:
         by_name = {s.name: s.data for s in elf_sections(made.read_bytes())}
     except (OSError, MalformedError):

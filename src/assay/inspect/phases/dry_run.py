@@ -1,4 +1,4 @@
-"""What nvcc would run: the lines of its dry run, read into steps."""
+"""Reads the lines of nvcc's dry run into steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VARIABLE = re.compile(r"^(\w+)=(.*)$", re.DOTALL)
 
 
 def plan(source: Path, target: Target, folder: Path, extra: Sequence[str]) -> tuple[list[Step], list[Step]]:
-    """nvcc's steps to an object, and from there to a program; whether there is a `main` is known in between."""
+    """nvcc's steps to an object, and from there to a program, which are for an object with a `main` only."""
     arch = target.name.removeprefix("sm_")
     root = toolkit()  # its wheels have lib, where nvcc looks for lib64
     libraries = [f"-L{root / 'lib'}"] if root and (root / "lib" / "libcudart_static.a").exists() else []
@@ -38,7 +38,7 @@ def plan(source: Path, target: Target, folder: Path, extra: Sequence[str]) -> tu
     ]
     ran = tool.call(command, folder=folder)
     if ran.code:
-        raise BuildError(ran.complaint, where=str(source), fix="mend the options, or the target, that nvcc names")
+        raise BuildError(ran.complaint, where=str(source), fix="fix the options, or the target, that nvcc names")
     steps = _parse(ran.stderr)
     last = next((i for i, s in enumerate(steps) if s.name in ("nvlink", "link")), len(steps))
     compiling = [s for s in steps[:last] if s.name != "clean"]
@@ -50,18 +50,18 @@ def toolkit() -> Path | None:
     return next((r for r in host.cuda_roots() if Path(str(host.tool("nvcc"))).is_relative_to(r)), None)
 
 
-def _parse(said: str) -> list[Step]:
-    """nvcc's lines `#$ NAME=value` and `#$ command`."""
+def _parse(output: str) -> list[Step]:
+    """The steps in nvcc's lines `#$ NAME=value` and `#$ command`."""
     variables: dict[str, str] = {}
     steps = []
-    for line in said.splitlines():
+    for line in output.splitlines():
         text = line.removeprefix("#$ ")
         if text == line:
             continue
         if variable := _VARIABLE.match(text):
             variables[variable[1]] = variable[2].strip()
             continue
-        if text.startswith("rm "):  # the one line that nvcc does not quote; and the file need not be there
+        if text.startswith("rm "):  # the only line that nvcc does not quote; the file may not exist
             command = ["rm", "-f", "--", text.removeprefix("rm ").strip()]
         else:
             try:
@@ -86,13 +86,13 @@ def _name(command: Sequence[str]) -> str:
 
 
 def _environment(name: str, variables: dict[str, str]) -> dict[str, str]:
-    """nvcc sets all of its variables for all of its steps; these are the ones that the tools look at."""
-    found = {}
+    """The variables that the tool of a step reads; nvcc sets all of its variables for all of its steps."""
+    needed = {}
     for key in ("PATH", "LD_LIBRARY_PATH"):
         own = os.environ.get(key, "")
         added = variables.get(key, "").removesuffix(own).strip(":")
         if added:
-            found[key] = f"{added}:${key}" if own else added
+            needed[key] = f"{added}:${key}" if own else added
     if name == "cicc" and "NVVMIR_LIBRARY_DIR" in variables:
-        found["NVVMIR_LIBRARY_DIR"] = variables["NVVMIR_LIBRARY_DIR"]
-    return found
+        needed["NVVMIR_LIBRARY_DIR"] = variables["NVVMIR_LIBRARY_DIR"]
+    return needed

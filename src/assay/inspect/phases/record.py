@@ -19,7 +19,7 @@ def record(build: Build, run: str) -> Record:
             "seconds": s.seconds,
             "reads": [_file(f) for f in s.reads],
             "writes": [_file(f) for f in s.writes],
-            "said": s.said,
+            "said": s.output,
         }
         for s in build.steps
     ]

@@ -1,4 +1,4 @@
-"""One step, run: what it read and wrote, how long it took, and where its complaint points."""
+"""Runs one step: which files it reads and writes, how long it takes, and where its error message points."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NAMED_ONLY = ("--orig_src_file_name", "--orig_src_path_name", "--ident")
 """Options that name the source without reading it."""
 _INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"\n]+)"', re.MULTILINE)
 _MARKER = re.compile(rb'^# \d+ "([^"<\n]+)"([ \d]*)$', re.MULTILINE)
-"""`# 1 "file.h" 1 3`: where the preprocessor took the text from; a 3 is a header of the system."""
+"""`# 1 "file.h" 1 3`: the file that the preprocessor took the text from; a 3 marks a system header."""
 _COMPLAINTS = (
     re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error", re.MULTILINE),
     re.compile(r"^(?P<file>[^(\n]+)\((?P<line>\d+)\): (?:\w+ )?error", re.MULTILINE),
     re.compile(r"^ptxas (?P<file>.+?), line (?P<line>\d+); (?:error|fatal)", re.MULTILINE),
 )
-"""As gcc and clang, NVIDIA's front end, and ptxas say it."""
+"""Error messages of gcc and clang, of NVIDIA's front end, and of ptxas."""
 
 
 class Failed(Exception):
@@ -54,7 +54,7 @@ def run(step: Step, folder: Path, stop: threading.Event) -> Step:
     written = {name for name, stamp in after.items() if before.get(name) != stamp}
     reads = [f for f in _read_by(step, folder, written) if f.path not in written]
     writes = tuple(File(name, after[name][0]) for name in sorted(written))
-    step = replace(step, reads=tuple(reads), writes=writes, seconds=seconds, said=(ran.stdout + ran.stderr).strip())
+    step = replace(step, reads=tuple(reads), writes=writes, seconds=seconds, output=(ran.stdout + ran.stderr).strip())
     if late:
         problem = BuildError(f"{step.name} was ended after {seconds:.0f} s", fix="a smaller source, or more time")
         raise Failed(step, problem)
@@ -64,16 +64,16 @@ def run(step: Step, folder: Path, stop: threading.Event) -> Step:
 
 
 def _present(folder: Path) -> dict[str, tuple[int, int]]:
-    found = {}
+    stamps = {}
     for path in folder.iterdir():
         if path.is_file():
             state = path.stat()
-            found[path.name] = (state.st_size, state.st_mtime_ns)
-    return found
+            stamps[path.name] = (state.st_size, state.st_mtime_ns)
+    return stamps
 
 
 def _read_by(step: Step, folder: Path, written: set[str]) -> Iterator[File]:
-    """Files that the command names, that generated ones among them include, and that the preprocessor noted."""
+    """Files in the command, files that the generated ones among them include, and headers in the preprocessed text."""
     words = [
         word
         for option, word in pairwise(step.command)
@@ -102,7 +102,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _headers(preprocessed: Path) -> list[str]:
-    """The user's own: neither the system's nor CUDA's."""
+    """The user's own headers: neither the system's nor CUDA's."""
     roots = tuple(str(r) for r in host.cuda_roots())
     names = (
         m[1].decode(errors="replace") for m in _MARKER.finditer(preprocessed.read_bytes()) if b"3" not in m[2].split()
@@ -111,13 +111,13 @@ def _headers(preprocessed: Path) -> list[str]:
 
 
 def _error(step: Step, folder: Path, status: int) -> BuildError:
-    said = step.said or f"{step.name} ended with status {status} and said nothing"
-    found = next((m for pattern in _COMPLAINTS if (m := pattern.search(said))), None)
-    where = f"{found['file']}:{found['line']}" if found else ""
-    if found and step.name == "ptxas":
-        where = _source_of(folder / found["file"], int(found["line"])) or where
-    fix = "mend the source at the line named above" if found else f"see what {step.name} says above"
-    return BuildError(f"{step.name}: {said}", where=where, fix=fix)
+    output = step.output or f"{step.name} ended with status {status} and printed nothing"
+    place = next((m for pattern in _COMPLAINTS if (m := pattern.search(output))), None)
+    where = f"{place['file']}:{place['line']}" if place else ""
+    if place and step.name == "ptxas":
+        where = _source_of(folder / place["file"], int(place["line"])) or where
+    fix = "fix the source at the line named above" if place else f"see what {step.name} says above"
+    return BuildError(f"{step.name}: {output}", where=where, fix=fix)
 
 
 def _source_of(ptx: Path, line: int) -> str:

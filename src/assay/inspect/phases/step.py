@@ -1,4 +1,4 @@
-"""The words of a compilation: a step and the files it touches, a build of them, all builds of a file."""
+"""The parts of a compilation: a step and its files, a build for one target, all builds of a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHAT = {
 @dataclass(frozen=True)
 class File:
     path: str
-    """From the target's folder, or absolute."""
+    """Relative to the target's folder, or absolute."""
     size: int
 
 
@@ -34,13 +34,13 @@ class Step:
     """One of WHAT."""
     command: tuple[str, ...]
     environment: dict[str, str]
-    """What it needs beside the user's own; `$PATH` in a value is the user's."""
+    """Variables that it needs beside the user's own; `$PATH` in a value is the user's."""
     reads: tuple[File, ...] = ()
     """Files in the command, those that the generated ones include, and the user's headers."""
     writes: tuple[File, ...] = ()
     seconds: float | None = None
     """None where it was not run."""
-    said: str = ""
+    output: str = ""
     """Warnings, and what -Xptxas -v prints."""
 
 
@@ -54,7 +54,7 @@ class Build:
     """Where every intermediate file is."""
     steps: tuple[Step, ...]
     error: AssayError | None = None
-    """Of the last step, which stopped it."""
+    """The error of the last step."""
 
     def made(self, suffix: str) -> Path | None:
         """The intermediate file of that kind: `.ptx`, `.cubin`, `.fatbin`, `.o`."""

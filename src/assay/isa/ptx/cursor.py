@@ -42,9 +42,9 @@ class Cursor:
 
     def accept(self, token: str) -> bool:
         """Takes the next token if it is this one, and says whether it was."""
-        found = self.peek() == token
-        self.at += found
-        return found
+        matches = self.peek() == token
+        self.at += matches
+        return matches
 
     def expect(self, token: str, after: str = "") -> None:
         if not self.accept(token):
@@ -57,10 +57,10 @@ class Cursor:
 
     def separated(self, read: Callable[[], T]) -> list[T]:
         """What `read` returns, once and again after each comma."""
-        found = [read()]
+        items = [read()]
         while self.accept(","):
-            found.append(read())
-        return found
+            items.append(read())
+        return items
 
     def names(self, what: str) -> list[str]:
         return self.separated(lambda: self.name(what))
@@ -109,19 +109,19 @@ class Stream(Cursor):
     def statement(self, last: str = ";") -> Cursor:
         """The tokens from here to the next `;`. The `;` is taken as well."""
         line, start = self.line, self.at
-        found = list[str]()
+        tokens = list[str]()
         while True:
             try:
                 end = self.tokens.index(last, start)
             except ValueError:
-                found += self.tokens[start:]
+                tokens += self.tokens[start:]
                 if not self._refill():
                     raise unexpected(line, f"a '{last}'", "") from None
                 start = 0
                 continue
-            found = found + self.tokens[start:end] if found else self.tokens[start:end]
+            tokens = tokens + self.tokens[start:end] if tokens else self.tokens[start:end]
             self.at = end + 1
-            return Cursor(found, line)
+            return Cursor(tokens, line)
 
     def _refill(self) -> str:
         for text in self._lines:

@@ -29,12 +29,12 @@ def line_table(text: str) -> list[Spot | None]:
     files = {tokens[1]: tokens[2][1:-1] for tokens in lines if tokens[:1] == [".file"] and len(tokens) > 2}
     whole = {PurePath(path).name: path for path in files.values()}
     here: Spot | None = None
-    found: list[Spot | None] = []
+    spots: list[Spot | None] = []
     for tokens in lines:
         numbers = [n for t in tokens[1:4] if isinstance(n := literal(t), int)]
         if tokens[:1] == [".loc"] and len(numbers) == 3:
             _, line, column = numbers
             chain = tuple((whole.get(name, name), int(caller)) for name, caller in _CALLER.findall(tokens[-1]))
             here = Spot(files.get(tokens[1], ""), line, column, chain)
-        found.append(here)
-    return found
+        spots.append(here)
+    return spots

@@ -37,8 +37,8 @@ class Function:
 
     def declaration(self, register: Register) -> Registers | None:
         """The .reg that declares the register."""
-        found = (self._declarations.get((register.block, key)) for key in (register.name, prefix(register.name)))
-        return next(filter(None, found), None)
+        declarations = (self._declarations.get((register.block, key)) for key in (register.name, prefix(register.name)))
+        return next(filter(None, declarations), None)
 
     @cached_property
     def _declarations(self) -> dict[tuple[int, str], Registers]:
@@ -69,9 +69,9 @@ class Module:
 
     def function(self, name: str) -> Function:
         """The function of that name: its definition where there is one, else its declaration."""
-        found = sorted((f for f in self.functions if f.name == name), key=lambda f: not f.defined)
-        if not found:
+        namesakes = sorted((f for f in self.functions if f.name == name), key=lambda f: not f.defined)
+        if not namesakes:
             raise SourceError(
                 f"the PTX holds no function called {name}", fix=f"it has {listed(f.name for f in self.functions)}"
             )
-        return found[0]
+        return namesakes[0]

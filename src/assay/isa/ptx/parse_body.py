@@ -86,11 +86,13 @@ class Body:
         statement = stream.statement()
         if statement.tokens and statement.tokens[0][0] == ".":
             modifiers += _modifiers(statement)
-        found = operands(statement, scope, opcode == "call")
+        parsed_operands = operands(statement, scope, opcode == "call")
         if opcode in ("bra", "brx", "call"):
-            found = _with_targets(opcode, found, block, line)
+            parsed_operands = _with_targets(opcode, parsed_operands, block, line)
             self._branches.append(len(self.instructions))
-        self.instructions.append(Instruction(opcode, modifiers, found, predicate, line, self._locations.current, block))
+        self.instructions.append(
+            Instruction(opcode, modifiers, parsed_operands, predicate, line, self._locations.current, block)
+        )
 
     def _label(self, name: str, line: int) -> None:
         """A label, or a table or a prototype with its label."""
@@ -138,15 +140,15 @@ class Body:
     def _resolve(self) -> None:
         """Gives every branch and every table the labels that its names mean: those of the innermost block."""
         for i in self._branches:
-            self.instructions[i] = with_labels(self.instructions[i], self._found)
+            self.instructions[i] = with_labels(self.instructions[i], self._resolve_label)
         for table, line in self._tables.items():
             listed = self.targets[table]
-            self.targets[table] = tuple(self._found(x, line) if isinstance(x, Label) else x for x in listed)
+            self.targets[table] = tuple(self._resolve_label(x, line) if isinstance(x, Label) else x for x in listed)
 
     def _exists(self, label: Label) -> bool:
         return label in self.labels or label in self.targets or label in self.prototypes
 
-    def _found(self, label: Label, line: int) -> Label:
+    def _resolve_label(self, label: Label, line: int) -> Label:
         block = label.block
         while block >= 0:
             here = Label(label.name, block)
@@ -156,9 +158,9 @@ class Body:
         raise error(line, f"expected a label {label.name[:40]} in or around this block, found none")
 
 
-def with_labels(instruction: Instruction, meant: Callable[[Label, int], Label]) -> Instruction:
-    """The instruction with each label replaced by `meant(label, line)`."""
-    replaced = (meant(o, instruction.line) if isinstance(o, Label) else o for o in instruction.operands)
+def with_labels(instruction: Instruction, resolve: Callable[[Label, int], Label]) -> Instruction:
+    """The instruction with each label replaced by `resolve(label, line)`."""
+    replaced = (resolve(o, instruction.line) if isinstance(o, Label) else o for o in instruction.operands)
     return replace(instruction, operands=tuple(replaced))
 
 
@@ -171,20 +173,20 @@ def _opcode(token: str) -> tuple[str, tuple[str, ...]]:
 
 def _modifiers(statement: Cursor) -> tuple[str, ...]:
     """Modifiers with a blank between them and the opcode: `mov .u32`."""
-    found = list[str]()
+    modifiers = list[str]()
     while (token := statement.peek()).startswith(".") and literal(token) is None:
-        found.append(statement.take()[1:])
-    return tuple(found)
+        modifiers.append(statement.take()[1:])
+    return tuple(modifiers)
 
 
-def _with_targets(opcode: str, found: tuple[Operand, ...], block: int, line: int) -> tuple[Operand, ...]:
+def _with_targets(opcode: str, operands: tuple[Operand, ...], block: int, line: int) -> tuple[Operand, ...]:
     """The operands of a branch or a call with labels in place of the symbols that name where it goes: a position, a
     table or a prototype."""
-    callee = 1 if found and isinstance(found[0], Arguments) else 0
+    callee = 1 if operands and isinstance(operands[0], Arguments) else 0
     first = {"bra": 0, "brx": 1}.get(opcode, callee + 1)
-    if len(found) < (first if opcode == "call" else first + 1):
+    if len(operands) < (first if opcode == "call" else first + 1):
         raise unexpected(line, f"where to go after {opcode}", ";")
-    if opcode != "call" and (other := next((o for o in found[first:] if not isinstance(o, Symbol)), None)):
+    if opcode != "call" and (other := next((o for o in operands[first:] if not isinstance(o, Symbol)), None)):
         raise unexpected(line, f"a label after {opcode}", other)
-    targets = (Label(o.name, block) if isinstance(o, Symbol) else o for o in found[first:])
-    return (*found[:first], *targets)
+    targets = (Label(o.name, block) if isinstance(o, Symbol) else o for o in operands[first:])
+    return (*operands[:first], *targets)

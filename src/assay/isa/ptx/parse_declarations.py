@@ -30,9 +30,9 @@ def registers(c: Cursor, block: int) -> list[Registers]:
             c.expect(">")
         return Registers(type_, name, count, length, block, c.line)
 
-    found = c.separated(declared)
+    declarations = c.separated(declared)
     c.finish()
-    return found
+    return declarations
 
 
 def variables(c: Cursor, linkage: str, block: int) -> Iterator[Variable]:
@@ -49,33 +49,33 @@ def parameters(c: Cursor) -> tuple[Variable, ...]:
     """`(.param .u64 .ptr .global .align 16 a, .param .b8 b[24])`; none where there are no parentheses."""
     if not c.accept("(") or c.accept(")"):
         return ()
-    found = c.separated(lambda: _variable(c, "", 0))
+    variables = c.separated(lambda: _variable(c, "", 0))
     c.expect(")", " or ','")
-    return tuple(found)
+    return tuple(variables)
 
 
 def pragmas(stream: Stream) -> list[str]:
     """`.pragma "nounroll", "…";`"""
     stream.take()
     statement = stream.statement()
-    found = list[str]()
+    texts = list[str]()
     while statement.peek():
-        found.append(statement.string("a pragma in quotes"))
+        texts.append(statement.string("a pragma in quotes"))
         statement.accept(",")
-    return found
+    return texts
 
 
 def group(c: Cursor) -> str:
     """What stands in parentheses."""
     c.expect("(")
-    depth, found = 1, list[str]()
+    depth, tokens = 1, list[str]()
     while depth:
         token = c.take()
         if token in ("", ";"):
             raise c.fail("')'")
         depth += (token == "(") - (token == ")")
-        found.append(token)
-    return "".join(found[:-1]).removeprefix(".")
+        tokens.append(token)
+    return "".join(tokens[:-1]).removeprefix(".")
 
 
 def _variable(c: Cursor, linkage: str, block: int) -> Variable:
@@ -115,11 +115,11 @@ def _variable(c: Cursor, linkage: str, block: int) -> Variable:
 
 
 def _shape(c: Cursor) -> tuple[int, ...]:
-    found = list[int]()
+    lengths = list[int]()
     while c.accept("["):
-        found.append(0 if c.peek() == "]" else c.number("an array's length"))
+        lengths.append(0 if c.peek() == "]" else c.number("an array's length"))
         c.expect("]")
-    return tuple(found)
+    return tuple(lengths)
 
 
 def _initialised(c: Cursor, variable: Variable) -> Variable:

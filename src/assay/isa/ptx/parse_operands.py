@@ -20,9 +20,9 @@ def operands(statement: Cursor, scope: Scope, call: bool) -> tuple[Operand, ...]
             return tuple([scope[token] for token in tokens[::2]])
         except LookupError:
             pass
-    found = statement.separated(lambda: _operand(statement, scope, call))
+    parsed = statement.separated(lambda: _operand(statement, scope, call))
     statement.finish()
-    return tuple(found)
+    return tuple(parsed)
 
 
 def single(c: Cursor, scope: Scope) -> Operand:
@@ -32,19 +32,19 @@ def single(c: Cursor, scope: Scope) -> Operand:
     if token in SIGNS or token == "(" or isinstance(literal(token), int):
         return _constant(c)
     try:
-        found = scope[token]
+        operand = scope[token]
     except LookupError:
         if token.startswith("%") and len(token) > 1:
             raise error(c.line, f"{token[:40]} is neither declared nor a special register") from None
         raise c.fail("an operand") from None
-    if sign and not isinstance(found, Register):
+    if sign and not isinstance(operand, Register):
         raise c.fail(f"a register after '{sign}'")
     c.at += 1
-    if isinstance(found, Register) and sign:
-        return replace(found, sign=sign)
-    if isinstance(found, Symbol) and c.peek() in ("+", "-"):
-        return replace(found, offset=expression(c))
-    return found
+    if isinstance(operand, Register) and sign:
+        return replace(operand, sign=sign)
+    if isinstance(operand, Symbol) and c.peek() in ("+", "-"):
+        return replace(operand, offset=expression(c))
+    return operand
 
 
 def _operand(c: Cursor, scope: Scope, call: bool) -> Operand:
@@ -68,9 +68,9 @@ def _items(c: Cursor, scope: Scope, end: str) -> tuple[Operand, ...]:
     c.take()
     if c.accept(end):
         return ()
-    found = c.separated(lambda: single(c, scope))
+    items = c.separated(lambda: single(c, scope))
     c.expect(end, " or ','")
-    return tuple(found)
+    return tuple(items)
 
 
 def _address(c: Cursor, scope: Scope) -> Address:

@@ -1,5 +1,5 @@
-"""Single facts of a PTX text, found without reading the whole. These functions take any text: what they do not
-understand, they leave out."""
+"""Reads single facts from a PTX text without parsing all of it. These functions accept any text and leave out what they
+do not understand."""
 
 import re
 from collections.abc import Iterator

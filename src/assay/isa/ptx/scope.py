@@ -1,4 +1,4 @@
-"""What a name means where it stands: the declarations of the blocks that are open there."""
+"""Resolves names: the declarations of the blocks that are open at a position."""
 
 from dataclasses import replace
 
@@ -95,10 +95,10 @@ class Scope(dict[str, Operand]):
             self.clear()
 
     def __missing__(self, token: str) -> Operand:
-        found = self._read(token)
+        operand = self._read(token)
         if "." not in token:  # `v.x` would have to be forgotten together with `v`
-            self[token] = found
-        return found
+            self[token] = operand
+        return operand
 
     def _read(self, token: str) -> Operand:
         if token == "_":
@@ -108,11 +108,11 @@ class Scope(dict[str, Operand]):
         value = literal(token)
         if value is not None:
             return Immediate(canonical(token), value)
-        if found := self._declared(token):
-            return found
+        if declared := self._declared(token):
+            return declared
         name, _, part = token.partition(".")
-        if part and isinstance(found := self._declared(name), Register) and "." not in part:
-            return replace(found, part=part)
+        if part and isinstance(declared := self._declared(name), Register) and "." not in part:
+            return replace(declared, part=part)
         if token.startswith("%") and token[1:] in _SPECIALS:
             return Special(token)
         if NAME.fullmatch(token) and not token.startswith("%"):
@@ -121,14 +121,14 @@ class Scope(dict[str, Operand]):
 
     def _declared(self, name: str) -> Register | Symbol | None:
         single = self._names.get(name)
-        found = single[-1] if single else None
+        innermost = single[-1] if single else None
         stem = prefix(name)
         digits = name[len(stem) :]
         if stem in self._counted and 0 < len(digits) < 10 and (digits == "0" or digits[0] != "0"):
             for block, count in reversed(self._counted[stem]):
                 if int(digits) < count:
-                    return found if found and found.block > block else Register(name, block)
-        return found
+                    return innermost if innermost and innermost.block > block else Register(name, block)
+        return innermost
 
 
 class UndeclaredScope(Scope):

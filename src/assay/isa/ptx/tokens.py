@@ -1,4 +1,4 @@
-"""Splits PTX into tokens. Any text has tokens: what is wrong with it is for the parser to say."""
+"""Splits PTX into tokens. Any text has tokens: the parser reports what is wrong with it."""
 
 import re
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ def split(line: str) -> list[str]:
 
 def code_tokens(line: str) -> list[str]:
     """The tokens of one line without its comment. A line that begins with # is for the preprocessor: it has none."""
-    found = split(line)
-    if found and found[-1].startswith("//"):
-        found.pop()
-    return found if found and found[0] != "#" else []
+    tokens = split(line)
+    if tokens and tokens[-1].startswith("//"):
+        tokens.pop()
+    return tokens if tokens and tokens[0] != "#" else []
 
 
 def tokens(text: str) -> Iterator[str]:
@@ -40,10 +40,10 @@ def without_comments(text: str) -> tuple[str, int]:
     that never ends, or 0. Such a comment reaches to the end of the text."""
     opened = 0
 
-    def blank(found: re.Match[str]) -> str:
+    def blank(match: re.Match[str]) -> str:
         nonlocal opened
-        if found["open"] is not None:
-            opened = text.count("\n", 0, found.start()) + 1
-        return " " + "\n" * found[0].count("\n") if found[0].startswith("/*") else found[0]
+        if match["open"] is not None:
+            opened = text.count("\n", 0, match.start()) + 1
+        return " " + "\n" * match[0].count("\n") if match[0].startswith("/*") else match[0]
 
     return (_STRING_OR_COMMENT.sub(blank, text) if "/*" in text else text), opened

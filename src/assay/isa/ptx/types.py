@@ -42,5 +42,5 @@ def vector(words: tuple[str, ...]) -> int:
 
 def bits(type_: str) -> int:
     """The size of one element; 0 for a type that has none."""
-    found = _BITS.fullmatch(type_)
-    return int(found[1]) * int(found[2] or 1) if found else 0
+    match = _BITS.fullmatch(type_)
+    return int(match[1]) * int(match[2] or 1) if match else 0

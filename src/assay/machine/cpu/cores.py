@@ -1,4 +1,4 @@
-"""What the CPU has: threads, caches, and work side by side on all of them."""
+"""The CPU's threads and caches, and a function that runs work on all threads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from assay.errors import AssayError
 
 REPEATS = 7
 SEVERAL = 3
-"""An array is so many times the last cache."""
+"""The size of an array in multiples of the last cache."""
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _ASSUMED = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
-"""Where the system does not say how large its caches are."""
+"""Cache sizes that are used if the system does not report them."""
 
 
 class Missing(AssayError):
@@ -29,23 +29,23 @@ def threads() -> int:
 
 
 def facts() -> dict[str, float]:
-    """What is counted, not measured."""
-    found: dict[str, float] = {"threads": threads()}
-    return found | {f"l{level}_bytes": size for level, size in caches().items()}
+    """Properties that are not measured: threads and cache sizes."""
+    counted: dict[str, float] = {"threads": threads()}
+    return counted | {f"l{level}_bytes": size for level, size in caches().items()}
 
 
 @cache
 def caches() -> dict[int, int]:
     """Level → bytes of the data caches."""
-    found = {}
+    sizes = {}
     for index in sorted(_CACHES.glob("index*")):
         try:
             level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
         except OSError:
             continue
         if kind != "Instruction":
-            found[int(level)] = int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1], 0)
-    return found or dict(_ASSUMED)
+            sizes[int(level)] = int(size.rstrip("KMG")) << {"K": 10, "M": 20, "G": 30}.get(size[-1], 0)
+    return sizes or dict(_ASSUMED)
 
 
 def array_bytes() -> int:

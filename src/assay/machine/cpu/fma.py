@@ -1,4 +1,4 @@
-"""Multiply-adds a second in vectors of full width, on all threads; the compiled loop is proven first."""
+"""Measures multiply-adds a second in vectors of full width, on all threads; the compiled loop is checked first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chains() -> int:
 
 
 def build(bits: int) -> Any:
-    """Built from vector instructions directly: LLVM left to itself prefers narrower vectors than some CPUs have."""
+    """The loop, built from vector instructions directly: LLVM's vectoriser prefers narrower vectors on some CPUs."""
     from llvmlite import ir
     from numba.core import cgutils, types
     from numba.extending import intrinsic
@@ -85,32 +85,32 @@ def build(bits: int) -> Any:
 
 
 def prove(assembly: str, bits: int) -> Proven:
-    """The compiled loop must hold every multiply-add as one vector instruction of full width, and no narrower one."""
+    """Raises unless the compiled loop has every multiply-add as one vector instruction of full width."""
     letter = {32: "s", 64: "d"}[bits]
     register = {512: "zmm", 256: "ymm", 128: "xmm"}[vector_bits()]
     wide = re.compile(rf"^\s*vfmadd\d+p{letter}\s.*%?{register}\d+|^\s*fmla\s+v\d+\.\d{letter}", re.MULTILINE)
     narrow = re.compile(r"^\s*vfmadd\d+s[sd]\s|^\s*fmadd\s|\bcallq?\s+\S*fma[f(]?\b", re.MULTILINE)
     lines, wanted = assembly.splitlines(), chains() * PER_TURN
     body = max(_loops(lines), key=lambda b: len(wide.findall("\n".join(b))), default=[])
-    found = wide.findall("\n".join(body))
-    if len(found) < wanted or len(found) % wanted:
-        raise AssayError(f"the compiled loop holds {len(found)} vector multiply-adds, not {wanted} (or a multiple)")
+    fused = wide.findall("\n".join(body))
+    if len(fused) < wanted or len(fused) % wanted:
+        raise AssayError(f"the compiled loop holds {len(fused)} vector multiply-adds, not {wanted} (or a multiple)")
     if bad := narrow.findall("\n".join(body)):
         raise AssayError(f"the compiled loop holds narrower multiply-adds: {bad[0].strip()}")
-    name = found[0].split()[0]
-    says = f"{len(found)} vector multiply-adds of {vector_bits()} bits in the loop: {name}"
+    name = fused[0].split()[0]
+    says = f"{len(fused)} vector multiply-adds of {vector_bits()} bits in the loop: {name}"
     return Proven(says, held=True)
 
 
 def _loops(lines: list[str]) -> list[list[str]]:
-    """From each label to a branch back to it."""
+    """The lines from each label to a branch back to it."""
     labels = {m[1]: i for i, line in enumerate(lines) if (m := re.match(r"^(\.?L\w+):", line))}
-    found = []
+    bodies = []
     for i, line in enumerate(lines):
         branch = re.match(r"^\s*(?:j\w+|b(?:\.\w+)?|cbn?z\s+\w+,|tbn?z\s.*,)\s+(\.?L\w+)\s*$", line)
         if branch and labels.get(branch[1], i) < i:
-            found.append(lines[labels[branch[1]] : i + 1])
-    return found
+            bodies.append(lines[labels[branch[1]] : i + 1])
+    return bodies
 
 
 def measure(bits: int) -> Measured:

@@ -31,8 +31,8 @@ def ring(bytes_: int, stride: int) -> np.ndarray:
 
 
 def measure(level: int) -> Measured:
-    """Of a cache, or memory (0). A cache's ring is half of it or less; memory's is as large as an array, and the
-    figure includes the TLB's misses."""
+    """The latency of a cache level, or of memory (0). The ring for a cache is at most half of it; the ring for memory
+    is as large as an array, and the figure includes TLB misses."""
     import numba
     import numpy as np
 

@@ -50,7 +50,7 @@ STREAMS: dict[str, tuple[Callable[..., Any], int]] = {
 
 @cache
 def arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Filled by the threads that will use them, so that each page is near its user."""
+    """Arrays that are filled by the threads that will use them, so that each page is local to its user."""
     import numpy as np
 
     made = tuple(np.empty(cores.array_bytes() // 8) for _ in range(3))

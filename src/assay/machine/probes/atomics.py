@@ -1,4 +1,4 @@
-"""Atomic additions a second, by who shares an address."""
+"""Atomic additions a second, by which threads share an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes a second: device memory against bytes in flight, L2, L1, shared memory."""
+"""Bandwidth in bytes a second: device memory as a function of bytes in flight, L2, L1, shared memory."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from assay.machine.lab import Kernel, Lab
 
 THREADS = 512
-"""Of a block that reads a cache."""
+"""Threads of a block that reads a cache."""
 DRAM_THREADS = 256
 UNROLLS = (1, 2, 4, 8)
 BLOCKS = (1, 2, 4, 8, 0)
-"""Per multiprocessor; 0: as many as there is work for, each thread's loop passed once."""
+"""Blocks per multiprocessor; 0: as many as the work needs if each thread's loop runs once."""
 THREADS_PER_SM = 2048
 WORKING_SET = 4 << 30
 
 Go = Callable[["torch.Tensor"], None]
 Cell = tuple[dict[str, Any], float, Go]
-"""Of a sweep: what it is, the work of one launch, the launch."""
+"""One cell of a sweep: its parameters, the work of one launch, the launch."""
 
 
 def best_of(lab: Lab, cells: Iterable[Cell], workload: str, quick: int = QUICK) -> Measured:
@@ -42,7 +42,7 @@ def best_of(lab: Lab, cells: Iterable[Cell], workload: str, quick: int = QUICK) 
     assert best is not None
     _, about, work, go = best
     seconds, clocks = lab.time(go)
-    samples, clocks = [work / s for s in seconds], clocks or seen  # short blocks cannot tell: then the sweep's
+    samples, clocks = [work / s for s in seconds], clocks or seen  # short launches give no clocks: use the sweep's
     measured = Measured(samples, clocks, workload, table, {"best": about})
     return Measured(samples, clocks, workload, table, {"best": about, **lab.per_clock(measured.value, clocks)})
 
@@ -104,7 +104,13 @@ def _l1(lab: Lab, probe: Probe) -> Measured:
 
 
 def _rounds(
-    lab: Lab, probe: Probe, name: str, n: int, blocks: tuple[int, ...], data: Callable[[int], torch.Tensor], said: str
+    lab: Lab,
+    probe: Probe,
+    name: str,
+    n: int,
+    blocks: tuple[int, ...],
+    data: Callable[[int], torch.Tensor],
+    workload: str,
 ) -> Measured:
     """Sweep kernels that walk a small buffer for a number of rounds."""
 
@@ -123,7 +129,7 @@ def _rounds(
                 about = {"unroll": unroll, "blocks_per_sm": per_sm}
                 yield about, work, lambda clocks, go=go, rounds=rounds: go(rounds, clocks)  # type: ignore[misc]
 
-    return best_of(lab, cells(), said)
+    return best_of(lab, cells(), workload)
 
 
 def _shared(lab: Lab, probe: Probe) -> Measured:

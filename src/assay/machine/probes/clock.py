@@ -18,7 +18,7 @@ SECONDS = 2.0
 
 
 def _sustained(lab: Lab, go: Callable[[int, Any], None]) -> Measured:
-    """The second half of the time counts, the table shows all of it."""
+    """The figure covers the second half of the time, the table all of it."""
     rounds = lab.rounds(go, 10e-3)
     begin, table = time.perf_counter(), []
     while (elapsed := time.perf_counter() - begin) < SECONDS:

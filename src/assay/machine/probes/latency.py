@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from assay.machine.lab import Lab
 
 STRIDE = 256
-"""Bytes between nodes: more than a line, so that each is fetched for itself."""
+"""Bytes between nodes: more than a cache line, so that each node is fetched separately."""
 FAR = 512
-"""And in device memory."""
+"""Bytes between nodes in device memory."""
 LINKS = 32
 """Loads per turn of the loop."""
 
 
 def ring(bytes_: int, stride: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Nodes in random order, each holding the address of the next; and where to start."""
+    """Nodes in random order, each holding the address of the next, and the address of the first."""
     import torch
 
     nodes = bytes_ // stride
@@ -43,8 +43,8 @@ def _chase(
     launches: int = LAUNCHES,
     fresh: bool = False,
 ) -> Measured:
-    """The ring is walked once before it counts; or, `fresh`, L2 is flushed and each launch goes on over nodes not yet
-    seen."""
+    """Walks the ring once before the measured pass. With `fresh`, L2 is flushed instead and each launch continues over
+    nodes that were not visited before."""
     import torch
 
     kernel = lab.kernel(probe, f"chase<{level}>")
@@ -73,7 +73,7 @@ def _l2(lab: Lab, probe: Probe) -> Measured:
 
 
 def _dram(lab: Lab, probe: Probe) -> Measured:
-    """The ring is at least four times the L2; the table shows how latency grows with the ring (the TLB's part)."""
+    """The ring is at least four times the L2. The table shows how latency grows with the ring because of the TLB."""
     least = 1 << (lab.l2 * 4 - 1).bit_length()
     table = []
     size = 64 << 10
@@ -81,8 +81,8 @@ def _dram(lab: Lab, probe: Probe) -> Measured:
         rung = _chase(lab, probe, 2, size, FAR, min(max(size // FAR, 4096), 65536), launches=3)
         table.append({"bytes": size, "value": rung.value})
         size *= 4
-    found = _chase(lab, probe, 2, least, FAR, 32768, fresh=True)
-    return Measured(found.samples, found.clocks_mhz, found.workload, table, found.more)
+    measured = _chase(lab, probe, 2, least, FAR, 32768, fresh=True)
+    return Measured(measured.samples, measured.clocks_mhz, measured.workload, table, measured.more)
 
 
 def chase_shared(lab: Lab, probe: Probe, stride: int, threads: int, steps: int = 8192, launches: int = LAUNCHES) -> Any:

@@ -1,4 +1,4 @@
-"""What bad access patterns cost: bank conflicts in shared memory, strides in device memory."""
+"""The cost of bad access patterns: bank conflicts in shared memory, strides in device memory."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ UNROLL = 4
 
 
 def _banks(lab: Lab, probe: Probe) -> Measured:
-    """Per stride: the cycles of one warp's load, and the cycles each load takes when 32 warps ask at once. The figure
-    is what one more lane on a bank costs at that load."""
+    """Per stride: the cycles of one warp's load, and the cycles of each load when 32 warps load at once. The figure is
+    the cost of one more lane on a bank at that load."""
     table, clocks = [], []
     for stride in STRIDES:
         alone, _ = chase_shared(lab, probe, stride, 32, launches=QUICK)
