@@ -49,7 +49,11 @@ class _Pair:
             unclear = wrong if wrong.status is Status.INCONCLUSIVE else mended
             which = "wrong kernel" if unclear is wrong else "mended twin"
             return self.record(Status.INCONCLUSIVE, f"this machine is too busy to time the {which}: {unclear.reason}")
-        wrongs = [] if mended.status is Status.PASS else [f"the mended twin did not pass on {mended.workload}: {mended.reason}"]
+        wrongs = (
+            []
+            if mended.status is Status.PASS
+            else [f"the mended twin did not pass on {mended.workload}: {mended.reason}"]
+        )
         if self.entry.detector == "sanitizer" and (problem := self._sanitized()):
             wrongs.append(problem)
         if self.caught not in self.entry.detector.split(" or "):

@@ -83,11 +83,11 @@ class Failure(AssayError):
             self.status, self.mistake = Status.FAIL, None
             return
         # A compiler's complaint may go on for pages; the evidence keeps them.
-        ours = problem.told["ours"]
+        ours = problem.fields["ours"]
         what = problem.what if ours else next(filter(None, problem.what.splitlines()), "")
         super().__init__(what, where=problem.where, fix=problem.fix)
-        self.evidence = problem.told
-        self.status = Status.SKIPPED if problem.told["type"] == Lacking.__name__ else Status.FAIL
+        self.evidence = problem.fields
+        self.status = Status.SKIPPED if problem.fields["type"] == Lacking.__name__ else Status.FAIL
         self.mistake = problem.wrong_use
         """The same as an error here, where what was asked for, or the user's own model, is wrong."""
 
