@@ -1,5 +1,5 @@
-"""The plan of a swap: what becomes of every site, and the changes to the model that follow. Whatever is wrong with the
-rules is found here, before anything is changed."""
+"""The plan of a swap: what becomes of every site, and the changes to the model that follow. Errors in
+the rules are raised here, before anything is changed."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ class Plan:
             self._change(module, watching(self._class(module).forward, self._watch, None))
 
     def _stays(self, module: nn.Module, kernel: Kernel, whole: replacement.Replacement) -> str:
-        """Why it cannot be replaced. What a replacement takes away must be nobody's who stays as he is: an embedding
-        that shares its weight with the head."""
+        """Why the module cannot be replaced. A replacement may not take a tensor that a module which stays shares with
+        it: an embedding that shares its weight with the head."""
         if why := whole.refusal(module, original_class(module), kernel):
             return why
         for name, other, held, same in self.has.shared(module):
@@ -138,7 +138,7 @@ class Plan:
                 rule = self.rules.of(self.has.paths[module], op)
                 near = self.rules.near(self.has.paths[module], op) if rule is None else None
                 decides = rule or near
-                if decides is None or not (op in calls or decides.outspoken):
+                if decides is None or not (op in calls or decides.names_path_and_op):
                     continue
                 if decides.choice is not None and blocked:
                     self._entry(module, op, "module", decides, left=f"its functional calls are not seen: {blocked}")
@@ -163,7 +163,7 @@ class Plan:
             for parent, paths in self.has.paths.items():
                 if self.rules.of(paths, rule.takes) is rule:
                     pairs = fusion.pairs(parent, self.has.forms, rule.takes.split("+"))
-                    seen = seen or bool(pairs.found or pairs.why)
+                    seen = seen or bool(pairs.fusible or pairs.why)
                     parts |= self._fuse_in(parent, pairs, rule)
             if not seen:
                 first, second = rule.takes.split("+")
@@ -179,7 +179,7 @@ class Plan:
         path = self.has.paths[parent][0]
         if pairs.why:
             self._entry(parent, rule.takes, "fused", rule, left=ASKED if rule.choice is None else pairs.why)
-        for pair in pairs.found:
+        for pair in pairs.fusible:
             name = " + ".join(f"{path}.{n}" if path else n for n in pair.names)
             entry = self._entry(pair.modules[0], rule.takes, "fused", rule, name)
             if rule.choice is None:

@@ -212,7 +212,7 @@ class Substitute:
         return layout.lift(self._run(layout.lower(call), call), call)
 
     def refuse(self, reason: str) -> torch.Tensor | None:
-        """No result, and the reason counted: the original's turn."""
+        """Count the reason and return no result, so that the original is called."""
         self.tally.fall_back(reason)
         return None
 

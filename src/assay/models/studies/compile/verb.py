@@ -47,7 +47,7 @@ def _cannot(case: Case) -> str:
 
 
 def _states(cases: Plan, options: Options, caches: Path, tick: Tick) -> Iterator[Record]:
-    """Cold fills the caches that the others find; where it was not asked for, it is done with less effort."""
+    """The cold state fills the caches that the other states use; if it was not asked for, it runs with less effort."""
     failed: Failure | None = None
     if cases[0].state == "disk" and cases[0].backend == "inductor":
         try:
