@@ -55,7 +55,7 @@ def _inherited(owner: type, key: str) -> Any:
 
 
 def _installed(value: Any) -> bool:
-    """Is it a function or a class that is written in an installed package?"""
+    """Whether it is a function or a class of an installed package."""
     code = getattr(getattr(value, "__func__", value), "__code__", None)
     file = code.co_filename if code is not None else ""
     if isinstance(value, type):

@@ -42,7 +42,7 @@ def imports(backend: str) -> tuple[str, ...]:
 
 @dataclass
 class Watch:
-    """Over one thread's use of a pool: were processes that fork workers lost meanwhile, and how?"""
+    """The zygotes that were lost while one thread used a pool."""
 
     pool: Pool
     before: int

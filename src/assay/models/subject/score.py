@@ -50,7 +50,7 @@ def accuracy(model: torch.nn.Module, data: Digits, batch: int = 500, what: str =
 
 
 def partner_accuracy(model: torch.nn.Module, folder: Path) -> Score:
-    """Of every sentence: is the one nearest to it its partner?"""
+    """The share of sentences whose nearest other sentence is their partner."""
     import torch
 
     from assay.models.subject.zoo.minilm import tokenise

@@ -244,7 +244,7 @@ def _fuse_node(graph: fx.Graph, node: fx.Node, modules: dict[str, nn.Module], fo
 
 
 def _computes(node: fx.Node, op: str, x: fx.Node) -> bool:
-    """Does a function's node compute `op` of x, with the arguments that it has?"""
+    """Whether a function's node computes `op` of x with its arguments."""
     if node.target not in FUNCTIONS:
         return False
     try:

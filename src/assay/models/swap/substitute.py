@@ -86,7 +86,7 @@ def _flattened(tensor: torch.Tensor | None) -> torch.Tensor | None:
 
 
 def copied(before: Tensors, after: list[torch.Tensor | None]) -> bool:
-    """Did the op's shape cost a copy?"""
+    """Whether bringing the tensors into the op's shape copied one of them."""
     pairs = zip(before, after, strict=True)
     return any(a is not None and b is not None and a.data_ptr() != b.data_ptr() for a, b in pairs)
 

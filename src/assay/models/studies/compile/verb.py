@@ -117,7 +117,7 @@ def _judged(case: Case, options: Options, answer: dict[str, Any], seconds: float
 
 
 def _verdict(case: Case, evidence: CompileEvidence) -> tuple[Status, str]:
-    """Are the outputs right, and was the state what it is called? The reason is empty where both are so."""
+    """The status, and why: wrong outputs, or a state that was not what it is called. Empty where both are right."""
     assert evidence.outputs and evidence.counts
     if off := evidence.outputs.wrong:
         return Status.FAIL, off

@@ -90,7 +90,7 @@ class Asset:
         return next(f for f in self.files if f.name == name)
 
     def here(self) -> bool:
-        """Are all files in the cache? Their content is verified when they are read."""
+        """Whether all files are in the cache. Their content is verified when they are read."""
         return all((self.place / f.name).is_file() for f in self.files)
 
     def read(self, name: str, tell: Tell = silent) -> bytes:
