@@ -70,10 +70,10 @@ def once(build: Callable[[int], tuple[bytes, bytes]], statements: int) -> tuple[
     began = time.perf_counter()
     code, cubin = build(statements)
     built = time.perf_counter()
-    found = table(cubin, "long_one", code.decode())
+    listing = table(cubin, "long_one", code.decode())
     (function,) = functions(cubin)
-    summary(found, function, DEFAULT, 256, 0)
-    return len(found.rows), built - began, time.perf_counter() - built
+    summary(listing, function, DEFAULT, 256, 0)
+    return len(listing.rows), built - began, time.perf_counter() - built
 
 
 def main() -> None:

@@ -52,16 +52,16 @@ def render(results: Path = ROOT / "results", draw: bool = False) -> str:
         sections += [_made_with(every[0])] if every else []
         sections += fastest(every)
         tables = {
-            "infer": lambda mine, every=every: infer_table(mine, (r for r in every if study_of(r) == "train")),
+            "infer": lambda chosen, every=every: infer_table(chosen, (r for r in every if study_of(r) == "train")),
             "compile": compiled,
             "attention": attended,
             "train": trained,
         }
         for study, table in tables.items():
             for name, records in documents.items():
-                if mine := [r for r in records if study_of(r) == study]:
-                    figure = _picture(study, mine, f"{folder.parent.name}-{name}", draw)
-                    sections.append("\n".join([f"## {CHARTS[study].title}: {name}\n", *figure, *table(mine)]))
+                if chosen := [r for r in records if study_of(r) == study]:
+                    figure = _picture(study, chosen, f"{folder.parent.name}-{name}", draw)
+                    sections.append("\n".join([f"## {CHARTS[study].title}: {name}\n", *figure, *table(chosen)]))
     return HEAD + ("\n" + "\n".join(sections) if sections else NONE)
 
 

@@ -28,7 +28,7 @@ FILES = {"/made/up/kernel.cu": 900, "/made/up/inlined.cuh": 300}
 MEASURE = """async ([pane, hovers]) => {
   const after = done => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); };
   const pause = () => new Promise(done => requestAnimationFrame(() => after(done)));
-  const found = { handler: [], frame: [], kin: [] };
+  const timings = { handler: [], frame: [], kin: [] };
   for (let n = 0; n < hovers; n++) {
     for (const e of document.querySelectorAll(".scroll")) e.scrollTop = (e.scrollHeight - e.clientHeight) * n / hovers;
     await pause(); await pause();
@@ -39,12 +39,12 @@ MEASURE = """async ([pane, hovers]) => {
     const start = performance.now();
     line.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
     document.body.getBoundingClientRect();
-    found.handler.push(performance.now() - start);
+    timings.handler.push(performance.now() - start);
     await pause();
-    found.frame.push(performance.now() - start);
-    found.kin.push(document.querySelectorAll(".l.kin, .l.far").length);
+    timings.frame.push(performance.now() - start);
+    timings.kin.push(document.querySelectorAll(".l.kin, .l.far").length);
   }
-  return found;
+  return timings;
 }"""
 
 

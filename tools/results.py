@@ -206,7 +206,7 @@ def _two_tools(document: dict) -> str:
 def _compared(document: dict) -> str:
     """How often compare cried wolf, and how often it saw 2 %."""
 
-    def told(counts: dict) -> str:
+    def listed(counts: dict) -> str:
         return ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
 
     null, planted = document["null"], document["planted_2_percent"]
@@ -215,7 +215,7 @@ def _compared(document: dict) -> str:
         f"{len(document['cells'])} kernels of {document['shortest_seconds'] * 1e6:.0f} µs and more, timed in "
         f"{document['runs']} runs and {document['planted_runs']} runs on 2 % more elements, in {document['sessions']} "
         "sessions with processes of their own; every run of a session is compared with every run of the later ones.\n\n"
-        f"Nothing changed: {told(null)}. Two percent more work: {told(planted)}. The largest difference of medians "
+        f"Nothing changed: {listed(null)}. Two percent more work: {listed(planted)}. The largest difference of medians "
         f"between two runs of the same thing was {document['largest_difference_of_medians']:.2%}.\n"
     )
 

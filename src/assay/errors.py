@@ -2,7 +2,7 @@
 
 
 class AssayError(Exception):
-    """Something the user can mend: what is wrong, where, and what to do about it."""
+    """An error that the user can fix: what is wrong, where, and what to do about it."""
 
     def __init__(self, what: str, *, fix: str = "", where: str = "") -> None:
         self.what, self.fix, self.where = what, fix, where
@@ -26,7 +26,7 @@ class BuildError(SourceError):
 
 
 class Lacking(AssayError):
-    """What is needed is not here: a package, data, room on the disk. No failure of what was asked for."""
+    """Something is missing on this machine: a package, data, room on the disk. The kernel or model did not fail."""
 
 
 class Unsupported(AssayError):

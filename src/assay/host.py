@@ -116,7 +116,7 @@ def installed(distribution: str) -> bool:
 
 @cache
 def torch_sees_cuda() -> bool:
-    """Was this torch built for CUDA? Read from its version file, without importing it."""
+    """Whether this torch was built for CUDA, read from its version file without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return False

@@ -61,7 +61,7 @@ def _range(tensor: Tensor, least: float, most: float, workload: Workload) -> Ran
 
 
 def _shaped(tensor: Tensor) -> bool:
-    """Does its form leave no room for kinds of values?"""
+    """Whether the tensor's form allows no choice of a kind of values."""
     return tensor.form not in ("", "sorted", "unique")
 
 

@@ -69,7 +69,7 @@ class Kernel:
 
     @property
     def peer(self) -> bool:
-        """Is it somebody else's: a call into another project, or what torch.compile makes of a formula?"""
+        """Whether the code is not written here: a call into another project, or what torch.compile generates."""
         return bool(self.needs) or self.address.backend == "inductor"
 
     @property
@@ -109,7 +109,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What `@kernel(...)` was told."""
+    """The arguments of `@kernel(...)`."""
 
     op: str
     backend: str = ""

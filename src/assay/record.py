@@ -10,8 +10,8 @@ from typing import Any
 from assay.kernel import BACKENDS
 
 SCHEMA = 2
-"""Raised whenever a field changes its meaning or goes. Records of schema 1 are read as they are: theirs have the same
-meaning, and say `null` or an empty word where these say nothing."""
+"""Raised whenever a field changes its meaning or goes. Records of schema 1 are read unchanged: their fields have
+the same meaning, and are `null` or empty where those of schema 2 are absent."""
 
 
 class Status(StrEnum):
@@ -54,7 +54,7 @@ class Record:
 
     @property
     def address(self) -> str:
-        """Of the kernel that it is about: an entry of selftest names one; records of a machine are about none."""
+        """The address of the record's kernel: selftest's evidence names it, records of a machine have none."""
         if self.verb in _ABOUT_NO_KERNEL:
             return ""
         return str(self.evidence.get("kernel", "")) if self.verb == "selftest" else self.kernel

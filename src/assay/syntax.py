@@ -2,7 +2,7 @@
 
 CPython 3.11 counts the depth of the tree it builds in one place for all threads: a garbage collection in the middle
 lets another thread in, and the first one ends with `SystemError: AST constructor recursion depth mismatch`
-(python/cpython#106905; mended in 3.12)."""
+(python/cpython#106905; fixed in 3.12)."""
 
 import ast
 import threading

@@ -46,16 +46,16 @@ class Ran:
 
     @property
     def complaint(self) -> str:
-        """What it says is wrong."""
+        """The tool's error message."""
         return self.stderr.strip() or self.stdout.strip() or f"ended with status {self.code} and said nothing"
 
 
 def path(name: str) -> str:
-    """Of a CUDA tool. Raises Missing, with the command that brings it."""
-    found = host.tool(name)
-    if found is None:
+    """The path of a CUDA tool. Raises Missing, with the command that installs it."""
+    executable = host.tool(name)
+    if executable is None:
         raise _missing(name)
-    return str(found)
+    return str(executable)
 
 
 def _missing(name: str) -> Missing:

@@ -101,17 +101,17 @@ def test_every_setting_that_others_feel_is_noticed_once_and_put_back(name):
 
 def test_replaced_functions_are_named_and_installed_packages_may_replace():
     patches = Patches()
-    assert patches.found() == []
+    assert patches.replaced() == []
     equal, close = torch.equal, torch.allclose
     try:
         torch.Tensor.copy_ = lambda self, *_: self  # inherited: it hides what it replaces
         torch.equal = torch.allclose
         torch.allclose = np.testing.assert_allclose  # as a package does that is built on another
-        assert set(patches.found()) == {"torch.equal", "torch.Tensor.copy_"}
+        assert set(patches.replaced()) == {"torch.equal", "torch.Tensor.copy_"}
     finally:
         torch.equal, torch.allclose = equal, close
         del torch.Tensor.copy_
-    assert patches.found() == []
+    assert patches.replaced() == []
 
 
 def drawn(text, name):

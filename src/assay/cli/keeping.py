@@ -1,5 +1,5 @@
-"""Files that a run was asked to write. What cannot be written costs no verdict: it is said in one sentence, and the run
-goes on."""
+"""Files that a run was asked to write. A file that cannot be written costs no verdict: one sentence says so, and the
+run goes on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _quiet = False
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """While open, what cannot be written is not said: it will be tried again when everything is done."""
+    """While open, a file that cannot be written is not reported: it is tried again at the end."""
     global _quiet
     _quiet = True
     try:
@@ -34,7 +34,7 @@ def quietly() -> Iterator[None]:
 
 
 def written(what: str, path: Path, write: Callable[[], Any]) -> bool:
-    """Do `write`; where the disk refuses, say so. Was it written?"""
+    """Call `write`, and print why if the disk refuses. Returns whether it was written."""
     try:
         write()
     except OSError as problem:

@@ -57,7 +57,7 @@ for _verb in VERBS:
 def main() -> None:
     """Exit codes: 0 nothing failed, 1 something did, 2 wrong use, 3 nothing failed but a file that was asked for could
     not be written, 4 an error of Assay's own, 130 interrupted."""
-    # Being told to end is like Ctrl-C: what was done is kept.
+    # SIGTERM acts like Ctrl-C: what was done is kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     session.begin()
     with lenient() as shown:
@@ -76,7 +76,7 @@ def _run() -> int:
     from assay.errors import AssayError
 
     try:
-        _stand_somewhere()
+        _require_current_folder()
         app()
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -94,8 +94,8 @@ def _run() -> int:
     return 0
 
 
-def _stand_somewhere() -> None:
-    """Half of all packages ask for the current folder when they are imported."""
+def _require_current_folder() -> None:
+    """Refuse a current folder that was deleted: many packages read it when they are imported."""
     from assay.errors import AssayError
 
     try:
@@ -105,7 +105,7 @@ def _stand_somewhere() -> None:
 
 
 def _our_fault(problem: Exception) -> int:
-    """Said as what it is. Its traceback helps only whoever mends it."""
+    """Report an error of Assay's own in a few lines. Only a developer needs the traceback ($ASSAY_TRACE)."""
     if os.environ.get("ASSAY_TRACE"):
         raise problem
     at = problem.__traceback__

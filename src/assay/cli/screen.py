@@ -44,7 +44,7 @@ _SAVE_EVERY = 5.0
 
 
 def error(problem: AssayError) -> None:
-    """To stderr, with what to do; never a traceback."""
+    """Print an error to stderr, with what to do about it and without a traceback."""
     text = f"assay: {problem}"
     if sys.stderr.isatty():
         from rich.markup import escape
@@ -54,7 +54,8 @@ def error(problem: AssayError) -> None:
 
 
 def write_document(records: Iterable[Record], where: Path | None = None, **about: Any) -> bool:
-    """The one document of `--json`, on stdout or into a file. Was it written? If not, that was said."""
+    """The one document of `--json`, on stdout or into a file. Returns whether it was written; if not, the reason was
+    printed."""
     from assay.record import document
 
     if session.refused:
@@ -140,8 +141,8 @@ def drain(
 
 @contextmanager
 def remembered() -> Iterator[list[int]]:
-    """Signals that asked us to end. Python leaves SIGINT ignored where a shell's background job began so, and a
-    KeyboardInterrupt raised inside somebody's callback is lost there: here both are heard."""
+    """Records signals that ask the process to end. Python leaves SIGINT ignored in a shell's background job, and a
+    KeyboardInterrupt raised inside a library's callback may be lost; both are noticed here."""
     asked: list[int] = []
 
     def note(number: int, frame: Any) -> None:

@@ -93,7 +93,7 @@ def _evaluated(choices: list[Choice], refused: list[AssayError]) -> list[Choice]
 
 
 def _apart(choices: list[Choice], refused: list[AssayError], verify: Callable[[Choice], None]) -> list[Choice]:
-    """Those that `verify` lets pass; the others' problems go to `refused`."""
+    """The choices that `verify` accepts; the problems of the others go to `refused`."""
     from assay.errors import AssayError
 
     left = []

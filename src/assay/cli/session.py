@@ -1,4 +1,4 @@
-"""What one command could not do, gathered until it ends: main says it, and the exit code tells it."""
+"""What one command could not do, collected until it ends: `main` prints it, and it decides the exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def begin() -> None:
 
 
 def refuse(problems: list[AssayError]) -> None:
-    """Each once, however many kernels it concerns."""
+    """Note each problem once, however many kernels it concerns."""
     known = {str(p) for p in refused}
     for problem in problems:
         if str(problem) not in known:
@@ -27,7 +27,7 @@ def refuse(problems: list[AssayError]) -> None:
 
 
 def exit_code(code: int) -> int:
-    """A failure is told first, then what was refused, then what could not be kept."""
+    """The exit code: of a failure first, then of what was refused, then of what could not be written."""
     if code:
         return code
     return WRONG_USE if refused else NOT_KEPT if unkept else 0

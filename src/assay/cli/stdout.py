@@ -47,7 +47,7 @@ codecs.register_error("assay_plainly", _plainly)
 
 
 class Lenient:
-    """A text stream that forgets what cannot be written, and remembers why."""
+    """A text stream that drops what cannot be written, and keeps the reason."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -52,9 +52,9 @@ class State:
 
 
 def read(records: Iterable[Record]) -> list[State]:
-    """Those of `model compile`."""
-    mine = (r for r in records if r.verb == "model" and r.evidence.get("study") == "compile")
-    return [State(record, CompileEvidence.of(record)) for record in mine]
+    """The records of `model compile`, with their evidence."""
+    studied = (r for r in records if r.verb == "model" and r.evidence.get("study") == "compile")
+    return [State(record, CompileEvidence.of(record)) for record in studied]
 
 
 def parts(records: Sequence[Record], wide: bool) -> Iterator[Table[Any] | Note]:

@@ -21,7 +21,7 @@ from assay.units import NOTHING, count, share, si, times
 _HIDDEN = 0.6
 """A GPU that is busy for less of an eager pass than this waits for the host, and hides what kernels save."""
 _STEADY = 1.25
-"""Torch by itself and beside a variant, two processes, may differ by this factor without a word."""
+"""Torch by itself and beside a variant, two processes, may differ by this factor without a note."""
 _LONGEST = 12
 """Layers that a terminal shows by themselves."""
 Epochs = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -37,9 +37,9 @@ class One:
 
 
 def read(records: Iterable[Record]) -> list[One]:
-    """Those of `model infer`."""
-    mine = (r for r in records if r.verb == "model" and r.evidence.get("study") == "infer")
-    return [One(record, InferEvidence.of(record)) for record in mine]
+    """The records of `model infer`, with their evidence."""
+    studied = (r for r in records if r.verb == "model" and r.evidence.get("study") == "infer")
+    return [One(record, InferEvidence.of(record)) for record in studied]
 
 
 def by_model(ones: Iterable[One]) -> dict[tuple[str, str], list[One]]:
@@ -129,7 +129,7 @@ def _name(one: One) -> Cell:
 
 
 def stale(record: Record) -> bool:
-    """Has a kernel's source changed since?"""
+    """Whether a kernel's source has changed since."""
     kernels = {k.name: k for k in library.kernels()}
     for name, kept in (record.source.get("kernels") or {}).items():
         kernel = kernels.get(name)
@@ -143,7 +143,7 @@ def _torch(evidence: InferEvidence) -> str:
 
 
 def gain(speedup: Estimate | None) -> Cell:
-    """Green or bold where it is faster beyond doubt, red or bold where it is slower, ~ where it cannot be told."""
+    """Green or bold where it is faster beyond doubt, red or bold where it is slower, ~ where the interval holds 1."""
     if speedup is None:
         return Cell("", "")
     low, high = speedup.interval
@@ -208,7 +208,7 @@ def _epoch(one: One, epochs: Epochs) -> Cell:
 
 
 def _notes(ones: Sequence[One]) -> Iterator[str]:
-    """How to read it, once, and what the figures themselves suggest."""
+    """How to read the tables, and what the figures suggest."""
     if any(one.evidence.predicted for one in ones):
         yield (
             "gain, saves: against torch in the same arm, round by round. alone: what the kernels' own times promise. "
@@ -231,7 +231,7 @@ def _slower_host(ones: Sequence[One]) -> Iterator[str]:
     ]
     if not beside:
         return
-    factor, took, own, evidence = max(beside, key=lambda found: abs(math.log(found[0])))
+    factor, took, own, evidence = max(beside, key=lambda timed: abs(math.log(timed[0])))
     if not 1 / _STEADY < factor < _STEADY:
         yield (
             f"the host was not steady: torch, {evidence.arm}, took {si(took, 's', 3)} beside {evidence.variant} and "

@@ -123,7 +123,7 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
         for run in range(runs):
             rng = random.Random(run)
             cases = plans[run % len(plans)]
-            if not any(_found(case, plant(case, rng), prior) for case in cases):
+            if not any(_is_caught(case, plant(case, rng), prior) for case in cases):
                 missed += 1
                 if missed > MISSED * runs / RUNS and runs >= RUNS:  # enough to know that it is not 99 %
                     return 1 - missed / (run + 1)
@@ -140,12 +140,12 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
 
     if exact:
         flips = [_flip(random.Random(run), plans[run % 3]) for run in range(10 * runs)]
-        seen = [_found(case, outputs, prior) for case, outputs in flips if outputs is not None]
+        seen = [_is_caught(case, outputs, prior) for case, outputs in flips if outputs is not None]
         return Calibration(*honest, 0.0, dict.fromkeys(SHARES, 0.0), sum(seen) / max(1, len(seen)))
     largest = max(case.largest for plan in plans for case in plan)
     floors = {share: smallest(share) for share in SHARES}
-    found = caught(lambda case, rng: _planted(case, rng, FACTOR * largest, "1 %"))
-    return Calibration(*honest, largest, floors, found)
+    detected = caught(lambda case, rng: _planted(case, rng, FACTOR * largest, "1 %"))
+    return Calibration(*honest, largest, floors, detected)
 
 
 def _prior(op: Op, number: DType) -> Prior:
@@ -157,7 +157,7 @@ def _prior(op: Op, number: DType) -> Prior:
     return prior
 
 
-def _found(case: _Case, outputs: dict[str, torch.Tensor] | None, prior: Prior) -> bool:
+def _is_caught(case: _Case, outputs: dict[str, torch.Tensor] | None, prior: Prior) -> bool:
     return outputs is not None and judge(outputs, case.truth, case.plain, prior).finding is not None
 
 

@@ -13,7 +13,7 @@ from assay.worker.execute import output_in
 from assay.worker.questions import Fetched, Time
 
 _WAIT = 0.2
-"""Seconds that late work gets to show itself, once an element was found unwritten."""
+"""Seconds to wait for late work after an element was seen unwritten."""
 _AT = {"cold": 0, "hot": 1}
 """Where in the arena the outputs of each kind of batch go."""
 

@@ -103,7 +103,7 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
         _read_outside(request),
         "" if called.returned is None or kernel.returns else _type_name(called.returned),
         [*_imported, *changes, *called.settings],
-        _patches.found(),
+        _patches.replaced(),
         summaries(started),
         list(dict.fromkeys(immediates)),
     )

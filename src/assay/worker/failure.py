@@ -42,17 +42,17 @@ class Failure(Answer):
 
 
 class Refused(AssayError):
-    """The other process lives, and its answer is an exception. `told` is all it said of it, as plain data."""
+    """The other process is alive, and its answer is an exception. `fields`: those of `Failure`, as plain data."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.told, self.failure = told, Failure(**told)
-        # An error of ours says itself where it was, or it does not matter.
-        where = told["where"] if not told["ours"] or told["message"].startswith(f"{told['where']}:") else ""
-        super().__init__(told["what"] or f"{told['type']}: {told['message']}", fix=told["fix"], where=where)
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields, self.failure = fields, Failure(**fields)
+        # An AssayError names its place in its message, or the place does not matter.
+        where = fields["where"] if not fields["ours"] or fields["message"].startswith(f"{fields['where']}:") else ""
+        super().__init__(fields["what"] or f"{fields['type']}: {fields['message']}", fix=fields["fix"], where=where)
 
     @property
     def wrong_use(self) -> UsageError | None:
-        """The same as an error here, where it is the user's: in what was asked for, or in a model of their own."""
+        """The same as a UsageError where the user made it: in the command, or in a model of their own."""
         if self.failure.type not in (UsageError.__name__, SourceError.__name__):
             return None
         return UsageError(self.what, fix=self.fix, where=self.where)
@@ -86,7 +86,7 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def words(error: BaseException) -> str:
-    """What it says; an exception of the kernel's own may fail even at that."""
+    """The exception's message. An exception class of the kernel's own may raise while it formats that."""
     try:
         return str(error) or repr(error)
     except BaseException:

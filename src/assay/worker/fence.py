@@ -114,9 +114,9 @@ class Fences:
         return _Properties(type=_PINNED, location=_Location(_DEVICE, device.value))
 
     def _granularity(self) -> int:
-        found = ctypes.c_size_t()
-        self._call("cuMemGetAllocationGranularity", ctypes.byref(found), ctypes.byref(self._properties()), 0)
-        return found.value
+        granularity = ctypes.c_size_t()
+        self._call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(self._properties()), 0)
+        return granularity.value
 
     def _mapped(self, size: int) -> Chunk:
         """New memory with a page on either side that has an address and nothing else."""

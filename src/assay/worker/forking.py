@@ -144,7 +144,7 @@ class Forking:
             return self._exited.get(pid)
 
     def ended(self, pid: int) -> bool:
-        """Is a process it forked known to have ended, and all that it left behind too?"""
+        """Whether a process it forked has ended, and all that this one left behind."""
         return pid in self._exited
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ from assay.worker.messages import Request, plain, read_request
 __all__ = ["Fresh", "Refused", "Tick", "last_words", "run_once", "serve", "start"]
 
 Tick = Callable[[str], None]
-"""Told what is being done just now."""
+"""Called with what the process is doing, in words."""
 last_words = WorkerLost.last_words
 A = TypeVar("A")
 _ANSWERING = "assay.worker"

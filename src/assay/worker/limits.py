@@ -88,5 +88,5 @@ class WorkerLost(Exception):
 
     @property
     def blameless(self) -> bool:
-        """Does it say nothing about the kernel? Its compiler took too long, or the machine was too busy."""
+        """Whether the loss says nothing about the kernel: its compiler took too long, or the machine was too busy."""
         return self.how == "room" or (self.how == "timeout" and (self.starved or self.phase == "compile"))

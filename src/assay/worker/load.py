@@ -82,14 +82,14 @@ class _AsWritten(SourceFileLoader):
 
 
 def _find(loaded: Any, kernel: Kernel) -> Callable[..., Any]:
-    found = getattr(loaded, kernel.function, None)
-    if not callable(found):
+    member = getattr(loaded, kernel.function, None)
+    if not callable(member):
         raise SourceError(
             f"{kernel.function} is not a function of this file once it is imported",
             where=f"{kernel.file}:{kernel.line}",
             fix="define the kernel at the top level of the file",
         )
-    function: Callable[..., Any] = found
+    function: Callable[..., Any] = member
     return function
 
 

@@ -110,7 +110,7 @@ def again(request: Repeat, arena: channel.Arena) -> Done:
 @contextmanager
 def _alone(round_: Round) -> Iterator[None]:
     """Nothing is kept of the last round, and of this one only a batch that the parent wants again: the next round's
-    memory is fresh, and other kernels have room for theirs."""
+    memory is fresh, and other kernels have room for their buffers."""
     global _kept
     _kept = None
     use_threads(round_.threads)
@@ -312,7 +312,7 @@ class _Samples:
         return sample
 
     def _warm_cache(self) -> tuple[str, str] | None:
-        """The detector's name, and what it found."""
+        """The name of the detector that fired, and its finding."""
         if self.buffers.device != "cuda" or not (kept := l2.set_aside()):
             return None
         l2.reset()

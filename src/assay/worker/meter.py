@@ -53,7 +53,7 @@ class Meter:
 
     @property
     def due(self) -> bool:
-        """Is it worth another look?"""
+        """Whether enough time has passed for another look."""
         return time.monotonic() >= self._next
 
     def read(self) -> Reading:
@@ -93,9 +93,9 @@ class Meter:
 
 
 def _threads(pid: int) -> dict[tuple[int, int], tuple[float, float]]:
-    """Of each thread the seconds it ran and the seconds it waited for a processor, as Linux counts them. A kernel
-    without that count shows no waiting: then the clock is all there is."""
-    found = {}
+    """By process and thread: the seconds it ran and the seconds it waited for a processor, as Linux counts them. Empty
+    where Linux does not count them."""
+    times = {}
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:  # it has ended
@@ -105,5 +105,5 @@ def _threads(pid: int) -> dict[tuple[int, int], tuple[float, float]]:
             ran, waited, _ = (thread / "schedstat").read_text().split()
         except (OSError, ValueError):
             continue
-        found[pid, int(thread.name)] = (int(ran) * 1e-9, int(waited) * 1e-9)
-    return found
+        times[pid, int(thread.name)] = (int(ran) * 1e-9, int(waited) * 1e-9)
+    return times

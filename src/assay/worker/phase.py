@@ -1,6 +1,6 @@
-"""Inside a worker: the parent is told what is being done, because importing and compiling have limits of their own.
+"""Inside a worker: reports its phase to the parent, because importing and compiling have limits of their own.
 
-Compilers work whenever a kernel is first called with new types: theirs are watched, not the calls."""
+A compiler runs whenever a kernel is first called with new types, so the compilers are watched, not the calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMPILING = {
 }
 """By module, the function inside which all of its compiling happens."""
 _EVENTS = {"numba.core.event": "numba:compiler_lock", "numba.cuda.core.event": "numba-cuda:compiler_lock"}
-"""Numba says so itself: whoever compiles holds a lock."""
+"""Events that Numba sends when a thread takes its compiler lock."""
 
 _tell: Callable[[Phase], None] = lambda now: None  # noqa: E731
 _lock = threading.Lock()
@@ -31,15 +31,15 @@ _watched: set[str] = set()
 
 
 def report_to(tell: Callable[[Phase], None]) -> None:
-    """From now on `tell` hears of every change. Called once, by what serves the parent's questions."""
+    """Call `tell` with every later change of phase. Called once, by the loop that answers the parent."""
     global _tell
     _tell = tell
 
 
 @contextlib.contextmanager
 def phase(now: Phase) -> Iterator[None]:
-    """Inside, the worker imports or compiles. May be nested, and entered by several threads: what was entered last and
-    not left yet is what is told."""
+    """Inside, the worker imports or compiles. May be nested and entered by several threads: the phase that was entered
+    last and not left yet is reported."""
     enter(now)
     try:
         yield
@@ -61,7 +61,7 @@ def leave(now: Phase) -> None:
 
 
 def watch_compilers() -> None:
-    """Hear of every compilation by what has been imported so far. Costs nothing where all is watched already."""
+    """Watch the compilers that have been imported so far. Costs nothing where all of them are watched already."""
     for module, name in _COMPILING.items():
         if (loaded := sys.modules.get(module)) and module not in _watched:
             _watched.add(module)
@@ -73,7 +73,7 @@ def watch_compilers() -> None:
             _listen(loaded, kind)
     if (loaded := sys.modules.get("torch._dynamo.callback")) and "dynamo" not in _watched:
         _watched.add("dynamo")
-        with contextlib.suppress(AttributeError):  # torch's own business, and another version's may differ
+        with contextlib.suppress(AttributeError):  # an internal of torch that another version may lack
             loaded.callback_handler.register_start_callback(lambda *_: enter("compile"))
             loaded.callback_handler.register_end_callback(lambda *_: leave("compile"))
 

@@ -42,7 +42,7 @@ def imports(backend: str) -> tuple[str, ...]:
 
 @dataclass
 class Watch:
-    """Over one thread's use of a pool: were processes that fork workers lost meanwhile, and how?"""
+    """The zygotes that were lost while one thread used a pool."""
 
     pool: Pool
     before: int
@@ -97,7 +97,7 @@ class Pool:
         try:
             return self._forked(above, limits)
         except WorkerLost:
-            # One that says why it cannot will say so again; one that was killed gets another chance.
+            # A zygote that failed to import would fail again; one that was killed is started once more.
             if above.failed or not above.gone:
                 raise
         return self._forked(self._zygote(mode, names), limits)
@@ -111,23 +111,23 @@ class Pool:
 
     def _zygote(self, mode: str, names: tuple[str, ...]) -> Zygote:
         with self._lock:
-            if self._closed:  # a thread that has not heard of it yet must not leave a zygote behind
+            if self._closed:  # a thread that still runs must not start another zygote
                 raise WorkerLost("start", "the pool is closed")
-            found = self._zygotes.get((mode, names))
-            if found is not None and found.gone and not found.failed:
-                found.give_back()
-                found = None
-            if found is None:
-                found = self._zygotes[mode, names] = self._started(mode, names)
-            return found
+            current = self._zygotes.get((mode, names))
+            if current is not None and current.gone and not current.failed:
+                current.give_back()
+                current = None
+            if current is None:
+                current = self._zygotes[mode, names] = self._started(mode, names)
+            return current
 
     def _started(self, mode: str, names: tuple[str, ...]) -> Zygote:
         try:
-            found = zygote(MODES[mode], names)
+            started = zygote(MODES[mode], names)
         except WorkerLost:
-            found = zygote(MODES[mode], names)  # the process above it was lost: there is a new one by now
-        found.when_lost(self.losses.append)
-        return found
+            started = zygote(MODES[mode], names)  # the process above it was lost: there is a new one by now
+        started.when_lost(self.losses.append)
+        return started
 
     def close(self) -> None:
         """End all workers. The zygotes stay for the next pool."""

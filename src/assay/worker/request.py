@@ -151,6 +151,6 @@ class Call:
 
 
 def _asked_for(kernel: Kernel, name: str, optional: bool) -> bool:
-    """Does the kernel write this output? One that is derived from the op's reference writes all of them."""
+    """Whether the kernel writes this output. One that is derived from the op's reference writes all of them."""
     derived = kernel.file is None or bool(kernel.launches)
     return derived or name in kernel.parameters or (kernel.returns and not optional)

@@ -96,22 +96,23 @@ def harmless() -> dict[str, str]:
 def _folder() -> str:
     try:
         return str(Path.cwd())
-    except OSError:  # it was deleted; nothing can be imported nowhere
+    except OSError:  # it was deleted
         return os.sep
 
 
 def root() -> Root:
-    """The one there is, unless it is gone or a new one would find other surroundings."""
+    """The current root; a new one if that has ended, belongs to the process this one was forked from, or has another
+    environment."""
     global _root
     with _planting:
         now = _surroundings()
         if _root is None or _root.surroundings != now or not _root.alive:
-            uproot()
+            close_root()
             _root = Root(now)
         return _root
 
 
-def uproot() -> None:
+def close_root() -> None:
     global _root
     if _root is not None and _root.ours:
         _root.close()
@@ -123,7 +124,7 @@ def _end() -> None:
     for known in _zygotes.values():
         if known.above.ours:
             known.close()
-    uproot()
+    close_root()
 
 
 class Zygote(Forking):
@@ -161,7 +162,7 @@ class Zygote(Forking):
         self._users += 1
 
     def give_back(self) -> None:
-        """One user less. The last one closes it, if it serves no further ones."""
+        """Count one user less. The last user of a retired zygote closes it."""
         with _sharing:
             self._users -= 1
             last = self._retired and not self._users
@@ -169,7 +170,7 @@ class Zygote(Forking):
             self.close()
 
     def retire(self) -> bool:
-        """Take no more users. Is there none left?"""
+        """Take no more users. Returns whether none is left."""
         self._retired = True
         return not self._users
 
@@ -193,8 +194,8 @@ _sharing = threading.RLock()
 
 
 def zygote(environment: Mapping[str, str], preload: tuple[str, ...]) -> Zygote:
-    """One that has imported this, for one more user; a new one where there is none, or it was lost. Those of another
-    folder serve no further users, so that they do not pile up."""
+    """A zygote with these imports, counted for one more user; a new one if there is none or it was lost. Zygotes of
+    another folder take no further users, so that they do not accumulate."""
     folder = _folder()
     key = (folder, tuple(sorted(environment.items())), preload)
     with _sharing:
@@ -204,8 +205,8 @@ def zygote(environment: Mapping[str, str], preload: tuple[str, ...]) -> Zygote:
                 del _zygotes[old]
                 if known.above.ours and known.retire():
                     known.close()
-        found = _zygotes.get(key)
-        if found is None:
-            found = _zygotes[key] = Zygote(above, folder, environment, preload)
-        found.borrow()
-        return found
+        shared = _zygotes.get(key)
+        if shared is None:
+            shared = _zygotes[key] = Zygote(above, folder, environment, preload)
+        shared.borrow()
+        return shared

@@ -1,5 +1,5 @@
-"""Inside a worker: has a kernel replaced what times and judges it, or left global settings changed? Both are looked at
-before its file is imported and after every round."""
+"""Inside a worker: whether a kernel has replaced what times and judges it, or left global settings changed. Both are
+read before its file is imported and after every round."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _OURS = (
     "sm_clock",
     "stopwatch",
 )
-"""Modules of this folder: whoever replaces a function of theirs wants another verdict."""
+"""Modules of this folder whose functions a kernel may not replace: they time and judge it."""
 _CALLABLE = (
     types.FunctionType,
     types.BuiltinFunctionType,
@@ -75,7 +75,7 @@ def _names() -> Iterator[tuple[Any, str, Any]]:
 
 
 class Seal:
-    """What everything was before the kernel's file was imported."""
+    """The watched names and settings before the kernel's file was imported."""
 
     def __init__(self) -> None:
         self._kept = [(owner, shown, value, _code(value)) for owner, shown, value in _names()]
@@ -83,30 +83,30 @@ class Seal:
 
     def broken(self) -> list[str]:
         """The names that stand for something else now."""
-        found = []
+        replaced = []
         for owner, shown, value, code in self._kept:
             name = shown.rpartition(".")[2]
             now = (
                 vars(owner).get(name) if isinstance(owner, type) and name in vars(owner) else getattr(owner, name, None)
             )
             if now is not value or _code(value) != code:
-                found.append(shown)
+                replaced.append(shown)
         modes = len(torch.overrides._get_current_function_mode_stack()) + len(
             dispatch._get_current_dispatch_mode_stack()
         )
-        return found + (["torch's operators, by a mode that was left on"] if modes else [])
+        return replaced + (["torch's operators, by a mode that was left on"] if modes else [])
 
     def begin(self) -> None:
         """A round begins, and the harness has just set the number of threads."""
         self._settings |= {name: value for name, value in settings().items() if name.endswith("threads")}
 
     def changed(self) -> list[str]:
-        """The settings that are others now, as `name from this to that`."""
+        """The settings that have changed, as `name from old to new`."""
         now = settings()
         return [f"{n} from {old} to {now[n]}" for n, old in self._settings.items() if n in now and now[n] != old]
 
     def finding(self) -> tuple[str, str] | None:
-        """What a kernel may not do beside its work: the detector's name, and what it found."""
+        """The name of the detector that fired, and what the kernel did; None if it did nothing forbidden."""
         if names := self.broken():
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             return "tampered", f"the kernel replaced {', '.join(names[:3])}{more}"
@@ -120,9 +120,9 @@ def _code(value: Any) -> Any:
 
 
 def settings() -> dict[str, Any]:
-    """What any code in a process may switch for all of it, and that changes speed or precision."""
+    """Process-wide settings that change speed or precision."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "torch's threads": torch.get_num_threads(),
         "torch's precision of fp32 products": torch.get_float32_matmul_precision(),
         "TF32 in matrix products": matmul.allow_tf32,
@@ -137,10 +137,10 @@ def settings() -> dict[str, Any]:
         "the process's priority": os.getpriority(os.PRIO_PROCESS, 0),
     }
     if hasattr(os, "sched_getaffinity"):
-        found["the processors it may run on"] = len(os.sched_getaffinity(0))
+        values["the processors it may run on"] = len(os.sched_getaffinity(0))
     if "numba" in sys.modules:
-        found["Numba's threads"] = sys.modules["numba"].get_num_threads()
-    return found
+        values["Numba's threads"] = sys.modules["numba"].get_num_threads()
+    return values
 
 
 assert bound.now is time.perf_counter_ns, "the clock must be bound before anything can replace it"

@@ -1,4 +1,4 @@
-"""Inside a worker: settings of the whole process that a kernel must leave as it found them.
+"""Inside a worker: settings of the whole process that a kernel must leave unchanged.
 
 All of them are put back after a kernel's file is imported and after each call, so that none reaches the next call. One
 that changes the results of other people's code is a finding; the rest (threads, garbage collection, …) is only put
@@ -34,7 +34,7 @@ class Setting:
     """How to have it without touching others; empty: put back, not a finding."""
 
     def now(self) -> Any:
-        """Its value; None where it cannot be told (torch refuses to answer when its old and new ways are mixed)."""
+        """The current value; None where torch raises, because its old and new settings of precision are mixed."""
         with contextlib.suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.read()
@@ -58,7 +58,7 @@ def _precision(where: str, what: str) -> Setting:
 
 
 def _pair(name: str) -> Setting:
-    """A switch that newer versions of torch tell together with a second one."""
+    """A switch that newer versions of torch return together with a second one."""
     read, write = getattr(_C, f"_get_cublas_allow_{name}"), getattr(_C, f"_set_cublas_allow_{name}")
     both: Callable[[Any], Any] = lambda v: write(*v) if isinstance(v, tuple) else write(v)  # noqa: E731
     return Setting(f"torch.backends.cuda.matmul.allow_{name}", read, both, _PRECISION)
@@ -95,7 +95,7 @@ _fesetround = ctypes.CDLL(None).fesetround
 
 
 def _known() -> list[Setting]:
-    found = [
+    settings = [
         Setting(
             "torch.backends.cuda.matmul.allow_tf32", _C._get_cublas_allow_tf32, _C._set_cublas_allow_tf32, _PRECISION
         ),
@@ -139,9 +139,9 @@ def _known() -> list[Setting]:
         Setting("sys.setprofile", sys.getprofile, sys.setprofile),
         Setting("sys.setrecursionlimit", sys.getrecursionlimit, sys.setrecursionlimit),
     ]
-    found += [_autocast(device) for device in ("cpu", "cuda")]
+    settings += [_autocast(device) for device in ("cpu", "cuda")]
     if hasattr(_C, "_get_cublas_allow_fp16_accumulation"):
-        found.append(
+        settings.append(
             Setting(
                 "torch.backends.cuda.matmul.allow_fp16_accumulation",
                 _C._get_cublas_allow_fp16_accumulation,
@@ -159,18 +159,18 @@ def _known() -> list[Setting]:
             ("mkldnn", "matmul"),
             ("mkldnn", "conv"),
         ]
-        found += [_precision(*p) for p in reversed(places)]
-    found += [_handler(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
-    return [*found, *_modes(), *_numpy(), *_numba()]
+        settings += [_precision(*p) for p in reversed(places)]
+    settings += [_handler(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
+    return [*settings, *_modes(), *_numpy(), *_numba()]
 
 
 def _modes() -> list[Setting]:
-    """torch.set_default_device and its like leave a mode on a stack."""
+    """The modes on torch's stacks: torch.set_default_device and similar calls push one."""
     stacks = {
         "a torch function mode (torch.set_default_device)": ("_len_torch_function_stack", "_pop_torch_function_stack"),
         "a torch dispatch mode": ("_len_torch_dispatch_stack", "_pop_torch_dispatch_stack"),
     }
-    found = []
+    modes = []
     for name, (length, pop) in stacks.items():
         if not hasattr(_C, length):
             continue
@@ -180,8 +180,8 @@ def _modes() -> list[Setting]:
             while count() > wanted:
                 drop() if drop is not _C._pop_torch_dispatch_stack else drop(None)
 
-        found.append(Setting(name, count, back, "pass device= to what you create, or use the `with` form"))
-    return found
+        modes.append(Setting(name, count, back, "pass device= to what you create, or use the `with` form"))
+    return modes
 
 
 def _numpy() -> list[Setting]:
@@ -198,14 +198,14 @@ def _numba() -> list[Setting]:
 
 
 class Settings:
-    """What was there before a kernel's file was imported."""
+    """The value of every setting before a kernel's file was imported."""
 
     def __init__(self) -> None:
         self._known = _known()
         self._wanted = [s.now() for s in self._known]
 
     def restore(self, when: str = "") -> list[Change]:
-        """Put everything back. Returns what had been changed, and when, and matters to others."""
+        """Put every setting back. Returns the changes that count as findings; `when` says after what they were seen."""
         first = changed = self._changed()
         for _ in range(3):  # putting back a general setting may change a special one
             for setting, wanted, _now in reversed(changed):
@@ -221,7 +221,7 @@ class Settings:
         ]
 
     def _changed(self) -> list[tuple[Setting, Any, Any]]:
-        """Each, what it was and what it is."""
+        """Each setting that differs, with its old and its new value."""
         return [
             (setting, wanted, now)
             for setting, wanted in zip(self._known, self._wanted, strict=True)

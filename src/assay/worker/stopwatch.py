@@ -16,7 +16,7 @@ Call = Callable[[int], Any]
 _BREATH = 1e-4
 """Seconds of sleep before a batch on the CPU that much was done for: a busy system would take the processor away in the
 midst of it, from a process that has just used up its turn."""
-_MINE, _AGAIN, _SHORT = 0.9, 3, 0.02
+_LEAST_BUSY, _AGAIN, _SHORT = 0.9, 3, 0.02
 """A batch on the CPU whose processor time is less than this share of its time was interrupted by another process, and
 is taken again. So often at most, for there are kernels that wait; and not if it took more seconds than that, for a busy
 system interrupts every long one."""
@@ -75,7 +75,7 @@ class HostClock:
         taken = self._once(call, first, count, around)
         for _ in range(_AGAIN if around is not _ALONE else 0):
             assert taken.busy is not None
-            if taken.busy > _MINE * taken.seconds or taken.seconds * count > _SHORT:
+            if taken.busy > _LEAST_BUSY * taken.seconds or taken.seconds * count > _SHORT:
                 break
             taken = self._once(call, first, count, around)
         return taken

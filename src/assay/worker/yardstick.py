@@ -113,7 +113,7 @@ def _forms(kind: str, device: str) -> dict[str, Form]:
 
         return form
 
-    found: dict[str, Form] = {
+    forms: dict[str, Form] = {
         COPY: {
             "torch copy_": paired(lambda x, y: y.copy_(x)),
             # From 2 GiB on the driver's own copy is a third slower than what kernels reach.
@@ -126,9 +126,9 @@ def _forms(kind: str, device: str) -> dict[str, Form]:
         WRITE: {"torch fill_": single(lambda y: y.fill_(1)), "torch zero_": single(lambda y: y.zero_())},
     }[kind]
     if device == "cpu":
-        found.pop("torch bitwise_not", None)
-        return found
-    return found | _cuda_forms(kind, sink)
+        forms.pop("torch bitwise_not", None)
+        return forms
+    return forms | _cuda_forms(kind, sink)
 
 
 @cache

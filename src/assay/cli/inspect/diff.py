@@ -39,10 +39,10 @@ def differ(inspections: list[Inspection], json: bool) -> Record:
         screen.console(stderr=True).print(f"{one.record.kernel}: {one.record.reason}")
     if len(built) != 2:
         raise UsageError(f"{len(built)} kernels to compare", fix="name two: assay inspect diff conv2d/cuda gelu/cuda")
-    found_, changes = record(*built)
+    difference, changes = record(*built)
     if not json:
         terminal = screen.console()
-        terminal.print(found_.reason, soft_wrap=True)
+        terminal.print(difference.reason, soft_wrap=True)
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in ("", built[0].record.kernel, "line", built[1].record.kernel, "line"):
             table.add_column(column, overflow="fold")
@@ -50,7 +50,7 @@ def differ(inspections: list[Inspection], json: bool) -> Record:
             table.add_row(kind, *_half(old), *_half(new))
         if table.row_count:
             terminal.print(table)
-    return found_
+    return difference
 
 
 def _half(row: Any) -> tuple[str, str]:

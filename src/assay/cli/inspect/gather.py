@@ -50,14 +50,14 @@ def gathered(
     if not files and not named.choices:
         sys.exit(session.WRONG_USE)
     shared = selection.shared(kernel for kernel, _ in named.choices)
-    found: list[Inspection] = []
+    built: list[Inspection] = []
     with screen.progress(0, "building", quiet=json) as tick, kept() as keep:
-        for one in inspections([*files, *named.choices], options, lambda doing: tick(doing, len(found))):
-            found.append(one)
+        for one in inspections([*files, *named.choices], options, lambda doing: tick(doing, len(built))):
+            built.append(one)
             if not json and not quiet:
                 show(one, brief, shared)
             keep(one.record)
-    return found
+    return built
 
 
 def end(records: list[Record], json: bool, out: Path | None, written: list[Path] | None = None) -> None:

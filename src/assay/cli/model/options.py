@@ -19,10 +19,10 @@ def rules(texts: Iterable[str]) -> dict[str, str]:
     """`gelu=gelu/triton` as a rule of `assay.swap`."""
     from assay.errors import UsageError
 
-    found = {}
+    kernels = {}
     for text in texts:
         name, equals, kernel = text.partition("=")
         if not (name and equals and kernel):
             raise UsageError(f"--swap {text}: not op=kernel", fix="e.g. --swap gelu=gelu/triton")
-        found[name.strip()] = kernel.strip()
-    return found
+        kernels[name.strip()] = kernel.strip()
+    return kernels

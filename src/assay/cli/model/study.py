@@ -30,7 +30,7 @@ class Ending:
     strict: bool
 
     def check(self) -> None:
-        """Before the hours that a study may take: can the charts be written?"""
+        """Refuse charts that cannot be written, before the study runs for hours."""
         from assay.report.pictures import check
 
         check(*self.charts)

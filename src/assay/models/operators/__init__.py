@@ -1,1 +1,1 @@
-"""A kernel as an operator of PyTorch's: its outputs, what it takes, its gradient, and what a compiler sees of it."""
+"""A kernel as a PyTorch operator: its outputs, what it takes, its gradient, and what a compiler sees of it."""

@@ -21,9 +21,9 @@ from assay.worker.process import MODES
 Named = str | Path | Callable[..., Any]
 Choice = tuple[Kernel, Op]
 BEST = {"cuda": ("cuda", "triton", "cupy", "numba", "torch"), "cpu": ("njit", "torch")}
-"""The order in which an op's name finds its kernel: hand-written before PyTorch's own, the lower language first, unless
-the op's folder prefers another (`Swappable.prefer`). It is no measurement; a kernel known to be faster is named by its
-address. inductor is never found: it takes seconds."""
+"""The order in which an op's name selects a kernel: hand-written before PyTorch's own, the lower language first, unless
+the op's folder prefers another (`Swappable.prefer`). The order is not measured: name a faster kernel by its address.
+inductor is never selected, because compiling takes seconds."""
 
 
 def choose(value: Named, op: str, device: str, key: str) -> Choice:

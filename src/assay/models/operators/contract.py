@@ -18,24 +18,24 @@ from assay.op import Op
 
 Decision = TypeVar("Decision")
 MOST = 4096
-"""Signatures: sequences of ever new lengths must not fill the memory."""
+"""The most signatures that are remembered: sequences of ever new lengths must not fill the memory."""
 
 
 class Remembered(Generic[Decision]):
     def __init__(self) -> None:
-        self._found: dict[Hashable, Decision] = {}
+        self._decisions: dict[Hashable, Decision] = {}
 
     def of(self, signature: Hashable, decide: Callable[[], Decision]) -> Decision:
-        found = self._found.get(signature)
-        if found is None:
-            if len(self._found) >= MOST:
-                self._found.clear()
-            found = self._found[signature] = decide()
-        return found
+        decision = self._decisions.get(signature)
+        if decision is None:
+            if len(self._decisions) >= MOST:
+                self._decisions.clear()
+            decision = self._decisions[signature] = decide()
+        return decision
 
 
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-"""What a kernel can be given. A subclass may hold something else, or nothing."""
+"""The types of tensors that a kernel takes. A subclass may hold other data, or none."""
 
 
 class Sizes:

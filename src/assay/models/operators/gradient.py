@@ -22,8 +22,8 @@ Functions = Callable[..., list[Any]]
 
 
 AFTER = 16
-"""Calls of one signature, before it is traced: that takes as long as some hundred calls save, and in a training whose
-sequences have all lengths most signatures come but a few times."""
+"""Calls of one signature before it is traced. Tracing takes as long as some hundred traced calls save, and where
+sequences have all lengths most signatures occur only a few times."""
 
 
 @dataclass
@@ -39,12 +39,12 @@ class ByReference:
 
     def __call__(self, inputs: Named, attributes: Named, wanted: list[str], given: Named) -> Named:
         tensors = [*inputs.values(), *given.values()]
-        names, sources = list(inputs), list(given)  # what is remembered must not hold a tensor
+        names, sources = list(inputs), list(given)  # no closure that is remembered may hold a tensor
 
         def direct(*tensors: Any) -> list[Any]:
-            mine = dict(zip(names, tensors, strict=False))
+            named = dict(zip(names, tensors, strict=False))
             grads = dict(zip(sources, tensors[len(names) :], strict=True))
-            return list(evaluated(self._op, mine, attributes, wanted, grads).values())
+            return list(evaluated(self._op, named, attributes, wanted, grads).values())
 
         functions: Functions = direct
         if not torch.is_grad_enabled() and _are_plain(tensors):
@@ -62,14 +62,14 @@ class ByReference:
 
 
 def _are_plain(tensors: list[Any]) -> bool:
-    """Nobody watches or traces: all that a call does is known beforehand."""
+    """Whether these are plain tensors under no dispatch mode or function transform, so that no tracer sees the call."""
     unseen = torch._C._len_torch_dispatch_stack() == 0 and torch._C._functorch.peek_interpreter_stack() is None
     return unseen and all(t is None or t.__class__ in PLAIN for t in tensors)
 
 
 def traced(function: Functions, tensors: list[Any]) -> Functions | None:
-    """The functions of PyTorch's that `function` comes to for tensors of these shapes; None where that depends on
-    values, or on a tensor from elsewhere."""
+    """The PyTorch operators that `function` calls for tensors of these shapes; None where they depend on values or on
+    a tensor from elsewhere."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     try:
@@ -131,8 +131,8 @@ _NOWHERE = -2
 
 
 class Path(NamedTuple):
-    """From what a call kept to its backward kernel's arguments, and from that kernel's results to the gradients wanted:
-    the same for every call that wants these."""
+    """How the saved tensors become the backward kernel's arguments, and its results the gradients that are wanted. The
+    same for every call that wants these gradients."""
 
     operator: Backward
     arguments: list[tuple[int, Tensor]]
@@ -149,9 +149,9 @@ class Gradient:
 
     def __init__(self, kernel: Kernel, op: Op, outputs: tuple[str, ...], make: Make) -> None:
         self.op, self.outputs, self._make = op, outputs, make
-        self.found = backward_of(kernel, op)
-        self.title = self.found[0].name if self.found else BY_REFERENCE
-        self.saved = [n for n in outputs if self.found and n in self.found[1].inputs]
+        self.kernel_and_op = backward_of(kernel, op)
+        self.title = self.kernel_and_op[0].name if self.kernel_and_op else BY_REFERENCE
+        self.saved = [n for n in outputs if self.kernel_and_op and n in self.kernel_and_op[1].inputs]
         """Outputs that the backward kernel reads."""
         self._kept = [outputs.index(n) for n in self.saved]
         alone = [n for n in self.saved if op.outputs[n].optional]  # there for the backward kernel alone
@@ -170,39 +170,39 @@ class Gradient:
         ctx.set_materialize_grads(False)
 
     def backward(self, ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        """Of every input; None for what is no tensor."""
+        """The gradient of every input; None for arguments that are no tensors."""
         count, tensors, rest = len(self.op.inputs), ctx.saved_tensors, ctx.rest
         given = [i for i, g in enumerate(grads) if g is not None]
-        found: Sequence[torch.Tensor | None] | None = [None] * count
+        gradients: Sequence[torch.Tensor | None] | None = [None] * count
         if given:
             path = self._path(ctx.needs_input_grad) if given == [0] else None
-            found = None if path is None else self._by_kernel(path, tensors, rest, grads[0])
-        if found is None:
+            gradients = None if path is None else self._by_kernel(path, tensors, rest, grads[0])
+        if gradients is None:
             inputs = dict(zip(self.op.inputs, tensors, strict=False))
             attributes = dict(zip(self.op.attributes, rest, strict=False))
             wanted = [n for n, need in zip(inputs, ctx.needs_input_grad, strict=False) if need]
             named = {self.outputs[i]: grads[i] for i in given}
             made = self._by_reference(inputs, attributes, wanted, named)
-            found = [made.get(n) for n in inputs]
-        return (*found, *[None] * len(rest))
+            gradients = [made.get(n) for n in inputs]
+        return (*gradients, *[None] * len(rest))
 
     def by(self, number: torch.dtype) -> str:
         """Which gradient a call in this dtype gets."""
-        if self.found and number in self._make(*self.found, ()).contract.dtypes:
+        if self.kernel_and_op and number in self._make(*self.kernel_and_op, ()).contract.dtypes:
             return self.title
         return BY_REFERENCE
 
     def _path(self, needed: tuple[bool, ...]) -> Path | None:
-        """None: there is no kernel, or it does not give what is wanted."""
+        """The path to these gradients; None if no kernel computes them."""
         if needed not in self._paths:
-            self._paths[needed] = self._found_path(needed)
+            self._paths[needed] = self._derive_path(needed)
         return self._paths[needed]
 
-    def _found_path(self, needed: tuple[bool, ...]) -> Path | None:
+    def _derive_path(self, needed: tuple[bool, ...]) -> Path | None:
         first, wanted = next(iter(self.op.inputs)), [n for n, need in zip(self.op.inputs, needed, strict=False) if need]
-        if self.found is None:
+        if self.kernel_and_op is None:
             return None
-        kernel, op = self.found
+        kernel, op = self.kernel_and_op
         also = tuple(f"d{n}" for n in wanted if n != first)
         if any(n not in op.outputs for n in also):
             return None
@@ -246,7 +246,8 @@ class Gradient:
 
 
 def _refusal(path: Path, arguments: list[torch.Tensor | None], values: list[Any]) -> str:
-    """The contract's, asked once for each signature; with every call of a compiler, whose sizes may be symbols."""
+    """The contract's refusal, computed once for each signature; for a compiler, whose sizes may be symbols, with every
+    call."""
     if any(t is not None and t.__class__ not in PLAIN for t in arguments):
         return path.operator.contract.refusal(arguments, values)
     key = (*values, *[t if t is None else (t.shape, t.dtype, t.device) for t in arguments])
@@ -261,16 +262,16 @@ def backward_of(kernel: Kernel, op: Op) -> tuple[Kernel, Op] | None:
     if kernel.file is not None and library.ROOT not in kernel.file.parents and kernel.file.suffix == ".py":
         ops |= ops_in(kernel.file)
         candidates = kernels_in(kernel.file) + candidates
-    mine = kernel.address
+    address = kernel.address
     fitting = [
         k
         for k in candidates
         if k.address.op == name
-        and k.address.backend == mine.backend
+        and k.address.backend == address.backend
         and k.file is not None
-        and k.address.variant in ("", mine.variant)
+        and k.address.variant in ("", address.variant)
         and here(k).level in (Level.RUN, Level.INTERPRET)
     ]
     if name not in ops or not fitting:
         return None
-    return max(fitting, key=lambda k: k.address.variant == mine.variant), ops[name]
+    return max(fitting, key=lambda k: k.address.variant == address.variant), ops[name]

@@ -1,5 +1,5 @@
-"""A Triton kernel's launches, told to torch.compile one by one: inductor then launches them itself, as it does its own,
-and the way through Python and the dispatcher falls away. What `triton_op` does, for kernels that know nothing of it."""
+"""Shows torch.compile the launches of a Triton kernel one by one. Inductor then launches them itself, like its own,
+without Python and the dispatcher in between. `triton_op` does the same for kernels that are written for it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Shapes:
         ]
         known = all(isinstance(d, int) or d in self.places for _, shape, _ in self.made for d in shape)
         self.read = [[d if isinstance(d, int) else self.places[d] for d in shape] for _, shape, _ in self.made if known]
-        """Where each size of each output is found in the arguments; empty if one must be computed."""
+        """For each output, where in the arguments each of its sizes is; empty if one must be computed."""
         self.twin = all(fixed is None and shape == inputs[self.carrier or 0].shape for _, shape, fixed in self.made)
         """Every output is like the first input that carries the dtype."""
 
@@ -130,7 +130,7 @@ def implementation(
 
 
 def fake(shapes: Shapes) -> Function:
-    """Outputs of the right sizes, for whoever traces."""
+    """Outputs of the right sizes, for a tracer."""
 
     def made(*arguments: Any) -> Any:
         outputs = tuple(shapes.empty(arguments).values())
@@ -220,7 +220,7 @@ class Operator:
 
 
 def _watched() -> bool:
-    """Does a profiler, a compiler or a dispatch mode want to see the operator? Else the dispatcher only costs time."""
+    """Whether a profiler, a compiler or a dispatch mode must see the operator; else the dispatcher only costs time."""
     return torch.compiler.is_compiling() or profiler._is_profiler_enabled or torch._C._len_torch_dispatch_stack() > 0
 
 
@@ -239,10 +239,11 @@ def registered() -> list[Operator]:
 
 
 def for_training(plain: Operator) -> Operator:
-    """The same kernel, giving back what its backward kernel reads; itself, where that is nothing or it cannot."""
-    if plain.gradient.found is None:
+    """The operator of the same kernel that also returns what its backward kernel reads; `plain` itself where that is
+    nothing, or the kernel cannot return it."""
+    if plain.gradient.kernel_and_op is None:
         return plain
-    kernel, op, read = plain.kernel, plain.op, plain.gradient.found[1].inputs
+    kernel, op, read = plain.kernel, plain.op, plain.gradient.kernel_and_op[1].inputs
     saved = [n for n, t in op.outputs.items() if t.optional and n in read]
     return operator(kernel, op, saved) if kernel.file is None or {*saved} <= {*kernel.parameters} else plain
 

@@ -1,4 +1,4 @@
-"""What packing saved: bytes against theory, and every missing point with its reason."""
+"""What packing saved: bytes compared with theory, and the reason for every percentage point that is missing."""
 
 from __future__ import annotations
 
@@ -95,19 +95,19 @@ def account(model: nn.Module, report: Report | None = None) -> Account:
     from assay.models.packed.linear import PackedLinear
 
     layers = {m: None for m in model.modules() if isinstance(m, PackedLinear)}
-    mine = {m.elements.untyped_storage()._cdata: m for m in layers}
-    if not mine:
+    distinct = {m.elements.untyped_storage()._cdata: m for m in layers}
+    if not distinct:
         raise UsageError(
             "nothing in this model is packed", fix='swap first: assay.swap(model, {"linear": "mx_linear"})'
         )
-    elements = sum(m.in_features * m.out_features for m in mine.values())
-    bits = sum(m.format.bits * m.in_features * m.out_features for m in mine.values()) / elements
+    elements = sum(m.in_features * m.out_features for m in distinct.values())
+    bits = sum(m.format.bits * m.in_features * m.out_features for m in distinct.values()) / elements
     parts = list(_parts(model, report, bits))
     weights = [p for p in parts if p.why == SHORT]
     return Account(
         tuple(dict.fromkeys(m.format.name for m in layers)),
         bits,
-        len(mine),
+        len(distinct),
         elements,
         _scope(weights),
         _scope([p for p in parts if p.why in (SHORT, BIAS)]),
@@ -135,7 +135,7 @@ def _parts(model: nn.Module, report: Report | None, bits: float) -> Iterator[_Pa
         could = held - tensor.numel() * bits / 8 if tensor.is_floating_point() else 0.0
         return _Part(why, held, held, could, _rounding(tensor))
 
-    # Whatever two modules share is told by the one that comes first here.
+    # A tensor that two modules share is counted with the one that comes first in this order.
     order = (PackedLinear, nn.Embedding, nn.Linear, nn.Module)
     for module in sorted(model.modules(), key=lambda m: next(i for i, k in enumerate(order) if isinstance(m, k))):
         if isinstance(module, PackedLinear) and new(module.elements):
@@ -198,7 +198,7 @@ class Peak:
 
 
 def peak(model: nn.Module, call: Callable[[], Any]) -> Peak:
-    """`call` runs the model, and has run before: what a first call leaves behind is not its own."""
+    """`call` runs the model, and must have run before: what a first call leaves allocated is not counted."""
     import torch
 
     from assay.models import measure
@@ -211,9 +211,9 @@ def peak(model: nn.Module, call: Callable[[], Any]) -> Peak:
     return Peak(held, measure.peak(call, device))
 
 
-def peak_saved(before: Peak, after: Peak, found: Account) -> dict[str, Any]:
+def peak_saved(before: Peak, after: Peak, packed: Account) -> dict[str, Any]:
     """The peak that the bytes of the weights promise, the one that was measured, and where the difference lies."""
-    promised = before.total - (found.model.before - found.model.after)
+    promised = before.total - (packed.model.before - packed.model.after)
     return {
         "before": {**vars(before), "total": before.total},
         "after": {**vars(after), "total": after.total},
@@ -222,6 +222,6 @@ def peak_saved(before: Peak, after: Peak, found: Account) -> dict[str, Any]:
         "beyond_promise": {
             "work space of the forward pass": after.work - before.work,
             "memory held outside it: the allocator's rounding, what else was allocated": after.held
-            - (before.held - (found.model.before - found.model.after)),
+            - (before.held - (packed.model.before - packed.model.after)),
         },
     }

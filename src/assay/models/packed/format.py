@@ -83,11 +83,11 @@ _KERNELS: dict[tuple[str, str, str], Operator] = {}
 def _kernel(op: str, language: str, device: str) -> Operator:
     key = (op, language, device)
     if key not in _KERNELS:
-        _KERNELS[key] = _found(op, language, device)
+        _KERNELS[key] = _choose_operator(op, language, device)
     return _KERNELS[key]
 
 
-def _found(op: str, language: str, device: str) -> Operator:
+def _choose_operator(op: str, language: str, device: str) -> Operator:
     from assay.models.operators.choice import choose
     from assay.models.operators.contract import devices
     from assay.models.operators.operator import operator
@@ -95,7 +95,7 @@ def _found(op: str, language: str, device: str) -> Operator:
     for name in (f"{op}/{language}", f"{op}/torch"):
         try:
             chosen = choose(name, op, device, name)
-        except UsageError:  # no such kernel, or not here
+        except UsageError:  # no such kernel, or it cannot run here
             continue
         if device in devices(chosen[0]):
             return operator(*chosen)
@@ -187,7 +187,7 @@ def torchao() -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """It tells at length which of its compiled parts it could not load; none of them is called here."""
+    """Silences torchao's messages about compiled parts that it could not load; none of them is called here."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:

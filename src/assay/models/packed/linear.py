@@ -58,8 +58,8 @@ class PackedLinear(nn.Module):
 
     def standing_for(self, layer: nn.Module) -> PackedLinear:
         """Take over whatever was put on the layer: its hooks, its mode, Hugging Face's marks."""
-        mine = {*_TENSORS, *(vars(self).keys() - vars(nn.Module()).keys())}
-        vars(self).update({name: value for name, value in vars(layer).items() if name not in mine})
+        own = {*_TENSORS, *(vars(self).keys() - vars(nn.Module()).keys())}
+        vars(self).update({name: value for name, value in vars(layer).items() if name not in own})
         return self
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:

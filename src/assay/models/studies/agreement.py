@@ -1,5 +1,5 @@
-"""What a model run in another way returned, against the same model in float64, and against what plain PyTorch loses
-there. Errors are in units of what one rounding costs.
+"""Compares what a model returned, computed in another way, with the same model in float64 and with plain PyTorch's
+error there. Errors are in units of what one rounding costs.
 
 The unit is the format's eps at the root mean square of the row (the last axis) that an element stands in: an element
 that happens to be near zero is judged by the size of its neighbours, from which its rounding error comes."""
@@ -40,9 +40,9 @@ class Agreement:
     note: str = ""
 
     def to_dict(self, plain: str, other: str) -> dict[str, Any]:
-        """Under what the two are called."""
-        told = asdict(self)
-        return {plain: told.pop("plain"), other: told.pop("other"), **told}
+        """The errors under the names of the two ways, and the other fields."""
+        fields = asdict(self)
+        return {plain: fields.pop("plain"), other: fields.pop("other"), **fields}
 
 
 def wrong(name: str, plain: Errors, other: Errors, share: float, note: str) -> str:

@@ -74,7 +74,7 @@ def device(asked: str) -> str:
 
 
 class Failure(AssayError):
-    """A process that was lost, or whose answer is an exception. In words, and as evidence."""
+    """A process that was lost, or whose answer is an exception: its message, and its details as evidence."""
 
     def __init__(self, problem: Refused | WorkerLost) -> None:
         if isinstance(problem, WorkerLost):
@@ -82,12 +82,12 @@ class Failure(AssayError):
             self.evidence = {"how": problem.how, "printed": problem.output}
             self.status, self.mistake = Status.FAIL, None
             return
-        # A compiler's complaint may go on for pages; the evidence keeps them.
-        ours = problem.told["ours"]
+        # A compiler's message may have many pages; the evidence keeps all of them.
+        ours = problem.fields["ours"]
         what = problem.what if ours else next(filter(None, problem.what.splitlines()), "")
         super().__init__(what, where=problem.where, fix=problem.fix)
-        self.evidence = problem.told
-        self.status = Status.SKIPPED if problem.told["type"] == Lacking.__name__ else Status.FAIL
+        self.evidence = problem.fields
+        self.status = Status.SKIPPED if problem.fields["type"] == Lacking.__name__ else Status.FAIL
         self.mistake = problem.wrong_use
         """The same as an error here, where what was asked for, or the user's own model, is wrong."""
 

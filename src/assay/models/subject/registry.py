@@ -52,7 +52,7 @@ class Entry:
         """The model with the initial weights of that seed, in fp32 on the CPU, in eval mode. The same seed and torch
         give the same bits, whatever was drawn before."""
         chosen = self.chosen(options)
-        with seeded(seed), _reached(self):
+        with seeded(seed), _missing_package_named(self):
             if not self.module:
                 return _build_own(self.name).eval()
             built: torch.nn.Module = importlib.import_module(self.module).build(**chosen)
@@ -63,7 +63,7 @@ class Entry:
         from torch.utils import _pytree as pytree
 
         number = format_called(dtype).torch
-        with seeded(seed), _reached(self):
+        with seeded(seed), _missing_package_named(self):
             if self.module:
                 made = importlib.import_module(self.module).example(batch)
             else:
@@ -104,7 +104,7 @@ class Entry:
 
     @property
     def file(self) -> Path | None:
-        """That it is written in, as far as that can be known without importing it."""
+        """The file it is written in, where that is known without importing it."""
         home = self.module or self.name.rpartition(":")[0]
         if home.endswith(".py"):
             return Path(home).resolve()
@@ -122,7 +122,7 @@ class Entry:
 
     @property
     def slug(self) -> str:
-        """Its name as a file's. Two files of users may share a name: theirs holds a hash of the path."""
+        """The name as part of a file name. Two files of users may share a name, so theirs end in a hash of the path."""
         file = None if self.module else named(self.name).file
         tail = f"-{hashlib.sha256(str(file).encode()).hexdigest()[:8]}" if file else ""
         return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(self.name).name) + tail
@@ -150,7 +150,7 @@ class Entry:
         if self.data == "sentences":
             assert self.published is not None
             self.published.ensure(tell)
-            return score.partners_found(model, self.published.place)
+            return score.partner_accuracy(model, self.published.place)
         from assay.models.subject.data.digits import load
 
         return score.accuracy(model, load(self.data, "test", tell), batch)
@@ -200,7 +200,7 @@ def entry(name: str) -> Entry:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """torch's generators from this seed on; afterwards as they were."""
+    """Inside, torch's generators start at this seed; afterwards they continue as before."""
     import torch
 
     with torch.random.fork_rng():
@@ -209,13 +209,13 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def _reached(found: Entry) -> Iterator[None]:
+def _missing_package_named(entry: Entry) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as problem:
-        if not found.module:
+        if not entry.module:
             raise
-        what = f"{found.name} needs {problem.name}, which is not installed"
+        what = f"{entry.name} needs {problem.name}, which is not installed"
         raise Lacking(what, fix="pip install 'kernel-assay[models]'") from None
 
 
@@ -316,7 +316,7 @@ def _named_in_errors(name: Name) -> Iterator[None]:
         last = next((f for f in reversed(frames) if name.file and Path(f.filename) == name.file), frames[-1])
         line = getattr(problem, "lineno", None) if isinstance(problem, SyntaxError) else last.lineno
         where = f"{name.module if name.file else last.filename}:{line}"
-        fix = f"mend {name}, which is called without arguments, or the module it returns"
+        fix = f"fix {name}, which is called without arguments, or the module it returns"
         raise SourceError(f"{type(problem).__name__}: {problem}".splitlines()[0], where=where, fix=fix) from None
 
 

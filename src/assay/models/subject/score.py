@@ -49,8 +49,8 @@ def accuracy(model: torch.nn.Module, data: Digits, batch: int = 500, what: str =
     return Score(name, right, count, float(loss) / count, right / count)
 
 
-def partners_found(model: torch.nn.Module, folder: Path) -> Score:
-    """Of every sentence: is the one nearest to it its partner?"""
+def partner_accuracy(model: torch.nn.Module, folder: Path) -> Score:
+    """The share of sentences whose nearest other sentence is their partner."""
     import torch
 
     from assay.models.subject.zoo.minilm import tokenise

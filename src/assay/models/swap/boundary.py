@@ -1,4 +1,4 @@
-"""What it costs, with every call, that PyTorch stands between a model and a kernel."""
+"""The cost per call of PyTorch's layers between a model and a kernel."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Neighbours that one kernel computes: a LayerNorm whose result a GELU reads and nothing else. In nn.Sequential they
-are seen; in another module's forward torch.fx finds them, if straight_line.py says that a trace is the whole truth."""
+are seen; in another module's forward torch.fx finds them, if a trace shows all that the forward does."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _EXPRESSIONS = (
     ast.Tuple,
     ast.UnaryOp,
 )
-"""Neither chooses, repeats, nor defines."""
+"""Expressions that neither branch, loop nor define a function."""
 
 
-def crooked(module: nn.Module) -> str:
-    """What in its forward a trace could freeze; empty: nothing."""
+def tracing_obstacle(module: nn.Module) -> str:
+    """Why a trace of the module's forward may miss something, in words; empty: it does not."""
     kind = original_class(module)
     name = f"{kind.__name__}.forward"
     try:
@@ -137,7 +137,7 @@ class Pair:
 
 @dataclass
 class Pairs:
-    found: list[Pair] = field(default_factory=list)
+    fusible: list[Pair] = field(default_factory=list)
     forward: Callable[..., Any] | None = None
     """Of their parent, with one call for each pair."""
     why: str = ""
@@ -151,7 +151,7 @@ def pairs(parent: nn.Module, forms: Forms, ops: list[str]) -> Pairs:
     sequence = original_class(parent).forward is nn.Sequential.forward
     made = _in_sequence(parent, forms, ops) if sequence else _in_code(parent, forms, ops)
     if made.why and not sequence and not any(_fits(m, ops[1], forms) for m in parent.modules()):
-        return Pairs()  # it could not be looked at, and nothing was to be expected
+        return Pairs()  # it could not be traced, and has no module for the second op
     return made
 
 
@@ -184,7 +184,7 @@ def _in_sequence(parent: nn.Module, forms: Forms, ops: list[str]) -> Pairs:
 
 
 class _OwnCode(fx.Tracer):
-    """Traces one forward; what its modules do is theirs."""
+    """Traces one forward; the modules it calls are leaves of the graph."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return True
@@ -194,20 +194,20 @@ def _in_code(parent: nn.Module, forms: Forms, ops: list[str]) -> Pairs:
     kind = original_class(parent)
     if kind is not type(parent):
         return Pairs(why="another swap is active on it")
-    if why := obstacle(parent) or crooked(parent):
+    if why := obstacle(parent) or tracing_obstacle(parent):
         return Pairs(why=why)
     try:
         graph = _OwnCode().trace(parent)
     except Exception as error:
         return Pairs(why=f"torch.fx cannot follow {kind.__name__}.forward: {type(error).__name__}")
     modules = dict(parent.named_modules(remove_duplicate=False))
-    found = [p for node in list(graph.nodes) if (p := _fuse_node(graph, node, modules, forms, ops)) is not None]
-    if not found:
+    fusible = [p for node in list(graph.nodes) if (p := _fuse_node(graph, node, modules, forms, ops)) is not None]
+    if not fusible:
         return Pairs()
     code = graph.python_code("self")
     space = dict(code.globals)
     exec(compile(code.src, f"<{kind.__name__}.forward, fused>", "exec"), space)
-    return Pairs(found, space["forward"])
+    return Pairs(fusible, space["forward"])
 
 
 def _fuse_node(graph: fx.Graph, node: fx.Node, modules: dict[str, nn.Module], forms: Forms, ops: list[str]) -> Any:
@@ -244,11 +244,11 @@ def _fuse_node(graph: fx.Graph, node: fx.Node, modules: dict[str, nn.Module], fo
 
 
 def _computes(node: fx.Node, op: str, x: fx.Node) -> bool:
-    """Does a function's node compute `op` of x, with the arguments that it has?"""
+    """Whether a function's node computes `op` of x with its arguments."""
     if node.target not in FUNCTIONS:
         return False
     try:
         bound: Any = FUNCTIONS[node.target][1](*node.args, **node.kwargs)
-    except (TypeError, AttributeError):  # it looked at the tensor, which is only a node here
+    except (TypeError, AttributeError):  # it uses the tensor, which is only a node here
         return False
     return isinstance(bound, Call) and bound.op == op and bound.tensors[0] is x  # type: ignore[comparison-overlap]

@@ -34,17 +34,17 @@ def may_call(module: nn.Module) -> frozenset[str]:
     for kind in original_class(module).__mro__:
         if kind is nn.Module:
             break
-        if not kind.__module__.startswith("torch.nn."):  # those that call functions are known themselves
-            found = _names_in(kind.__module__)
-            if found is None:
+        if not kind.__module__.startswith("torch.nn."):  # torch's own modules that call functions are in CALLERS
+            names = _names_in(kind.__module__)
+            if names is None:
                 return frozenset(CALLED)
-            mentioned |= found
+            mentioned |= names
     declared += [d for d in library.swappable() if any(n.rpartition(".")[2] in mentioned for n in d.functions)]
     return frozenset(op for d in declared for op in d.ops)
 
 
 def _names_in(module: str) -> frozenset[str] | None:
-    """Every name and string in the functions of a Python module; None: it cannot be looked at."""
+    """Every name and string in the functions of a Python module; None if it cannot be read."""
     home = sys.modules.get(module)
     if home is None:
         return None
@@ -109,19 +109,19 @@ class Inventory:
     def shared(self, module: nn.Module) -> Iterator[tuple[str, nn.Module, str, bool]]:
         """Tensors of other modules in the memory of this module's parameters: the parameter's name, the other module,
         the tensor's name there, and whether both are one tensor."""
-        for name, mine in module.named_parameters(recurse=False):
-            for other, held, theirs in self._holders.get(_memory(mine), ()):
+        for name, parameter in module.named_parameters(recurse=False):
+            for other, held, tensor in self._holders.get(_memory(parameter), ()):
                 if other is not module:
-                    yield name, other, held, theirs is mine
+                    yield name, other, held, tensor is parameter
 
     @cached_property
     def _holders(self) -> dict[int, list[tuple[nn.Module, str, torch.Tensor]]]:
-        found: dict[int, list[tuple[nn.Module, str, torch.Tensor]]] = {}
+        holders: dict[int, list[tuple[nn.Module, str, torch.Tensor]]] = {}
         for module in self.paths:
             for name, value in {**vars(module), **module._buffers, **module._parameters}.items():
                 if isinstance(value, torch.Tensor):
-                    found.setdefault(_memory(value), []).append((module, name, value))
-        return found
+                    holders.setdefault(_memory(value), []).append((module, name, value))
+        return holders
 
     @property
     def device(self) -> str:
@@ -151,10 +151,11 @@ class Inventory:
         return any(rule.rank(self.paths[m], form.op) is not None for m, form in self.forms.items())
 
     def _may_match(self, rule: Rule) -> bool:
-        """May it be about functional calls? They are known once they run; a rule that names path and op is believed."""
+        """Whether the rule may apply to functional calls. These are known once they run; a rule that names path and op
+        is accepted without them."""
         ops = CALLED if rule.takes is None else tuple({rule.takes} & {*CALLED})
         return any(
-            (rule.outspoken or op in calls) and rule.rank(self.paths[m], op) is not None
+            (rule.names_path_and_op or op in calls) and rule.rank(self.paths[m], op) is not None
             for m, calls in self.calls.items()
             for op in ops
         )
@@ -184,7 +185,7 @@ class Inventory:
         near = [f"{path} computes {op}" for path, op in known if rule.takes and op in family(rule.takes)]
         there = ", ".join(f"{op} ×{n}" for op, n in Counter(op for _, op in known).most_common())
         fix = "; ".join(near[:3]) or (f"known there: {there}" if there else "nothing known is there")
-        if rule.takes in CALLED and not rule.outspoken:
+        if rule.takes in CALLED and not rule.names_path_and_op:
             fix += f". A functional call that other files hide is found if its module is named: '*:{rule.takes}'"
         where = f"in {rule.path}" if rule.path else "in the model"
         what = f"computes {rule.takes}" if rule.takes else "computes an op that is known"

@@ -1,5 +1,5 @@
-"""The plan of a swap: what becomes of every site, and the changes to the model that follow. Whatever is wrong with the
-rules is found here, before anything is changed."""
+"""The plan of a swap: what becomes of every site, and the changes to the model that follow. Errors in
+the rules are raised here, before anything is changed."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ ASKED = "a rule leaves it alone"
 class Plan:
     def __init__(self, model: nn.Module, rules: Mapping[str, Value]) -> None:
         self.model: nn.Module = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
-        self.has = Inventory(self.model)
-        self.rules = Rules(rules, self.has.device)
-        self.has.verify(self.rules)
+        self.inventory = Inventory(self.model)
+        self.rules = Rules(rules, self.inventory.device)
+        self.inventory.verify(self.rules)
         self.changes: list[Change] = []
         self._classes: dict[nn.Module, type[nn.Module]] = {}
         self._sites: list[tuple[nn.Module, Entry]] = []
         self._watch = Watch()
         watched = dict(self._watched())
-        self._shielded = self.has.known_inside(set(watched))
+        self._shielded = self.inventory.known_inside(set(watched))
         fused = self._fuse()
-        for module, form in self.has.forms.items():
+        for module, form in self.inventory.forms.items():
             self._place(module, form, fused.get(module, ""))
         for module, functions in watched.items():
             self._change(module, watching(self._class(module).forward, self._watch, functions))
@@ -46,11 +46,13 @@ class Plan:
     @property
     def entries(self) -> list[Entry]:
         """In the order of the model's modules."""
-        order = {m: i for i, m in enumerate(self.has.paths)}
+        order = {m: i for i, m in enumerate(self.inventory.paths)}
         return [entry for _, entry in sorted(self._sites, key=lambda site: order[site[0]])]
 
     def _entry(self, module: nn.Module, op: str, form: str, rule: Rule | None, path: str = "", left: str = "") -> Entry:
-        entry = Entry(path or self.has.paths[module][0], op, form, rule.key if rule else "", left=left, tally=Tally())
+        entry = Entry(
+            path or self.inventory.paths[module][0], op, form, rule.key if rule else "", left=left, tally=Tally()
+        )
         self._sites.append((module, entry))
         return entry
 
@@ -60,19 +62,19 @@ class Plan:
     def _change(self, module: nn.Module, forward: Forward) -> None:
         before = self._class(module)
         after = self._classes[module] = subclass(before, forward)
-        self.changes.append(ClassChange(self.has.paths[module][0], module, before, after))
+        self.changes.append(ClassChange(self.inventory.paths[module][0], module, before, after))
 
     # Modules.
 
     def _place(self, module: nn.Module, form: Form, fused: str) -> None:
         """A module that computes an op: its kernel, or why it is left."""
-        rule = self.rules.of(self.has.paths[module], form.op)
+        rule = self.rules.of(self.inventory.paths[module], form.op)
         if rule is None or rule.choice is None:
             self._leave(module, form, rule, ASKED if rule is not None else f"part of {fused}" if fused else NO_RULE)
             return
         kernel, op = rule.choice
         whole = replacement.find(op.name)
-        why = form.why or (self._stays(module, kernel, whole) if whole else obstacle(module))
+        why = form.why or (self._replacement_obstacle(module, kernel, whole) if whole else obstacle(module))
         if not why and whole is None and form.bind is None:
             why = f"{kernel} cannot be called from a {type(module).__name__}"
         if why:
@@ -91,33 +93,37 @@ class Plan:
         self._change(module, with_kernel(self._class(module).forward, form.bind, argument, substitute, watch))
 
     def _leave(self, module: nn.Module, form: Form, rule: Rule | None, why: str) -> None:
-        near = self.rules.near(self.has.paths[module], form.op) if rule is None else None
+        near = self.rules.near(self.inventory.paths[module], form.op) if rule is None else None
         if near is not None and near.choice is not None:
             why = f"computes {form.op}, not {near.takes}"
         self._entry(module, form.op, "module", rule or near, left=why)
         if module in self._shielded and not obstacle(module):  # else its own call counts as its container's
             self._change(module, watching(self._class(module).forward, self._watch, None))
 
-    def _stays(self, module: nn.Module, kernel: Kernel, whole: replacement.Replacement) -> str:
-        """Why it cannot be replaced. What a replacement takes away must be nobody's who stays as he is: an embedding
-        that shares its weight with the head."""
+    def _replacement_obstacle(self, module: nn.Module, kernel: Kernel, whole: replacement.Replacement) -> str:
+        """Why the module cannot be replaced. A replacement may not take a tensor that a module which stays shares with
+        it: an embedding that shares its weight with the head."""
         if why := whole.refusal(module, original_class(module), kernel):
             return why
-        for name, other, held, same in self.has.shared(module):
-            if not (same and self._goes_too(other, whole)):
-                return f"its {name} shares its memory with {self.has.paths[other][0]}.{held}, which stays as it is"
+        for name, other, held, same in self.inventory.shared(module):
+            if not (same and self._also_replaced(other, whole)):
+                return (
+                    f"its {name} shares its memory with {self.inventory.paths[other][0]}.{held}, which stays as it is"
+                )
         return ""
 
-    def _goes_too(self, module: nn.Module, whole: replacement.Replacement) -> bool:
-        form = self.has.forms.get(module)
-        rule = self.rules.of(self.has.paths[module], form.op) if form else None
+    def _also_replaced(self, module: nn.Module, whole: replacement.Replacement) -> bool:
+        form = self.inventory.forms.get(module)
+        rule = self.rules.of(self.inventory.paths[module], form.op) if form else None
         if form is None or form.why or rule is None or rule.choice is None:
             return False
         kernel, op = rule.choice
         return replacement.find(op.name) is whole and not whole.refusal(module, original_class(module), kernel)
 
     def _replaced(self, module: nn.Module, whole: replacement.Replacement, chosen: Choice, entry: Entry) -> SlotChange:
-        slots = [(parent, name) for parent in self.has.paths for name, m in parent._modules.items() if m is module]
+        slots = [
+            (parent, name) for parent in self.inventory.paths for name, m in parent._modules.items() if m is module
+        ]
         if not slots:
             raise UsageError(f"the model itself is a {type(module).__name__}", fix="put it into an nn.Sequential")
 
@@ -132,13 +138,13 @@ class Plan:
 
     def _watched(self) -> Iterator[tuple[nn.Module, Watched]]:
         """Modules whose functional calls some rule is about, with what becomes of them."""
-        for module, calls in self.has.calls.items():
+        for module, calls in self.inventory.calls.items():
             functions, blocked = Watched(), obstacle(module)
             for op in CALLED:
-                rule = self.rules.of(self.has.paths[module], op)
-                near = self.rules.near(self.has.paths[module], op) if rule is None else None
+                rule = self.rules.of(self.inventory.paths[module], op)
+                near = self.rules.near(self.inventory.paths[module], op) if rule is None else None
                 decides = rule or near
-                if decides is None or not (op in calls or decides.outspoken):
+                if decides is None or not (op in calls or decides.names_path_and_op):
                     continue
                 if decides.choice is not None and blocked:
                     self._entry(module, op, "module", decides, left=f"its functional calls are not seen: {blocked}")
@@ -160,10 +166,10 @@ class Plan:
             if rule.takes not in FUSIONS:
                 continue
             seen = False
-            for parent, paths in self.has.paths.items():
+            for parent, paths in self.inventory.paths.items():
                 if self.rules.of(paths, rule.takes) is rule:
-                    pairs = fusion.pairs(parent, self.has.forms, rule.takes.split("+"))
-                    seen = seen or bool(pairs.found or pairs.why)
+                    pairs = fusion.pairs(parent, self.inventory.forms, rule.takes.split("+"))
+                    seen = seen or bool(pairs.fusible or pairs.why)
                     parts |= self._fuse_in(parent, pairs, rule)
             if not seen:
                 first, second = rule.takes.split("+")
@@ -176,10 +182,10 @@ class Plan:
     def _fuse_in(self, parent: nn.Module, pairs: fusion.Pairs, rule: Rule) -> dict[nn.Module, str]:
         assert rule.takes is not None
         parts: dict[nn.Module, str] = {}
-        path = self.has.paths[parent][0]
+        path = self.inventory.paths[parent][0]
         if pairs.why:
             self._entry(parent, rule.takes, "fused", rule, left=ASKED if rule.choice is None else pairs.why)
-        for pair in pairs.found:
+        for pair in pairs.fusible:
             name = " + ".join(f"{path}.{n}" if path else n for n in pair.names)
             entry = self._entry(pair.modules[0], rule.takes, "fused", rule, name)
             if rule.choice is None:

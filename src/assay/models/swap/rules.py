@@ -43,8 +43,8 @@ class Rule:
         return self.path is not None and bool(_GLOB & set(self.path))
 
     @property
-    def outspoken(self) -> bool:
-        """It names both a place and an op."""
+    def names_path_and_op(self) -> bool:
+        """Whether the rule names both a path and an op."""
         return self.path is not None and self.op is not None
 
     @cached_property

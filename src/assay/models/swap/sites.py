@@ -103,7 +103,7 @@ def _lookalike(module: nn.Module, kind: type[nn.Module]) -> Form | None:
 
 
 def _tried(module: nn.Module, kind: type[nn.Module], form: Form) -> Form:
-    """A name proves nothing: the class must agree with the op's reference on a few values."""
+    """The form, if the class agrees with the op's reference on a few values: its name alone proves nothing."""
     weight = getattr(module, "weight", None)
     device = weight.device if isinstance(weight, torch.Tensor) else torch.device("cpu")
     if device.type == "meta":
@@ -115,13 +115,13 @@ def _tried(module: nn.Module, kind: type[nn.Module], form: Form) -> Form:
     call = form.bind(module, x)
     try:
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
-            mine = kind.forward(module, x)
+            outputs = kind.forward(module, x)
             names = library.ops()[form.op].attributes
             exact = [t if t is None else t.double() for t in call.tensors] if isinstance(call, Call) else []
             oracle = library.ops()[form.op].reference(*exact, **dict(zip(names, call[2], strict=True)))
     except Exception as error:
         return Form(form.op, why=f"{kind.__name__} could not be tried out: {type(error).__name__}", opened=True)
-    for got, right in zip(mine.double(), oracle.view_as(mine), strict=True):
-        if not (got - right).abs().max() <= _CLOSE.get(mine.dtype, 0) * right.abs().max():
+    for got, right in zip(outputs.double(), oracle.view_as(outputs), strict=True):
+        if not (got - right).abs().max() <= _CLOSE.get(outputs.dtype, 0) * right.abs().max():
             return Form(form.op, why=f"{kind.__name__} computes something else than {form.op}", opened=True)
     return form

@@ -86,7 +86,7 @@ def _flattened(tensor: torch.Tensor | None) -> torch.Tensor | None:
 
 
 def copied(before: Tensors, after: list[torch.Tensor | None]) -> bool:
-    """Did the op's shape cost a copy?"""
+    """Whether bringing the tensors into the op's shape copied one of them."""
     pairs = zip(before, after, strict=True)
     return any(a is not None and b is not None and a.data_ptr() != b.data_ptr() for a, b in pairs)
 
@@ -212,7 +212,7 @@ class Substitute:
         return layout.lift(self._run(layout.lower(call), call), call)
 
     def refuse(self, reason: str) -> torch.Tensor | None:
-        """No result, and the reason counted: the original's turn."""
+        """Count the reason and return no result, so that the original is called."""
         self.tally.fall_back(reason)
         return None
 

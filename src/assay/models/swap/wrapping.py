@@ -169,7 +169,8 @@ def undo(changes: list[Change]) -> None:
 
 
 def _undo(changes: list[Change]) -> None:
-    """What one change cannot give back must not keep the others: its error comes last, and undo can be tried again."""
+    """Undo all changes, newest first. An error in one does not stop the others: it is raised at the end, and undo can
+    be tried again."""
     failed: list[tuple[str, Exception]] = []
     for change in reversed(changes):
         if change.active:
@@ -178,6 +179,6 @@ def _undo(changes: list[Change]) -> None:
             except Exception as error:
                 failed.append((change.path, error))
     if failed:
-        mendable = [f"{path}: {e.what}" for path, e in failed if isinstance(e, AssayError)]
+        messages = [f"{path}: {e.what}" for path, e in failed if isinstance(e, AssayError)]
         first = failed[0][1]
-        raise AssayError("; ".join(mendable), fix=first.fix) if isinstance(first, AssayError) else first
+        raise AssayError("; ".join(messages), fix=first.fix) if isinstance(first, AssayError) else first

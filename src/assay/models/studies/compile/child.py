@@ -259,7 +259,7 @@ def _compiles(value: ast.expr) -> bool:
 
 
 def _operators(call: Call) -> Iterator[str]:
-    """The outermost operators that compute: what they call inside is theirs."""
+    """The outermost operators that compute; operators that they call are not counted."""
     import torch
 
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:

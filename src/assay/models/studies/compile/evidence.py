@@ -1,4 +1,4 @@
-"""What `assay model compile` found of one state, and when compiling has paid for itself."""
+"""What `assay model compile` measured of one state, and when compiling has paid for itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Samples = list[list[float]]
 
 @dataclass(frozen=True)
 class Cache:
-    """Graphs that inductor found in its cache, compiled anew, or did not look up."""
+    """Graphs that inductor loaded from its cache, compiled anew, or did not look up."""
 
     hits: int
     misses: int
@@ -96,7 +96,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Worth:
-    """When compiling has paid for itself: never, at once, after so many calls, or it cannot be told."""
+    """When compiling has paid for itself: never, at once, after so many calls, or ambiguous."""
 
     verdict: Literal["at once", "after", "never", "ambiguous"]
     saving: float
@@ -179,4 +179,4 @@ class CompileEvidence(Evidence):
     recompiles: int | None = None
     recompile_reasons: list[str] | None = None
     failure: dict[str, Any] | None = None
-    """All that a process which failed said of it."""
+    """The details of the failure, as the process reported them."""

@@ -47,7 +47,7 @@ def _cannot(case: Case) -> str:
 
 
 def _states(cases: Plan, options: Options, caches: Path, tick: Tick) -> Iterator[Record]:
-    """Cold fills the caches that the others find; where it was not asked for, it is done with less effort."""
+    """The cold state fills the caches that the other states use; if it was not asked for, it runs with less effort."""
     failed: Failure | None = None
     if cases[0].state == "disk" and cases[0].backend == "inductor":
         try:
@@ -117,7 +117,7 @@ def _judged(case: Case, options: Options, answer: dict[str, Any], seconds: float
 
 
 def _verdict(case: Case, evidence: CompileEvidence) -> tuple[Status, str]:
-    """Are the outputs right, and was the state what it is called? The reason is empty where both are so."""
+    """The status, and why: wrong outputs, or a state that was not what it is called. Empty where both are right."""
     assert evidence.outputs and evidence.counts
     if off := evidence.outputs.wrong:
         return Status.FAIL, off

@@ -107,5 +107,5 @@ def _wanted(planned: Plan) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def derived(op: str) -> bool:
-    """Has PyTorch's own kernel no `out=`? Then its time alone holds a copy of the result, which no model makes."""
+    """Whether PyTorch's own kernel has no `out=`: its time alone then includes a copy that no model makes."""
     return any(k.name == f"{op}/torch" and k.file is None for k in library.kernels())

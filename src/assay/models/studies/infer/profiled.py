@@ -1,7 +1,7 @@
 """One forward pass under the profiler: what every module and every swapped site takes. Never the pass that is timed.
 
-On a GPU the work is the kernels and copies that CUPTI recorded, each found by the launch that started it. On a CPU it
-is the outermost operators themselves."""
+On a GPU the work is the kernels and copies that CUPTI recorded, each attributed to the launch that started it. On a
+CPU it is the outermost operators themselves."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Span:
 @dataclass(frozen=True)
 class Work:
     at: int | None
-    """When the host started it; None: nobody knows."""
+    """When the host started it; None if that is unknown."""
     length: int
 
 

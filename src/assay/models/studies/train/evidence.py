@@ -1,4 +1,4 @@
-"""What `assay model train` found: what was learnt, how fast, and by which kernels."""
+"""What `assay model train` measured: what was learnt, how fast, and by which kernels."""
 
 from __future__ import annotations
 

@@ -22,17 +22,17 @@ from assay.errors import Lacking
 from assay.models.subject import atomic
 
 Tell = Callable[[str], None]
-"""Told what is being done, and what was found wrong."""
+"""Called with what is being done, or what is wrong with a file, in words."""
 
 CACHE = "the local cache"
 
 
 def silent(text: str) -> None:
-    """Nobody listens."""
+    """Report nothing."""
 
 
 class Unavailable(Exception):
-    """A source that cannot give what is asked, in a few words why."""
+    """A source cannot provide the files; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class File:
     def verify(self, content: bytes) -> None:
         if len(content) != self.size:
             raise Unavailable(f"{self.name} has {len(content)} bytes, not {self.size}")
-        found = hashlib.sha256(content).hexdigest()
-        if found != self.sha256:
-            raise Unavailable(f"{self.name} has SHA-256 {found[:12]}…, not {self.sha256[:12]}…")
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != self.sha256:
+            raise Unavailable(f"{self.name} has SHA-256 {digest[:12]}…, not {self.sha256[:12]}…")
 
 
 class Source(Protocol):
@@ -90,7 +90,7 @@ class Asset:
         return next(f for f in self.files if f.name == name)
 
     def here(self) -> bool:
-        """Are all files in the cache? Their content is verified when they are read."""
+        """Whether all files are in the cache. Their content is verified when they are read."""
         return all((self.place / f.name).is_file() for f in self.files)
 
     def read(self, name: str, tell: Tell = silent) -> bytes:
@@ -103,8 +103,8 @@ class Asset:
         return file.unpacked((self.place / name).read_bytes())
 
     def ensure(self, tell: Tell = silent) -> str:
-        """Put every file into the cache, verified, and say where they came from. What is whole stays as it is; when
-        nothing can be had, so does the rest."""
+        """Put every file into the cache, verified, and return where they came from. Intact files stay as they are; if
+        no source has the others, nothing changes."""
         wanted = self._lacking(tell)
         if not wanted:
             return CACHE
@@ -112,14 +112,14 @@ class Asset:
         for source in self.sources:
             tell(f"{self.name}: trying {source}")
             try:
-                found = source.fetch(wanted)
+                contents = source.fetch(wanted)
                 for file in wanted:
-                    file.verify(found[file.name])
+                    file.verify(contents[file.name])
             except Unavailable as why:
                 tried.append(f"{source}: {why}")
                 continue
             for file in wanted:
-                atomic.write(self.place / file.name, file.packed(found[file.name]))
+                atomic.write(self.place / file.name, file.packed(contents[file.name]))
             return str(source)
         raise Lacking(self._nowhere(wanted, tried), fix=self._fix())
 

@@ -153,11 +153,11 @@ def load(name: str, split: str, tell: Tell = silent) -> Digits:
     """`train` or `test` of a data set: from the cache, or fetched into it first. Only that split is read."""
     import torch
 
-    found = dataset(name)
+    asset = dataset(name)
     stem = _STEMS[split]
     files = [f"{stem}-images-idx3-ubyte.gz", f"{stem}-labels-idx1-ubyte.gz"]
-    images, labels = (parse_idx(found.read(f, tell)) for f in files)
-    return Digits(name, images.unsqueeze(1), labels.to(torch.int64), {f: found.file(f).sha256 for f in files})
+    images, labels = (parse_idx(asset.read(f, tell)) for f in files)
+    return Digits(name, images.unsqueeze(1), labels.to(torch.int64), {f: asset.file(f).sha256 for f in files})
 
 
 def dataset(name: str) -> Asset:

@@ -57,8 +57,8 @@ class SentenceEncoder(nn.Module):
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         hidden = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        mine = attention_mask.unsqueeze(-1).to(hidden.dtype)
-        mean = (hidden * mine).sum(1) / mine.sum(1).clamp(min=1)
+        mask = attention_mask.unsqueeze(-1).to(hidden.dtype)
+        mean = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1)
         return nn.functional.normalize(mean, dim=-1)
 
 
@@ -75,8 +75,8 @@ def example(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def build_from(folder: Path, attention: str = "sdpa") -> nn.Module:
     """A model of any size, as its `config.json` says, with the weights beside it."""
-    told = json.loads((folder / "config.json").read_text())
-    encoder = SentenceEncoder({k: told[k] for k in CONFIG if k in told}, attention)
+    config = json.loads((folder / "config.json").read_text())
+    encoder = SentenceEncoder({k: config[k] for k in CONFIG if k in config}, attention)
     from safetensors.torch import load_file
 
     encoder.load_state_dict(rename(load_file(folder / "model.safetensors")))
