@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from assay import host
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 import command
 
 # Tests share the machine: threads that wait must not spin. Read when torch is first imported, here or in a child.

@@ -48,6 +48,8 @@ class Kernel:
     """What it can do; empty: all that the op declares."""
     parameters: tuple[str, ...] = ()
     """Names in its signature, read from the source."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Of a derived variant: the values of those parameters in which it differs from the kernel as written."""
     returns: bool = False
     """It can only return its result (the outputs that are not optional); the allocation is noted in the record."""
     needs: str = ""
@@ -89,6 +91,7 @@ class Kernel:
             "line": self.line,
             "scratch": {name: list(spec) for name, spec in self.scratch.items()},
             "parameters": list(self.parameters),
+            "fixed": dict(self.fixed),
             "returns": self.returns,
             "launches": [list(launch) for launch in self.launches],
         }
@@ -102,6 +105,7 @@ class Kernel:
             data["line"],
             scratch=data["scratch"],
             parameters=tuple(data["parameters"]),
+            fixed=data["fixed"],
             returns=data["returns"],
             launches=tuple((int(line), text) for line, text in data["launches"]),
         )
@@ -114,6 +118,7 @@ class Declaration:
     op: str
     backend: str = ""
     variant: str = ""
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     scratch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     dtypes: tuple[str, ...] = ()
@@ -129,6 +134,7 @@ def kernel(
     *,
     backend: str = "",
     variant: str = "",
+    variants: Mapping[str, Mapping[str, Any]] | None = None,
     tune: Mapping[str, Sequence[Any]] | None = None,
     scratch: Mapping[str, Sequence[Any]] | None = None,
     dtypes: Sequence[str] = (),
@@ -140,11 +146,13 @@ def kernel(
 ) -> Callable[[F], F]:
     """Mark a function as a kernel of `op`: a name, or `FILE:NAME` for an op that another file declares, the path taken
     from this file's folder. It is called with the op's inputs by position and, by name, whichever
-    attributes, outputs and scratch tensors its signature asks for."""
+    attributes, outputs and scratch tensors its signature asks for. `variants` derives further kernels that
+    differ in the values of parameters: `{"parallel": {"parallel": True}}`."""
     declaration = Declaration(
         op,
         backend,
         variant,
+        variants or {},
         tune or {},
         scratch or {},
         tuple(dtypes),

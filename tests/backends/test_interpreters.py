@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from assay.backends.triton_interpreter import bounds
 
-HERE = Path(__file__).parents[1]
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def _run(script, *arguments, env):
-    command = [sys.executable, str(HERE / script), *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(HERE.parent / "src")} | env
+    command = [sys.executable, str(SUPPORT / script), *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(SUPPORT.parents[1] / "src")} | env
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 

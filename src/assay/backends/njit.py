@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from assay.backends.base import Availability, Backend, Level, missing
 
 if TYPE_CHECKING:
     import torch
+
+
+FAST = {"reassoc", "contract", "arcp", "afn", "nsz"}
 
 
 class Njit(Backend):
@@ -17,6 +22,15 @@ class Njit(Backend):
         if gone := missing(("numba", "pip install numba"), ("torch", "pip install torch")):
             return gone
         return Availability(Level.RUN, "")
+
+
+@cache
+def jitted(function: Callable[..., Any], parallel: bool = False, fastmath: bool = False) -> Any:
+    """A loop as Numba compiles it. `parallel` shares each `prange` among all threads. `fastmath` lets the compiler
+    reorder and contract sums; NaN and Inf keep their meaning."""
+    from numba import njit
+
+    return njit(parallel=parallel, fastmath=FAST if fastmath else False)(function)
 
 
 def arrays(*tensors: torch.Tensor | None) -> list[Any]:

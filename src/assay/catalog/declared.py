@@ -26,10 +26,15 @@ def _lists(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(k, str) for k in value)
 
 
+def _dicts(value: Any) -> bool:
+    return _lists(value) and all(_lists(v) and v for v in value.values())
+
+
 _WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "op": (lambda v: isinstance(v, str), 'the name of an op, e.g. "gelu" or "my_op.py:row_sum"'),
     "backend": (lambda v: isinstance(v, str), 'a language, e.g. "triton"'),
     "variant": (lambda v: isinstance(v, str), 'a word, e.g. "two_pass"'),
+    "variants": (_dicts, 'a dict of dicts, e.g. {"parallel": {"parallel": True}}'),
     "tune": (_lists, 'a dict of lists, e.g. {"BLOCK": [512, 1024]}'),
     "scratch": (_lists, 'a dict of lists, dtype first, e.g. {"partial": ["fp32", "rows"]}'),
     "dtypes": (_names, 'a list of dtypes, e.g. ["fp32", "bf16"]'),
@@ -106,6 +111,9 @@ def _verify_word(name: str, value: Any, where: str) -> None:
             where=where,
             fix=f'e.g. "{re.sub(r"[^0-9a-zA-Z_]+", "_", value).strip("_") or "gelu"}"',
         )
+    if name == "variants":
+        for variant in value:
+            _verify_word("variant", variant, where)
     if name == "backend" and value and value not in BACKENDS:
         raise SourceError(f"no backend called '{value}'", where=where, fix=f"one of: {', '.join(BACKENDS)}")
     if name == "dtypes":

@@ -7,13 +7,14 @@ import ast
 import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
 from assay.catalog.contract import verify_op
 from assay.catalog.declared import addressed, declaration
 from assay.catalog.executed import bound_by, executed
+from assay.catalog.signature import with_default
 from assay.catalog.source import cuda_text, parse
 from assay.dtype import dtype
 from assay.errors import AssayError, SourceError
@@ -125,28 +126,30 @@ def _read_kernels(file: Path, tree: ast.Module, result: Contents, backend: str, 
     library = LIBRARY in file.resolve().parents
     for node, decorator in _decorated(file, tree, "kernel", result):
         try:
-            kernel = _kernel(file, tree, node, decorator, backend, variant, library)
+            kernels = _kernels(file, tree, node, decorator, backend, variant, library)
         except SourceError as problem:
             result.refused.append(problem)
             continue
-        if kernel.address in lines:
-            result.kernels = [k for k in result.kernels if k.address != kernel.address]
-            result.refused.append(
-                SourceError(
-                    f"{kernel} is defined on line {lines[kernel.address]} and again on line {kernel.line}",
-                    where=f"{file}:{kernel.line}",
-                    fix='tell them apart: @kernel(…, variant="other"), and two function names',
+        for kernel in kernels:
+            if kernel.address in lines:
+                result.kernels = [k for k in result.kernels if k.address != kernel.address]
+                result.refused.append(
+                    SourceError(
+                        f"{kernel} is defined on line {lines[kernel.address]} and again on line {kernel.line}",
+                        where=f"{file}:{kernel.line}",
+                        fix='tell them apart: @kernel(…, variant="other"), and two function names',
+                    )
                 )
-            )
-        else:
-            lines[kernel.address] = kernel.line
-            result.kernels.append(kernel)
+            else:
+                lines[kernel.address] = kernel.line
+                result.kernels.append(kernel)
     return result
 
 
-def _kernel(
+def _kernels(
     file: Path, tree: ast.Module, node: ast.FunctionDef, decorator: ast.Call, backend: str, variant: str, library: bool
-) -> Kernel:
+) -> list[Kernel]:
+    """Return the kernel that a function is, and the variants that its declaration derives."""
     declared = declaration(decorator, tree, f"{file}:{decorator.lineno}")
     address = addressed(declared, node.name, backend or _backend_of(tree), variant, library)
     arguments = node.args
@@ -158,7 +161,7 @@ def _kernel(
             where=f"{file}:{node.lineno}",
             fix="name every parameter",
         )
-    return Kernel(
+    kernel = Kernel(
         address,
         file.resolve(),
         node.name,
@@ -174,6 +177,19 @@ def _kernel(
         expects=declared.get("expects", {}),
         op_file=(file.parent / declared["op"].rpartition(":")[0]).resolve() if ":" in declared["op"] else None,
     )
+    variants = declared.get("variants", {})
+    for name, fixed in variants.items():
+        if unknown := [p for p in fixed if p not in with_default(kernel)]:
+            raise SourceError(
+                f"variants: '{name}' sets `{unknown[0]}`, which is no parameter of {node.name} with a default",
+                where=f"{file}:{decorator.lineno}",
+                fix=f"add it to the signature: def {node.name}(…, {unknown[0]}=…)",
+            )
+    prefix = f"{address.variant}_" if address.variant else ""
+    return [
+        kernel,
+        *(replace(kernel, address=replace(address, variant=prefix + n), fixed=f) for n, f in variants.items()),
+    ]
 
 
 def _decorated(file: Path, tree: ast.Module, word: str, result: Contents) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:

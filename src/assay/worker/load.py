@@ -7,6 +7,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
@@ -89,8 +90,7 @@ def _find(loaded: Any, kernel: Kernel) -> Callable[..., Any]:
             where=f"{kernel.file}:{kernel.line}",
             fix="define the kernel at the top level of the file",
         )
-    function: Callable[..., Any] = member
-    return function
+    return partial(member, **kernel.fixed) if kernel.fixed else member
 
 
 def keywords(kernel: Kernel, op: Op, named: dict[str, Any]) -> dict[str, Any]:

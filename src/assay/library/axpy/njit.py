@@ -1,9 +1,11 @@
-"""axpy in Numba on the CPU, one thread."""
+"""axpy in Numba on the CPU."""
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(alpha, x, y, z):
@@ -11,9 +13,6 @@ def loop(alpha, x, y, z):
         store(z, i, alpha * load(x, i) + load(y, i))
 
 
-_axpy = njit(loop)
-
-
-@kernel("axpy")
-def axpy(x, y, *, alpha, out):
-    _axpy(alpha, *arrays(x, y, out))
+@kernel("axpy", variants=VARIANTS)
+def axpy(x, y, *, alpha, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(alpha, *arrays(x, y, out))

@@ -1,9 +1,11 @@
-"""Column scaling in Numba on the CPU, one thread."""
+"""Column scaling in Numba on the CPU."""
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, scale, y):
@@ -13,9 +15,6 @@ def loop(x, scale, y):
             store(y, (r, c), load(x, (r, c)) * load(scale, c))
 
 
-_col_scale = njit(loop)
-
-
-@kernel("col_scale")
-def col_scale(x, scale, *, out):
-    _col_scale(*arrays(x, scale, out))
+@kernel("col_scale", variants=VARIANTS)
+def col_scale(x, scale, *, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, scale, out))

@@ -1,11 +1,13 @@
-"""Euclidean distance in Numba on the CPU, one thread, accumulated in float64."""
+"""Euclidean distance in Numba on the CPU, accumulated in float64."""
 
 import math
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, y, out):
@@ -18,9 +20,6 @@ def loop(x, y, out):
         store(out, row, math.sqrt(total))
 
 
-_distance = njit(loop)
-
-
-@kernel("euclidean_distance")
-def euclidean_distance(x, y, *, out):
-    _distance(*arrays(x, y, out))
+@kernel("euclidean_distance", variants=VARIANTS)
+def euclidean_distance(x, y, *, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, y, out))

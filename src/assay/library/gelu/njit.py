@@ -1,11 +1,13 @@
-"""GELU in Numba on the CPU, one thread."""
+"""GELU in Numba on the CPU."""
 
 import math
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def erf_loop(x, y):
@@ -20,14 +22,11 @@ def tanh_loop(x, y):
         store(y, i, 0.5 * v * (1.0 + math.tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))))
 
 
-_gelu, _gelu_tanh = njit(erf_loop), njit(tanh_loop)
+@kernel("gelu", variants=VARIANTS)
+def gelu(x, *, out, parallel=False, fastmath=False):
+    jitted(erf_loop, parallel, fastmath)(*arrays(x, out))
 
 
-@kernel("gelu")
-def gelu(x, *, out):
-    _gelu(*arrays(x, out))
-
-
-@kernel("gelu_tanh")
-def gelu_tanh(x, *, out):
-    _gelu_tanh(*arrays(x, out))
+@kernel("gelu_tanh", variants=VARIANTS)
+def gelu_tanh(x, *, out, parallel=False, fastmath=False):
+    jitted(tanh_loop, parallel, fastmath)(*arrays(x, out))

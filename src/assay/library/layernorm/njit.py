@@ -1,11 +1,13 @@
-"""LayerNorm in Numba on the CPU, one thread: mean, variance, result, one row after the other."""
+"""LayerNorm in Numba on the CPU: mean, variance, result, one row after the other."""
 
 import math
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, weight, bias, y, mean, rstd, eps):
@@ -32,9 +34,6 @@ def loop(x, weight, bias, y, mean, rstd, eps):
             rstd[r] = scale
 
 
-_layernorm = njit(loop)
-
-
-@kernel("layernorm")
-def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None):
-    _layernorm(*arrays(x, weight, bias, out, mean, rstd), eps)
+@kernel("layernorm", variants=VARIANTS)
+def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, weight, bias, out, mean, rstd), eps)

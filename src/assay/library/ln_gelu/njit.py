@@ -1,11 +1,13 @@
-"""GELU of LayerNorm in Numba on the CPU, one thread: mean, variance, result, one row after the other."""
+"""GELU of LayerNorm in Numba on the CPU: mean, variance, result, one row after the other."""
 
 import math
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, weight, bias, y, eps):
@@ -28,9 +30,6 @@ def loop(x, weight, bias, y, eps):
             store(y, (r, c), 0.5 * v * (1.0 + math.erf(v * 0.7071067811865476)))
 
 
-_ln_gelu = njit(loop)
-
-
-@kernel("ln_gelu")
-def ln_gelu(x, weight, bias, *, eps, out):
-    _ln_gelu(*arrays(x, weight, bias, out), eps)
+@kernel("ln_gelu", variants=VARIANTS)
+def ln_gelu(x, weight, bias, *, eps, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, weight, bias, out), eps)

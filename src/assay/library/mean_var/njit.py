@@ -1,9 +1,11 @@
-"""Mean and variance in Numba on the CPU, one thread: two passes over each row, accumulated in float64."""
+"""Mean and variance in Numba on the CPU: two passes over each row, accumulated in float64."""
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, mean, var):
@@ -20,9 +22,6 @@ def loop(x, mean, var):
         store(var, row, squares / cols)
 
 
-_mean_var = njit(loop)
-
-
-@kernel("mean_var")
-def mean_var(x, *, out, var):
-    _mean_var(*arrays(x, out, var))
+@kernel("mean_var", variants=VARIANTS)
+def mean_var(x, *, out, var, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, out, var))

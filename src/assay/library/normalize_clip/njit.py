@@ -1,9 +1,11 @@
-"""Normalise and clip in Numba on the CPU, one thread."""
+"""Normalise and clip in Numba on the CPU."""
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, y, mean, std, low, high):
@@ -12,9 +14,6 @@ def loop(x, y, mean, std, low, high):
         store(y, i, low if v < low else high if v > high else v)  # NaN fails both tests
 
 
-_normalize_clip = njit(loop)
-
-
-@kernel("normalize_clip")
-def normalize_clip(x, *, mean, std, low, high, out):
-    _normalize_clip(*arrays(x, out), mean, std, low, high)
+@kernel("normalize_clip", variants=VARIANTS)
+def normalize_clip(x, *, mean, std, low, high, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, out), mean, std, low, high)

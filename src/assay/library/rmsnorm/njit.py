@@ -1,11 +1,13 @@
-"""RMSNorm in Numba on the CPU, one thread: sum of squares, result, one row after the other."""
+"""RMSNorm in Numba on the CPU: sum of squares, result, one row after the other."""
 
 import math
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, weight, y, eps):
@@ -22,9 +24,6 @@ def loop(x, weight, y, eps):
             store(y, (row, c), v)
 
 
-_rmsnorm = njit(loop)
-
-
-@kernel("rmsnorm")
-def rmsnorm(x, weight, *, eps, out):
-    _rmsnorm(*arrays(x, weight, out), eps)
+@kernel("rmsnorm", variants=VARIANTS)
+def rmsnorm(x, weight, *, eps, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, weight, out), eps)

@@ -1,9 +1,11 @@
-"""Row scaling in Numba on the CPU, one thread."""
+"""Row scaling in Numba on the CPU."""
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, scale, y):
@@ -14,9 +16,6 @@ def loop(x, scale, y):
             store(y, (r, c), load(x, (r, c)) * factor)
 
 
-_row_scale = njit(loop)
-
-
-@kernel("row_scale")
-def row_scale(x, scale, *, out):
-    _row_scale(*arrays(x, scale, out))
+@kernel("row_scale", variants=VARIANTS)
+def row_scale(x, scale, *, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, scale, out))

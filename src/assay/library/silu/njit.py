@@ -1,11 +1,13 @@
-"""SiLU in Numba on the CPU, one thread."""
+"""SiLU in Numba on the CPU."""
 
 import math
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, y):
@@ -14,9 +16,6 @@ def loop(x, y):
         store(y, i, v / (1.0 + math.exp(-v)))
 
 
-_silu = njit(loop)
-
-
-@kernel("silu")
-def silu(x, *, out):
-    _silu(*arrays(x, out))
+@kernel("silu", variants=VARIANTS)
+def silu(x, *, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, out))

@@ -1,12 +1,14 @@
-"""Softmax in Numba on the CPU, one thread: maximum, sum, result, one row after the other."""
+"""Softmax in Numba on the CPU: maximum, sum, result, one row after the other."""
 
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, y):
@@ -21,9 +23,6 @@ def loop(x, y):
             store(y, (row, c), math.exp(load(x, (row, c)) - top) / total)
 
 
-_softmax = njit(loop)
-
-
-@kernel("softmax")
-def softmax(x, *, out):
-    _softmax(*arrays(x, out))
+@kernel("softmax", variants=VARIANTS)
+def softmax(x, *, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, out))

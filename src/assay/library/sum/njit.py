@@ -1,9 +1,11 @@
-"""The sum in Numba on the CPU, one thread, accumulated in float64."""
+"""The sum in Numba on the CPU, accumulated in float64."""
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays, load, store
+from assay.backends.njit import arrays, jitted, load, store
+
+VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
 
 
 def loop(x, y):
@@ -13,9 +15,6 @@ def loop(x, y):
     store(y, 0, total)
 
 
-_sum = njit(loop)
-
-
-@kernel("sum")
-def sum(x, *, out):
-    _sum(*arrays(x, out.view(1)))
+@kernel("sum", variants=VARIANTS)
+def sum(x, *, out, parallel=False, fastmath=False):
+    jitted(loop, parallel, fastmath)(*arrays(x, out.view(1)))

@@ -1,9 +1,11 @@
-"""Transposition in Numba on the CPU, one thread, in tiles that stay in the first-level cache."""
+"""Transposition in Numba on the CPU, in tiles that stay in the first-level cache."""
 
-from numba import njit, prange
+from numba import prange
 
 from assay import kernel
-from assay.backends.njit import arrays
+from assay.backends.njit import arrays, jitted
+
+VARIANTS = {"parallel": {"parallel": True}}
 
 TILE = 32
 
@@ -17,9 +19,6 @@ def tiles(x, out):
                     out[col, row] = x[row, col]
 
 
-_transpose = njit(tiles)
-
-
-@kernel("transpose")
-def transpose(x, *, out):
-    _transpose(*arrays(x, out))
+@kernel("transpose", variants=VARIANTS)
+def transpose(x, *, out, parallel=False):
+    jitted(tiles, parallel)(*arrays(x, out))

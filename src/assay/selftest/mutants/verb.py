@@ -49,12 +49,13 @@ def plan(what: Iterable[str | Path] | None, options: Options) -> tuple[list[Muta
 
 
 def _written_out(kernel: Kernel) -> bool:
-    """Return whether a kernel is in a file of its own, and not a call into another library."""
+    """Return whether a kernel has code of its own: it is neither a derived variant nor a call into another library."""
     return (
         kernel.address.backend in LANGUAGES
         and kernel.file is not None
         and kernel.file.suffix == ".py"
         and not kernel.needs
+        and not kernel.fixed
     )
 
 

@@ -15,6 +15,16 @@ declared("an unknown dtype declared", '"gelu", dtypes=["fp31"]', "f.py:3: dtypes
 declared("dtypes the op does not have", '"gelu", dtypes=["int8"]', "f.py:4: gelu is declared for fp32", "in common")
 declared("tune as a list", '"gelu", tune=["BLOCK"]', "f.py:3: tune=['BLOCK'] in @kernel is not a dict of lists")
 declared("a tunable without choices", '"gelu", tune={"BLOCK": 512}', "f.py:3: tune: 'BLOCK' has the choices 512")
+declared(
+    "variants as a list", '"gelu", variants=["wide"]', "f.py:3: variants=['wide'] in @kernel is not a dict of dicts"
+)
+declared("a variant that changes nothing", '"gelu", variants={"wide": {}}', "f.py:3: variants={'wide': {}} in @kernel")
+declared(
+    "a variant of an unknown parameter",
+    '"gelu", variants={"wide": {"N": 1}}',
+    "f.py:3: variants: 'wide' sets `N`, which is no parameter of mine with a default",
+    "def mine(…, N=…)",
+)
 declared("scratch as text", '"gelu", scratch="fp32"', "f.py:3: scratch='fp32' in @kernel is not a dict", "dtype first")
 declared("scratch without sizes", '"gelu", scratch={"t": ["fp32"]}', "f.py:3: scratch: 't' is declared as ['fp32']")
 declared("scratch of an unknown dtype", '"gelu", scratch={"t": ["f", 4]}', "f.py:3: scratch 't': no dtype called 'f'")

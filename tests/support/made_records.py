@@ -7,7 +7,7 @@ from pathlib import Path
 from assay.record import Record, Status, read
 from assay.report.charts import FIGURES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 H200 = ROOT / "results" / "h200"
 
 
