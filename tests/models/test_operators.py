@@ -153,7 +153,7 @@ def test_a_compiler_sees_every_launch_of_a_triton_kernel_and_what_it_writes(kern
     """It writes what was allocated for it, and nothing else; whether sizes are numbers or symbols. An
     export keeps the operator."""
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-c", TRACED, str(ROOT / "tests"), *kernels]
+    command = [sys.executable, "-c", TRACED, str(ROOT / "tests" / "support"), *kernels]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "every input is mutated" not in done.stderr  # what PyTorch says where it cannot tell
