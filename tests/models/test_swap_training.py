@@ -89,7 +89,7 @@ for kernel in operators.GPU:
 def test_triton_trains_a_model_in_its_interpreter_if_the_process_was_started_for_it():
     """And its kernels are sound operators there."""
     environment = os.environ | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-c", INTERPRETED, str(ROOT / "tests")]
+    command = [sys.executable, "-c", INTERPRETED, str(ROOT / "tests" / "support")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
