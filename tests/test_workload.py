@@ -49,7 +49,8 @@ def test_inputs_are_reproducible_and_fresh_values_differ(data):
         assert tuple(value.shape) == workload.shape(op.inputs[name])
         assert torch.equal(value.nan_to_num(0.5), again[name].nan_to_num(0.5))
     big = max(first, key=lambda n: first[n].numel())
-    if first[big].numel() > 8 and workload.values not in ("constant", "ties", "ends"):
+    distinct = first[big].nan_to_num(0.5).unique().numel()  # few by design, or where 16 bits cannot tell 1000 from 1001
+    if first[big].numel() > 8 and distinct > first[big].numel() / 2:
         assert not torch.equal(first[big].nan_to_num(0.5), fresh[big].nan_to_num(0.5))
 
 

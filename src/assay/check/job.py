@@ -114,8 +114,8 @@ class Job:
             built.worker.close()
         if built.finding is None or built.finding.detector != "build" or "refused" not in built.finding.what:
             return passed  # it compiles, or no compiler is available
-        at = built.workload or points[0]
         words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
+        at = built.workload if built.workload != points[0] else None  # the typical one is for a compiler alone
         evidence = replace(
             CheckEvidence.of(passed), detector="build", trace=built.trace, found_at=str(built.workload or points[0])
         )
