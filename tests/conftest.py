@@ -53,6 +53,8 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if "gpu" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason="no CUDA device here"))
+    # Tests of processes wait more than they compute: first, they overlap with the others; last, all wait for them.
+    items.sort(key=lambda item: item.path.parent.name != "worker")
 
 
 @pytest.fixture
