@@ -115,7 +115,8 @@ class Job:
         if built.finding is None or built.finding.detector != "build" or "refused" not in built.finding.what:
             return passed  # it compiles, or no compiler is available
         words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
-        at = built.workload if built.workload != points[0] else None  # the typical one is for a compiler alone
+        # A replay interprets its workload first; the typical one is too large for that, so it names the dtype alone.
+        at = built.workload if built.workload != points[0] else None
         evidence = replace(
             CheckEvidence.of(passed), detector="build", trace=built.trace, found_at=str(built.workload or points[0])
         )
