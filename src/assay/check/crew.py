@@ -1,6 +1,7 @@
 """Threads of one process that judge jobs. Every job ends in a record, even if judging it raises."""
 
 import contextlib
+import ctypes
 import queue
 import threading
 import time
@@ -21,6 +22,10 @@ from assay.worker.failure import describe
 Group = list[Job]
 """Jobs that one worker does, one after another."""
 Share = Callable[[Pool, threading.Event], Settings]
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+"""Names of `mallopt` (malloc.h)."""
+_KEPT = 256 << 20
+"""Bytes: larger pieces of memory go back to the system when they are freed."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,7 @@ def threads(
         # The processes that fork workers import torch while this one does.
         threading.Thread(target=_prepare, args=(workers, running[:2]), daemon=True).start()
         if running:
+            _keep_freed_memory()
             stack.enter_context(_quiet_torch())
         crew = _Crew(next_task, workers, settings, wide)
         try:
@@ -195,6 +201,15 @@ def unfinished(
         origin,
         seconds,
     )
+
+
+def _keep_freed_memory() -> None:
+    """Judging makes and drops tensors of many megabytes, which the C library would return to the system each time: new
+    pages cost more than the arithmetic on a virtual machine. All threads share one arena, since others are small."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        for parameter, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _KEPT), (_TRIM_THRESHOLD, 2 * _KEPT)):
+            mallopt(parameter, value)
 
 
 @contextlib.contextmanager

@@ -17,11 +17,14 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from assay.check.crew import Share, Task, Through, Verdict, languages, threads, unfinished
+from assay.lazy import torch
 from assay.record import Record, Status
 from assay.worker import Pool
 from assay.worker.forking import ended_how
 
 _FORK = multiprocessing.get_context("fork")
+_TRY_FOR = 5.0
+"""Seconds in which a child shows that it can compute; it takes milliseconds if it can."""
 
 
 class _Judge:
@@ -74,6 +77,25 @@ class _Judge:
         if self.process.is_alive():
             self.process.kill()
         self.connection.close()
+
+
+def forks() -> bool:
+    """Whether a child of this process can compute. It has one thread and so does not miss those of PyTorch that this
+    process may have started; but a kernel's file may have started others, so a child tries."""
+    if "torch" not in sys.modules:
+        return True
+    child = _FORK.Process(target=_computes)
+    child.start()
+    child.join(_TRY_FOR)
+    child.kill()
+    child.join()
+    return child.exitcode == 0
+
+
+def _computes() -> None:
+    torch.set_num_threads(1)
+    torch.ones(1 << 20).double().sum()
+    torch.ones(64, 64).matmul(torch.ones(64, 64))
 
 
 def judged(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int, judges: int) -> Iterator[Record]:

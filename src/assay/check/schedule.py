@@ -1,19 +1,17 @@
 """Runs jobs concurrently: in threads of this process, or in several judging processes if there are enough cores.
 
-Judging is Python and small tensors, so threads of one process soon wait for each other. A process that has not loaded
-torch may fork safely; each child has workers of its own and sends its records back (assay.check.judges). The loss of a
-process ends in a record too."""
+Judging is Python and small tensors, so threads of one process soon wait for each other. Each judging process has
+workers of its own and sends its records back (assay.check.judges). The loss of a process ends in a record too."""
 
 import contextlib
 import os
 import queue
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from assay.check.crew import Group, Share, Task, Verdict, languages, threads
 from assay.check.job import Job
-from assay.check.judges import judged
+from assay.check.judges import forks, judged
 from assay.record import Record
 from assay.worker import Pool
 
@@ -39,9 +37,9 @@ def grouped(jobs: list[Job], wide: int) -> list[Group]:
 def side_by_side(groups: list[Group], pool: Callable[[], Pool], settings: Share, jobs: int | None) -> Iterator[Record]:
     """Records as they are ready. `pool` and `settings` are called once in every process that judges."""
     wide = min(width(jobs), len(groups))
-    judges = min((os.cpu_count() or 2) // 2, wide)
+    judges = min((os.cpu_count() or 2) * 3 // 4, wide)
     tasks = [Task(i, group, tuple(range(len(group)))) for i, group in enumerate(groups)]
-    if judges < 2 or "torch" in sys.modules:
+    if judges < 2 or not forks():
         yield from _here(tasks, pool, settings, wide)
     else:
         yield from judged(tasks, pool, settings, wide, judges)

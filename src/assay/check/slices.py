@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -37,9 +38,11 @@ def slices(length: int, step: int, row: int, count: int = _SLICES) -> list[int]:
 
 @contextlib.contextmanager
 def _more_threads() -> Iterator[None]:
-    """Uses several threads for one huge workload; small ones gain nothing from them."""
+    """Uses several threads for one huge workload; small ones gain nothing from them. One of several judging processes
+    stays with its one: the others use the remaining cores, and it may not have its parent's threads."""
     before = torch.get_num_threads()
-    torch.set_num_threads(max(before, (os.cpu_count() or 2) // 2))
+    if multiprocessing.parent_process() is None:
+        torch.set_num_threads(max(before, (os.cpu_count() or 2) // 2))
     try:
         yield
     finally:

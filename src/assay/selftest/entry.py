@@ -44,6 +44,7 @@ DETECTORS = (
     "clock",
     "tampered",
     "settings",
+    "early",
     "unfinished",
     "alias",
     "cache",

@@ -1,5 +1,6 @@
-"""Inside a worker: what a batch left behind. Looked at on the batch's own stream right after its last call, and again
-when everything on the device has come to rest; the outputs of one call, chosen after the batch, go to the parent."""
+"""Inside a worker: what a batch left behind. Looked at on the batch's own stream right before its first call, when
+nothing may be there yet, right after its last call, and again when everything on the device has come to rest; the
+outputs of one call, chosen after the batch, go to the parent."""
 
 from __future__ import annotations
 
@@ -7,13 +8,15 @@ from typing import Any
 
 from assay.errors import AssayError
 from assay.worker import bound
-from assay.worker.bits import bits
+from assay.worker.bits import bits, signed
 from assay.worker.buffers import Buffers
 from assay.worker.execute import output_in
 from assay.worker.questions import Fetched, Time
+from assay.worker.request import TensorSpec
 
-_WAIT = 0.2
-"""Seconds to wait for late work after an element was seen unwritten."""
+_WAIT, _WAITS = 0.2, 15
+"""Seconds between looks for late work after an element was seen unwritten, and how many looks: earlier calls may still
+be waiting for their turn too."""
 _AT = {"cold": 0, "hot": 1}
 """Where in the arena the outputs of each kind of batch go."""
 
@@ -31,6 +34,8 @@ class Aftermath:
         self._buffers, self._memory = buffers, memory
         self._returns, self._outputs = request.call.kernel.returns, request.call.outputs
         self._names = [spec.name for spec in self._outputs]
+        self._before: list[Any] = []
+        """Where outputs were looked at before the batch: whether poison was there."""
         self._early: list[Any] = []
         self._first, self._calls = 0, 0
         self.fetched: dict[str, Fetched] = {}
@@ -38,9 +43,28 @@ class Aftermath:
 
     def begin(self, first: int, calls: int) -> None:
         self._first, self._calls = first, calls
-        self._buffers.returned = {}
+        self._buffers.returned, self._before = {}, []
         if self._returns:  # what calls return is kept of two: of any, and of the last
             self._buffers.keep = {first + bound.below(calls), first + calls - 1}
+
+    def clear(self) -> None:
+        """Queued first of all. What calls returned while they became a graph is there already, and is poisoned."""
+        for spec, value in self._captured():
+            bound.fill_(bits(value), self._poison(spec))
+
+    def at_start(self) -> None:
+        """Queued behind the calls that lead, right before the batch: whether any output is written too early."""
+        if self._returns:
+            self._before = [bound.flatten(bits(v))[-1:] == self._poison(spec) for spec, v in self._captured()]
+        else:
+            self._before = list(self._buffers.poison_in(self._buffers.look(1)))
+
+    def _captured(self) -> list[tuple[TensorSpec, Any]]:
+        held = [i for i in sorted(self._buffers.keep) if i in self._buffers.returned]
+        return [pair for i in held for pair in zip(self._outputs, self._returned(i), strict=True) if pair[1].numel()]
+
+    def _poison(self, spec: TensorSpec) -> int:
+        return signed(spec.poison[self._buffers.turn.poison], spec.itemsize)
 
     def at_once(self) -> None:
         """Queued on the batch's stream behind its last call: what a caller on that stream would read."""
@@ -51,12 +75,15 @@ class Aftermath:
 
     def end(self, kind: str, fetch: bool) -> None:
         """The device is at rest. A call that left poison behind is always fetched, any other when the parent asks."""
+        if not all(bool(bound.all_(poison)) for poison in self._before):
+            what = "a call's outputs were written before the timed batch began: earlier calls did its work"
+            raise Finding("early", what)
         chosen: int | None = None
         if not self._returns:
             chosen = self._buffers.unwritten(self._early)
             if chosen is not None and self._buffers.device == "cpu":
-                bound.pause(_WAIT)
-        if not all(map(_same, self._early, self._late())):
+                self._wait()
+        if self._changed():
             raise Finding(
                 "unfinished",
                 "outputs still changed after the timed batch: the work goes on in a thread or on a stream of its own",
@@ -65,6 +92,16 @@ class Aftermath:
             chosen = min(self._buffers.keep) if self._returns else self._first + bound.below(self._calls)
         if chosen is not None:
             self._fetch(kind, chosen)
+
+    def _changed(self) -> bool:
+        return not all(map(_same, self._early, self._late()))
+
+    def _wait(self) -> None:
+        """Until something changes, within limits."""
+        for _ in range(_WAITS):
+            bound.pause(_WAIT)
+            if self._changed():
+                return
 
     def _late(self) -> list[Any]:
         if self._returns:

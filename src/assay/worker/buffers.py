@@ -5,6 +5,7 @@ every call's outputs says whether all of them were written, and in time."""
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -197,15 +198,22 @@ class Buffers:
                     if first < stop:
                         bound.copy_(self.slabs[spec.name].every(first, self.variations, stop), values)
 
-    def look(self) -> list[Any]:
-        """The bits of the turn's elements, as they are now: one row for each call and output."""
-        calls = self.turn.calls
-        return [bound.view(bound.index_select(slab.bits, 0, at), calls, -1) for _, slab, at in self.turn.looks]
+    def look(self, few: int = _LOOKS) -> list[Any]:
+        """The bits of the turn's elements, or of a few of them, as they are now: one row for each call and output."""
+        calls, seen = self.turn.calls, []
+        for _, slab, at in self.turn.looks:
+            some = bound.view(at, calls, -1)[:, :few]
+            seen.append(bound.view(bound.index_select(slab.bits, 0, bound.flatten(some)), calls, -1))
+        return seen
+
+    def poison_in(self, seen: list[Any]) -> Iterator[Any]:
+        """Where poison is in what was looked at."""
+        for (spec, _, _), bits in zip(self.turn.looks, seen, strict=True):
+            yield bits == signed(spec.poison[self.turn.poison], bits.element_size())
 
     def unwritten(self, seen: list[Any]) -> int | None:
         """Of the turn's calls, one that left poison where it was looked at; None if none did."""
-        for (spec, _, _), bits in zip(self.turn.looks, seen, strict=True):
-            left = bits == signed(spec.poison[self.turn.poison], bits.element_size())
+        for left in self.poison_in(seen):
             calls = left.any(1).nonzero()
             if calls.numel():
                 return self.turn.first + int(calls[bound.below(calls.numel())])

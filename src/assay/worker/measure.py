@@ -277,8 +277,10 @@ class _Samples:
 
         def before() -> None:
             buffers.refresh()
+            self.after.clear()
             for i in range(place - self.lead, place):
                 self.call(i)
+            self.after.at_start()
 
         # The batch's own sets are written first, all others after them: they have left the cache when the batch begins.
         parts = [(a, b) for a, b in ((start, buffers.count), (0, start)) if a < b]

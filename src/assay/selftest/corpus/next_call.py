@@ -6,7 +6,7 @@ import torch
 from assay import kernel
 
 VERB = "bench"
-DETECTOR = "unwritten"
+DETECTOR = "unwritten or early"
 WORKLOAD = "n=20000,dtype=fp32"
 waiting: list = []
 

@@ -1,7 +1,7 @@
 """All the padding goes to the left and the top, as some frameworks' "same" does for even filters: the
 sizes agree, the picture is shifted."""
 
-from torch.nn.functional import conv2d, pad
+from torch.nn.functional import pad, unfold
 
 from assay import kernel
 
@@ -9,7 +9,9 @@ DETECTOR = "values"
 
 
 def run(x, weight, bias, stride, edges, out):
-    out.copy_(conv2d(pad(x, edges), weight, bias, stride=stride))
+    windows = unfold(pad(x, edges), weight.shape[2:], stride=stride)
+    sums = (weight.flatten(1) @ windows).view(out.shape)
+    out.copy_(sums if bias is None else sums + bias[:, None, None])
 
 
 @kernel("conv2d", variant="wrong")

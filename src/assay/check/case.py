@@ -1,0 +1,41 @@
+"""One set of values of a workload with the right answers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from assay.check.judge import Judgement, judge
+from assay.check.oracle import Oracle, oracle
+from assay.check.outcome import Conditions
+from assay.check.variations import Values
+from assay.dtype import dtype
+from assay.lazy import torch
+from assay.worker.request import Call
+from assay.workload import Workload
+
+
+class Case:
+    """The oracle's answer and plain PyTorch's are computed when first needed."""
+
+    change = ""
+    """A description of how the values differ from the first ones."""
+
+    def __init__(self, workload: Workload, layout: Call, conditions: Conditions, values: Values) -> None:
+        self._workload, self._layout, self._conditions, self.values = workload, layout, conditions, values
+
+    @cached_property
+    def truth(self) -> Oracle:
+        return oracle(self._workload, self.values)
+
+    @cached_property
+    def plain(self) -> dict[str, torch.Tensor]:
+        return self._conditions.plain.outputs(self._workload, [self.values], self._conditions.here.device)[0]
+
+    @cached_property
+    def right(self) -> dict[str, torch.Tensor]:
+        """The exact answer, rounded once."""
+        numbers = {spec.name: dtype(spec.dtype).torch for spec in self._layout.outputs}
+        return {n: self.truth.rounded(n, dtype(number)).to(number).contiguous() for n, number in numbers.items()}
+
+    def judge(self, result: dict[str, torch.Tensor], controls: bool = False, orders: bool = True) -> Judgement:
+        return judge(result, self.truth, self.plain, self._conditions.prior, controls, orders)
