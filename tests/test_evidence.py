@@ -70,7 +70,15 @@ def test_what_there_is_nothing_to_say_of_is_left_out():
 
 @pytest.mark.parametrize(
     "file",
-    ["check.json", "bench.json", "machine.json", "selftest.json", "mx.json", *(f"models/{n}.json" for n in MODELS)],
+    [
+        "check.json",
+        "examples.json",
+        "bench.json",
+        "machine.json",
+        "selftest.json",
+        "mx.json",
+        *(f"models/{n}.json" for n in MODELS),
+    ],
 )
 def test_committed_records_load_with_all_they_say(file):
     """Those of schema 1 too: nothing that a record says under a name we know is lost on reading."""

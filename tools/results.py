@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 from assay import provenance
@@ -52,13 +53,7 @@ def render() -> str:
             continue  # of that machine there are only mutants, which docs/selftest.md shows
         check, selftest = (json.loads((folder / f"{n}.json").read_text())["records"] for n in ("check", "selftest"))
         parts += [_device(check), _checked(check)]
-        for name, draw in (
-            ("machine", _machine),
-            ("bench", _timed),
-            ("mx", _packed),
-            ("ncu", _two_tools),
-            ("compare", _compared),
-        ):
+        for name, draw in SECTIONS.items():
             if (folder / f"{name}.json").exists():
                 parts.append(draw(json.loads((folder / f"{name}.json").read_text())))
         parts.append(_caught(selftest))
@@ -103,16 +98,39 @@ def _cell(records: list[dict]) -> str:
         return ""
     if any(r["status"] == "fail" for r in records):
         return "**fail**"
-    shares = [e["share"] for r in records for e in r["evidence"].get("errors", {}).values()]
     marks = "~" if any(not r["evidence"].get("deterministic", True) for r in records) else ""
     marks += "†" if any(_stale(r) for r in records) else ""
-    return f"{max(shares, default=0):.0%}{marks}"
+    return f"{_worst(records):.0%}{marks}"
 
 
 def _stale(record: dict) -> bool:
     """Has the kernel's source changed since the record was taken?"""
     kernel = next((k for k in library.kernels() if k.name == record["kernel"]), None)
     return kernel is None or provenance.source_of(kernel.file, kernel.line)["hash"] != record["source"]["hash"]
+
+
+def _user_files(document: dict) -> str:
+    """The files of examples/: how many of their kernels passed, and the worst errors by language."""
+    records = document["records"]
+    counts = Counter(r["status"] for r in records)
+    files = len({r["source"]["file"] for r in records})
+    by_language: dict[str, list[dict]] = {}
+    for record in records:
+        by_language.setdefault(address(record["kernel"]).backend, []).append(record)
+    lines = [
+        f"### examples: {', '.join(f'{n} {s}' for s, n in counts.items())}\n",
+        f"{files} files of examples/, each kernel in each of its dtypes; the worst error as a share of its limit.\n",
+        "| language | kernels | workloads | worst error |",
+        "|---|---:|---:|---:|",
+    ]
+    for language, some in sorted(by_language.items()):
+        workloads = sum(r["evidence"].get("workloads", 0) for r in some)
+        lines.append(f"| {language} | {len({r['kernel'] for r in some})} | {workloads} | {_worst(some):.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+def _worst(records: list[dict]) -> float:
+    return max((e["share"] for r in records for e in r["evidence"].get("errors", {}).values()), default=0.0)
 
 
 def _machine(document: dict) -> str:
@@ -235,7 +253,14 @@ def _caught(records: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-SECTIONS = {"machine": _machine, "bench": _timed, "mx": _packed, "ncu": _two_tools, "compare": _compared}
+SECTIONS = {
+    "examples": _user_files,
+    "machine": _machine,
+    "bench": _timed,
+    "mx": _packed,
+    "ncu": _two_tools,
+    "compare": _compared,
+}
 """File → how it is shown, in the page's order."""
 
 

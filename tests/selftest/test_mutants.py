@@ -101,7 +101,7 @@ def test_mutants_of_a_users_kernel_are_killed_or_proven_equivalent(write):
 
 
 def test_a_blind_judge_leaves_survivors(monkeypatch):
-    for where in ("assay.check.calls.judge", "assay.check.slices.judge_maximum"):
+    for where in ("assay.check.case.judge", "assay.check.slices.judge_maximum"):
         monkeypatch.setattr(where, lambda *_, **__: judge.Judgement(None, (), {}))
     planned, _ = plan(["silu/njit"], Options(operators=("float",)))
     records = list(run(planned[:1], [], Options(workloads=20)))

@@ -108,7 +108,7 @@ def _missing(kernel) -> bool:
 
 
 def test_a_blind_judge_is_noticed(monkeypatch) -> None:
-    monkeypatch.setattr("assay.check.calls.judge", lambda *_, **__: judge.Judgement(None, (), {}))
+    monkeypatch.setattr("assay.check.case.judge", lambda *_, **__: judge.Judgement(None, (), {}))
     (record,) = selftest(["fake_verdict"])
     assert record.status is Status.FAIL
     assert "was not caught" in record.reason and record.evidence["twin"] == "pass"
@@ -116,7 +116,7 @@ def test_a_blind_judge_is_noticed(monkeypatch) -> None:
 
 def test_a_judge_who_rejects_everything_is_noticed(monkeypatch) -> None:
     rejected = judge.Judgement(judge.Finding("values", "no"), (), {})
-    monkeypatch.setattr("assay.check.calls.judge", lambda *_, **__: rejected)
+    monkeypatch.setattr("assay.check.case.judge", lambda *_, **__: rejected)
     (record,) = selftest(["fake_verdict"])
     assert record.status is Status.FAIL and record.evidence["twin"] == "fail"
     assert "twin did not pass" in record.reason

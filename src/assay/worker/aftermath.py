@@ -59,6 +59,24 @@ class Aftermath:
         else:
             self._before = list(self._buffers.poison_in(self._buffers.look(1)))
 
+    def spoil(self) -> None:
+        """Poison part of what the last call on these buffers left: the next one must not rely on it."""
+        if not self._returns:
+            self._buffers.poison_some()
+        elif 0 in self._buffers.returned:
+            for spec, value in zip(self._outputs, self._returned(0), strict=True):
+                bound.fill_(bits(value), self._poison(spec))
+
+    def repaired(self) -> None:
+        """After single calls on spoiled buffers."""
+        if self._returns:
+            left = [bound.flatten(bits(v))[-1:] == self._poison(s) for s, v in self._captured()]
+        else:
+            left = list(self._buffers.poison_in(self._buffers.look()))
+        if any(bool(poison.any()) for poison in left):
+            what = "a single call left its outputs unwritten: it does nothing, or takes an earlier result for its own"
+            raise Finding("unwritten", what)
+
     def _captured(self) -> list[tuple[TensorSpec, Any]]:
         held = [i for i in sorted(self._buffers.keep) if i in self._buffers.returned]
         return [pair for i in held for pair in zip(self._outputs, self._returned(i), strict=True) if pair[1].numel()]

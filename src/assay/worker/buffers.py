@@ -190,6 +190,11 @@ class Buffers:
             for start, stop in self.turn.parts:
                 self.slabs[spec.name].poison(spec.poison[self.turn.poison], start, stop)
 
+    def poison_some(self) -> None:
+        """Poison the elements that will be looked at, and no others."""
+        for spec, slab, at in self.turn.looks:
+            bound.scatter_(slab.bits, 0, at, signed(spec.poison[self.turn.poison], spec.itemsize))
+
     def _load(self) -> None:
         for start, stop in self.turn.parts:
             for spec in self.inputs:

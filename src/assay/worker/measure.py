@@ -249,7 +249,7 @@ class _Samples:
         for left in range(self.count, 0, -1):
             hot.append(self._hot(left))
         single = max(1, min(self.batch, math.ceil(50e-6 / max(self.guess, 1e-9))))
-        calls = [call_time(self.call, self.watch.finish, single) for _ in range(self.count)]
+        calls = [self._single(single) for _ in range(self.count)]
         assert _seal is not None
         if wrong := _seal.finding() or self._warm_cache():
             raise Finding(*wrong)
@@ -289,14 +289,25 @@ class _Samples:
     def _hot(self, left: int) -> Any:
         def before() -> None:
             self.buffers.refresh()
+            self.after.clear()
             if not self.lead:
                 return
-            kept, self.buffers.keep = self.buffers.keep, set()  # what this call returns is not the batch's
+            captured, self.buffers.returned = self.buffers.returned, {}  # what this call returns is not the batch's
             self.call(0)
-            self.buffers.keep = kept
-            self.buffers.poison()
+            if bound.below(2):
+                self.buffers.poison()
+            else:
+                self.after.spoil()
+            self.buffers.returned = captured
 
         return self._sample("hot", 0, self.batch, left, [(0, 1)], before, lambda i: self.call(0))
+
+    def _single(self, count: int) -> float:
+        self.after.spoil()
+        self.watch.finish()
+        seconds = call_time(self.call, self.watch.finish, count)
+        self.after.repaired()
+        return seconds
 
     def _sample(
         self, kind: str, place: int, count: int, left: int, parts: Any, before: Callable[[], None], call: Call
