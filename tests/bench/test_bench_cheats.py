@@ -272,7 +272,7 @@ def test_quick_cheats_are_caught_by_the_detector_they_name():
     assert set(records) == set(QUICK)
     for name, record in records.items():
         assert record.status in (Status.PASS, Status.INCONCLUSIVE), f"{name}: {record.reason}"
-        assert record.evidence["caught_by"] in ("", record.evidence["detector"])
+        assert record.evidence["caught_by"] in ("", *record.evidence["detector"].split(" or "))
     assert sum(r.status is Status.PASS for r in records.values()) >= 3  # however busy the machine
 
 

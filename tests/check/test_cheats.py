@@ -73,7 +73,9 @@ CHANGES = {
     "torch.set_float32_matmul_precision": lambda: torch.set_float32_matmul_precision("high"),
     "torch.backends.fp32_precision": lambda: setattr(torch.backends, "fp32_precision", "tf32"),
     "allow_bf16_reduced_precision_reduction": lambda: setattr(
-        torch.backends.cuda.matmul, "allow_bf16_reduced_precision_reduction", False
+        torch.backends.cuda.matmul,
+        "allow_bf16_reduced_precision_reduction",
+        not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
     ),
     "torch.set_default_dtype": lambda: torch.set_default_dtype(torch.float64),
     "torch.set_default_device": lambda: torch.set_default_device("meta"),

@@ -14,7 +14,7 @@ class OutputError:
     share: float
     """The error as a share of the limit."""
     ratio: float | None = None
-    """The kernel's error over PyTorch's."""
+    """The kernel's error over PyTorch's; None where PyTorch has none."""
     kernel: dict[str, Any] | None = None
     torch: dict[str, Any] | None = None
     where: Any = None

@@ -1,5 +1,6 @@
 """Collects the outcomes of the workloads tried so far, and makes evidence of them."""
 
+import math
 import re
 import statistics
 from collections import Counter
@@ -47,7 +48,8 @@ class Seen:
             kernel, torch = self._largest.get(e.output, (0.0, 0.0))
             self._largest[e.output] = max(kernel, e.kernel["max"]), max(torch, e.torch["max"])
             if e.output not in self.errors or e.share > self.errors[e.output].share:
-                self.errors[e.output] = OutputError(e.share, e.ratio, e.kernel, e.torch, e.where, str(workload))
+                ratio = e.ratio if math.isfinite(e.ratio) else None
+                self.errors[e.output] = OutputError(e.share, ratio, e.kernel, e.torch, e.where, str(workload))
         for control, rejected in outcome.controls.items():
             counts = self.controls.setdefault(control, [0, 0])
             counts[0] += rejected

@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.errors import AssayError
 from assay.worker import bound
-from assay.worker.bits import bits, signed
+from assay.worker.bits import bits
 from assay.worker.buffers import Buffers
 from assay.worker.execute import output_in
 from assay.worker.questions import Fetched, Time
@@ -50,12 +50,12 @@ class Aftermath:
     def clear(self) -> None:
         """Queued first of all. What calls returned while they became a graph is there already, and is poisoned."""
         for spec, value in self._captured():
-            bound.fill_(bits(value), self._poison(spec))
+            bound.fill_(bits(value), self._buffers.pattern(spec))
 
     def at_start(self) -> None:
         """Queued behind the calls that lead, right before the batch: whether any output is written too early."""
         if self._returns:
-            self._before = [bound.flatten(bits(v))[-1:] == self._poison(spec) for spec, v in self._captured()]
+            self._before = [bound.flatten(bits(v))[-1:] == self._buffers.pattern(spec) for spec, v in self._captured()]
         else:
             self._before = list(self._buffers.poison_in(self._buffers.look(1)))
 
@@ -65,12 +65,12 @@ class Aftermath:
             self._buffers.poison_some()
         elif 0 in self._buffers.returned:
             for spec, value in zip(self._outputs, self._returned(0), strict=True):
-                bound.fill_(bits(value), self._poison(spec))
+                bound.fill_(bits(value), self._buffers.pattern(spec))
 
     def repaired(self) -> None:
         """After single calls on spoiled buffers."""
         if self._returns:
-            left = [bound.flatten(bits(v))[-1:] == self._poison(s) for s, v in self._captured()]
+            left = [bound.flatten(bits(v))[-1:] == self._buffers.pattern(s) for s, v in self._captured()]
         else:
             left = list(self._buffers.poison_in(self._buffers.look()))
         if any(bool(poison.any()) for poison in left):
@@ -81,9 +81,6 @@ class Aftermath:
         held = [i for i in sorted(self._buffers.keep) if i in self._buffers.returned]
         return [pair for i in held for pair in zip(self._outputs, self._returned(i), strict=True) if pair[1].numel()]
 
-    def _poison(self, spec: TensorSpec) -> int:
-        return signed(spec.poison[self._buffers.turn.poison], spec.itemsize)
-
     def at_once(self) -> None:
         """Queued on the batch's stream behind its last call: what a caller on that stream would read."""
         if self._returns:
@@ -93,9 +90,8 @@ class Aftermath:
 
     def end(self, kind: str, fetch: bool) -> None:
         """The device is at rest. A call that left poison behind is always fetched, any other when the parent asks."""
-        if not all(bool(bound.all_(poison)) for poison in self._before):
-            what = "a call's outputs were written before the timed batch began: earlier calls did its work"
-            raise Finding("early", what)
+        if not all(bool(bound.all_(poison)) for poison in self._before) or not self._buffers.untouched():
+            raise Finding("early", "a call's outputs were written before that call: an earlier one did its work")
         chosen: int | None = None
         if not self._returns:
             chosen = self._buffers.unwritten(self._early)

@@ -87,6 +87,10 @@ def room(round_: Round) -> int:
     return min(most, int(0.5 * torch.cuda.mem_get_info()[0])) if round_.device == "cuda" else most
 
 
+Look = tuple[TensorSpec, Slab, Any]
+"""Where in an output's allocation some of its elements are."""
+
+
 @dataclass(frozen=True)
 class Turn:
     """One batch's values and poison, worked out and sent to the device before the batch is queued."""
@@ -102,8 +106,10 @@ class Turn:
     calls: int
     puts: list[tuple[Slab, Any, Any]]
     """Changed elements: where in their allocation, and their bits."""
-    looks: list[tuple[TensorSpec, Slab, Any]]
+    looks: list[Look]
     """Elements of the outputs to look at after the batch, for each call as many."""
+    idle: list[Look]
+    """Elements of outputs that no call of the batch has, nor any that leads it."""
 
 
 class Buffers:
@@ -126,7 +132,7 @@ class Buffers:
         self._rotates = self.variations > 1 and near  # what stayed on the host would have to cross in every batch
         self._made: dict[str, tuple[Any, Any]] = {}
         """Sets and elements that hold other values than those drawn."""
-        self.turn = Turn(((0, self.count),), 0, 0, 0, 0, 0, [], [])
+        self.turn = Turn(((0, self.count),), 0, 0, 0, 0, 0, [], [], [])
         self._load()
         self.returned: dict[int, Any] = {}
         """What calls returned, of those that are kept."""
@@ -137,9 +143,9 @@ class Buffers:
         turn = self.turn
         return Fetched((index + turn.shift) % self.variations, turn.seed, index, self.count, turn.poison)
 
-    def plan(self, first: int, calls: int, *parts: tuple[int, int]) -> None:
+    def plan(self, first: int, calls: int, *parts: tuple[int, int], lead: int = 0) -> None:
         """Choose what the sets in these ranges will hold in the next batch: other values than in the last one, changes
-        that no batch had before, another poison."""
+        that no batch had before, another poison. So many calls lead the batch."""
         shift = self.turn.shift
         if self._rotates:
             shift = (shift + 1 + bound.below(self.variations - 1)) % self.variations
@@ -156,13 +162,15 @@ class Buffers:
                 puts += self._puts(name, sets, elements, away[sets], shift)
                 self._made[name] = (sets, elements)
         called = torch.arange(first, first + calls) % self.count
-        looks = []
+        others = sets[~torch.isin(sets, torch.arange(first - lead, first + calls) % self.count)]
+        looks, idle = [], []
         for spec in self.outputs:
             slab = self.slabs[spec.name]
             if slab.length:
                 some = torch.tensor([bound.below(slab.length) for _ in range(min(slab.length, _LOOKS))])
                 looks.append((spec, slab, bound.to(slab.positions(called, some), self.device)))
-        self.turn = Turn(parts, shift, seed, bound.below(3), first, calls, puts, looks)
+                idle.append((spec, slab, bound.to(slab.positions(others, some[:1]), self.device)))
+        self.turn = Turn(parts, shift, seed, bound.below(3), first, calls, puts, looks, idle)
 
     def _puts(self, name: str, sets: Any, elements: Any, away: Any, shift: int) -> list[tuple[Slab, Any, Any]]:
         """These elements of these sets get the drawn values of the elements so far behind them."""
@@ -193,7 +201,7 @@ class Buffers:
     def poison_some(self) -> None:
         """Poison the elements that will be looked at, and no others."""
         for spec, slab, at in self.turn.looks:
-            bound.scatter_(slab.bits, 0, at, signed(spec.poison[self.turn.poison], spec.itemsize))
+            bound.scatter_(slab.bits, 0, at, self.pattern(spec))
 
     def _load(self) -> None:
         for start, stop in self.turn.parts:
@@ -211,10 +219,21 @@ class Buffers:
             seen.append(bound.view(bound.index_select(slab.bits, 0, bound.flatten(some)), calls, -1))
         return seen
 
+    def untouched(self) -> bool:
+        """Whether outputs that no call has are as they were."""
+        return all(
+            bool(bound.all_(bound.index_select(slab.bits, 0, at) == self.pattern(spec)))
+            for spec, slab, at in self.turn.idle
+        )
+
+    def pattern(self, spec: TensorSpec) -> int:
+        """The turn's poison for an output, as a number of its bits."""
+        return signed(spec.poison[self.turn.poison], spec.itemsize)
+
     def poison_in(self, seen: list[Any]) -> Iterator[Any]:
         """Where poison is in what was looked at."""
         for (spec, _, _), bits in zip(self.turn.looks, seen, strict=True):
-            yield bits == signed(spec.poison[self.turn.poison], bits.element_size())
+            yield bits == self.pattern(spec)
 
     def unwritten(self, seen: list[Any]) -> int | None:
         """Of the turn's calls, one that left poison where it was looked at; None if none did."""

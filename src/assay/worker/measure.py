@@ -317,7 +317,7 @@ class _Samples:
         def prepare() -> None:
             if self.buffers.device == "cuda":
                 l2.reset()
-            self.buffers.plan(place, calls, *parts)
+            self.buffers.plan(place, calls, *parts, lead=self.lead)
 
         self.after.begin(place, calls)
         sample = self.watch.sample(call, place, count, Around(prepare, before, self.after.at_once))
