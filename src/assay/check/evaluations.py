@@ -18,6 +18,8 @@ from assay.workload import Workload
 REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128", "lanes 1024", "kahan")
 _COMPENSATED = 512
 """Terms of one compensated accumulator at most: longer rows have more of them, or evaluating takes too long."""
+_MERGES = 4096
+"""Blocks that one running mean takes up at most, likewise."""
 _WORK = 1 << 29
 """Multiplications that adding the terms of a matrix product one after another may take."""
 
@@ -57,6 +59,7 @@ def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str
         Variation("serial from 2/3"),
         Variation("backwards", products="fused"),
         Variation("reversed", variance="welford"),
+        Variation("serial", variance="welford"),
     )
     try:
         return [evaluate(workload, inputs, how) for how in some]
@@ -137,26 +140,43 @@ def _kept(value: torch.Tensor, chosen: list[int], keepdim: bool) -> torch.Tensor
     return value
 
 
-def _welford(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and sum of squared deviations over the last dimension, 32 lanes merged at the end."""
-    n, lanes = x.shape[-1], min(32, max(1, x.shape[-1]))
-    whole = n // lanes * lanes
-    parts = x[..., :whole].unflatten(-1, (-1, lanes))
-    mean, squares, count = torch.zeros_like(parts[..., 0, :]), torch.zeros_like(parts[..., 0, :]), 0
-    for step in range(parts.shape[-2]):
-        count += 1
-        delta = parts[..., step, :] - mean
-        mean = mean + delta / count
-        squares = squares + delta * (parts[..., step, :] - mean)
-    total, means, sums = float(count), mean[..., 0], squares[..., 0]
-    merged = [(mean[..., i], squares[..., i], float(count)) for i in range(1, lanes)]
-    merged += [(x[..., i], torch.zeros_like(means), 1.0) for i in range(whole, n)]
-    for other, square, weight in merged:
-        delta = other - means
-        means = means + delta * (weight / (total + weight))
-        sums = sums + square + delta * delta * (total * weight / (total + weight))
-        total += weight
-    return means, sums
+def _welford(x: torch.Tensor, lanes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and sum of squared deviations over the last dimension: each lane merges one block of terms after another
+    into its running mean, and the lanes are merged at the end. Long rows have longer blocks, to save time."""
+    n = x.shape[-1]
+    lanes = min(lanes, max(1, n))
+    block = max(1, n // lanes // _MERGES)
+    whole = n // (lanes * block) * lanes * block
+    parts = x[..., :whole].unflatten(-1, (-1, lanes, block))
+    running = _Running(torch.zeros_like(parts[..., 0, :, 0]))
+    for step in range(parts.shape[-3]):
+        running.merge(*_two_passes(parts[..., step, :, :]), block)
+    merged = _Running(running.mean[..., 0], running.squares[..., 0], running.count)
+    for lane in range(1, lanes):
+        merged.merge(running.mean[..., lane], running.squares[..., lane], running.count)
+    if whole < n:
+        merged.merge(*_two_passes(x[..., whole:]), n - whole)
+    return merged.mean, merged.squares
+
+
+def _two_passes(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    mean = x.mean(-1)
+    return mean, (x - mean[..., None]).square().sum(-1)
+
+
+class _Running:
+    """Mean and sum of squared deviations of the terms so far."""
+
+    def __init__(self, mean: torch.Tensor, squares: torch.Tensor | None = None, count: int = 0) -> None:
+        self.mean, self.squares = mean, torch.zeros_like(mean) if squares is None else squares
+        self.count = count
+
+    def merge(self, mean: torch.Tensor, squares: torch.Tensor, count: int) -> None:
+        total = self.count + count
+        delta = mean - self.mean
+        self.mean = self.mean + delta * (count / total)
+        self.squares = self.squares + squares + delta * delta * (self.count * count / total)
+        self.count = total
 
 
 @cache
@@ -204,7 +224,7 @@ def _mode() -> Any:
             flat, chosen = _moved(x.float(), dim)
             n = flat.shape[-1]
             if self.how.variance == "welford":
-                mean, squares = _welford(flat)
+                mean, squares = _welford(flat, 1 if self.how.reduction == "serial" else 32)
             else:
                 mean = reduce(flat, self.how.reduction) / n
                 squares = reduce((flat - mean[..., None]).square(), self.how.reduction)

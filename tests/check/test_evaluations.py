@@ -1,0 +1,37 @@
+"""Honest evaluations in other orders than PyTorch's."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.catalog import library
+from assay.check import evaluations, judge, oracle
+from assay.check.evaluations import Variation
+from assay.workload import Workload
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 700), lanes=st.integers(1, 64), seed=st.integers(0, 1 << 16))
+def test_a_running_mean_in_lanes_is_the_mean_and_the_variance(n, lanes, seed):
+    x = torch.randn(3, n, generator=torch.Generator().manual_seed(seed))
+    mean, squares = evaluations._welford(x, lanes)
+    var, exact = torch.var_mean(x.double(), 1, correction=0)
+    assert torch.allclose(mean.double(), exact, atol=1e-5)
+    assert torch.allclose(squares.double() / n, var, rtol=1e-4, atol=1e-6)
+
+
+def test_a_running_mean_that_one_outlier_moves_for_good_is_honest():
+    """The sum of such a row is exact in any order. A running mean is not: the later terms bring it back in steps of
+    less than half an ulp, which are lost."""
+    op = library.ops()["mean_var"]
+    workload = Workload.of(op, "rows=2,cols=52224,dtype=fp32,values=constant")
+    x = torch.full((2, 52224), -0.625)
+    x[:, 2000] = -0.25
+    truth = oracle.oracle(workload, {"x": x})
+    plain = oracle.baseline(workload, {"x": x})
+    chunks = evaluations._welford(x, 1)
+    result = {"out": chunks[0], "var": chunks[1] / 52224}
+    assert (chunks[0].double() - x.double().mean(1)).abs().max() > 1e-6
+    assert evaluations.evaluate(workload, {"x": x}, Variation("serial"))["out"].equal(plain["out"])
+    verdict = judge.judge(result, truth, plain, judge.Prior())
+    assert verdict.finding is None and any(e.admitted for e in verdict.errors)
