@@ -114,6 +114,11 @@ def _fitted(values: torch.Tensor, within: Range) -> torch.Tensor:
     return values.clamp_(within.low, within.high)
 
 
+def _offset(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    """Far from zero, so that mean and variance nearly cancel; not so far that a narrow format has few numbers there."""
+    return drawn + min(1000.0, within.high / 4, 2.0 ** (within.number.fraction - 4))
+
+
 def _wide(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
     top = math.log2(max(abs(within.low), abs(within.high), 2.0**-20))
     exponents = torch.rand(drawn.shape, generator=rng, dtype=torch.float32) * (top + 20) - 20
@@ -201,7 +206,7 @@ def _lines(values: torch.Tensor, specials: Sequence[float]) -> torch.Tensor:
 
 _FLOATS: dict[str, Draw] = {
     "small": lambda drawn, within, rng: drawn * 2.0**-10,
-    "offset": lambda drawn, within, rng: drawn + min(1000.0, within.high / 4),
+    "offset": _offset,
     "wide": _wide,
     "beyond": _wide,
     "zeros": _zeros,

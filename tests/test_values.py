@@ -1,0 +1,37 @@
+"""The kinds of values that inputs are drawn from."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay import values
+from assay.dtype import dtype
+
+FORMATS = ("fp32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2")
+RANGES = ((-100.0, 100.0), (0.0, 1.0), (-8.0, -1.0), (-1e4, 1e4))
+
+
+def drawn(kind, name, bounds, seed, shape=(16, 256)):
+    number = dtype(name)
+    low, high = (max(b, -number.max) if b < 0 else min(b, number.max) for b in bounds)
+    return values.floats(kind, shape, values.Range(low, high, number), torch.Generator().manual_seed(seed)), low, high
+
+
+@given(
+    kind=st.sampled_from(sorted(values._FLOATS)),
+    name=st.sampled_from(FORMATS),
+    bounds=st.sampled_from(RANGES),
+    seed=st.integers(0, 1 << 20),
+)
+@settings(max_examples=150, deadline=None)
+def test_every_kind_stays_within_its_range(kind, name, bounds, seed):
+    found, low, high = drawn(kind, name, bounds, seed)
+    assert found.isfinite().all() and low <= found.min() and found.max() <= high
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_values_far_from_zero_still_differ_in_a_narrow_format(name):
+    found, *_ = drawn("offset", name, (-1e4, 1e4), 3)
+    distinct = dtype(name).rounded(found.double()).unique().numel()
+    assert distinct >= 20, "so near to each other that most of them are equal"
