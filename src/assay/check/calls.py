@@ -96,25 +96,29 @@ class Trial:
         cases = [Case(self.workload, self.layout, self.conditions, drawing.generate(self.workload, 0))]
         if self.op.random:
             return self._with_global(self._random(cases))
-        here, threads = self.conditions.here, self.conditions.threads
-        planned: tuple[Run, ...] | list[Run] = runs.ONCE
-        if not self.large and self.conditions.depth == "lean":
-            planned = runs.lean(here.mode, self.rng)
-        elif not self.large:
-            for variation in self._varied(cases[0]):
-                cases.append(
-                    self.cases.get(id(variation.values))
-                    or Case(self.workload, self.layout, self.conditions, variation.values)
-                )
-                cases[-1].change = variation.change
-            planned = runs.planned(here.mode, here.device, threads, len(cases) - 3, self.rng)
-        done: list[_Done] = []
-        for one in planned:
+        first = self._call(runs.FIRST, cases, [])  # what fails at once costs no oracle
+        if isinstance(first, Outcome):
+            return self._with_global(first)
+        done = [first]
+        for one in self._planned(cases):
             called = self._call(one, cases, done)
             if isinstance(called, Outcome):
                 return self._with_global(called)
             done.append(called)
         return self._with_global(self._looked_at(cases, done))
+
+    def _planned(self, cases: list[Case]) -> list[Run]:
+        """The calls after the first one. Their values are added to the cases."""
+        here, threads = self.conditions.here, self.conditions.threads
+        if self.large:
+            return []
+        if self.conditions.depth == "lean":
+            return runs.lean(here.mode, self.rng)
+        for variation in self._varied(cases[0]):
+            known = self.cases.get(id(variation.values))
+            cases.append(known or Case(self.workload, self.layout, self.conditions, variation.values))
+            cases[-1].change = variation.change
+        return runs.planned(here.mode, here.device, threads, len(cases) - 3, self.rng)
 
     def _random(self, cases: list[Case]) -> Outcome:
         """Two draws with one seed, at two addresses, and one with another seed."""
@@ -423,7 +427,7 @@ def once(
     trial = Trial(worker, kernel, workload, conditions, large=True)
     trial.fence = "behind"
     called = trial._call(
-        runs.ONCE[0], [Case(trial.workload, trial.layout, trial.conditions, drawing.generate(workload))], []
+        runs.FIRST, [Case(trial.workload, trial.layout, trial.conditions, drawing.generate(workload))], []
     )
     return called if isinstance(called, Outcome) else called.result
 

@@ -47,27 +47,27 @@ class Run:
         return ", ".join(words)
 
 
-ONCE = (Run(USUAL, held="nan"),)
-"""The calls of a large workload."""
+FIRST = Run(USUAL, held="nan")
+"""The first call of every workload, and the only one of a large one."""
 OTHER_BANDS = 2
 """The place whose guard bands differ from those of the first call, with the same values."""
 FENCES = {1: "before", OTHER_BANDS: "behind"}
 """Places at which, on a GPU, memory on one side of each tensor is unmapped (worker.fence)."""
 
 
-RANDOM = (Run(USUAL, held="nan"), Run(USUAL, 1, held="random"), Run(USUAL, held="number"))
+RANDOM = (FIRST, Run(USUAL, 1, held="random"), Run(USUAL, held="number"))
 """The calls of an op that draws at random."""
 
 
 def lean(mode: str, rng: random.Random) -> list[Run]:
-    """Two calls on the same values, the second elsewhere, with other bands and in another order of programs."""
+    """One more call on the same values: elsewhere, with other bands and in another order of programs."""
     interpreted = mode in ("triton-interpret", "numba-sim")
     order = rng.choice(("reversed", f"shuffled:{rng.getrandbits(32)}", "isolated")) if interpreted else ""
-    return [Run(USUAL, held="nan"), Run(USUAL, OTHER_BANDS, 1, "random", order=order)]
+    return [Run(USUAL, OTHER_BANDS, 1, "random", order=order)]
 
 
 def planned(mode: str, device: str, threads: int, changed: int, rng: random.Random) -> list[Run]:
-    """Five calls, more where there are more than three sets of values, and on a GPU one whose inputs arrive late.
+    """Four more calls, others where there are more than three sets of values, and on a GPU one with late inputs.
 
     `threads` are those a kernel may use, 1 where it uses one; `changed` is how many sets follow the first three, each
     in the first buffers again; with any, a GPU kernel is also called while the device is busy."""
@@ -75,7 +75,6 @@ def planned(mode: str, device: str, threads: int, changed: int, rng: random.Rand
     turned = rng.choice(("reversed", f"shuffled:{rng.getrandbits(32)}")) if interpreted else ""
     parallel = threads > 1
     runs = [
-        Run(USUAL, held="nan"),
         Run(CHANGED, bands=1, held="random"),
         Run(FRESH, held="other"),
         Run(USUAL, 1, held="number", order=turned, threads=1 if parallel else 0),
