@@ -35,3 +35,16 @@ def test_a_running_mean_that_one_outlier_moves_for_good_is_honest():
     assert evaluations.evaluate(workload, {"x": x}, Variation("serial"))["out"].equal(plain["out"])
     verdict = judge.judge(result, truth, plain, judge.Prior())
     assert verdict.finding is None and any(e.admitted for e in verdict.errors)
+
+
+def test_a_mean_may_be_multiplied_by_the_reciprocal_of_its_count():
+    x = torch.full((2, 7), 0.75)  # 5.25 · (1/7) is not 0.75 in float32
+    mode = evaluations._mode()
+    for function in (torch.mean, torch.var, torch.std):
+        with mode(Variation("serial", division="reciprocal")):
+            found = function(x, 1)
+        assert torch.allclose(found, function(x, 1), atol=1e-6)
+    with mode(Variation("serial", division="reciprocal")):
+        assert torch.var(x, 1, correction=0).min() > 0
+    with mode(Variation("serial")):
+        assert torch.var(x, 1, correction=0).max() == 0

@@ -53,3 +53,18 @@ def test_moving_and_choosing_rounds_nothing():
     moved, arithmetic = evaluated(lambda x: x.t().flip(0).clamp(min=-1).sort(-1).values * 2, [x], 0)
     assert not arithmetic
     assert torch.equal(moved, x.t().flip(0).clamp(min=-1).sort(-1).values * 2)
+
+
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_the_variance_of_equal_values_is_as_uncertain_as_their_mean(name, keepdim):
+    """A kernel that multiplies by 1/n has a mean that is half an ulp off, and a variance of the square of that."""
+    x = torch.full((3, 5, 7), 0.7, dtype=torch.float64)
+    variance = getattr(torch, name)
+    for dim in (-1, (0, 2), None):
+        with rounding._mode()(1):
+            found = variance(x, dim, correction=0, keepdim=keepdim)
+        exact = variance(x, dim, correction=0, keepdim=keepdim)
+        pairs = zip(found, exact, strict=True) if "mean" in name else [(found, exact)]
+        for value, right in pairs:
+            assert value.shape == right.shape and torch.allclose(value, right, atol=1e-6) and not value.equal(right)

@@ -218,7 +218,11 @@ def _mode() -> Any:
 
         def _mean(self, x: torch.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
             flat, chosen = _moved(x.float(), dim)
-            return _kept(reduce(flat, self.how.reduction) / flat.shape[-1], chosen, keepdim)
+            return _kept(self._shared(reduce(flat, self.how.reduction), flat.shape[-1]), chosen, keepdim)
+
+        def _shared(self, total: torch.Tensor, count: Any) -> torch.Tensor:
+            """Divided by a number, or multiplied by its reciprocal, as kernels do that know it beforehand."""
+            return total * (1 / torch.tensor(float(count))) if self.how.division == "reciprocal" else total / count
 
         def _var_mean(self, x: torch.Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
             flat, chosen = _moved(x.float(), dim)
@@ -226,10 +230,16 @@ def _mode() -> Any:
             if self.how.variance == "welford":
                 mean, squares = _welford(flat, 1 if self.how.reduction == "serial" else 32)
             else:
-                mean = reduce(flat, self.how.reduction) / n
+                mean = self._shared(reduce(flat, self.how.reduction), n)
                 squares = reduce((flat - mean[..., None]).square(), self.how.reduction)
-            var = squares / (n - (1 if correction is None else correction))
+            var = self._shared(squares, n - (1 if correction is None else correction))
             return _kept(var, chosen, keepdim), _kept(mean, chosen, keepdim)
+
+        def _var(self, x: torch.Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+            return self._var_mean(x, dim, correction, keepdim)[0]
+
+        def _std(self, x: torch.Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+            return self._var(x, dim, correction, keepdim).sqrt()
 
         def _linalg_vector_norm(
             self, x: torch.Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None

@@ -46,6 +46,8 @@ _LINEAR = frozenset(
     upsample_bilinear2d upsample_linear1d linear matmul einsum""".split()  # noqa: SIM905
 )
 """Sums of products: they round at the scale of the sum of absolute values."""
+_VARIANCES = frozenset({"var", "std", "var_mean", "std_mean"})
+"""Taken apart here: PyTorch takes them apart into one primitive, which hides that the mean is rounded too."""
 _ARITHMETIC = frozenset("add sub rsub mul div sqrt reciprocal square".split())  # noqa: SIM905
 """Rounded once. PyTorch would take them apart too, in Python and with the help of its compiler, which is slow."""
 _FUNCTIONS = frozenset(
@@ -120,6 +122,9 @@ def _mode() -> Any:
             self.compared |= name in _COMPARES
             if name in _MOVES or func.is_view:
                 return func(*args, **kwargs)
+            if name in _VARIANCES and func._overloadname == "correction":
+                with self:
+                    return _variance(name, *args, **kwargs)
             if name not in _WHOLE and func in decomposition_table:
                 with self:
                     taken = decomposition_table[func](*args, **kwargs)
@@ -164,6 +169,17 @@ def _mode() -> Any:
             return noise.nan_to_num_(0.0, 0.0, 0.0).add_(result)
 
     return RandomRounding
+
+
+def _variance(name: str, x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    """In two passes, as most kernels do."""
+    dims = list(range(x.dim())) if dim is None or dim == [] else dim
+    mean = x.mean(dims, keepdim=True)
+    off = x - mean
+    terms = x.numel() // max(1, mean.numel()) - (1 if correction is None else correction)
+    var = (off * off).sum(dims, keepdim=keepdim) / terms
+    value = var.sqrt() if name.startswith("std") else var
+    return (value, mean if keepdim else x.mean(dims)) if name.endswith("mean") else value
 
 
 def _scale(name: str, func: Any, args: Any, kwargs: Any, result: torch.Tensor) -> torch.Tensor | None:
