@@ -19,6 +19,7 @@ from assay.bench.sensors import state
 from assay.bench.statistics import estimate, of_rounds, rank, ratio
 from assay.catalog import library
 from assay.catalog.select import select
+from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.machine.model import Figure, Model
 from assay.machine.model import read as read_model
@@ -306,3 +307,32 @@ def test_a_kernel_that_promises_less_is_asked_for_less():
     assert kernel.name not in {k.name for k in bare.kernels}
     with pytest.raises(UsageError, match="not optional"):
         list(assay.check("layernorm/triton:liger", workload="rows=2,cols=64,dtype=fp32,without=weight"))
+
+
+FEW_VALUES = """
+import torch
+from assay import Axis, Tensor, kernel, op
+
+@op(axes={"n": Axis(typical=4096)}, inputs={"x": Tensor("n", dtype="uint8")},
+    outputs={"out": Tensor("n", dtype="uint8")},
+    dtypes=("fp32",))
+def same(x):
+    return x * 0 + %d
+
+@kernel("same", backend="torch")
+def mine(x, *, out):
+    out.fill_(%d)
+"""
+
+
+def test_a_result_that_is_the_poison_itself_is_not_taken_for_unwritten(tmp_path, quick):
+    """Every output of one byte is a pattern that unwritten memory may hold."""
+    for pattern in dtype("uint8").poisons:
+        file = tmp_path / f"same{pattern}.py"
+        file.write_text(FEW_VALUES % (pattern, pattern))
+        found = [
+            r
+            for r in assay.bench(file, **{**quick, "workload": "n=4096,dtype=fp32"})
+            if "same" in r.kernel and r.source["file"] == str(file)
+        ]
+        assert [str(r.status) for r in found] == ["pass"], found[0].reason

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +197,10 @@ class Buffers:
         for spec in self.outputs:
             for start, stop in self.turn.parts:
                 self.slabs[spec.name].poison(spec.poison[self.turn.poison], start, stop)
+
+    def change_poison(self) -> None:
+        """Choose another pattern than the turn's."""
+        self.turn = replace(self.turn, poison=(self.turn.poison + 1) % 3)
 
     def poison_some(self) -> None:
         """Poison the elements that will be looked at, and no others."""

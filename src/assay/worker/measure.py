@@ -306,7 +306,15 @@ class _Samples:
         self.after.spoil()
         self.watch.finish()
         seconds = call_time(self.call, self.watch.finish, count)
-        self.after.repaired()
+        if self.after.still_spoiled():
+            self.buffers.change_poison()
+            self.after.spoil()
+            call_time(self.call, self.watch.finish, 1)
+            if self.after.still_spoiled():
+                what = (
+                    "a single call left its outputs unwritten: it does nothing, or takes an earlier result for its own"
+                )
+                raise Finding("unwritten", what)
         return seconds
 
     def _sample(
