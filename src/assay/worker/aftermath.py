@@ -15,8 +15,8 @@ from assay.worker.questions import Fetched, Time
 from assay.worker.request import TensorSpec
 
 _WAIT, _WAITS = 0.2, 15
-"""Seconds between looks for late work after an element was seen unwritten, and how many looks: earlier calls may still
-be waiting for their turn too."""
+"""Seconds between looks for late work after an element was seen unwritten, and how many looks in a
+round: earlier calls may still be waiting for their turn too."""
 _AT = {"cold": 0, "hot": 1}
 """Where in the arena the outputs of each kind of batch go."""
 
@@ -37,7 +37,7 @@ class Aftermath:
         self._before: list[Any] = []
         """Where outputs were looked at before the batch: whether poison was there."""
         self._early: list[Any] = []
-        self._first, self._calls = 0, 0
+        self._first, self._calls, self._patience = 0, 0, _WAITS
         self.fetched: dict[str, Fetched] = {}
         """By kind of batch: which call's outputs lie in the arena."""
 
@@ -109,8 +109,9 @@ class Aftermath:
         return not all(map(_same, self._early, self._late()))
 
     def _wait(self) -> None:
-        """Until something changes, within limits."""
-        for _ in range(_WAITS):
+        """Until something changes, within limits: a result that looks unwritten may be right, in every batch."""
+        for _ in range(max(1, self._patience)):
+            self._patience -= 1
             bound.pause(_WAIT)
             if self._changed():
                 return
