@@ -1,5 +1,6 @@
 """The planned workloads cover the contract by construction, and say what they leave out."""
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -60,6 +61,21 @@ def test_the_holes_that_let_wrong_kernels_pass_are_closed():
     conv = [r.workload.sizes for r in plan("conv2d").rows]
     assert any(w.r == w.s == 3 and w.stride == 1 and w.c >= 8 for w in conv)
     assert max(r.workload.sizes.n for r in plan("sum").rows) > 3_000_000
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_on_a_gpu_the_typical_workload_is_whole_and_some_tensor_is_too_long_for_an_index_in_float32(name):
+    op = library.find_op(name)
+    rows = plan(name, EFFORTS["cuda"]).rows
+    assert [r.why for r in plan(name).rows].count("huge") == 0
+    if not op.independent:
+        return
+    (typical,) = (r.workload for r in rows if r.why == "typical")
+    assert dict(typical.axes) == {n: a.typical for n, a in op.axes.items()}
+    tensors = [*op.inputs.values(), *op.outputs.values()]
+    largest = max(math.prod(r.workload.shape(t)) for r in rows for t in tensors if op.independent in t.shape)
+    lone = name in ("attention", "mx_linear")  # typically one sequence, one row: a cost of 2²⁷ does not get them so far
+    assert lone or largest > 2**24
 
 
 @given(st.integers(3, 100_000), st.integers(0, 3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,22 +18,26 @@ from assay.op import Tensor
 from assay.workload import Workload
 
 HUGE = 1 << 27
-"""Elements from which only some slices are judged, and one workload at a time is run."""
-_SLICE, _SLICES = 1 << 24, 16
-"""Elements in a slice, and how many are judged: the first, the last, those where an index outgrows 31 or 32 bits, and
+"""Elements from which one workload at a time is run."""
+_WHOLE = 1 << 23
+"""Elements up to which all of a workload is judged, of a larger one only some slices."""
+_SLICE, _SLICES = 1 << 19, 16
+"""Elements in a slice, and how many are judged: the first, the last, those where an index outgrows a number format, and
 others spread over the rest. Whether every element was written is checked everywhere."""
+_OUTGROWN = (1 << 24, 1 << 31, 1 << 32)
+"""Indices that a float32, a signed and an unsigned 32-bit integer no longer hold."""
 
 
 def slices(length: int, step: int, row: int, count: int = _SLICES) -> list[int]:
     """The starts of the judged slices of `step`, the last first, because it shows an index overflow. A step along the
-    axis is `row` elements of the largest tensor."""
+    axis is `row` elements of the largest tensor. A kernel cannot predict the slices between the others."""
     total = -(-length // step)
-    chosen = {0, total - 1} | {(b // row - o) // step for b in (1 << 31, 1 << 32) if b < length * row for o in (0, 1)}
+    chosen = {0, total - 1} | {(b // row - o) // step for b in _OUTGROWN if b < length * row for o in (0, 1)}
     spread = min(total, count)
     for i in range(spread):
         if len(chosen) >= spread:
             break
-        chosen.add(i * total // spread)
+        chosen.add(i * total // spread + secrets.randbelow(total // spread))
     return [i * step for i in sorted(chosen, reverse=True)]
 
 
@@ -59,7 +64,7 @@ def judged_in_slices(
     size: int = 0,
 ) -> Outcome:
     """Judge slices of so many elements along the axis of independent results, since a float64 oracle of the whole would
-    take too much memory and time. Without a size they cover all of a workload that is not huge."""
+    take too much memory and time. Without a size they cover all of a workload that is not too large."""
     op = workload.op
     if not op.independent:
         raise UsageError(
@@ -67,7 +72,7 @@ def judged_in_slices(
         )
     length = int(workload.named[op.independent])
     elements = workload.elements
-    size = size or (_SLICE if elements > HUGE else -(-elements // _SLICES))
+    size = size or (_SLICE if elements > _WHOLE else -(-elements // _SLICES))
     each = max(1, elements // length)
     step = max(1, size // each)
     count = max(2, _SLICES * size // (step * each))  # fewer slices if each is larger than requested

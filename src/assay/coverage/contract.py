@@ -1,6 +1,7 @@
-"""Workloads that the op alone gives: its typical one and the neighbours, axes of equal length, multiples."""
+"""Workloads that the op alone gives: its typical one and the neighbours, a huge one, equal axes, multiples."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 
 from assay.coverage import fit
@@ -13,6 +14,10 @@ _PAIRS = 24
 """The most pairs of axes."""
 _DIVISORS = (24, 12, 6, 5, 3)
 """Lengths, no powers of two, of which another axis is a multiple: the first that the contract and the budget allow."""
+_ENTIRE = 8
+"""How many times fewer elements may be judged at once than in slices."""
+_COUNTED = 1 << 24
+"""The integers that a float32 holds without a gap."""
 _MULTIPLES = 8
 """The most ordered pairs of axes."""
 
@@ -22,7 +27,8 @@ def typical(space: Factors) -> Iterator[Planned]:
     more and one less along each axis."""
     usual = {n: a.typical for n, a in space.op.axes.items()}
     first = next(iter(usual), "")
-    whole = space.at(fit.shortened(space, usual, first, space.effort.typical), space.plain)
+    most = max(space.effort.typical, space.effort.huge if space.op.independent else space.effort.huge // _ENTIRE)
+    whole = space.at(fit.shortened(space, usual, first, most), space.plain)
     if whole is not None:
         yield space.planned(whole, "typical", space.plain)
     small = fit.shortened(space, usual, first, space.effort.elements)
@@ -31,6 +37,21 @@ def typical(space: Factors) -> Iterator[Planned]:
             near = space.at({**small, name: size if name != first else small[name] + size - axis.typical}, space.plain)
             if near is not None and near.elements <= space.effort.most:
                 yield space.planned(near, "near typical", space.plain)
+
+
+def huge(space: Factors) -> Iterator[Planned]:
+    """The typical workload made longer along the axis of independent results, until a tensor has more elements than a
+    float32 can count."""
+    axis = space.op.independent
+    if not axis or not space.effort.huge:
+        return
+    usual = {n: a.typical for n, a in space.op.axes.items()}
+    whole = space.raw(usual, space.plain)
+    tensors = [*space.op.inputs.values(), *space.op.outputs.values()]
+    each = max(math.prod(whole.shape(t)) for t in tensors if axis in t.shape) // usual[axis]
+    longer = space.at({**usual, axis: _COUNTED // each + 3}, space.plain)
+    if usual[axis] * each <= _COUNTED and longer is not None and space.cost(longer) <= space.effort.huge:
+        yield space.planned(longer, "huge", space.plain)
 
 
 def equal(space: Factors) -> Iterator[Planned]:

@@ -25,8 +25,6 @@ REGIMES: dict[str, tuple[int, ...]] = {
     "long": (16385, 20011, 32769, 65537, 70001, 131073),
 }
 """Sizes of each regime, ascending. `long` is past what fits a block, or a grid of 65535."""
-HUGE = "huge"
-"""An index into the tensor needs more than 31 bits: on a GPU, and only on request."""
 
 
 def of(axis: Axis, largest: int) -> dict[str, tuple[int, ...]]:

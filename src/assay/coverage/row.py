@@ -32,6 +32,9 @@ class Effort:
     """The most workloads around the kernel's constants."""
     problems: int = 0
     """How long an axis that counts problems may be (`Axis.problems`); 0: as long as any other."""
+    huge: int = 0
+    """The most elements of a huge workload, and up to which the typical one is not shortened either, where results are
+    independent along an axis; 0: there is none."""
 
     def times(self, factor: int) -> Effort:
         more = {name: getattr(self, name) * factor for name in ("workloads", "most", "typical", "constants")}
@@ -42,7 +45,7 @@ class Effort:
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `equal axes`, `multiples`, `pairs`, `constant 768`, `branch cols > 9`
+    """`typical`, `near typical`, `huge`, `equal axes`, `multiples`, `pairs`, `constant 768`, `branch cols > 9`
     or `branch rows > 128, cols > 9`"""
     pairs: frozenset[Pair] = frozenset()
     """The pairs that it visits. Strides of a single row, and anything but the size of an empty tensor, have no effect
