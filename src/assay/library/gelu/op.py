@@ -1,6 +1,7 @@
 """GELU: x·Φ(x), exact (erf) and by its tanh approximation, and their backward passes."""
 
 from assay import NAN, Axis, Tensor, op
+from assay.library.gradient import gradients
 
 AXES = {"n": Axis(typical=4194304)}
 # At infinity the formulas disagree (−∞·0; PyTorch's own fp16 on the CPU gives NaN at +∞): outside the contract.
@@ -44,19 +45,13 @@ def gelu_tanh(x):
     return gelu(x, approximate="tanh")
 
 
-def gradient(forward, dy, x):
-    from torch.func import vjp
-
-    return vjp(forward.reference, x)[1](dy)[0]
-
-
 @op(**BACKWARD)
 def gelu_backward(dy, x):
     """The gradient of gelu with respect to x."""
-    return gradient(gelu, dy, x)
+    return gradients(gelu.reference, [x], dy)[0]
 
 
 @op(**BACKWARD)
 def gelu_tanh_backward(dy, x):
     """The gradient of gelu_tanh with respect to x."""
-    return gradient(gelu_tanh, dy, x)
+    return gradients(gelu_tanh.reference, [x], dy)[0]

@@ -1,6 +1,7 @@
 """LayerNorm: each row shifted to mean 0, scaled to variance 1, then weight and bias; and its backward."""
 
 from assay import NAN, Attribute, Axis, Tensor, op
+from assay.library.gradient import gradients
 
 AXES = {"rows": Axis(typical=16384), "cols": Axis(min=1, typical=1024)}
 
@@ -84,11 +85,10 @@ def backward_magnitude(dy, x, weight, mean, rstd, *, eps):
 def layernorm_backward(dy, x, weight, mean, rstd, *, eps):
     """The gradient of layernorm with respect to x, weight and bias."""
     import torch
-    from torch.func import vjp
     from torch.nn.functional import layer_norm
 
     wide = torch.promote_types(x.dtype, torch.float32)  # PyTorch on the CPU would add up 16-bit gradients in 16 bits
     weight = x.new_ones(x.shape[1]) if weight is None else weight
     inputs = (x.to(wide), weight.to(wide), torch.zeros_like(weight, dtype=wide))
-    gradients = vjp(lambda x, weight, bias: layer_norm(x, x.shape[1:], weight, bias, eps), *inputs)[1](dy.to(wide))
-    return tuple(g.to(x.dtype) for g in gradients)
+    found = gradients(lambda x, weight, bias: layer_norm(x, x.shape[1:], weight, bias, eps), inputs, dy.to(wide))
+    return tuple(g.to(x.dtype) for g in found)

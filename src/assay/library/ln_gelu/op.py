@@ -1,6 +1,7 @@
 """GELU of LayerNorm, as it stands at the head of many an MLP, in one pass; and its backward pass."""
 
 from assay import NAN, Attribute, Axis, Tensor, op
+from assay.library.gradient import gradients
 
 AXES = {"rows": Axis(typical=16384), "cols": Axis(min=1, typical=1024)}
 
@@ -90,11 +91,10 @@ def backward_magnitude(dy, x, weight, bias, mean, rstd, *, eps):
 def ln_gelu_backward(dy, x, weight, bias, mean, rstd, *, eps):
     """The gradient of ln_gelu with respect to x, weight and bias."""
     import torch
-    from torch.func import vjp
 
     wide = torch.promote_types(x.dtype, torch.float32)  # PyTorch on the CPU would add up 16-bit gradients in 16 bits
     weight = x.new_ones(x.shape[1]) if weight is None else weight
     bias = torch.zeros_like(weight) if bias is None else bias
     inputs = (x.to(wide), weight.to(wide), bias.to(wide))
-    gradients = vjp(lambda x, weight, bias: ln_gelu.reference(x, weight, bias, eps=eps), *inputs)[1](dy.to(wide))
-    return tuple(g.to(x.dtype) for g in gradients)
+    found = gradients(lambda x, weight, bias: ln_gelu.reference(x, weight, bias, eps=eps), inputs, dy.to(wide))
+    return tuple(g.to(x.dtype) for g in found)

@@ -1,6 +1,7 @@
 """SiLU (swish): x·σ(x), and its backward pass."""
 
 from assay import Axis, Tensor, op
+from assay.library.gradient import gradients
 
 AXES = {"n": Axis(typical=4194304)}
 
@@ -34,7 +35,6 @@ def silu(x):
 def silu_backward(dy, x):
     """The gradient of silu with respect to x."""
     from torch import float32, promote_types
-    from torch.func import vjp
 
-    wide = promote_types(x.dtype, float32)  # under vjp PyTorch composes the gradient and would round fp16 at every step
-    return vjp(silu.reference, x.to(wide))[1](dy.to(wide))[0].to(x.dtype)
+    wide = promote_types(x.dtype, float32)  # here PyTorch composes the gradient and would round fp16 at every step
+    return gradients(silu.reference, [x.to(wide)], dy.to(wide))[0].to(x.dtype)
