@@ -107,6 +107,32 @@ def test_weights_rounded_to_16_bits_are_honest_where_the_values_cancel():
     assert judged(text, rounded) is None
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("dim", [7, 85])
+def test_queries_and_keys_may_be_scaled_before_they_are_multiplied(dim, seed):
+    """Equal elements have equal rounding errors, which do not cancel out. PyTorch's own kernel does it this way."""
+
+    def scaled(q, k, v, causal):
+        root = math.sqrt(1 / math.sqrt(dim))
+        return naive(q * root, k * root, v, causal, scale=math.sqrt(dim))
+
+    assert (
+        judged(f"batch=1,heads=2,queries=64,keys=37,dim={dim},dtype=fp32,values=constant,seed={seed}", scaled) is None
+    )
+
+
+@pytest.mark.parametrize("number", ["bf16", "fp16"])
+@pytest.mark.parametrize("kind", ["normal", "wide", "halfway"])
+def test_scores_may_be_rounded_to_16_bits_twice(kind, number):
+    text = f"batch=5,heads=1,queries=105,keys=288,dim=79,dtype={number},values={kind}"
+    in_16_bits = {"bf16": torch.bfloat16, "fp16": torch.float16}[number]
+
+    def rounded(q, k, v, causal):
+        return naive(q.to(in_16_bits), k.to(in_16_bits), v.to(in_16_bits), causal)
+
+    assert judged(text, rounded) is None
+
+
 def test_one_wrong_head_of_many_is_found_in_slices():
     workload = Workload.of(OP, "batch=2,heads=32,queries=9,keys=9,dim=4")
     inputs = generate(workload)

@@ -385,11 +385,16 @@ class Trial:
                 if earlier.run.place == call.run.place and (stale := self._stale(cases, index, call, earlier)):
                     return stale
         for name, held in call.held.items():
-            wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(cases[index].right[name], held)
-            if bool(wrong.any()) and not self._kept_again(name, wrong, call, cases, done):
+            right = cases[index].right[name]
+            wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(right, held)
+            if not bool(wrong.any()) or not cases[index].judge({name: call.result[name]}).finding:
                 continue
-            if count := int(wrong.sum()):
-                what = f"{count} of {wrong.numel()} elements of `{name}` kept what stood there before the call "
+            mended = leftovers.replaced(call.result[name], right, wrong)
+            if cases[index].judge({name: mended}).finding:  # the cause is elsewhere, and these are alike by chance
+                continue
+            if self._kept_again(name, wrong, call, cases, done):
+                count = f"{int(wrong.sum())} of {wrong.numel()}"
+                what = f"{count} elements of `{name}` kept what stood there before the call "
                 kind = "number" if call.run.held == "nan" and not held.is_floating_point() else call.run.held
                 what += f"({leftovers.KINDS[kind]}), first at {int(wrong.nonzero()[0])}"
                 return Finding("unwritten", what)

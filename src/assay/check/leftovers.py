@@ -86,6 +86,12 @@ def kept(result: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
     return (bits(result) == bits(held)).flatten()
 
 
+def replaced(result: torch.Tensor, right: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
+    """A result with the right values at some of its elements."""
+    chosen = torch.where(which.view_as(right), bits(right), bits(result.contiguous()))
+    return chosen.view(result.dtype)
+
+
 def unwritten(specs: Iterable[TensorSpec], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]]) -> str:
     """Describes the elements that no call has written; empty if there are none. `calls` has the results of each call
     and the contents before it: an element that every call left unchanged was never written."""

@@ -1,0 +1,45 @@
+"""A wrong result that equals the old content: it was not written, or it is alike by chance."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from assay.catalog import library
+from assay.check.calls import Trial, _Done
+from assay.check.case import Case
+from assay.check.judge import Finding
+from assay.check.outcome import Conditions
+from assay.check.runs import FRESH, Run
+from assay.inputs import generate
+from assay.workload import Workload
+
+
+@pytest.fixture
+def case(one_thread):
+    workload = Workload.of(library.find_op("gelu"), "n=512,dtype=bf16")
+    plain = SimpleNamespace(outputs=lambda w, drawn, device: [{"out": w.op.reference(drawn[0]["x"])}])
+    conditions = Conditions(SimpleNamespace(device="cpu"), plain, {}, {}, 1)
+    layout = SimpleNamespace(outputs=[SimpleNamespace(name="out", dtype="bf16")])
+    return Case(workload, layout, conditions, generate(workload))
+
+
+def explained(case, result, held):
+    call = _Done(Run(FRESH, held="other"), {"out": result}, {"out": held}, {"out": result})
+    trial = SimpleNamespace(_kept_again=lambda *_: True)
+    done = [SimpleNamespace(run=Run(0)), SimpleNamespace(run=Run(1)), call]
+    return Trial._explained(trial, Finding("values", "it is off"), [case] * 3, FRESH, done)
+
+
+def test_an_element_that_kept_its_content_and_nothing_else_is_wrong_was_not_written(case):
+    held = case.right["out"] + 1
+    result = case.right["out"].clone()
+    result[7:9] = held[7:9]
+    finding = explained(case, result, held)
+    assert finding.detector == "unwritten" and "2 of 512 elements of `out`" in finding.what
+
+
+def test_where_other_elements_are_wrong_too_one_that_equals_its_content_proves_nothing(case):
+    result = case.right["out"] * 1.25
+    held = case.right["out"] + 1
+    held[7] = result[7]
+    assert explained(case, result, held).detector == "values"
