@@ -32,8 +32,8 @@ def magnitude(q, k, v, *, causal):
 
 
 def half_magnitude(q, k, v, *, causal):
-    # In 16 bits weights may be rounded to the format, and scores, before and after they are scaled. In the worst of many
-    # elements these few errors are half as large again as in most.
+    # In 16 bits weights may be rounded to the format, and scores, before and after they are scaled. In the worst of
+    # many elements these few errors are half as large again as in most.
     s = scores(q, k, causal).clamp(min=-1e4)
     return 1.5 * deviation(s.softmax(-1), 1 + 2 * s.abs(), v)
 
