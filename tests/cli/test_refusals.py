@@ -6,9 +6,11 @@ import re
 
 import pytest
 
+import assay as package
 import bad_declarations  # noqa: F401  (adds its kinds)
 from assay.catalog import executed
 from assay.catalog.select import gather
+from assay.errors import UsageError
 from bad_input import CASES, GOOD, POINT
 from command import assay
 
@@ -46,6 +48,13 @@ def normal(text, folder=""):
     text = " ".join(text.replace(str(folder), "").split()) if folder else text
     text = re.sub(r"'[^']*'|`[^`]*`|\"[^\"]*\"", "_", text)
     return re.sub(r"-?\d+(\.\d+)?", "#", text)
+
+
+@pytest.mark.parametrize("verb", ["check", "bench", "inspect", "machine"])
+def test_a_setting_that_a_verb_does_not_have_is_refused_with_the_nearest_one(verb):
+    with pytest.raises(UsageError, match="no setting called 'sed'") as refused:
+        list(getattr(package, verb)(sed=1))
+    assert "it takes" in refused.value.fix
 
 
 def test_the_kinds_reach_as_many_refusals():

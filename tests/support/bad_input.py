@@ -188,6 +188,13 @@ use("two dtypes that contradict", f"{W} n=5,dtype=bf16 --dtype fp32", "is in bf1
 
 # Commands
 use("nothing named", "check", "check what?", "--all")
+use(
+    "an option given twice",
+    "check gelu --dtype fp32 --dtype bf16",
+    "--dtype is given 2 times",
+    "separated by commas: fp32,bf16",
+)
+use("a single value given twice", "check gelu --seed 1 --seed 2", "--seed is given 2 times", "it takes one value")
 use("an op nobody knows", "check gelo", "assay: no op called 'gelo'", "did you mean gelu")
 use("an address nobody knows", "check gelu/jax", "no kernel called 'gelu/jax'", "assay list")
 use("a pattern of nothing", "check zz*", "no kernel matches 'zz*'", "quote a pattern")

@@ -22,6 +22,7 @@ from assay.check.plain import PlainTorch
 from assay.kernel import Kernel
 from assay.machine.model import Model, best, this_device
 from assay.record import Record, Status
+from assay.settings import settings_of
 from assay.worker import Limits, Pool
 
 
@@ -30,7 +31,7 @@ def bench(*what: str | Path | Callable[..., Any], options: Options | None = None
     for name in ("dtypes", "against", "backends"):
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
-    chosen = options or Options(**settings)
+    chosen = options or settings_of(Options, settings)
     yield from run(plan(what, chosen), chosen)
 
 

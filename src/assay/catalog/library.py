@@ -1,7 +1,5 @@
 """The ops and kernels of the library: found by file name and read without importing a kernel."""
 
-from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +9,7 @@ from assay.catalog.reader import kernels_in, ops_in
 from assay.errors import UsageError
 from assay.kernel import BACKENDS, Address, Kernel
 from assay.op import Op
+from assay.settings import did_you_mean
 from assay.swappable import Swappable
 
 
@@ -31,12 +30,6 @@ def find_op(name: str) -> Op:
     if name not in ops():
         raise UsageError(f"no op called '{name}'", fix=f"{did_you_mean(name, ops())}`assay list` shows them all")
     return ops()[name]
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question whether a similar name was meant; empty where there is none."""
-    near = get_close_matches(name, list(known), n=3)
-    return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 @cache

@@ -21,6 +21,7 @@ from assay.catalog.source import contents as bytes_of
 from assay.errors import AssayError, SourceError, UsageError
 from assay.kernel import Address, Kernel
 from assay.op import Op
+from assay.settings import did_you_mean
 
 Choice = tuple[Kernel, Op]
 Named = str | Path | Callable[..., Any] | Choice
@@ -144,7 +145,7 @@ class _Files:
             return others[offered[0]]
         if name in self.contents(file).broken:
             raise SourceError(f"the op {name}, declared in this file, was refused", where=where, fix="fix it first")
-        hint = library.did_you_mean(name, [*(o for c in self._read.values() for o in c.ops), *library.ops()])
+        hint = did_you_mean(name, [*(o for c in self._read.values() for o in c.ops), *library.ops()])
         fix = f"{hint}Or declare it with @op, in the same file or in one named together with it"
         raise SourceError(f"no op called '{name}'", where=where, fix=fix)
 
@@ -199,7 +200,7 @@ def _of_name(name: str) -> list[Choice]:
         raise UsageError(f"no kernel matches '{name}'", fix="`assay list` shows them all; quote a pattern: 'gelu/*'")
     if "/" not in name:
         library.find_op(name)
-    hint = library.did_you_mean(name, [k.name for k in library.kernels()])
+    hint = did_you_mean(name, [k.name for k in library.kernels()])
     raise UsageError(f"no kernel called '{name}'", fix=f"{hint}`assay list` shows them all")
 
 

@@ -21,6 +21,7 @@ from assay.check.schedule import grouped, side_by_side, width
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.record import Record
+from assay.settings import settings_of
 from assay.target import DEFAULT, Target, target
 from assay.worker import Limits, Pool
 
@@ -94,7 +95,7 @@ def _options(settings: dict[str, Any]) -> Options:
         settings["dtypes"] = (settings["dtypes"],) if isinstance(settings["dtypes"], str) else tuple(settings["dtypes"])
     if "target" in settings:
         settings["target"] = target(settings["target"])
-    return Options(**settings)
+    return settings_of(Options, settings)
 
 
 def run(jobs: list[Job], options: Options) -> Iterator[Record]:

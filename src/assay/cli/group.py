@@ -9,13 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
+
+from assay.cli.command import Command
 
 OWN = "."
 """The name under which a group holds the verb itself."""
 
 
-class _Own(TyperCommand):
+class _Own(Command):
     def format_usage(self, ctx: Any, formatter: Any) -> None:
         formatter.write_usage(ctx.command_path.rstrip(), " ".join(self.collect_usage_pieces(ctx)))
 
@@ -37,5 +39,5 @@ def verb_app(verb: Callable[..., None], *subcommands: Callable[..., None]) -> ty
     app = typer.Typer(cls=VerbGroup, add_completion=False, rich_markup_mode=None, help=summary)
     app.command(OWN, cls=_Own)(verb)
     for command in subcommands:
-        app.command(command.__name__)(command)
+        app.command(command.__name__, cls=Command)(command)
     return app

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from assay.cli import session
+from assay.cli.command import Command
 from assay.cli.screen import error
 from assay.cli.stdout import lenient, lost
 
@@ -51,7 +52,7 @@ for _verb in VERBS:
     if hasattr(_module, "app"):
         app.add_typer(_module.app, name=_verb)
     else:
-        app.command(_verb)(getattr(_module, _verb if _verb != "list" else "list_"))
+        app.command(_verb, cls=Command)(getattr(_module, _verb if _verb != "list" else "list_"))
 
 
 def main() -> None:

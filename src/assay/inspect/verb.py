@@ -27,6 +27,7 @@ from assay.isa.cubin import functions
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.record import Record, Status
+from assay.settings import settings_of
 from assay.target import DEFAULT, Target
 from assay.target import target as target_of
 from assay.worker import Limits, Pool
@@ -78,7 +79,7 @@ def inspect(
     for name in ("dtypes", "targets"):
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
-    chosen = options or Options(**settings)
+    chosen = options or settings_of(Options, settings)
     yield from (inspection.record for inspection in inspections(what, chosen))
 
 

@@ -21,6 +21,7 @@ from assay.machine.model import MEASURED, Figure, Model, kept_file, published, t
 from assay.machine.probe import Probe
 from assay.machine.probes import probes
 from assay.record import Record, Status, document
+from assay.settings import settings_of
 from assay.target import Target, target
 
 
@@ -41,7 +42,7 @@ def machine(options: Options | None = None, **settings: Any) -> Iterator[Record]
     """Measure this device: the GPU, or the CPU where there is none. One record per probe as it is done, the model last.
     A whole run is kept as the device's model, unless something failed and there is one already; `only` measures one
     family; `prove="sm_90a"` proves without running."""
-    chosen = options or Options(**settings)
+    chosen = options or settings_of(Options, settings)
     if chosen.prove:
         yield from _proofs(chosen)
         return

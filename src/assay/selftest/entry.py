@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.catalog.library import did_you_mean
 from assay.catalog.select import select
 from assay.catalog.source import parse
 from assay.errors import SourceError, UsageError
 from assay.kernel import Kernel
 from assay.op import Op
+from assay.settings import did_you_mean
 
 CORPUS = Path(__file__).parent / "corpus"
 DETECTORS = (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import typer
 
+from assay.cli.command import Command
 from assay.cli.model import attention, compile, fetch, infer, train
 
 app = typer.Typer(no_args_is_help=True, help="Kernels inside models: train, infer, compile, attention.")
-app.command("fetch")(fetch.fetch)
-app.command("train")(train.train)
-app.command("infer")(infer.infer)
-app.command("compile")(compile.compile_)
-app.command("attention")(attention.attention)
+app.command("fetch", cls=Command)(fetch.fetch)
+app.command("train", cls=Command)(train.train)
+app.command("infer", cls=Command)(infer.infer)
+app.command("compile", cls=Command)(compile.compile_)
+app.command("attention", cls=Command)(attention.attention)

@@ -13,6 +13,7 @@ from assay.bench import verb as bench
 from assay.check import verb as check
 from assay.check.job import Job
 from assay.record import Record
+from assay.settings import settings_of
 from assay.worker.fresh import Tick
 
 LENGTHS = {"cpu": (128, 256, 512, 1024, 2048), "cuda": (512, 1024, 2048, 4096, 8192, 16384)}
@@ -88,7 +89,7 @@ def plan(options: Options) -> Plan:
 
 def attention(options: Options | None = None, **settings: Any) -> Iterator[Record]:
     """Check the op's kernels, then time them. Records of both verbs, of one run."""
-    chosen = options or Options(**settings)
+    chosen = options or settings_of(Options, settings)
     yield from run(plan(chosen))
 
 

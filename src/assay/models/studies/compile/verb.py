@@ -18,12 +18,13 @@ from assay.models.studies.compile.evidence import CompileEvidence, break_even
 from assay.models.studies.compile.planning import FIRST, STATES, Case, Effort, Options, Plan, plan
 from assay.models.studies.study import Child, Failure, record
 from assay.record import Record, Status
+from assay.settings import settings_of
 from assay.worker.fresh import Tick
 
 
 def compile_study(model: str, options: Options | None = None, **settings: Any) -> Iterator[Record]:
     """Study torch.compile on a model: a name of the registry, or `module:function`. One record for each state."""
-    chosen = options or Options(**settings)
+    chosen = options or settings_of(Options, settings)
     yield from run(plan(model, chosen), chosen)
 
 

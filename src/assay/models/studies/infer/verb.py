@@ -21,6 +21,7 @@ from assay.models.studies.study import Child, Failure
 from assay.models.subject.data.digits import DATASETS
 from assay.models.subject.registry import entry
 from assay.record import Record, Status
+from assay.settings import settings_of
 from assay.worker import WorkerLost
 from assay.worker.fresh import Tick
 from assay.worker.process import MODES
@@ -37,7 +38,7 @@ INTERPRETED = (1,)
 def infer(model: str, options: Options | None = None, **settings: Any) -> Iterator[Record]:
     """Run a model with the same weights through every variant: a name of the registry, or `module:function`. One record
     for each variant, arm and batch size."""
-    yield from run(plan(model, options or Options(**settings)))
+    yield from run(plan(model, options or settings_of(Options, settings)))
 
 
 def run(planned: Plan, tick: Tick = lambda text: None) -> Iterator[Record]:

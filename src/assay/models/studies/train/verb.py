@@ -24,6 +24,7 @@ from assay.models.subject.registry import seeded
 from assay.models.subject.score import Score, accuracy
 from assay.models.swap import swap
 from assay.record import Record, Status
+from assay.settings import settings_of
 
 _POINTS = 40
 """Of the loss curve, for each epoch."""
@@ -34,7 +35,7 @@ Tick = Callable[[str, int], None]
 
 def train(model: str = "mnist-cnn", options: Options | None = None, **settings: Any) -> Iterator[Record]:
     """Train a model: a name of the registry, or the user's own. One record, when it is done."""
-    yield from run(plan(model, options or Options(**settings)))
+    yield from run(plan(model, options or settings_of(Options, settings)))
 
 
 def run(planned: Plan, tick: Tick = lambda text, done: None, tell: Tell = silent) -> Iterator[Record]:

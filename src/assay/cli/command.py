@@ -1,0 +1,26 @@
+"""A command that refuses an option given twice, of which only the last value would count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+from assay.errors import UsageError
+
+
+class Command(TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in order:
+            takes_one = option.param_type_name == "option" and not (option.multiple or option.is_flag or option.count)
+            if takes_one and order.count(option) > 1:
+                name, times = max(option.opts, key=len), order.count(option)
+                raise UsageError(f"{name} is given {times} times", fix=f"give {name} once; {_several(option)}")
+        return super().parse_args(ctx, args)
+
+
+def _several(option: Any) -> str:
+    """How several values are given, as the option's help shows it."""
+    example = next((word.rstrip(";.") for word in (option.help or "").split() if "," in word.rstrip(",;.")), "")
+    return f"several values are separated by commas: {example}" if example else "it takes one value"
