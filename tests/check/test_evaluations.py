@@ -33,7 +33,7 @@ def test_a_running_mean_that_one_outlier_moves_for_good_is_honest():
     result = {"out": chunks[0], "var": chunks[1] / 52224}
     assert (chunks[0].double() - x.double().mean(1)).abs().max() > 1e-6
     assert evaluations.evaluate(workload, {"x": x}, Variation("serial"))["out"].equal(plain["out"])
-    verdict = judge.judge(result, truth, plain, judge.Prior())
+    verdict = judge.judge(result, judge.Measures(truth, plain, judge.Prior()))
     assert verdict.finding is None and any(e.admitted for e in verdict.errors)
 
 

@@ -22,7 +22,7 @@ def verdict(op, workload, make):
     drawn = inputs.generate(workload)
     truth = oracle.oracle(workload, drawn)
     plain = oracle.baseline(workload, drawn)
-    return judge.judge(make(op, workload, drawn, truth), truth, plain, {}, controls=True)
+    return judge.judge(make(op, workload, drawn, truth), judge.Measures(truth, plain, {}), controls=True)
 
 
 def rounded(op, workload, drawn, truth):

@@ -50,7 +50,7 @@ def judged(text, answer):
     inputs = generate(workload)
     truth, plain = oracle.oracle(workload, inputs), oracle.baseline(workload, inputs)
     out = answer(*(v.float() for v in inputs.values()), workload.sizes.causal).to(inputs["q"].dtype)
-    return judge.judge({"out": out}, truth, plain, {}).finding
+    return judge.judge({"out": out}, judge.Measures(truth, plain, {})).finding
 
 
 # The op

@@ -254,11 +254,14 @@ def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
     drawn = inputs.generate(workload)
     truth, plain = oracle.oracle(workload, drawn), oracle.baseline(workload, drawn)
     right = {n: truth.exact[n].to(plain[n].dtype) for n in plain}
-    assert judge.judge(right, truth, plain, {}).finding is None
+    assert judge.judge(right, judge.Measures(truth, plain, {})).finding is None
     for name in right:
         wrong = right | {name: right[name].clone()}
         wrong[name][2, 1] += 1
-        for finding in (judge.judge(wrong, truth, plain, {}).finding, judge.judge_maximum(wrong, truth, {}).finding):
+        for finding in (
+            judge.judge(wrong, judge.Measures(truth, plain, {})).finding,
+            judge.judge_maximum(wrong, truth, {}).finding,
+        ):
             assert finding.detector == "values" and f"`{name}`[2, 1]" in finding.what and "1 units off" in finding.what
 
     op = library.find_op("mx_dequantize")
@@ -266,9 +269,9 @@ def test_an_integer_output_off_by_one_and_a_float_off_by_an_ulp_fail():
     drawn = inputs.generate(workload)
     truth, plain = oracle.oracle(workload, drawn), oracle.baseline(workload, drawn)
     out = truth.exact["out"].to(torch.float16)
-    assert judge.judge({"out": out}, truth, plain, {}).finding is None
+    assert judge.judge({"out": out}, judge.Measures(truth, plain, {})).finding is None
     out.view(torch.int16)[4, 69] += 1
-    assert judge.judge({"out": out}, truth, plain, {}).finding.detector == "values"
+    assert judge.judge({"out": out}, judge.Measures(truth, plain, {})).finding.detector == "values"
 
 
 @pytest.mark.parametrize("values", VALUES)
@@ -373,7 +376,7 @@ def beyond_its_limit(language):
                 workload = Workload.of(op, f"{shape},dtype={number},values={values}")
                 drawn = inputs.generate(workload)
                 truth, plain = oracle.oracle(workload, drawn), oracle.baseline(workload, drawn)
-                if found := judge.judge(linear(language, drawn, workload), truth, plain, {}).finding:
+                if found := judge.judge(linear(language, drawn, workload), judge.Measures(truth, plain, {})).finding:
                     wrong.append((str(workload), found.what))
     return wrong
 

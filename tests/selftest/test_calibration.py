@@ -41,7 +41,7 @@ def _judged(name: str, asked: str, how: evaluations.Variation, change=lambda x: 
     inputs = generate(workload)
     truth, plain = oracle.oracle(workload, inputs), oracle.baseline(workload, inputs)
     seen = {n: change(v.clone()) for n, v in inputs.items()}
-    return judge.judge(evaluations.evaluate(workload, seen, how), truth, plain, {})
+    return judge.judge(evaluations.evaluate(workload, seen, how), judge.Measures(truth, plain, {}))
 
 
 LONG = "rows=5,cols=70001,dtype=fp32,seed=7"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from assay import inputs as drawing
-from assay.check.judge import Finding, Prior, judge
+from assay.check.judge import Finding, Measures, Prior, judge
 from assay.check.oracle import oracle
 from assay.check.plain import PlainTorch
 from assay.check.slices import HUGE, judged_in_slices
@@ -83,7 +83,7 @@ class Truth:
         if self.many and self.workload.op.independent:
             return judged_in_slices(self.workload, inputs, outputs, prior, size=_SLICE).finding
         (plain,) = self._plain.outputs(self.workload, [inputs], self._device)
-        return judge(outputs, oracle(self.workload, inputs), plain, prior).finding
+        return judge(outputs, Measures(oracle(self.workload, inputs), plain, prior)).finding
 
     def _inputs(self, call: Fetched) -> dict[str, torch.Tensor]:
         """Return the inputs of the call. Any report of a worker is made to fit: a lie gives other inputs, and fails."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from assay.check.judge import Judgement, judge
+from assay.check.judge import Judgement, Measures, judge
 from assay.check.oracle import Oracle, oracle
 from assay.check.outcome import Conditions
 from assay.check.variations import Values
@@ -32,10 +32,14 @@ class Case:
         return self._conditions.plain.outputs(self._workload, [self.values], self._conditions.here.device)[0]
 
     @cached_property
+    def _measures(self) -> Measures:
+        return Measures(self.truth, self.plain, self._conditions.prior)
+
+    @cached_property
     def right(self) -> dict[str, torch.Tensor]:
         """The exact answer, rounded once."""
         numbers = {spec.name: dtype(spec.dtype).torch for spec in self._layout.outputs}
         return {n: self.truth.rounded(n, dtype(number)).to(number).contiguous() for n, number in numbers.items()}
 
     def judge(self, result: dict[str, torch.Tensor], controls: bool = False, orders: bool = True) -> Judgement:
-        return judge(result, self.truth, self.plain, self._conditions.prior, controls, orders)
+        return judge(result, self._measures, controls, orders)

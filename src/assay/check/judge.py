@@ -11,9 +11,10 @@ these lose counts like PyTorch's error."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from assay.check.oracle import FEW, Figures, Oracle, bins
+from assay.check.oracle import FEW, Figures, Oracle, all_finite, bins
 from assay.dtype import DType, dtype
 from assay.lazy import torch
 
@@ -64,58 +65,68 @@ class Judgement:
     """Whether zeros, a constant and the shuffled right values were rejected; only those that are wrong here."""
 
 
+class Measures:
+    """The right answers to one set of values with their limits, computed once for all results that are judged."""
+
+    def __init__(self, oracle: Oracle, plain: dict[str, torch.Tensor], prior: Prior) -> None:
+        self.oracle, self._plain, self._prior = oracle, plain, prior
+        self._measures: dict[tuple[str, torch.dtype], _Measure] = {}
+
+    def of(self, name: str, value: torch.Tensor) -> _Measure:
+        key = name, value.dtype
+        if key not in self._measures:
+            self._measures[key] = _Measure(name, dtype(value.dtype), self.oracle, self._plain[name], self._prior)
+        return self._measures[key]
+
+
+class _Measure:
+    """The right answer for one output in its format, its unit of error and its limits."""
+
+    def __init__(self, name: str, number: DType, oracle: Oracle, plain: torch.Tensor, prior: Prior) -> None:
+        self.exact, self.rounded = oracle.exact[name].double(), oracle.rounded(name, number)
+        self.unit, self.finite = oracle.unit(name, self.rounded, number), self.rounded.isfinite()
+        self.scale: _Scale | _Only
+        if oracle.only(name, number):
+            self.scale = _Only(self.rounded, self.unit, _numbers(plain.to(number.torch)), oracle.signed)
+        else:
+            floor = oracle.floor(name, number)
+            self.scale = _Scale(
+                self.exact, self.rounded, self.unit, self.finite, plain.double(), prior.get(name, {}), floor
+            )
+
+
 def judge(
-    outputs: dict[str, torch.Tensor],
-    truth: Oracle,
-    plain: dict[str, torch.Tensor],
-    prior: Prior,
-    controls: bool = False,
-    orders: bool = True,
+    outputs: dict[str, torch.Tensor], measures: Measures, controls: bool = False, orders: bool = True
 ) -> Judgement:
     """Compare every output with the oracle and, if it seems wrong, with other `orders` of evaluation too. With
     `controls`, judge answers that are wrong on purpose as well."""
     errors: list[Errors] = []
     tried: dict[str, bool] = {}
     for name, value in outputs.items():
-        exact = truth.exact[name]
-        if list(exact.shape) != list(value.shape):
-            what = f"`{name}` has shape {tuple(value.shape)}, the oracle {tuple(exact.shape)}"
+        shape = measures.oracle.exact[name].shape
+        if list(shape) != list(value.shape):
+            what = f"`{name}` has shape {tuple(value.shape)}, the oracle {tuple(shape)}"
             return Judgement(Finding("values", what), (), {})
         if value.numel() == 0:
             continue
-        number = dtype(value.dtype)
-        rounded = truth.rounded(name, number)
-        got = _numbers(value)
-        if wrong := _non_finite(name, got, rounded, exact.double(), number):
+        right = measures.of(name, value)
+        got, scale = _numbers(value), right.scale
+        if wrong := _non_finite(name, got, right.rounded, right.exact, dtype(value.dtype)):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), tried)
-        unit = truth.unit(name, rounded, number)
-        finite = rounded.isfinite()
-        scale: _Scale | _Only
-        if truth.only(name, number):
-            scale = _Only(rounded, unit, _numbers(plain[name].to(value.dtype)), truth.signed)
-        else:
-            scale = _Scale(
-                exact.double(),
-                rounded,
-                unit,
-                finite,
-                plain[name].double(),
-                prior.get(name, {}),
-                truth.floor(name, number),
-            )
         worst, place = scale.compare(name, got)
         if worst is None:
             continue
         if orders and 1 < worst.share <= HOPELESS and isinstance(scale, _Scale):
-            scale.admit([other[name].double() for other in truth.others()])
-            worst, place = scale.compare(name, got)
+            scale.admit(lambda name=name: [other[name].double() for other in measures.oracle.others()])
+            worst, place = scale.compare(name, got, admitted=True)
             assert worst is not None
             worst = replace(worst, admitted=worst.share <= 1)
         errors.append(worst)
         if worst.share > 1:
-            return Judgement(Finding("values", _explain(worst, value, rounded, unit, place)), tuple(errors), tried)
-        for control, fake in (_controls(rounded, finite, unit) if controls else {}).items():
-            shown, _ = scale.compare(name, fake)
+            what = _explain(worst, value, right.rounded, right.unit, place)
+            return Judgement(Finding("values", what), tuple(errors), tried)
+        for control, fake in (_controls(right.rounded, right.finite, right.unit) if controls else {}).items():
+            shown, _ = scale.compare(name, fake, admitted=worst.admitted)
             tried[control] = tried.get(control, False) or (shown is not None and shown.share > 1)
     return Judgement(None, tuple(errors), tried)
 
@@ -139,26 +150,30 @@ class _Scale:
         self.distinct = [_distinct(exact.flatten()[where]) for _, where in self.bins]
         counted = zip(self.bins, self.distinct, strict=True)
         self.torch = [_joined(_figures(error[where]), prior, group, count) for (group, where), count in counted]
-        self.allowed = self.torch
+        self._admitted: list[Figures] | None = None
 
     def _error(self, value: torch.Tensor) -> torch.Tensor:
-        return ((value - self.exact).abs() / self.unit).nan_to_num(nan=0.0, posinf=0.0).flatten()
+        return (value - self.exact).abs_().div_(self.unit).nan_to_num_(nan=0.0, posinf=0.0).flatten()
 
-    def admit(self, others: list[torch.Tensor]) -> None:
+    def admit(self, others: Callable[[], list[torch.Tensor]]) -> None:
         """Counts the errors of other honest evaluations like PyTorch's. All elements of a row share the error of its
         sum, so their RMS varies from one order to another as much as a single element does."""
+        if self._admitted is not None:
+            return
         varies = {k: SLACK["max"] / slack for k, slack in SLACK.items()}
-        for error in map(self._error, others):
+        self._admitted = self.torch
+        for error in map(self._error, others()):
             seen = [_figures(error[where]) for _, where in self.bins]
-            allowed = zip(self.allowed, seen, strict=True)
-            self.allowed = [{k: max(a[k], s[k] * varies[k]) for k in a} for a, s in allowed]
+            allowed = zip(self._admitted, seen, strict=True)
+            self._admitted = [{k: max(a[k], s[k] * varies[k]) for k in a} for a, s in allowed]
 
-    def compare(self, name: str, got: torch.Tensor) -> tuple[Errors | None, int]:
-        """The worst bin and, in it, the worst element."""
-        error = ((got - self.exact).abs() / self.unit).flatten()
+    def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors | None, int]:
+        """The worst bin and, in it, the worst element; `admitted`: what other evaluations lose counts too."""
+        limits = self._admitted if admitted and self._admitted is not None else self.torch
+        error = (got - self.exact).abs_().div_(self.unit).flatten()
         worst: Errors | None = None
         place = 0
-        for (_, where), plain, allowed, count in zip(self.bins, self.torch, self.allowed, self.distinct, strict=True):
+        for (_, where), plain, allowed, count in zip(self.bins, self.torch, limits, self.distinct, strict=True):
             kernel = _figures(error[where])
             shares = {k: kernel[k] / max(self.floor[k], SLACK[k] * allowed[k]) for k in SLACK if count >= _NEEDED[k]}
             figure = max(shares, key=lambda k: shares[k])
@@ -179,7 +194,8 @@ class _Only:
         self.rounded, self.unit, self.signed = rounded, unit, signed
         self.torch = _figures(self._off(plain))
 
-    def compare(self, name: str, got: torch.Tensor) -> tuple[Errors, int]:
+    def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors, int]:
+        """The worst element: one value is right, whatever other evaluations lose."""
         off = self._off(got)
         wrong, kernel = int(off.count_nonzero()), _figures(off)
         share = max(2.0, 2 * kernel["max"]) if wrong else 0.0  # the nearest other value is half a unit away
@@ -288,6 +304,8 @@ def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> No
 
 def _non_finite(name: str, got: torch.Tensor, rounded: torch.Tensor, exact: torch.Tensor, number: DType) -> str:
     """Describes NaN and Inf that differ from the oracle; empty if none do. Near overflow, both Inf and finite pass."""
+    if all_finite(got) and all_finite(rounded):
+        return ""
     near = exact.abs() >= number.max * (1 - 2.0**-number.fraction)
     wrong = (got.isnan() != rounded.isnan()) | (
         (got.isinf() | rounded.isinf()) & (got != rounded) & ~near & ~rounded.isnan()

@@ -7,6 +7,8 @@ move data, nothing else passes, down to the sign of zero."""
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +31,10 @@ ONCE = {"rms": 0.5, "p995": 1.0, "max": 1.0}
 """Units that a result rounded once may be off: half a unit, and as much again for ties that fall the other way."""
 FEW = 64
 """Bins with fewer elements are joined with their neighbour."""
+_EXPONENT = 0x7FF << 52
+"""The bits of a float64 that have its exponent."""
+_FIRST_BITS = 3 if sys.byteorder == "little" else 0
+"""Which 16 bits of a float64 have its sign and exponent."""
 _SMALLEST_NORMAL = 2.0**-126
 _SMALLEST = 8 * _SMALLEST_NORMAL
 """Float32 arithmetic may flush subnormal numbers to zero, as GPUs do in approximate functions and CuPy does everywhere;
@@ -72,7 +78,7 @@ class Oracle:
         own and by `lost` ulps of float32: together at most the larger of twice each. Integers are counted."""
         if not number.is_float:
             return torch.ones_like(rounded)
-        finite = torch.where(rounded.isfinite(), rounded, torch.zeros_like(rounded))
+        finite = _or_zero(rounded)
         if self.half is not None and number.itemsize < 4:
             finite = torch.maximum(finite.abs(), self.half[name])
         unit, magnitude = ulp(finite, number).clamp(min=_SMALLEST), self.magnitude[name]
@@ -80,11 +86,10 @@ class Oracle:
             unit = torch.maximum(unit, self.flushed[name].nan_to_num(0.0, 0.0, 0.0))
         if self.spread is not None:
             wide = self.spread[name] * (_DEVIATIONS if number.itemsize >= 4 else 2 * self.lost(name) * _DEVIATIONS)
-            return torch.maximum(unit, torch.where(wide.isfinite(), wide, torch.zeros_like(wide)))
+            return torch.maximum(unit, _or_zero(wide))
         if magnitude is None:
             return unit
-        scale = magnitude.expand_as(rounded)
-        scale = torch.where(scale.isfinite(), scale, torch.zeros_like(scale))
+        scale = _or_zero(magnitude).expand_as(rounded)
         wide = ulp(scale, number) if number.itemsize >= 4 else 2 * self.lost(name) * ulp(scale, dtype("fp32"))
         return torch.maximum(unit, wide)
 
@@ -172,29 +177,40 @@ def _per_output(op: Op, results: Any) -> dict[str, torch.Tensor]:
     return dict(zip(op.outputs, results, strict=True))
 
 
+def all_finite(value: torch.Tensor) -> bool:
+    """Whether there is no NaN and no Inf, if the sum does not overflow; False also if it does."""
+    return math.isfinite(float(value.sum()))
+
+
+def _or_zero(value: torch.Tensor) -> torch.Tensor:
+    """The value with zeros for NaN and Inf."""
+    return value if all_finite(value) else torch.where(value.isfinite(), value, torch.zeros_like(value))
+
+
 def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
     """The spacing of `number`'s format at |value|, in float64; that of subnormals below its smallest normal."""
-    exponent = (_exponents(value) - 1).clamp_(min=number.min_exponent) - number.fraction
+    field = (value.double().view(torch.int64) & _EXPONENT).clamp_(min=number.min_exponent + 1023 << 52)
     if number.min_exponent - number.fraction < -1022:  # itself subnormal in float64
-        return torch.exp2(exponent.double())
-    return (exponent + 1023 << 52).view(torch.float64)
-
-
-def _exponents(value: torch.Tensor) -> torch.Tensor:
-    """The exponents of `frexp`, read from the bits; subnormal numbers and zero have the smallest exponent."""
-    return (value.double().view(torch.int64) >> 52 & 0x7FF) - 1022
+        return torch.exp2((field >> 52).double() - (1023 + number.fraction))
+    return field.sub_(number.fraction << 52).view(torch.float64)
 
 
 def bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
     """Element indices grouped by |oracle| in factors of sixteen, each group large enough for statistics."""
-    where = finite.flatten().nonzero().flatten()
-    if not where.numel():
+    first_bits = rounded.flatten().numpy().view(np.int16)[_FIRST_BITS::4]
+    group = ((first_bits >> 4 & 0x7FF) - 1022) >> 2  # zero: the last
+    where = None if bool(finite.all()) else finite.flatten().nonzero().flatten()
+    if where is not None:
+        group = group[where.numpy()]
+    if not group.size:
         return []
-    group = _exponents(rounded.flatten()[where]) >> 2  # zero: the last
-    falling = torch.from_numpy(np.argsort((-group).to(torch.int16).numpy(), kind="stable"))  # 16 bits: a radix sort
-    labels, counts = group[falling].unique_consecutive(return_counts=True)
+    falling = torch.from_numpy(np.argsort(-group, kind="stable"))  # 16 bits: a radix sort
+    where = falling if where is None else where[falling]
+    lowest = int(group.min())
+    counts = np.bincount(group - lowest)[::-1]
+    present = [(lowest + len(counts) - 1 - i, n) for i, n in enumerate(counts.tolist()) if n]
     bins: list[tuple[int, torch.Tensor]] = []
-    for label, part in zip(labels.tolist(), where[falling].split(counts.tolist()), strict=True):
+    for (label, _), part in zip(present, where.split([n for _, n in present]), strict=True):
         if bins and (part.numel() < FEW or bins[-1][1].numel() < FEW):
             bins[-1] = (bins[-1][0], torch.cat([bins[-1][1], part]))
         else:

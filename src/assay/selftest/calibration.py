@@ -12,13 +12,13 @@ import math
 import random
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from assay import coverage
 from assay.check.evaluations import evaluate, variations
-from assay.check.judge import Prior, calibrate, judge
+from assay.check.judge import Measures, Prior, calibrate, judge
 from assay.check.oracle import Oracle, baseline, oracle
 from assay.check.plain import SAMPLE, UNUSUAL
 from assay.dtype import DType, dtype
@@ -70,6 +70,7 @@ class _Case:
     """One workload with its oracle."""
 
     workload: Workload
+    prior: Prior = field(default_factory=dict)
 
     @cached_property
     def inputs(self) -> dict[str, torch.Tensor]:
@@ -83,6 +84,10 @@ class _Case:
     def plain(self) -> dict[str, torch.Tensor]:
         outputs = baseline(self.workload, self.inputs)
         return {n: v.to(self.workload.dtype_of(self.workload.op.outputs[n]).torch) for n, v in outputs.items()}
+
+    @cached_property
+    def measures(self) -> Measures:
+        return Measures(self.truth, self.plain, self.prior)
 
     @cached_property
     def units(self) -> dict[str, torch.Tensor]:
@@ -107,11 +112,11 @@ class _Case:
 def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
     """Calibrate the judge on one op in one dtype."""
     prior = _prior(op, number)
-    plans = [[_Case(row.workload) for row in coverage.plan(op, number, EFFORT, seed).rows] for seed in range(3)]
+    plans = [[_Case(row.workload, prior) for row in coverage.plan(op, number, EFFORT, seed).rows] for seed in range(3)]
     plans = [[case for case in plan if case.workload.values not in UNUSUAL] for plan in plans]
     ways, closest, alarms = list(variations()), 0.0, []
     for way, case in itertools.product(ways, plans[0]):
-        verdict = judge(evaluate(case.workload, case.inputs, way), case.truth, case.plain, prior)
+        verdict = judge(evaluate(case.workload, case.inputs, way), case.measures)
         closest = max([closest, *(e.share for e in verdict.errors)])
         if verdict.finding:
             alarms.append(f"{way} on {case.workload}: {verdict.finding.what}")
@@ -123,7 +128,7 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
         for run in range(runs):
             rng = random.Random(run)
             cases = plans[run % len(plans)]
-            if not any(_is_caught(case, plant(case, rng), prior) for case in cases):
+            if not any(_is_caught(case, plant(case, rng)) for case in cases):
                 missed += 1
                 if missed > MISSED * runs / RUNS and runs >= RUNS:  # enough to know that it is not 99 %
                     return 1 - missed / (run + 1)
@@ -140,7 +145,7 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
 
     if exact:
         flips = [_flip(random.Random(run), plans[run % 3]) for run in range(10 * runs)]
-        seen = [_is_caught(case, outputs, prior) for case, outputs in flips if outputs is not None]
+        seen = [_is_caught(case, outputs) for case, outputs in flips if outputs is not None]
         return Calibration(*honest, 0.0, dict.fromkeys(SHARES, 0.0), sum(seen) / max(1, len(seen)))
     largest = max(case.largest for plan in plans for case in plan)
     floors = {share: smallest(share) for share in SHARES}
@@ -157,8 +162,8 @@ def _prior(op: Op, number: DType) -> Prior:
     return prior
 
 
-def _is_caught(case: _Case, outputs: dict[str, torch.Tensor] | None, prior: Prior) -> bool:
-    return outputs is not None and judge(outputs, case.truth, case.plain, prior).finding is not None
+def _is_caught(case: _Case, outputs: dict[str, torch.Tensor] | None) -> bool:
+    return outputs is not None and judge(outputs, case.measures).finding is not None
 
 
 def _planted(case: _Case, rng: random.Random, size: float, share: str) -> dict[str, torch.Tensor] | None:
