@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from assay.check.oracle import FEW, Figures, Oracle, all_finite, bins
 from assay.dtype import DType, dtype
@@ -78,6 +79,10 @@ class Measures:
             self._measures[key] = _Measure(name, dtype(value.dtype), self.oracle, self._plain[name], self._prior)
         return self._measures[key]
 
+    def others(self, name: str) -> list[torch.Tensor]:
+        """What other honest evaluations give."""
+        return [outputs[name].double() for outputs in self.oracle.others()]
+
 
 class _Measure:
     """The right answer for one output in its format, its unit of error and its limits."""
@@ -117,7 +122,7 @@ def judge(
         if worst is None:
             continue
         if orders and 1 < worst.share <= HOPELESS and isinstance(scale, _Scale):
-            scale.admit(lambda name=name: [other[name].double() for other in measures.oracle.others()])
+            scale.admit(partial(measures.others, name))
             worst, place = scale.compare(name, got, admitted=True)
             assert worst is not None
             worst = replace(worst, admitted=worst.share <= 1)

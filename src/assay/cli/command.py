@@ -11,7 +11,7 @@ from assay.errors import UsageError
 
 class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        order: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
         for option in order:
             takes_one = option.param_type_name == "option" and not (option.multiple or option.is_flag or option.count)
             if takes_one and order.count(option) > 1:
