@@ -54,10 +54,11 @@ class Through:
 
 
 def languages(tasks: list[Task]) -> list[tuple[str, str]]:
-    """Backend and mode of the kernels that run on this machine."""
+    """Backend and mode of the kernels that run on this machine, after those of plain PyTorch if it runs on a GPU."""
     modes: dict[tuple[str, str], None] = {}
     for job in (job for task in tasks for job in task.group):
         if (here := available(job.kernel)).level in (Level.RUN, Level.INTERPRET):
+            modes |= {("torch", "native"): None} if here.device == "cuda" else {}
             modes[job.kernel.address.backend, here.mode] = None
     return list(modes)
 
