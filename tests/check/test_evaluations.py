@@ -1,5 +1,6 @@
 """Honest evaluations in other orders than PyTorch's."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,3 +49,21 @@ def test_a_mean_may_be_multiplied_by_the_reciprocal_of_its_count():
         assert torch.var(x, 1, correction=0).min() > 0
     with mode(Variation("serial")):
         assert torch.var(x, 1, correction=0).max() == 0
+
+
+@pytest.mark.parametrize("n", [78, 99, 102, 701, 5003])
+@pytest.mark.parametrize("value", [0.3125, 1.0, 1000.0, -0.625])
+def test_terms_may_be_scaled_before_one_accumulator_adds_them(value, n):
+    """A sum of equal short numbers is exact, that of their n-th parts is not. What is allowed has to cover it."""
+    x = torch.full((1, n), value)
+    mean = evaluations.reduce(x / n, "serial").double()
+    assert evaluations.reduce(x, "serial").double() == x.double().sum()
+    admitted = (evaluations.reduce(x, "serial scaled").double() - x.double().sum()) / n
+    assert (mean - value).abs() <= judge.SLACK["max"] * admitted.abs()
+
+
+@given(st.lists(st.floats(-1e3, 1e3, width=32), min_size=2, max_size=200))
+def test_the_worst_of_scaled_sums_is_still_a_sum(terms):
+    x = torch.tensor([terms])
+    bound = 2 * len(terms) * 2.0**-24 * float(x.double().abs().sum())
+    assert abs(float(evaluations.reduce(x, "serial scaled")) - float(x.double().sum())) <= bound + 1e-30

@@ -7,6 +7,7 @@ reciprocal. All of these are correct and must pass."""
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
@@ -18,6 +19,10 @@ from assay.workload import Workload
 REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128", "lanes 1024", "kahan")
 _COMPENSATED = 512
 """Terms of one compensated accumulator at most: longer rows have more of them, or evaluating takes too long."""
+_FACTORS = tuple(math.sqrt(n) / 8 for n in (17, 23, 29, 37, 47, 59))
+"""Kernels may scale the terms of a sum before they add them: of a mean by 1/n. Equal terms then round in another way,
+and how much is lost varies from factor to factor, so that the worst of some counts. They are irrational, so that a
+product with a short number is not short too."""
 _MERGES = 4096
 """Blocks that one running mean takes up at most, likewise."""
 _WORK = 1 << 29
@@ -51,12 +56,14 @@ def variations() -> Iterator[Variation]:
 
 def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
     """The outputs of a few variations, those that lose the most; none for an op that cannot be evaluated this way. A
-    single accumulator for a whole row starts at several places, since one alone may be right by chance."""
+    single accumulator for a whole row starts at several places and adds scaled terms too, since one order alone may be
+    right by chance."""
     some = (
         Variation("serial"),
         Variation("serial", exponential="exp2", division="reciprocal"),
         Variation("serial from 1/3"),
         Variation("serial from 2/3"),
+        Variation("serial scaled"),
         Variation("backwards", products="fused"),
         Variation("reversed", variance="welford"),
         Variation("serial", variance="welford"),
@@ -94,6 +101,8 @@ def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
         return reduce(x.flip(-1), "lanes 8" if how == "reversed" else "serial")
     if how.startswith("serial from"):
         return reduce(x.roll(-n * int(how[-3]) // 3, -1), "serial")
+    if how == "serial scaled":
+        return _farthest(x.double().sum(-1), [reduce(x * factor, "serial") / factor for factor in _FACTORS])
     if how == "pairwise":
         while x.shape[-1] > 1:
             odd = x[..., -1:] if x.shape[-1] % 2 else x[..., :0]
@@ -112,6 +121,13 @@ def _one_after_another(x: torch.Tensor) -> torch.Tensor:
     """The sum over the dimension before the last: NumPy's running sums add in the format of their terms."""
     with np.errstate(all="ignore"):
         return torch.from_numpy(np.add.accumulate(x.numpy(), axis=-2)[..., -1, :].copy())
+
+
+def _farthest(exact: torch.Tensor, sums: list[torch.Tensor]) -> torch.Tensor:
+    """The sum of each row that is the farthest from the exact one."""
+    stacked = torch.stack(sums)
+    worst = (stacked.double() - exact).abs().nan_to_num(0.0, 0.0).argmax(0, keepdim=True)
+    return stacked.gather(0, worst)[0]
 
 
 def _compensated(x: torch.Tensor) -> torch.Tensor:
