@@ -48,7 +48,9 @@ def huge(space: Factors) -> Iterator[Planned]:
     usual = {n: a.typical for n, a in space.op.axes.items()}
     whole = space.raw(usual, space.plain)
     tensors = [*space.op.inputs.values(), *space.op.outputs.values()]
-    each = max(math.prod(whole.shape(t)) for t in tensors if axis in t.shape) // usual[axis]
+    each = max((math.prod(whole.shape(t)) for t in tensors if axis in t.shape), default=0) // max(1, usual[axis])
+    if not each:
+        return
     longer = space.at({**usual, axis: _COUNTED // each + 3}, space.plain)
     if usual[axis] * each <= _COUNTED and longer is not None and space.cost(longer) <= space.effort.huge:
         yield space.planned(longer, "huge", space.plain)
