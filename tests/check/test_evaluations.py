@@ -58,7 +58,7 @@ def test_terms_may_be_scaled_before_one_accumulator_adds_them(value, n):
     x = torch.full((1, n), value)
     mean = evaluations.reduce(x / n, "serial").double()
     assert evaluations.reduce(x, "serial").double() == x.double().sum()
-    admitted = (evaluations.reduce(x, "serial scaled").double() - x.double().sum()) / n
+    admitted = (evaluations.scaled(x).double() - x.double().sum()) / n
     assert (mean - value).abs() <= judge.SLACK["max"] * admitted.abs()
 
 
@@ -66,4 +66,12 @@ def test_terms_may_be_scaled_before_one_accumulator_adds_them(value, n):
 def test_the_worst_of_scaled_sums_is_still_a_sum(terms):
     x = torch.tensor([terms])
     bound = 2 * len(terms) * 2.0**-24 * float(x.double().abs().sum())
-    assert abs(float(evaluations.reduce(x, "serial scaled")) - float(x.double().sum())) <= bound + 1e-30
+    assert abs(float(evaluations.scaled(x)) - float(x.double().sum())) <= bound + 1e-30
+
+
+def test_only_a_sum_that_is_divided_may_be_of_scaled_terms():
+    x = torch.full((2, 701), 0.3125)
+    with evaluations._mode()(Variation("serial", means="scaled")):
+        total, mean, written_out = x.sum(-1), x.mean(-1), x.sum(-1) / 701
+    assert total.equal(torch.full((2,), 701 * 0.3125))
+    assert mean.equal(written_out) and not mean.equal(torch.full((2,), 0.3125))

@@ -20,9 +20,9 @@ REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128"
 _COMPENSATED = 512
 """Terms of one compensated accumulator at most: longer rows have more of them, or evaluating takes too long."""
 _FACTORS = tuple(math.sqrt(n) / 8 for n in (17, 23, 29, 37, 47, 59))
-"""Kernels may scale the terms of a sum before they add them: of a mean by 1/n. Equal terms then round in another way,
-and how much is lost varies from factor to factor, so that the worst of some counts. They are irrational, so that a
-product with a short number is not short too."""
+"""A kernel may divide the terms of a mean before it adds them. Equal terms then round in another way, and how much is
+lost varies from factor to factor, so that the worst of some counts. They are irrational, so that a product with a
+short number is not short too."""
 _MERGES = 4096
 """Blocks that one running mean takes up at most, likewise."""
 _WORK = 1 << 29
@@ -40,6 +40,8 @@ class Variation:
     """Or `reciprocal`: times 1/b."""
     products: str = "rounded"
     """Or `fused`: elementwise products and sums keep their bits until the next reduction, as with FMA."""
+    means: str = "summed"
+    """Or `scaled`: the terms are scaled first. Sums that are not divided by anything stay as they are."""
 
     def __str__(self) -> str:
         return ", ".join(getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default) or "plain"
@@ -56,14 +58,14 @@ def variations() -> Iterator[Variation]:
 
 def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
     """The outputs of a few variations, those that lose the most; none for an op that cannot be evaluated this way. A
-    single accumulator for a whole row starts at several places and adds scaled terms too, since one order alone may be
-    right by chance."""
+    single accumulator for a whole row starts at several places, since one order alone may be right by chance, and those
+    of means add scaled terms too."""
     some = (
         Variation("serial"),
         Variation("serial", exponential="exp2", division="reciprocal"),
         Variation("serial from 1/3"),
         Variation("serial from 2/3"),
-        Variation("serial scaled"),
+        Variation("serial", means="scaled"),
         Variation("backwards", products="fused"),
         Variation("reversed", variance="welford"),
         Variation("serial", variance="welford"),
@@ -101,8 +103,6 @@ def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
         return reduce(x.flip(-1), "lanes 8" if how == "reversed" else "serial")
     if how.startswith("serial from"):
         return reduce(x.roll(-n * int(how[-3]) // 3, -1), "serial")
-    if how == "serial scaled":
-        return _farthest(x.double().sum(-1), [reduce(x * factor, "serial") / factor for factor in _FACTORS])
     if how == "pairwise":
         while x.shape[-1] > 1:
             odd = x[..., -1:] if x.shape[-1] % 2 else x[..., :0]
@@ -123,11 +123,11 @@ def _one_after_another(x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(np.add.accumulate(x.numpy(), axis=-2)[..., -1, :].copy())
 
 
-def _farthest(exact: torch.Tensor, sums: list[torch.Tensor]) -> torch.Tensor:
-    """The sum of each row that is the farthest from the exact one."""
-    stacked = torch.stack(sums)
-    worst = (stacked.double() - exact).abs().nan_to_num(0.0, 0.0).argmax(0, keepdim=True)
-    return stacked.gather(0, worst)[0]
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    """The sum over the last dimension of terms that are scaled first: of some factors, the farthest from the exact."""
+    sums = torch.stack([reduce(x * factor, "serial") / factor for factor in _FACTORS])
+    worst = (sums.double() - x.double().sum(-1)).abs().nan_to_num(0.0, 0.0).argmax(0, keepdim=True)
+    return sums.gather(0, worst)[0]
 
 
 def _compensated(x: torch.Tensor) -> torch.Tensor:
@@ -209,6 +209,8 @@ def _mode() -> Any:
         def __init__(self, how: Variation) -> None:
             super().__init__()
             self.how = how
+            self.sums: list[tuple[torch.Tensor, torch.Tensor]] = []
+            """Sums, and the same of scaled terms: a division makes them means."""
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
@@ -230,25 +232,34 @@ def _mode() -> Any:
 
         def _sum(self, x: torch.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
             flat, chosen = _moved(x.float(), dim)
-            return _kept(reduce(flat, self.how.reduction), chosen, keepdim)
+            total = _kept(reduce(flat, self.how.reduction), chosen, keepdim)
+            if self.how.means == "scaled":
+                self.sums.append((total, _kept(scaled(flat), chosen, keepdim)))
+            return total
 
         def _mean(self, x: torch.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
             flat, chosen = _moved(x.float(), dim)
-            return _kept(self._shared(reduce(flat, self.how.reduction), flat.shape[-1]), chosen, keepdim)
+            return _kept(self._average(flat, flat.shape[-1]), chosen, keepdim)
+
+        def _average(self, flat: torch.Tensor, count: Any) -> torch.Tensor:
+            """Divided by a number, or multiplied by its reciprocal, as kernels do that know it beforehand."""
+            if self.how.means == "scaled":
+                return scaled(flat) / count
+            return self._shared(reduce(flat, self.how.reduction), count)
 
         def _shared(self, total: torch.Tensor, count: Any) -> torch.Tensor:
-            """Divided by a number, or multiplied by its reciprocal, as kernels do that know it beforehand."""
             return total * (1 / torch.tensor(float(count))) if self.how.division == "reciprocal" else total / count
 
         def _var_mean(self, x: torch.Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
             flat, chosen = _moved(x.float(), dim)
             n = flat.shape[-1]
+            count = n - (1 if correction is None else correction)
             if self.how.variance == "welford":
                 mean, squares = _welford(flat, 1 if self.how.reduction == "serial" else 32)
+                var = self._shared(squares, count)
             else:
-                mean = self._shared(reduce(flat, self.how.reduction), n)
-                squares = reduce((flat - mean[..., None]).square(), self.how.reduction)
-            var = self._shared(squares, n - (1 if correction is None else correction))
+                mean = self._average(flat, n)
+                var = self._average((flat - mean[..., None]).square(), count)
             return _kept(var, chosen, keepdim), _kept(mean, chosen, keepdim)
 
         def _var(self, x: torch.Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
@@ -269,6 +280,9 @@ def _mode() -> Any:
             return torch.exp2(x.float() * 1.4426950408889634) if self.how.exponential == "exp2" else None
 
         def _div(self, x: torch.Tensor, other: Any) -> Any:
+            for total, of_scaled in self.sums:
+                if total is x:
+                    return of_scaled / other
             if self.how.division != "reciprocal" or not isinstance(other, torch.Tensor):
                 return None
             return x.float() * (1 / other.float())

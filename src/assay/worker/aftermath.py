@@ -88,18 +88,17 @@ class Aftermath:
 
     def end(self, kind: str, fetch: bool) -> None:
         """The device is at rest. A call that left poison behind is always fetched, any other when the parent asks."""
-        if not all(bool(bound.all_(poison)) for poison in self._before) or not self._buffers.untouched():
-            raise Finding("early", "a call's outputs were written before that call: an earlier one did its work")
-        chosen: int | None = None
-        if not self._returns:
-            chosen = self._buffers.unwritten(self._early)
-            if chosen is not None and self._buffers.device == "cpu":
-                self._wait()
+        early = not all(bool(bound.all_(poison)) for poison in self._before) or not self._buffers.untouched()
+        chosen = None if self._returns else self._buffers.unwritten(self._early)
+        if (early or chosen is not None) and self._buffers.device == "cpu":
+            self._wait()  # a thread that is late writes the outputs of earlier calls, which looks early, and then these
         if self._changed():
             raise Finding(
                 "unfinished",
                 "outputs still changed after the timed batch: the work goes on in a thread or on a stream of its own",
             )
+        if early:
+            raise Finding("early", "a call's outputs were written before that call: an earlier one did its work")
         if chosen is None and fetch:
             chosen = min(self._buffers.keep) if self._returns else self._first + bound.below(self._calls)
         if chosen is not None:
