@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,8 @@ class Record:
         return self.status is Status.FAIL
 
     def to_dict(self) -> dict[str, Any]:
-        return {k: v for k, v in asdict(self).items() if v is not None or k not in _SOMETIMES}
+        """The fields as they are: what they hold is shared with the record."""
+        return {k: v for k, v in vars(self).items() if v is not None or k not in _SOMETIMES}
 
     def named(self, namesakes: Collection[str]) -> str:
         """Its kernel's address, with the file where the address alone stands for several (see `namesakes`)."""
