@@ -151,11 +151,23 @@ def op(
     inputs: Mapping[str, Tensor],
     outputs: Mapping[str, Tensor],
     attributes: Mapping[str, Attribute] | None = None,
+    derived: Mapping[str, Callable[[Any], int]] | None = None,
+    require: Callable[[Any], bool] | None = None,
     dtypes: Sequence[str] = ("fp32", "bf16", "fp16"),
+    operations: Callable[[Any], int] = Op.operations,
+    traffic: Callable[[Any], int] | None = None,
+    irreducible: bool = False,
+    magnitude: Callable[..., Any] | None = None,
+    half_magnitude: Callable[..., Any] | None = None,
+    roundings: float | None = None,
+    terms: Callable[[Any], int | dict[str, int]] = Op.terms,
+    aliases: Mapping[str, str] | None = None,
+    independent: str = "",
+    aligned: bool = False,
+    random: Random | None = None,
     name: str = "",
-    **rest: Any,
 ) -> Callable[[Callable[..., Any]], Op]:
-    """Declare an op; the decorated function is its reference, its docstring the summary."""
+    """Declare an op; the decorated function is its reference, its docstring the summary. See docs/ops.md."""
 
     def declare(reference: Callable[..., Any]) -> Op:
         return Op(
@@ -165,10 +177,22 @@ def op(
             inputs=dict(inputs),
             outputs=dict(outputs),
             attributes=dict(attributes or {}),
+            derived=dict(derived or {}),
+            require=require,
             dtypes=tuple(dtype(d).name for d in dtypes),
+            operations=operations,
+            traffic=traffic,
+            irreducible=irreducible,
+            magnitude=magnitude,
+            half_magnitude=half_magnitude,
+            roundings=roundings,
+            terms=terms,
+            aliases=dict(aliases or {}),
+            independent=independent,
+            aligned=aligned,
+            random=random,
             summary=(reference.__doc__ or "").strip().splitlines()[0] if reference.__doc__ else "",
             source=reference.__code__.co_filename,
-            **rest,
         )
 
     return declare

@@ -4,7 +4,8 @@
 
 `T` is the workload's C++ type and `type(x)` that of the tensor x; grid, block and dynamic shared memory are arithmetic
 over the op's axes and attributes; arguments are the op's inputs, outputs, axes, attributes or arithmetic over them.
-`stride(x, 0)`, `size(x, 0)` and `numel(x)` describe a tensor, in elements. Several comments: several launches."""
+`stride(x, 0)`, `size(x, 0)` and `numel(x)` describe a tensor, in elements. Integers are passed as `long long` and
+floats as `float`; a cast passes another type: `int(n)`, `double(eps)`. Several comments: several launches."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from assay.backends.cuda import Source, cdiv, ctype
 from assay.dtype import DType
 from assay.errors import SourceError
 from assay.kernel import Kernel
+from assay.lazy import np
 from assay.op import Op
 
 _OPERATORS: dict[type, Callable[..., Any]] = {
@@ -41,6 +43,15 @@ _OF_TENSOR: dict[str, Callable[..., int]] = {
     "numel": lambda tensor: int(tensor.numel()),
 }
 """Properties of a tensor that a launch comment may use. For an optional input that is left out, each is 0."""
+_CASTS = {
+    "int": "int32",
+    "unsigned": "uint32",
+    "long": "int64",
+    "float": "float32",
+    "double": "float64",
+    "bool": "bool_",
+}
+"""C++ types that an argument may be cast to, and what NumPy calls them."""
 
 
 @dataclass(frozen=True)
@@ -83,23 +94,40 @@ def evaluate(node: ast.expr, names: Mapping[str, Any], where: str) -> Any:
         return _OPERATORS[type(node.op)](evaluate(node.left, names, where), evaluate(node.right, names, where))
     if isinstance(node, ast.UnaryOp) and type(node.op) in _OPERATORS:
         return _OPERATORS[type(node.op)](evaluate(node.operand, names, where))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
-        return _FUNCTIONS[node.func.id](*(evaluate(a, names, where) for a in node.args))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OF_TENSOR and node.args:
-        tensor, *dimension = (evaluate(a, names, where) for a in node.args)
-        return 0 if tensor is None else _tensor_property(node, tensor, dimension, where)
+    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    if isinstance(node, ast.Call) and called in (*_FUNCTIONS, *_OF_TENSOR, *_CASTS) and node.args:
+        given = [evaluate(a, names, where) for a in node.args]
+        if called in _FUNCTIONS:
+            return _FUNCTIONS[called](*given)
+        if called in _OF_TENSOR:
+            return 0 if given[0] is None else _tensor_property(node, called, given, where)
+        if len(given) == 1:
+            return _cast(node, called, given[0], where)
     raise SourceError(
         f"the launch comment may not say `{ast.unparse(node)}`",
         where=where,
         fix="use + - * / % << >>, cdiv(a, b), min, max over axes and attributes, "
-        "stride(x, 0), size(x, 0), numel(x) of tensors",
+        "stride(x, 0), size(x, 0), numel(x) of tensors, and casts such as int(n)",
     )
 
 
-def _tensor_property(node: ast.Call, tensor: Any, dimension: list[Any], where: str) -> int:
-    assert isinstance(node.func, ast.Name)
+def _cast(node: ast.Call, name: str, value: Any, where: str) -> Any:
+    """The value as a NumPy scalar of that type, which is passed as it is."""
+    if not isinstance(value, (int, float, np.generic)):
+        raise SourceError(f"the launch comment's `{ast.unparse(node)}` casts what is no number", where=where)
     try:
-        return _OF_TENSOR[node.func.id](tensor, *dimension)
+        return getattr(np, _CASTS[name])(value)
+    except OverflowError:
+        raise SourceError(
+            f"the launch comment's `{ast.unparse(node)}` cannot hold {value}",
+            where=where,
+            fix="let the kernel take a long long, and leave the cast out",
+        ) from None
+
+
+def _tensor_property(node: ast.Call, name: str, given: list[Any], where: str) -> int:
+    try:
+        return _OF_TENSOR[name](*given)
     except (AttributeError, IndexError, TypeError):
         raise SourceError(
             f"the launch comment's `{ast.unparse(node)}` asks what the tensor does not have",

@@ -106,7 +106,7 @@ def _failed(file: Path, path: str, error: BaseException) -> SourceError:
     if isinstance(error, SystemExit):
         what = "the file ends the process while its op is declared"
         return SourceError(what, where=where, fix='keep that under `if __name__ == "__main__":`')
-    fix = "an op is declared with @op(axes=…, inputs=…, outputs=…); see docs/first-kernel.md"
+    fix = "an op is declared with @op(axes=…, inputs=…, outputs=…); see docs/ops.md"
     if isinstance(error, ModuleNotFoundError):
         fix = f"install what provides {error.name}, or import it inside the reference if only that needs it"
     return SourceError(f"the op's declaration failed: {type(error).__name__}: {error}", where=where, fix=fix)
