@@ -118,7 +118,13 @@ def compile_all(
     if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         log = fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode().strip()
         what = names[0] if len(names) == 1 else file
-        raise BuildError(f"NVRTC refused {what}:\n{log}", where=file, fix="fix the source at the line named above")
+        raise BuildError(f"NVRTC refused {what}:\n{log}", where=file, fix=_advice(log))
     symbols = {name: checked(nvrtc.nvrtcGetLoweredName, program, name.encode()).decode() for name in names}
     ptx = fetch(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
     return symbols, ptx, fetch(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+
+
+def _advice(log: str) -> str:
+    if 'cannot open source file "' in log or '"INFINITY" is undefined' in log:
+        return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
+    return "fix the source at the line named above"
