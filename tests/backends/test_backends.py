@@ -203,3 +203,48 @@ def test_a_missing_part_of_numbas_toolchain_says_nothing_about_a_kernel():
     kernel = SimpleNamespace(py_func=lambda x: x)
     assert "cannot compile here" in str(_refusal(kernel, NvvmSupportError("libNVVM cannot be found")))
     assert "refused" in str(_refusal(kernel, TypeError("no matching overload")))
+
+
+def test_a_tensor_given_to_numba_as_it_is_gets_one_line_of_advice(write):
+    """Numba's own message for it is a page of typing errors."""
+    file = write(
+        "given.py",
+        """
+        import numba
+        from assay import kernel
+
+        @numba.njit
+        def loop(x, y):
+            y[0] = x[0]
+
+        @kernel("gelu", backend="njit")
+        def mine(x, *, out):
+            loop(x, out)
+        """,
+    )
+    (record,) = assay.check(file, workload="n=8,dtype=fp32")
+    assert record.status == "fail" and "a torch tensor was given to a Numba function" in record.reason
+    assert "arrays(x, out)" in record.reason and len(record.reason.splitlines()) == 2
+
+
+def test_numbas_simulator_takes_tensors_as_numba_does_on_a_gpu(write):
+    file = write(
+        "direct.py",
+        """
+        from numba import cuda
+        from assay import kernel
+
+        @cuda.jit
+        def relu(x, y):
+            i = cuda.grid(1)
+            if i < x.size:
+                y[i] = x[i] if x[i] > 0 or x[i] != x[i] else 0
+
+        @kernel("relu")
+        def mine(x, *, out):
+            relu[(x.numel() + 127) // 128, 128](x, out)
+        """,
+    )
+    single, half = (next(iter(assay.check(file, workload=f"n=300,dtype={d}"))) for d in ("fp32", "bf16"))
+    assert single.status == "pass", single.reason
+    assert half.status == "fail" and "Numba has no such type" in half.reason and "launch(" in half.reason

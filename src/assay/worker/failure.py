@@ -22,6 +22,13 @@ _SCARCE = {
 }
 """What a machine may run out of through no fault of a kernel."""
 _LONG = 20_000
+_KNOWN = {
+    "Cannot determine Numba type of <class 'torch.Tensor'>": (
+        "a torch tensor was given to a Numba function, which takes arrays",
+        "pass arrays(x, out) from assay.backends.njit, or x.numpy(): see docs/languages.md",
+    ),
+}
+"""Messages of other packages that many lines do not explain: what happened, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +80,14 @@ def describe(error: BaseException) -> dict[str, Any]:
     where = f"{provenance.shown(Path(outside[-1].filename))}:{outside[-1].lineno}" if outside else ""
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename}:{error.lineno}"
+    message = words(error)[:_LONG]
+    plain, fix = next((known for sign, known in _KNOWN.items() if sign in message), (message, _text(error, "fix")))
     return {
         "type": type(error).__name__,
-        "message": words(error)[:_LONG],
+        "message": plain,
         "where": _text(error, "where") or where,
         "ours": isinstance(error, AssayError),
-        "fix": _text(error, "fix"),
+        "fix": fix,
         "what": _text(error, "what"),
         "scarce": scarce(error),
         "trace": _trace(error)[-4000:],

@@ -1,16 +1,20 @@
 """Launches. The simulator starts blocks of any size and grids of none: a GPU refuses more than 1024 threads a block
 (64 along z), more than 2³¹ − 1 × 65535 × 65535 blocks, and a grid without blocks. Options of `cuda.jit` that only
 concern the compiler (`max_registers`, `lineinfo`, …) are refused by the simulator, not by Numba; here they are left
-out."""
+out. On a GPU Numba takes torch tensors as arrays, if it has their type; the simulator passes them on unchanged."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
+import torch
 from numba import cuda
 from numba.cuda.simulator import api
+from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 from numba.cuda.simulator.kernel import FakeCUDAKernel
+
+from assay.errors import UsageError
 
 LARGEST_BLOCK, LARGEST_GRID = (1024, 1024, 64), (2**31 - 1, 65535, 65535)
 _FOR_THE_COMPILER = (
@@ -27,14 +31,17 @@ _FOR_THE_COMPILER = (
 
 def patch() -> None:
     kernel: Any = FakeCUDAKernel
-    configure = kernel.__getitem__
+    configure, call = kernel.__getitem__, kernel.__call__
 
     def checked(self: Any, configuration: Any) -> Any:
         configured = configure(self, configuration)
         _fitting(configured.grid_dim, configured.block_dim)
         return configured
 
-    kernel.__getitem__ = checked
+    def launch(self: Any, *args: Any) -> Any:
+        return call(self, *(_array(a) if isinstance(a, torch.Tensor) else a for a in args))
+
+    kernel.__getitem__, kernel.__call__ = checked, launch
     sys.setswitchinterval(1e-4)  # the simulator polls its threads; at Python's 5 ms each barrier takes 10
     module: Any = cuda
     original, simulated_jit = module.jit, api.jit
@@ -46,6 +53,17 @@ def patch() -> None:
         return original(*args, **kept)
 
     module.jit = api.jit = jit
+
+
+def _array(tensor: torch.Tensor) -> Any:
+    try:
+        return FakeCUDAArray(tensor.numpy())
+    except TypeError:
+        name = str(tensor.dtype).removeprefix("torch.")
+        raise UsageError(
+            f"a tensor of {name} was given to a Numba kernel: Numba has no such type",
+            fix="launch(kernel, grid, block, x, out) from assay.backends.numba passes its bits: see docs/languages.md",
+        ) from None
 
 
 def _fitting(grid: tuple[int, ...], block: tuple[int, ...]) -> None:
