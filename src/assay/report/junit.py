@@ -1,0 +1,48 @@
+"""Records as a JUnit file, which every CI service reads: a test case for each record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree as xml
+
+from assay.record import Record, Status, namesakes
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_VERDICTS = {Status.FAIL: "failure", Status.SKIPPED: "skipped", Status.COMPILED: "skipped"}
+
+
+def junit(records: Sequence[Record], verb: str) -> str:
+    """The text of the file. What was compiled or skipped counts as skipped, what could not be decided as an error: it
+    says nothing about the kernel, and somebody has to look at it."""
+    cases = [_case(record, namesakes(records)) for record in records]
+    kinds = [case[0].tag if len(case) else "" for case in cases]
+    counts = {
+        f"{kind}s" if kind != "skipped" else kind: str(kinds.count(kind)) for kind in ("failure", "error", "skipped")
+    }
+    seconds = f"{sum(r.seconds for r in records):.3f}"
+    suite = xml.Element("testsuite", name=f"assay {verb}", tests=str(len(cases)), time=seconds, **counts)
+    suite.extend(cases)
+    root = xml.Element("testsuites", tests=str(len(cases)), time=seconds, **counts)
+    root.append(suite)
+    xml.indent(root)
+    return xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _case(record: Record, shared: set[str]) -> xml.Element:
+    name = _text(f"{record.named(shared)} [{record.workload}]" if record.workload else record.named(shared))
+    case = xml.Element("testcase", classname=_text(f"assay.{record.verb}"), name=name, time=f"{record.seconds:.3f}")
+    for attribute in ("file", "line"):
+        if record.source.get(attribute):
+            case.set(attribute, _text(str(record.source[attribute])))
+    if record.status is not Status.PASS:
+        first, _, rest = _text(record.reason).partition("\n")
+        verdict = xml.SubElement(case, _VERDICTS.get(record.status, "error"), message=first, type=str(record.status))
+        verdict.text = "\n".join(
+            filter(None, (first, rest, f"replay: {_text(record.replay)}" if record.replay else ""))
+        )
+    return case
+
+
+def _text(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
