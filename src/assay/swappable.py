@@ -54,6 +54,8 @@ class Swappable:
     that returns the op's call."""
     callers: tuple[str, ...] = ()
     """Classes of PyTorch that call these functions in their forward."""
+    hidden: str = ""
+    """What else computes these ops without calling the functions, and what to do: said if a rule finds no call."""
     fusions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Op → two neighbours that it computes: it takes the tensors and attributes of the first's call."""
     prefer: Mapping[str, str] = field(default_factory=dict)

@@ -92,9 +92,9 @@ def test_layers_stand_side_by_side_for_every_variant_and_repeated_ones_are_one_r
     plain = [Layer("enc.0.norm", 2.0), Layer("enc.1.norm", 3.0), Layer("", 1.0)]
     swapped = [Layer("enc.0.norm", 2.0, 0.5), Layer("fused", variant=9.0)]
     assert by_layer({"torch": plain, "triton": swapped}) == [
-        Repeated("fused", 1, {"triton": 9.0}),
-        Repeated("enc.*.norm", 2, {"torch": 5.0, "triton": 0.5}),
-        Repeated("(the model)", 1, {"torch": 1.0}),
+        Repeated("fused", 1, {"triton": 9.0}, {"triton": 0.0}),
+        Repeated("enc.*.norm", 2, {"torch": 5.0, "triton": 0.5}, {"torch": 5.0, "triton": 2.0}),
+        Repeated("(the model)", 1, {"torch": 1.0}, {"torch": 1.0}),
     ]
 
 

@@ -12,7 +12,7 @@ from torch.autograd import DeviceType
 
 from assay.models.studies.infer import profiled
 from assay.models.studies.infer.calls import calls
-from assay.models.studies.infer.profiled import MODULE, Span, Work, attribute, outermost, passes
+from assay.models.studies.infer.profiled import MODULE, Span, Work, attribute, middle, outermost, passes
 from assay.models.swap import swap
 from assay.workload import Workload
 
@@ -66,13 +66,34 @@ def test_the_profile_of_a_pass_sees_each_module_once():
     model = nn.Sequential(nn.Linear(64, 64), nn.Sequential(nn.LayerNorm(64), nn.GELU()))
     x = torch.randn(16, 64)
     with torch.no_grad():
-        told = passes(model, lambda: model(x), 3, "cpu")
+        told = passes({"torch": (model, lambda: model(x))}, 3, "cpu")["torch"]
     assert {(p["path"], p["operator"]) for p in told["parts"]} == {
         ("0", "aten::linear"),
         ("1.0", "aten::layer_norm"),
         ("1.1", "aten::gelu"),
     }
     assert sum(p["seconds"] for p in told["parts"]) + told["between"] == pytest.approx(told["total"])
+
+
+def _profile(seconds, between):
+    parts = [{"path": path, "operator": "", "seconds": s, "pieces": 1} for path, s in seconds.items()]
+    total = sum(seconds.values()) + between
+    return {"total": total, "between": between, "wall": total, "parts": parts}
+
+
+def test_one_interrupted_pass_changes_no_part():
+    steady = {"a": 1.0, "b": 2.0}
+    told = middle([_profile(steady, 0.5), _profile({"a": 9.0, "b": 2.0}, 0.5), _profile({"a": 1.0, "b": 30.0}, 0.5)])
+    assert {p["path"]: p["seconds"] for p in told["parts"]} == steady
+    assert sum(p["seconds"] for p in told["parts"]) + told["between"] == pytest.approx(told["total"])
+
+
+def test_ways_are_profiled_in_turn():
+    order = []
+    models = {name: nn.Linear(4, 4) for name in ("torch", "variant")}
+    x = torch.randn(2, 4)
+    passes({n: (m, lambda n=n, m=m: (order.append(n), m(x))) for n, m in models.items()}, 2, "cpu")
+    assert order == ["torch", "variant"] * 3
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ def parts(records: Sequence[Record]) -> Iterator[Table[Any] | Note]:
             batch = shown_batch(timed)
             here = [one for one in timed if one.evidence.batch == batch]
             yield variants(here, f"{model}  {number}, batch {batch}  ({_where(here[0])})")
+            yield from (Note(text, loud=True) for text in conclusions(here))
             yield from map(Note, _notes(here))
             if len({one.evidence.batch for one in timed}) > 1:
                 yield over_batches(timed, f"{model}  {number}, latency by batch")
@@ -221,6 +222,30 @@ def _notes(ones: Sequence[One]) -> Iterator[str]:
         yield f"eager torch keeps the GPU busy {idle[0]:.0%} of a pass: {rest}"
 
 
+def conclusions(ones: Sequence[One]) -> Iterator[str]:
+    """For each variant in one line: faster, slower, no different, or wrong."""
+    arms = len({one.evidence.arm for one in ones}) > 1
+    found: dict[str, list[tuple[bool, str]]] = {}
+    for one in (one for one in ones if one.evidence.speedup):
+        speedup = one.evidence.speedup
+        assert speedup is not None
+        low, high = speedup.interval
+        where = f" ({one.evidence.arm})" * arms
+        if one.record.status is Status.FAIL:
+            said = False, f"wrong{where}"
+        elif low > 1:
+            said = True, f"{speedup.median:.2f} × faster{where}"
+        elif high < 1:
+            said = False, f"{1 / speedup.median:.2f} × slower{where}"
+        else:
+            said = False, f"no different within the noise{where}"
+        found.setdefault(one.evidence.variant, []).append(said)
+    for variant, said_of in found.items():
+        worse = any("slower" in text or "wrong" in text for _, text in said_of)
+        advice = ": leave it out" if worse and not any(better for better, _ in said_of) else ""
+        yield f"{variant} is {', '.join(text for _, text in said_of)} here{advice}"
+
+
 def _slower_host(ones: Sequence[One]) -> Iterator[str]:
     """Where latencies of two processes contradict a gain that was taken inside one of them."""
     alone = {o.evidence.arm: o.record.median for o in ones if not o.evidence.rules}
@@ -266,22 +291,27 @@ def _latency(one: One | None) -> Cell:
 
 
 def layers(ones: Sequence[One], title: str = "", longest: int = 0) -> Table[Repeated]:
-    """Where a pass spends its time, and how that changes: the profiler's figures, of the eager form. `longest`: so many
-    by themselves, the others together."""
+    """Where a pass spends its time, and how that changes: the profiler's figures, of the eager form. A terminal shows
+    both figures of a variant's own process, as the table of sites does. `longest`: so many layers by themselves, the
+    others together."""
     own = {one.evidence.variant: one.evidence.layers for one in ones if one.evidence.layers}
+    compared = [one.evidence.variant for one in ones if one.evidence.layers and one.evidence.rules]
     rows = by_layer(own)
     first = next(iter(own), "")
     whole = sum(row.seconds.get(first, 0.0) for row in rows)
     if longest and len(rows) > longest:
-        others = {name: sum(row.seconds.get(name, 0.0) for row in rows[longest:]) for name in own}
-        rows = [*rows[:longest], Repeated(f"{len(rows) - longest} others", 1, others)]
+        rest = rows[longest:]
+        sums = [{v: sum(getattr(row, of).get(v, 0.0) for row in rest) for v in own} for of in ("seconds", "torch")]
+        rows = [*rows[:longest], Repeated(f"{len(rest)} others", 1, *sums)]
 
     def time(name: str) -> Column[Repeated]:
         def cell(row: Repeated) -> Cell:
-            seconds = row.seconds.get(name) or None
-            return Cell(si(seconds, "s", 3), si(seconds, "s", 3) if seconds else "")
+            seconds = row.seconds.get(name) or 0.0
+            page = si(seconds, "s", 3) if seconds else ""
+            return Cell(change(row.torch.get(name, 0.0), seconds).terminal if name in compared else page, page)
 
-        return Column(name, cell)
+        title = f"{name}, from torch" if name in compared else "" if compared else name
+        return Column(title, cell, page=name)
 
     columns: list[Column[Repeated]] = [
         Column("layer", lambda row: row.layer + (f" ×{row.modules}" if row.modules > 1 else ""), left=True),

@@ -25,4 +25,6 @@ declared = Swappable(
         "torch.Tensor.softmax": softmax,
     },
     callers=("torch.nn.MultiheadAttention",),
+    hidden="a fused scaled_dot_product_attention computes its softmax inside; "
+    'a Hugging Face model has one of its own with attn_implementation="eager"',
 )

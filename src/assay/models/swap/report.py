@@ -9,6 +9,8 @@ from enum import StrEnum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from assay.catalog import library
+
 if TYPE_CHECKING:
     from assay.models.operators.contract import Tally
 
@@ -141,7 +143,10 @@ class Report:
         if others := Counter(s.op for s in sites if s.why == NO_RULE):
             lines.append("no rule names: " + ", ".join(f"{op} ×{n}" for op, n in sorted(others.items())))
         met = {s.rule for s in sites}
-        lines += [f"rule '{key}': no call of it was seen yet" for key in self.rules if key not in met]
+        hidden = {op: declared.hidden for declared in library.swappable() for op in declared.ops if declared.hidden}
+        for key in (key for key in self.rules if key not in met):
+            why = hidden.get(key.rpartition(":")[2], "")
+            lines.append(f"rule '{key}': no call of it was seen yet{f' ({why})' if why else ''}")
         if any(s.traced for s in shown):
             lines.append("traced: compiled graphs with the kernel in them; calls inside those are not counted")
         return "\n".join(lines)

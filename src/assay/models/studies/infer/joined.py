@@ -140,19 +140,22 @@ class Repeated:
     modules: int
     seconds: dict[str, float]
     """By variant."""
+    torch: dict[str, float]
+    """By variant: PyTorch's own, in the same process."""
 
 
 def by_layer(layers_of: Mapping[str, Sequence[Layer]]) -> list[Repeated]:
     """From each variant's layers, the baseline's first, to one row for each layer with its time in every variant, the
     longest first; repeated ones are one row. What a fused pair takes stands at the module that holds both."""
     paths: dict[str, set[str]] = {}
-    seconds: dict[str, dict[str, float]] = {}
+    rows: dict[str, Repeated] = {}
     for variant, own in layers_of.items():
         whose = "variant" if any(layer.variant is not None for layer in own) else "torch"
         for layer in own:
             name = _repeated(layer.path) or "(the model)"
             paths.setdefault(name, set()).add(layer.path)
-            times = seconds.setdefault(name, {})
-            times[variant] = times.get(variant, 0.0) + (getattr(layer, whose) or 0.0)
-    whole = [Repeated(name, len(paths[name]), times) for name, times in seconds.items()]
+            row = rows.setdefault(name, Repeated(name, 0, {}, {}))
+            row.seconds[variant] = row.seconds.get(variant, 0.0) + (getattr(layer, whose) or 0.0)
+            row.torch[variant] = row.torch.get(variant, 0.0) + (layer.torch or 0.0)
+    whole = [replace(row, modules=len(paths[name])) for name, row in rows.items()]
     return sorted(whole, key=lambda row: -max(row.seconds.values()))

@@ -205,18 +205,16 @@ class Pairing:
     def profile(self, arms: Sequence[str], batch: int, tick: Tick) -> dict[str, Any]:
         """Time per module and site, both ways, in the eager form; and on a GPU how busy each arm keeps it."""
         tick(f"batch {batch}: profiling")
-        taken = {
-            whose: profiled.passes(model, self.call("eager", whose, batch), self.effort.passes, self.device)
-            for whose, model in self.models.items()
-        }
+        ways = {whose: (model, self.call("eager", whose, batch)) for whose, model in self.models.items()}
+        taken = profiled.passes(ways, self.effort.passes, self.device)
         if self.device != "cuda":
             return {"profile": taken, "busy": {}}
         busy = {"eager": {whose: one["total"] for whose, one in taken.items()}}
         for arm in arms:
             if arm != "eager" and not self.failures.get(arm):
                 with contextlib.suppress(NotCapturable):  # said by the pass that was timed
-                    ways = self.calls_of(arm, batch)
-                    busy[arm] = {whose: profiled.busy(_call(way), self.effort.passes) for whose, way in ways.items()}
+                    calls = self.calls_of(arm, batch)
+                    busy[arm] = {whose: profiled.busy(_call(way), self.effort.passes) for whose, way in calls.items()}
         return {"profile": taken, "busy": busy}
 
 

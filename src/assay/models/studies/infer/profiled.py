@@ -6,9 +6,10 @@ CPU it is the outermost operators themselves."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from statistics import median, median_low
 from typing import Any
 
 import torch
@@ -22,15 +23,51 @@ MODULE = "assay.module:"
 """Before a module's path, in the name of its range."""
 
 
-def passes(model: nn.Module, call: Callable[[], Any], count: int, device: str) -> dict[str, Any]:
-    """Of `count` passes after a first, the one in the middle. Seconds: `total` of all work on a GPU, of the whole call
-    on a CPU; `parts` of it by module and operator; `unattributed`, or on a CPU `between` operators."""
-    _pass(model, call, device)
-    taken = sorted((_pass(model, call, device) for _ in range(count)), key=lambda taken: float(taken["total"]))
-    middle = taken[len(taken) // 2]
-    if device == "cuda" and not middle["total"]:
+Ways = Mapping[str, tuple[nn.Module, Callable[[], Any]]]
+"""A model and the call that runs it, by name."""
+
+
+def passes(ways: Ways, count: int, device: str) -> dict[str, dict[str, Any]]:
+    """The profile of each way: `count` passes after a first, in turn, so that a busy host slows all of them. Seconds:
+    `total` of all work on a GPU, of the whole call on a CPU; `parts` of it by module and operator; `unattributed`, or
+    on a CPU `between` operators."""
+    taken: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
+    for _ in range(1 + count):
+        for name, (model, call) in ways.items():
+            taken[name].append(_pass(model, call, device))
+    whole = {name: middle(each[1:]) for name, each in taken.items()}
+    if device == "cuda" and not all(one["total"] for one in whole.values()):
         raise _blind()
-    return middle
+    return whole
+
+
+def middle(profiles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The median of each part over several passes: one that an interrupted pass made long does not count."""
+    parts: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for part in (part for profile in profiles for part in profile["parts"]):
+        parts.setdefault((part["path"], part["operator"]), []).append(part)
+
+    def medians(of: str) -> float:
+        return median([float(profile[of]) for profile in profiles])
+
+    absent = {key: len(profiles) - len(each) for key, each in parts.items()}
+    listed = [
+        {
+            "path": path,
+            "operator": operator,
+            "seconds": median([p["seconds"] for p in each] + [0.0] * absent[path, operator]),
+            "pieces": median_low([p["pieces"] for p in each]),
+        }
+        for (path, operator), each in parts.items()
+    ]
+    attributed = sum(part["seconds"] for part in listed)
+    if "unattributed" in profiles[0]:
+        rest = medians("unattributed")
+        sums = {"total": attributed + rest, "unattributed": rest}
+    else:
+        total = max(attributed, medians("total"))
+        sums = {"total": total, "between": total - attributed}
+    return {**sums, "wall": medians("wall"), "parts": listed}
 
 
 def _pass(model: nn.Module, call: Callable[[], Any], device: str) -> dict[str, Any]:
