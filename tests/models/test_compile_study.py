@@ -150,7 +150,7 @@ def test_the_chart_has_a_line_for_every_state_and_becomes_a_picture_and_a_page(s
 
     ways = {row["way"] for row in chart.lines(list(study.values()))}
     assert ways == set(chart.NAMES.values())
-    picture, page = draw("compile", list(study.values()), tmp_path / "c.svg", tmp_path / "c.html")
+    page, picture = draw("compile", list(study.values()), tmp_path / "c.svg", tmp_path / "c.html")
     assert "compiled, warm disk cache" in picture.read_text()
     assert "pick_case" in page.read_text() and 'src="http' not in page.read_text()  # it needs nothing else
 

@@ -156,7 +156,9 @@ def test_tables_fit_120_columns_and_show_a_loss_as_plainly_as_a_gain(study):
 def test_the_chart_is_a_page_that_needs_nothing_else(study, tmp_path):
     pytest.importorskip("vl_convert")
     page, picture = draw("models", study, tmp_path / "infer.html", tmp_path / "infer.svg")
-    assert "vega" in page.read_text() and "https://cdn" not in page.read_text()
+    text = page.read_text()
+    assert "vega" in text and "https://cdn" not in text
+    assert "in the model" in text and "by layer" in text and " is " in text  # every table of the terminal is there
     assert "njit" in picture.read_text() and "the whole pass" in picture.read_text()
     found = list(chart.savings(timed([by(study, variant="njit", arm="eager")]), "case"))
     assert [r["site"] for r in found] == ["1"] * 3 + [chart.ALL] * 3 + ["the pass, eager"]

@@ -1,4 +1,4 @@
-"""Charts as files, without a browser: SVG, PNG, or a page with one chart that needs nothing else."""
+"""Charts as files, without a browser: SVG or PNG."""
 
 import json
 import re
@@ -45,11 +45,6 @@ def save(figure: "Figure", records: Sequence[Record], path: Path) -> list[Path]:
     if spec is None:
         return []
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".html":
-        import vl_convert
-
-        path.write_text(vl_convert.vegalite_to_html(json.dumps(spec), vl_version=_VERSION, bundle=True))
-        return [path]
     cases = _cases(spec)
     files = [path if len(cases) == 1 else path.with_stem(f"{path.stem}-{_word(option).strip('_')}") for option in cases]
     return [written for file, case in zip(files, cases.values(), strict=True) for written in _write(case, file)]

@@ -29,7 +29,7 @@ Limit = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of weights and inputs.")]
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds for one process.")]
-Html = Annotated[Path | None, typer.Option("--html", help="Time over calls, as a page of its own.")]
+Html = Annotated[Path | None, typer.Option("--html", help="The tables and charts as a page of its own.")]
 
 
 _WIDE = 90

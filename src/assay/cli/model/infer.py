@@ -38,7 +38,7 @@ Rounds = Annotated[int, typer.Option("--rounds", min=6, help="Each takes every a
 Budget = Annotated[float, typer.Option("--budget", min=0, help="Seconds for each arm and batch; default: by device.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of inputs, and of weights where there are no others.")]
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds for one question to one process.")]
-Html = Annotated[Path | None, typer.Option("--html", help="Latency over batches and savings by site, as a page.")]
+Html = Annotated[Path | None, typer.Option("--html", help="The tables and charts as a page of its own.")]
 
 
 def infer(

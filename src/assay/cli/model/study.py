@@ -95,12 +95,14 @@ def print_parts(parts: Iterable[Table[Any] | Note], terminal: Any) -> None:
 
 
 def draw(name: str, records: list[Record], *files: Path | None) -> list[Path]:
-    """The report's figure of that name into each file."""
+    """The report's figure of that name into each picture; a page has the tables too."""
     wanted = [file for file in files if file]
     if not wanted:
         return []
+    from assay.report import report
     from assay.report.charts import FIGURES
     from assay.report.pictures import save
 
     figure = next(f for f in FIGURES if f.name == name)
-    return [written for file in wanted for written in save(figure, records, file)]
+    pages = [report(records, file, title=figure.title) for file in wanted if file.suffix == ".html"]
+    return pages + [written for file in wanted if file.suffix != ".html" for written in save(figure, records, file)]
