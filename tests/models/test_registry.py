@@ -191,11 +191,35 @@ def test_a_users_own_function_is_a_model_by_path_or_by_module(write, monkeypatch
         ("def build(:\n", r"mine\.py:1: SyntaxError"),
         ("import no_such_thing\n", r"mine\.py:1: ModuleNotFoundError"),
         ("built = 1\n", "has no function build"),
+        (
+            "import torch\ndef build():\n    return torch.nn.Linear('a', 1)\n",
+            r"mine\.py:3: TypeError",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_users_own_model_is_said_with_its_line(write, text, says):
     with pytest.raises((SourceError, UsageError), match=says):
         entry(f"{write('mine.py', text)}:build").build()
+
+
+def test_an_error_in_another_package_is_not_given_a_line_of_the_users_file(write):
+    file = write(
+        "mine.py",
+        """
+        import torch
+        def build():
+            return torch.nn.Embedding(4, 2)
+        def example(batch):
+            return torch.full((batch,), 9)
+        """,
+    )
+    found = entry(f"{file}:build")
+    with (
+        pytest.raises(SourceError, match=r"mine\.py: IndexError.*\(at torch/nn/functional\.py:\d+\)") as told,
+        found.guarded(),
+    ):
+        found.forward(found.build(), found.example(2))
+    assert "running the model on the inputs" in told.value.fix
 
 
 def test_a_users_own_that_is_not_there_is_said_so(write):

@@ -348,7 +348,7 @@ class Breaks(torch.nn.Linear):
         ("mnist-cnn", {"batch": 0}, "1 or more"),
         ("mnist-cnn", {"device": "tpu"}, "cuda or cpu"),
         ("{file}:raises", {}, r"own\.py:4: ValueError: no such thing"),
-        ("{file}:wrong_shape", {"images": 64, "batch": 64}, r"gives \(64, 9\) for 64 images, not \(64, 10\)"),
+        ("{file}:wrong_shape", {"images": 64, "batch": 64}, r"gives \(2, 9\) for 2 images, not \(2, 10\)"),
         ("{file}:breaks", {"images": 64}, r"own\.py:14: RuntimeError"),
     ],
 )
@@ -366,6 +366,14 @@ def test_wrong_use_is_an_error_that_says_what_to_do_and_nothing_is_written(quick
 def test_the_command_says_it_in_a_line_without_a_traceback(assay, mnist, write, arguments, says):
     done = assay("model", "train", *(arguments or [f"{write('own.py', OWN)}:raises"]))
     assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_no_data_is_fetched_for_a_model_that_cannot_take_it(quick, write, monkeypatch):
+    monkeypatch.setattr("assay.models.studies.train.verb.load", lambda *_: pytest.fail("the data was read"))
+    file = write("own.py", OWN)
+    for name in ("wrong_shape", "breaks"):
+        with pytest.raises(AssayError):
+            one(f"{file}:{name}", quick(images=64))
 
 
 def test_where_the_data_cannot_be_had_the_error_says_what_was_tried(tmp_path, monkeypatch):

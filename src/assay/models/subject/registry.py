@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay import host
+from assay import host, provenance
 from assay.dtype import dtype as format_called
 from assay.errors import AssayError, Lacking, SourceError, UsageError
 from assay.models.subject import checkpoint
@@ -89,7 +89,7 @@ class Entry:
         if self.module:
             yield
         else:
-            with _named_in_errors(named(self.name)):
+            with _named_in_errors(named(self.name), "running the model on the inputs of `example`"):
                 yield
 
     def chosen(self, options: Mapping[str, str]) -> dict[str, str]:
@@ -263,14 +263,14 @@ def _example_own(text: str, batch: int) -> Any:
             f"{name}: what goes in?",
             fix="beside it, write `def example(batch): …` that returns a tensor, a tuple or a dict of them",
         )
-    with _named_in_errors(name):
+    with _named_in_errors(name, f"making the inputs of a batch of {batch}"):
         return make(batch)
 
 
 def _made(name: Name, function: Callable[[], Any]) -> tuple[torch.nn.Module, Callable[[int], Any] | None]:
     import torch
 
-    with _named_in_errors(name):
+    with _named_in_errors(name, "building the model"):
         made = function()
     model, make = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(model, torch.nn.Module):
@@ -290,7 +290,7 @@ def _function(name: Name) -> Callable[[], Any]:
 
 
 def _module(name: Name) -> Any:
-    with _named_in_errors(name):
+    with _named_in_errors(name, "importing it"):
         if name.file:
             return imported(name.file)
         if "" not in sys.path and str(Path.cwd()) not in sys.path:
@@ -305,19 +305,30 @@ def _module(name: Name) -> Any:
 
 
 @contextmanager
-def _named_in_errors(name: Name) -> Iterator[None]:
-    """Around the user's code: an exception in it becomes an error of that code, with its line."""
+def _named_in_errors(name: Name, doing: str) -> Iterator[None]:
+    """Around the user's code: an exception in it becomes an error of that code, with its line. `doing`: what was done
+    then."""
     try:
         yield
     except AssayError:
         raise
     except Exception as problem:
         frames = traceback.extract_tb(problem.__traceback__)
-        last = next((f for f in reversed(frames) if name.file and Path(f.filename) == name.file), frames[-1])
-        line = getattr(problem, "lineno", None) if isinstance(problem, SyntaxError) else last.lineno
-        where = f"{name.module if name.file else last.filename}:{line}"
-        fix = f"fix {name}, which is called without arguments, or the module it returns"
-        raise SourceError(f"{type(problem).__name__}: {problem}".splitlines()[0], where=where, fix=fix) from None
+        own = next((f for f in reversed(frames) if name.file and Path(f.filename) == name.file), None)
+        what = f"{type(problem).__name__}: {problem}".splitlines()[0]
+        if isinstance(problem, SyntaxError):
+            where = f"{provenance.shown(Path(problem.filename or name.module))}:{problem.lineno}"
+        elif own:
+            where = f"{name.module}:{own.lineno}"
+        else:
+            where, what = name.module, f"{what} (at {_elsewhere(frames[-1])})"
+        fix = f"this was while {doing}: fix {name}, which is called without arguments, or the module it returns"
+        raise SourceError(what, where=where, fix=fix) from None
+
+
+def _elsewhere(frame: traceback.FrameSummary) -> str:
+    """A line of another package, from its folder in site-packages on."""
+    return f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno}"
 
 
 def _kind(value: Any) -> str:

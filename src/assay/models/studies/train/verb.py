@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay import host, provenance
 from assay.errors import UsageError
@@ -21,10 +21,13 @@ from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.asset import Tell, silent
 from assay.models.subject.data.digits import Digits, load
 from assay.models.subject.registry import seeded
-from assay.models.subject.score import Score, accuracy
+from assay.models.subject.score import Score, accuracy, verify_logits
 from assay.models.swap import swap
 from assay.record import Record, Status
 from assay.settings import settings_of
+
+if TYPE_CHECKING:
+    from torch import nn
 
 _POINTS = 40
 """Of the loss curve, for each epoch."""
@@ -76,10 +79,11 @@ def _kept(planned: Plan) -> Checkpoint | None:
 
 def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> TrainEvidence:
     """All of it, up to the one look at the test split: what the record will say."""
+    model = planned.entry.build(planned.options.seed, **planned.options.options).to(planned.device)
+    _takes_digits(planned, model)
     whole = load(planned.data, "train", tell)
     parts = whole.part(0, len(whole) - VALIDATION), whole.part(len(whole) - VALIDATION, len(whole))
     learn, validate = (_few(part, planned) for part in parts)
-    model = planned.entry.build(planned.options.seed, **planned.options.options).to(planned.device)
     if planned.device == "cuda":
         import torch
 
@@ -115,6 +119,17 @@ def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> 
         swap=swapped,
         weights=_keep_weights(planned, fit, score),
     )
+
+
+def _takes_digits(planned: Plan, model: nn.Module) -> None:
+    """Raise for a model of something else, before any data is fetched for it."""
+    import torch
+
+    training = model.training
+    with planned.entry.guarded(), torch.no_grad():
+        logits = model.eval()(torch.zeros(2, 1, 28, 28, device=planned.device))
+    verify_logits(logits, 2)
+    model.train(training)
 
 
 def _few(data: Digits, planned: Plan) -> Digits:
