@@ -26,7 +26,11 @@ _ELEMENTS = {dtype(n).ctype: dtype(n) for n in (*_FLOATS, "int16", "int32", "int
 _ELEMENTS |= {"long": dtype("int64"), "__half2": dtype("fp16"), "__nv_bfloat162": dtype("bf16")}
 """C++ types of elements that say how they are to be read. Bytes, unsigned integers and vectors are left out: through
 pointers to those, kernels read elements of any type."""
-_UNSIGNED = {n: DType(n, n, "unsigned", size) for n, size in {"uint16": 2, "uint32": 4, "uint64": 8}.items()}
+_UNSIGNED = {
+    "uint16": DType("uint16", "uint16", "unsigned short", 2),
+    "uint32": DType("uint32", "uint32", "unsigned int", 4),
+    "uint64": DType("uint64", "uint64", "unsigned long long", 8),
+}
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ def check(
                 f"{problem}: `{words[number - 1]}`{place}, parameter {number} of `{name}`, "
                 f"gets {argument.shown}, in the launch",
                 where=where,
-                fix=_fix(parameter, argument, name, in_python=not where),
+                fix=_fix(parameter, argument, in_python=not where),
             )
 
 
@@ -138,12 +142,14 @@ def _expected(parameter: Parameter) -> tuple[str, int]:
         return _VALUES[parameter.type]
     if parameter.number in ("f32", "f64"):
         return FLOAT, parameter.size
+    if parameter.number[:1] in ("u", "s") and parameter.size < 8:
+        return INTEGER, parameter.size
     return (BYTES if parameter.number == "b8" or parameter.type else ""), parameter.size
 
 
 def _misread(parameter: Parameter, held: DType) -> str:
     """Why a pointer of this type must not point to such elements; empty if it may."""
-    asked = _ELEMENTS.get(parameter.type.removesuffix("*").removesuffix(" const"))
+    asked = _asked(parameter)
     if asked is None or asked == held or held.name in ("uint8", "int4"):  # uint8: work space for any type
         return ""
     if asked.is_float:
@@ -156,12 +162,13 @@ def _misread(parameter: Parameter, held: DType) -> str:
     return "" if fits else f"{held} elements would be read as `{asked.ctype}`"
 
 
-def _fix(parameter: Parameter, argument: Argument, name: str, in_python: bool) -> str:
+def _fix(parameter: Parameter, argument: Argument, in_python: bool) -> str:
     kind, size = _expected(parameter)
     if argument.elements and kind == POINTER:
-        fix = f"take `{argument.elements.ctype}` there, as a template over the element type does"
-        template = f"launch {name.partition('<')[0]}<T>" if not in_python else "name the instance with ctype(tensor)"
-        return f"{fix} ({template}), or check only the dtypes that the kernel takes: --dtype {_dtype(parameter)}"
+        return (
+            f"take pointers to `{argument.elements.ctype}` in this dtype, as a template over the element type does, or "
+            f"check only the dtypes that the kernel takes: --dtype {_asked(parameter)}"
+        )
     if argument is INT and kind == INTEGER:
         return "declare it as `long long`" + (f", or pass numpy.int{8 * size}(…)" if in_python else "")
     if argument.kind == FLOAT and kind == FLOAT:
@@ -170,9 +177,9 @@ def _fix(parameter: Parameter, argument: Argument, name: str, in_python: bool) -
     return "pass the arguments in the order and with the types that the kernel declares"
 
 
-def _dtype(parameter: Parameter) -> str:
-    asked = _ELEMENTS.get(parameter.type.removesuffix("*").removesuffix(" const"))
-    return asked.name if asked else "…"
+def _asked(parameter: Parameter) -> DType | None:
+    """The format of the elements that the parameter points to; None where it does not say."""
+    return _ELEMENTS.get(parameter.type.removesuffix("*").removesuffix(" const"))
 
 
 def _count(number: int, noun: str) -> str:
