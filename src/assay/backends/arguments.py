@@ -53,7 +53,7 @@ def tensor(elements: Any) -> Argument:
         known = _UNSIGNED.get(name) or dtype(name)
     except UsageError:
         return Argument(POINTER, 8, f"a tensor of {name}")
-    return Argument(POINTER, 8, f"a {known} tensor", known)
+    return Argument(POINTER, 8, f"a tensor of {known}", known)
 
 
 NULL = Argument(POINTER, 8, "None, which arrives as a null pointer")
@@ -165,9 +165,11 @@ def _misread(parameter: Parameter, held: DType) -> str:
 def _fix(parameter: Parameter, argument: Argument, in_python: bool) -> str:
     kind, size = _expected(parameter)
     if argument.elements and kind == POINTER:
+        asked = _asked(parameter)
+        instead = f'@kernel(…, dtypes=["{asked}"])' if in_python else f"--dtype {asked}"
         return (
             f"take pointers to `{argument.elements.ctype}` in this dtype, as a template over the element type does, or "
-            f"check only the dtypes that the kernel takes: --dtype {_asked(parameter)}"
+            f"name the dtypes that the kernel takes: {instead}"
         )
     if argument is INT and kind == INTEGER:
         return "declare it as `long long`" + (f", or pass numpy.int{8 * size}(…)" if in_python else "")

@@ -7,7 +7,7 @@ from itertools import pairwise, takewhile
 
 from assay.errors import SourceError
 from assay.isa.ptx import parse_declarations as declarations
-from assay.isa.ptx.cursor import Stream
+from assay.isa.ptx.cursor import Cursor
 from assay.isa.ptx.declarations import Variable
 from assay.isa.ptx.instruction import Instruction
 from assay.isa.ptx.operands import Immediate
@@ -29,13 +29,15 @@ def entries(text: str) -> list[str]:
 
 def entry_parameters(text: str, entry: str) -> tuple[Variable, ...] | None:
     """The parameters of one kernel; None where there is no such kernel, or they cannot be read."""
-    try:
-        stream = Stream(text)
-        while token := stream.take():
-            if token == ".entry" and stream.accept(entry):
-                return declarations.parameters(stream)
-    except SourceError:
-        pass
+    stream, before = tokens(text), ""
+    for token in stream:
+        if (before, token) == (".entry", entry):
+            head = list(takewhile(lambda t: t not in ("{", ";"), stream))
+            try:
+                return declarations.parameters(Cursor(head, 0))
+            except SourceError:
+                return None
+        before = token
     return None
 
 
