@@ -29,7 +29,7 @@ def run(words, assay, folder):
 
 
 @pytest.mark.parametrize(
-    ("page", "commands"), [("first-kernel.md", 5), pytest.param("ops.md", 4, marks=pytest.mark.whole)]
+    ("page", "commands"), [("first-kernel.md", 6), pytest.param("ops.md", 4, marks=pytest.mark.whole)]
 )
 def test_a_page_takes_a_reader_from_an_empty_folder_to_a_verdict(page, commands, assay, tmp_path):
     """Every file is written, every command run, and every promised line of output looked for."""

@@ -120,7 +120,7 @@ class Exploration:
 
     def one(self, workload: Workload) -> None:
         """Tries this workload alone."""
-        self._look(Planned(workload, "named"))
+        self._look(Planned(workload, "named", cost=workload.elements))
 
     def run(self, bounds: Bounds) -> None:
         """Tries the planned workloads until one fails or a bound is reached."""

@@ -31,7 +31,7 @@ from assay.workload import Workload
 
 _ENOUGH = 16
 """The number of workloads that is enough for a verdict on a peer that refuses all others."""
-_ENOUGH_INTERPRETED = 4
+_ENOUGH_INTERPRETED = 8
 """The number that is enough where all others are too much for the interpreter: its limits are not the kernel's."""
 
 
