@@ -2,6 +2,7 @@
 is not."""
 
 import ctypes
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import assay
 from assay import host
+from assay.backends import cuda
 from assay.backends.cuda import BACKEND, Source
 from assay.backends.declaration import find
 from assay.errors import LaunchError
@@ -130,6 +132,31 @@ def test_an_argument_of_another_type_is_refused_by_name(launch, declared, value,
 def test_the_sizes_alone_refuse_an_int_for_a_c_function(launch):
     with pytest.raises(LaunchError, match="8 bytes for a parameter of 4 bytes: `int p0`"):
         launch(["int"], [7], 'extern "C" ')
+
+
+@needs_nvrtc
+def test_on_a_gpu_a_wrong_launch_is_refused_before_it_is_started(tmp_path, monkeypatch):
+    """With a stand-in for the device; tests/test_gpu.py has the real one."""
+    core = pytest.importorskip("cuda.core")
+    file = tmp_path / "k.cu"
+    file.write_text("__global__ void k(const float* x, long long n) {}\n")
+    started = []
+
+    def load(self, name):
+        artifact = self.build(name, Target("sm_90"))
+        return cuda.Loaded("kernel", artifact, cuda.parameters(artifact.symbol, artifact.ptx))
+
+    monkeypatch.setattr(Source, "load", load)
+    monkeypatch.setattr(core, "Device", lambda: SimpleNamespace(set_current=lambda: None))
+    monkeypatch.setattr(cuda, "Launcher", lambda kernel: lambda *launch: started.append(launch))
+    function, x = Source(file)["k"], tensor(torch.float32)
+    with pytest.raises(LaunchError, match="1 argument for 2 parameters"):
+        function(1, 1, x)
+    assert not started
+    function(1, 1, x, 4)
+    assert started == [((1,), (1,), (x, 4), 0)]
+    with BACKEND.launched(), pytest.raises(LaunchError, match="int64 elements would be read as `float`"):
+        function(1, 1, tensor(torch.int64), 4)
 
 
 @pytest.mark.parametrize(
