@@ -34,7 +34,7 @@ WHOLE = pytest.mark.whole
 @pytest.mark.parametrize(
     ("page", "commands"),
     [
-        ("first-kernel.md", 5),
+        ("first-kernel.md", 6),
         ("languages.md", 2),
         ("huggingface.md", 2),
         pytest.param("huggingface.md", 3, marks=WHOLE),

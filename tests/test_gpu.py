@@ -67,6 +67,17 @@ def test_a_launch_the_device_refuses_is_an_error_not_silence(tmp_path):
     assert record.status == "fail" and record.evidence["detector"] == "launch"
 
 
+def test_a_launch_that_does_not_fit_its_kernel_is_not_started(tmp_path):
+    file = tmp_path / "few.cu"
+    file.write_text(
+        "// assay: few<T><<<cdiv(n, 256), 256>>>(x, out)\n"
+        "template <typename T> __global__ void few(const T* x, T* y, long long n) {}\n"
+    )
+    (record,) = assay.check(file, op="gelu", dtypes="fp32", workloads=2)
+    assert (record.status, record.evidence["detector"]) == ("fail", "launch")
+    assert "`long long n` (few.cu:2), parameter 3 of `few<float>`, gets nothing" in record.reason
+
+
 def test_the_interpreters_work_beside_a_gpu_too(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     from assay import host

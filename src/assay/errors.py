@@ -25,6 +25,10 @@ class BuildError(SourceError):
     """A toolchain refused the source. `what` is the toolchain's own text."""
 
 
+class LaunchError(SourceError):
+    """The arguments of a launch do not fit the parameters of its kernel."""
+
+
 class Lacking(AssayError):
     """Something is missing on this machine: a package, data, room on the disk. The kernel or model did not fail."""
 

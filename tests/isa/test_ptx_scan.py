@@ -33,6 +33,9 @@ def test_a_text_that_the_reader_refuses_still_tells_its_architecture_and_its_ker
         ptx.read(UNKNOWN)
     assert ptx.architecture(UNKNOWN) == "sm_200a"
     assert ptx.entries(UNKNOWN) == ["first", "second$1"]
+    assert [p.name for p in ptx.entry_parameters(UNKNOWN, "first")] == ["p"]
+    assert ptx.entry_parameters(UNKNOWN, "second$1") == ()
+    assert ptx.entry_parameters(UNKNOWN, "third") is None
 
 
 def test_instructions_of_one_opcode_are_found_in_any_text():
@@ -54,6 +57,7 @@ def test_the_line_table_of_any_text():
 def test_nothing_is_found_in_noise(text):
     assert (ptx.architecture(text), ptx.entries(text), list(ptx.instructions(text, "setp"))) == ("", [], [])
     assert set(ptx.line_table(text)) == {None}
+    assert ptx.entry_parameters(text, "k") is None
 
 
 @has_nvrtc
@@ -63,6 +67,7 @@ def test_what_is_found_is_what_the_reader_reads(name):
     module = ptx.read(text)
     assert ptx.architecture(text) == module.target
     assert ptx.entries(text) == [f.name for f in module.entries]
+    assert [ptx.entry_parameters(text, f.name) for f in module.entries] == [f.params for f in module.entries]
     table, code = ptx.line_table(text), [i for f in module.functions for i in f.instructions]
     assert len(list(ptx.instructions(text, "setp"))) == len([i for i in code if i.opcode == "setp"])
     for i in code:

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import host
 from assay.artifact import Artifact
-from assay.backends import nvrtc
+from assay.backends import arguments, nvrtc
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
 from assay.backends.launcher import Launcher
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.isa import cubin as cubins
 from assay.isa.names import canonical, instance
+from assay.isa.parameters import Parameter, parameters
 from assay.isa.ptx import entries
 from assay.target import Target
 
 if TYPE_CHECKING:
     import torch
 
+_FLOAT = arguments.Argument(arguments.FLOAT, 4, "a float")
 _INSTALL = "pip install cuda-core cuda-bindings nvidia-cuda-nvrtc==13.0.88 nvidia-cuda-runtime==13.0.96"
 
 
@@ -88,6 +90,15 @@ def vector_width(*tensors: torch.Tensor) -> int:
     return width if all(t.data_ptr() % 16 == 0 for t in tensors) else 1
 
 
+class Loaded(NamedTuple):
+    """A kernel that the driver has loaded."""
+
+    kernel: Any
+    artifact: Artifact | None
+    parameters: tuple[Parameter, ...] | None
+    """None where they are not known."""
+
+
 class Source:
     """A .cu file beside the Python that launches it: `Source("k.cu")["gelu<float, 4>"](grid, block, x, out, n)`."""
 
@@ -115,18 +126,22 @@ class Source:
             return nvcc.build(self.text, str(self.file), name, target, self.options)
         return nvrtc.build(self.text, str(self.file), name, target, (f"-I{self.file.parent}", *self.options))
 
-    def load(self, name: str) -> tuple[Any, Artifact]:
+    def load(self, name: str) -> Loaded:
         """Build one instance for this GPU and load it. sm_90 is built as sm_90a, as Triton does: wgmma needs it."""
         from cuda.core import ObjectCode
 
         gpu = host.gpu()
         assert gpu is not None
         artifact = self.build(name, Target("sm_90a") if str(gpu.target) == "sm_90" else gpu.target)
-        return ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol), artifact
+        kernel = ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol)
+        return Loaded(kernel, artifact, parameters(artifact.symbol, artifact.ptx))
 
 
 class Binary:
     """A cubin or PTX file, its kernels by demangled names: `Binary("x.cubin")["gelu<float, 4>"](grid, block, …)`."""
+
+    text = ""
+    """There is no source to quote from."""
 
     def __init__(self, file: str | Path) -> None:
         self.file = Path(file)
@@ -149,16 +164,16 @@ class Binary:
             self._functions[name] = Function(self, name)
         return self._functions[name]
 
-    def load(self, name: str) -> tuple[Any, Artifact | None]:
+    def load(self, name: str) -> Loaded:
         """The kernel, and its artifact for a cubin; the driver's machine code for PTX is not visible."""
         from cuda.core import ObjectCode
 
         symbol = self.symbols[canonical(name)]
         if self.data[:4] != b"\x7fELF":
-            return ObjectCode.from_ptx(self.data).get_kernel(symbol), None
+            return Loaded(ObjectCode.from_ptx(self.data).get_kernel(symbol), None, parameters(symbol, self.data))
         digest = hashlib.sha256(self.data).hexdigest()[:16]
         artifact = nvrtc.describe(name, symbol, cubins.target(self.data), "unknown", b"", self.data, digest)
-        return ObjectCode.from_cubin(self.data).get_kernel(symbol), artifact
+        return Loaded(ObjectCode.from_cubin(self.data).get_kernel(symbol), artifact, parameters(symbol, b""))
 
     def build(self, name: str, target: Target, compiler: str = "") -> Artifact:
         raise UsageError(f"{self.file} is built already", fix="launch it on a machine with a GPU")
@@ -170,28 +185,61 @@ class Function:
     def __init__(self, source: Source | Binary, name: str) -> None:
         self.source, self.name = source, name
         self.artifact: Artifact | None = None
+        self._parameters: tuple[Parameter, ...] | None = None
+        self._checked = False
 
     @cached_property
     def _launcher(self) -> Launcher:
         from cuda.core import Device
 
         Device().set_current()
-        kernel, self.artifact = self.source.load(self.name)
+        kernel, self.artifact, self._parameters = self.source.load(self.name)
         return Launcher(kernel)
 
-    def __call__(self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any, shared: int = 0) -> None:
-        """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`."""
+    def __call__(
+        self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any, shared: int = 0, where: str = ""
+    ) -> None:
+        """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`. `where`
+        is the place of the launch that a message names, if that is not the line of the call."""
         grid = grid if isinstance(grid, tuple) else (grid,)
         block = block if isinstance(block, tuple) else (block,)
         if 0 in grid:
             return
         if _tracing is not None:
             artifact = self.source.build(self.name, _tracing.target, _tracing.compiler)
+            self._check(parameters(artifact.symbol, artifact.ptx), args, where)
             _tracing.launches.append(Launch(artifact, grid, block, shared))
             return
-        self._launcher(grid, block, args, shared)
+        launcher = self._launcher
+        if not self._checked or _launched is not None:  # not at every launch: that would double what a launch costs
+            self._check(self._parameters, args, where)
+            self._checked = True
+        launcher(grid, block, args, shared)
         if _launched is not None and self.artifact is not None:
             _launched.append(self.artifact)
+
+    def _check(self, takes: tuple[Parameter, ...] | None, args: tuple[Any, ...], where: str) -> None:
+        arguments.check(
+            self.name,
+            takes,
+            [_argument(a) for a in args],
+            source=self.source.text,
+            file=self.source.file.name,
+            where=where,
+        )
+
+
+def _argument(value: Any) -> arguments.Argument | None:
+    """What the launcher passes for a value; None where that is not known."""
+    if hasattr(value, "data_ptr"):
+        return arguments.tensor(value.dtype)
+    if value is None:
+        return arguments.NULL
+    if isinstance(value, bool):
+        return arguments.BOOL
+    if isinstance(value, int):
+        return arguments.INT
+    return _FLOAT if isinstance(value, float) else arguments.scalar(value)
 
 
 BACKEND = Cuda()

@@ -9,11 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from assay.backends import nvrtc
+from assay.backends import arguments, nvrtc
 from assay.backends.base import Launch
+from assay.errors import LaunchError
+from assay.isa.parameters import parameters
 from assay.target import Target
 
 _recording: tuple[Target, list[Launch]] | None = None
+_FLOAT = arguments.Argument(arguments.FLOAT, 8, "a float, which CuPy passes as `double`")
 _BLOCK = 512
 """CuPy's block size for reductions; its elementwise kernels use 128."""
 _CUB = "this is CuPy's plain reduction; on a GPU it may take one that it builds on CUB"
@@ -70,13 +73,18 @@ def _record(
     shared: int = 0,
     named: bool = False,
     doubt: str = "",
+    args: Sequence[Any] | None = None,
 ) -> None:
+    """Builds a kernel and lists its launch. `args`: what a launch by hand passes; CuPy's own launches are right."""
     if _recording is None:
         raise RuntimeError("no GPU here: CuPy kernels can be built, not called")
     target, launches = _recording
     wanted = tuple(o for o in options if not o.startswith(("-arch", "-std")))
     flags = (*wanted, "-ftz=true")  # CuPy always flushes subnormals
     artifact = nvrtc.build(code, f"{name.split('<')[0]}.cu", name, target, flags, named=named)
+    if args is not None:
+        takes = parameters(artifact.symbol, artifact.ptx)
+        arguments.check(name, takes, [_argument(a) for a in args], source=code)
     launches.append(Launch(replace(artifact, doubt=doubt), tuple(grid), tuple(block), shared))
 
 
@@ -95,7 +103,19 @@ class RawKernel:
         self.code, self.name, self.options, self.named = code, name, options, named
 
     def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0, **_: Any) -> None:
-        _record(self.code, self.name, self.options, grid, block, shared_mem, self.named)
+        _record(self.code, self.name, self.options, grid, block, shared_mem, self.named, args=args)
+
+
+def _argument(value: Any) -> arguments.Argument | None:
+    """What CuPy passes for a value; None where that is not known."""
+    if isinstance(value, Array) or hasattr(value, "data_ptr"):
+        return arguments.tensor(value.dtype)
+    if isinstance(value, bool):
+        return arguments.BOOL
+    if isinstance(value, int):
+        return arguments.INT
+    scalar = arguments.scalar(value)
+    return _FLOAT if scalar is None and isinstance(value, float) else scalar
 
 
 def _cupy_headers() -> tuple[str, ...]:
@@ -149,6 +169,12 @@ class _Generated:
 
     def _types(self, args: Sequence[Any]) -> Any:
         k = self.kernel
+        if len(args) != k.nin + k.nout:
+            names = ", ".join(p.name for p in (*k.in_params, *k.out_params))
+            raise LaunchError(
+                f"`{k.name}` takes {k.nin + k.nout} arguments ({names}) and gets {len(args)} in the launch",
+                fix="pass them all, the outputs too: a kernel writes into arrays that it is given",
+            )
         kinds = [a.dtype.type if isinstance(a, Array) else None for a in args]
         from cupy._core import _kernel
 

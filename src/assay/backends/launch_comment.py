@@ -164,7 +164,7 @@ def launcher(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., None]:
             grid, block, *shared = (evaluate(e, names, where) for e in launch.configuration)
             arguments = [evaluate(e, names, where) for e in launch.arguments]
             source[instance(launch.name, names, dtype, where)](
-                grid, block, *arguments, shared=shared[0] if shared else 0
+                grid, block, *arguments, shared=shared[0] if shared else 0, where=where
             )
 
     return run

@@ -120,7 +120,7 @@ class Exploration:
 
     def one(self, workload: Workload) -> None:
         """Tries this workload alone."""
-        self._look(Planned(workload, "named"))
+        self._look(Planned(workload, "named", cost=workload.elements))
 
     def run(self, bounds: Bounds) -> None:
         """Tries the planned workloads until one fails or a bound is reached."""
@@ -146,7 +146,7 @@ class Exploration:
                 return
             row = rows.pop(0)
             if self._too_slow(row, bounds) and row.why != "typical":
-                self.seen.leave_out(f"too slow in {self._place()}", [row])
+                self.seen.limit(f"too slow in {self._place()}", row)
             elif self._look(row):
                 return
 
@@ -165,10 +165,10 @@ class Exploration:
             self.seen.refuse(outcome.detail["what"], row)
             return False
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
-            self.seen.leave_out(f"too slow in {self._place()}", [row])
+            self.seen.limit(f"too slow in {self._place()}", row)
             return False
         if finding and self._interpreted and finding.detector == "exception" and TOO_MANY in finding.what:
-            self.seen.leave_out(f"more programs than {self._place()} runs", [row])
+            self.seen.limit(f"more programs than {self._place()} runs", row)
             return False
         if finding and self._interpreted and finding.detector == "exception" and _LACKING in finding.what:
             self.seen.leave_out(f"{self._place()} lacks a function that it calls", [row])

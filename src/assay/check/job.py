@@ -31,6 +31,8 @@ from assay.workload import Workload
 
 _ENOUGH = 16
 """The number of workloads that is enough for a verdict on a peer that refuses all others."""
+_ENOUGH_INTERPRETED = 8
+"""The number that is enough where all others are too much for the interpreter: its limits are not the kernel's."""
 
 
 @dataclass(frozen=True)
@@ -208,8 +210,9 @@ class Job:
         if "the time limit" in seen.left_out:
             left = len(seen.left_out["the time limit"])
             return f"{seen.workloads} workloads passed; --limit left out {left} of {seen.workloads + left}"
-        enough = seen.workloads >= _ENOUGH
-        left_out = sum(len(rows) for why, rows in seen.left_out.items() if not (enough and why in seen.refused))
+        excused = set(seen.refused) if seen.workloads >= _ENOUGH else set()
+        excused |= seen.limits if seen.workloads >= _ENOUGH_INTERPRETED else set()
+        left_out = sum(len(rows) for why, rows in seen.left_out.items() if why not in excused)
         if left_out > seen.workloads or any("lacks" in why for why in seen.left_out):
             planned = seen.workloads + left_out
             return f"only {seen.workloads} of {planned} workloads could be run: {'; '.join(seen.left_out)}"

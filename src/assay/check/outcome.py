@@ -49,17 +49,19 @@ def raised(error: Failure, seconds: tuple[float, ...] = ()) -> Outcome:
     """The outcome of an exception inside the worker. After a CUDA error the process's context is unusable."""
     text = error.what or error.message
     words = text if error.ours else f"{error.type}: {text}"
-    detector = "exception"
+    detector, lost = "exception", False
     if error.type == "BuildError":
         detector = "build"
-    elif error.type in ("SystemExit", "KeyboardInterrupt"):
-        detector = "exit"
-    elif "CUDA" in text or "cuda" in error.type.lower():
+    elif error.type == "LaunchError":  # refused before it was launched
         detector = "launch"
+    elif error.type in ("SystemExit", "KeyboardInterrupt"):
+        detector, lost = "exit", True
+    elif "CUDA" in text or "cuda" in error.type.lower():
+        detector, lost = "launch", True
     where = f" at {error.where}" if error.where else ""
     where += f"\n  → {error.fix}" if error.fix else ""
     finding = Finding(detector, f"{_short(words)}{where}")
-    return Outcome(finding, seconds=seconds, lost=detector in ("launch", "exit"), detail=vars(error))
+    return Outcome(finding, seconds=seconds, lost=lost, detail=vars(error))
 
 
 def _short(text: str, limit: int = 1500) -> str:

@@ -27,6 +27,8 @@ class Seen:
     """Planned workloads that were not tried, by reason."""
     refused: set[str] = field(default_factory=set)
     """Those of these reasons that the kernel itself gave: the workload is outside what it supports."""
+    limits: set[str] = field(default_factory=set)
+    """Those of these reasons that are limits of the interpreter and say nothing about the kernel."""
     workloads: int = 0
     nondeterministic: int = 0
     admitted: int = 0
@@ -65,6 +67,11 @@ class Seen:
 
     def leave_out(self, why: str, rows: Iterable[Planned]) -> None:
         self.left_out.setdefault(why, []).extend(rows)
+
+    def limit(self, why: str, row: Planned) -> None:
+        """Leaves out a workload that is too much for the interpreter."""
+        self.limits.add(why)
+        self.leave_out(why, [row])
 
     def refuse(self, why: str, row: Planned) -> None:
         """Leaves out a workload that the kernel refuses. Refusals that differ only in numbers are one reason."""

@@ -9,7 +9,7 @@ from typing import Any
 from assay.artifact import Artifact
 from assay.backends import Level, here
 from assay.backends.base import Launch
-from assay.errors import AssayError, BuildError, SourceError, UsageError
+from assay.errors import AssayError, BuildError, LaunchError, SourceError, UsageError
 from assay.kernel import Kernel
 from assay.target import Target
 from assay.worker import Pool, WorkerLost
@@ -95,6 +95,8 @@ def _read(built: Built, memory: memoryview) -> Iterator[Launch]:
 
 def _error(failure: Failure) -> AssayError:
     """The error that the worker raised, at the line that the toolchain names."""
+    if failure.type == LaunchError.__name__:
+        return LaunchError(failure.what, where=failure.where, fix=failure.fix)
     kind = {"UsageError": UsageError, "SourceError": SourceError}.get(failure.type, BuildError)
     what = failure.what if failure.ours else f"{failure.type}: {failure.message}"
     where = failure.where

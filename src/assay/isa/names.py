@@ -5,6 +5,8 @@ import ctypes.util
 import re
 from functools import cache
 
+_BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">"}
+
 
 def demangle(symbol: str) -> str:
     """`_Z4geluIfLi4EEvPKT_PS0_x` → `void gelu<float, 4>(float const*, float*, long long)`; a C name stays as it is."""
@@ -30,6 +32,39 @@ def canonical(name: str) -> str:
     """One spelling per instance: no casts, no needless blanks, `signed char` and the like kept."""
     name = re.sub(r"\((?:int|bool|unsigned int|long|char)\)", "", name)
     return re.sub(r"\s*([<>,*&])\s*", r"\1", name).replace(",", ", ").strip()
+
+
+def parameter_types(symbol: str) -> tuple[str, ...] | None:
+    """The C++ types of a function's parameters: `("float const*", "float*", "long long")`. None where the symbol does
+    not give them, as that of a C function."""
+    text = demangle(symbol)
+    if text == symbol or not text.endswith(")"):
+        return None
+    depth = 0
+    for at in range(len(text) - 1, 0, -1):
+        depth += (text[at] == ")") - (text[at] == "(")
+        if depth == 0:
+            return parts(text[at + 1 : -1])
+    return None
+
+
+def parts(text: str) -> tuple[str, ...] | None:
+    """The parts of a C++ list, separated by the commas that no bracket encloses; None where the brackets do not match.
+    A `<` or `>` within other brackets may be an operator, so such a list may not be readable."""
+    if not text.strip():
+        return ()
+    found, open_, start = list[str](), list[str](), 0
+    for at, letter in enumerate(text):
+        if letter in _BRACKETS:
+            open_.append(_BRACKETS[letter])
+        elif open_ and letter == open_[-1]:
+            open_.pop()
+        elif letter in ")]}":
+            return None
+        elif letter == "," and not open_:
+            found.append(text[start:at].strip())
+            start = at + 1
+    return None if open_ else (*found, text[start:].strip())
 
 
 def _without_parameters(text: str) -> str:

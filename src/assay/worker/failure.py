@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sysconfig
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ class Failure(Answer):
     type: str
     message: str
     where: str
-    """The innermost line outside this package and site-packages."""
+    """The innermost line outside this package, Python's own library and site-packages."""
     ours: bool
     """It is an AssayError, whose parts are `what`, `fix` and `where`."""
     fix: str
@@ -70,11 +71,13 @@ def describe(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     here = str(Path(__file__).parents[1])
     kernels = tuple(str(Path(here) / room) for room in ("library", "selftest/corpus"))
+    python = sysconfig.get_path("stdlib")
     outside = [
         f
         for f in frames
         if "site-packages" not in f.filename
-        and not f.filename.startswith("<")
+        and not f.filename.startswith(("<", python))
+        and not f.filename.endswith(".pyx")
         and (not f.filename.startswith(here) or f.filename.startswith(kernels))
     ]
     where = f"{provenance.shown(Path(outside[-1].filename))}:{outside[-1].lineno}" if outside else ""

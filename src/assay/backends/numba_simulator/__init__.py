@@ -11,7 +11,7 @@ def patch() -> None:
     if _patched:
         return
     _patched = True
-    from assay.backends.numba_simulator import intrinsics, launch, memory, numbers, warp
+    from assay.backends.numba_simulator import intrinsics, launch, memory, numbers, signatures, warp
 
-    for part in (launch, memory, numbers, intrinsics, warp):
+    for part in (signatures, launch, memory, numbers, intrinsics, warp):
         part.patch()

@@ -14,6 +14,7 @@ from numba.cuda.simulator import api
 from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 from numba.cuda.simulator.kernel import FakeCUDAKernel
 
+from assay.backends.numba_simulator import signatures
 from assay.errors import UsageError
 
 LARGEST_BLOCK, LARGEST_GRID = (1024, 1024, 64), (2**31 - 1, 65535, 65535)
@@ -50,7 +51,9 @@ def patch() -> None:
         kept = {name: value for name, value in options.items() if name not in _FOR_THE_COMPILER}
         if args and callable(args[0]) and not isinstance(args[0], type):
             return simulated_jit(**kept)(args[0]) if kept else original(*args)  # its own drops `fastmath` here
-        return original(*args, **kept)
+        wrapped = original(*args, **kept)
+        given = args[0] if args else options.get("func_or_sig")
+        return wrapped if given is None else lambda function: signatures.declared(wrapped(function), given)
 
     module.jit = api.jit = jit
 

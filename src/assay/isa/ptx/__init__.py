@@ -23,7 +23,7 @@ from assay.isa.ptx.operands import (
     Vector,
 )
 from assay.isa.ptx.parse_module import read, read_instruction
-from assay.isa.ptx.scan import architecture, compared, entries, instructions
+from assay.isa.ptx.scan import architecture, compared, entries, entry_parameters, instructions
 from assay.isa.ptx.tokens import tokens
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "architecture",
     "compared",
     "entries",
+    "entry_parameters",
     "instructions",
     "line_table",
     "read",

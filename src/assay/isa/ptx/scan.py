@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
 from assay.errors import SourceError
+from assay.isa.ptx import parse_declarations as declarations
+from assay.isa.ptx.cursor import Cursor
+from assay.isa.ptx.declarations import Variable
 from assay.isa.ptx.instruction import Instruction
 from assay.isa.ptx.operands import Immediate
 from assay.isa.ptx.parse_module import read_instruction
@@ -22,6 +25,20 @@ def architecture(text: str) -> str:
 def entries(text: str) -> list[str]:
     """The names of the kernels, in order."""
     return list(filter(NAME.fullmatch, _after(".entry", text)))
+
+
+def entry_parameters(text: str, entry: str) -> tuple[Variable, ...] | None:
+    """The parameters of one kernel; None where there is no such kernel, or they cannot be read."""
+    stream, before = tokens(text), ""
+    for token in stream:
+        if (before, token) == (".entry", entry):
+            head = list(takewhile(lambda t: t not in ("{", ";"), stream))
+            try:
+                return declarations.parameters(Cursor(head, 0))
+            except SourceError:
+                return None
+        before = token
+    return None
 
 
 def instructions(text: str, opcode: str) -> Iterator[Instruction]:

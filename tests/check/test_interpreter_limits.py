@@ -1,0 +1,87 @@
+"""What is too much for an interpreter is left out and named. It is never a kernel's failure, and does not keep a check
+from a verdict on the rest."""
+
+import pytest
+
+import assay
+from assay import host
+
+pytest.importorskip("triton")
+pytestmark = pytest.mark.skipif(host.runs_on_gpu(), reason="there is a GPU: nothing is interpreted")
+
+ROW_SUM = """
+    import triton
+    import triton.language as tl
+
+    from assay import Axis, Tensor, kernel, op
+
+
+    @op(
+        axes={"rows": Axis(typical=4097), "cols": Axis(min=1, typical=1024)},
+        inputs={"x": Tensor("rows", "cols", range=(-100, 100))},
+        outputs={"out": Tensor("rows")},
+        magnitude=lambda x: x.abs().sum(-1),
+    )
+    def row_sum(x):
+        return x.sum(-1)
+
+
+    @triton.jit
+    def _sum(x, y, cols, BLOCK: tl.constexpr):
+        row = tl.program_id(0).to(tl.int64)
+        total = tl.zeros((BLOCK,), tl.float32)
+        for start in range(0, cols, BLOCK):
+            i = start + tl.arange(0, BLOCK)
+            total += tl.load(x + row * cols + i, mask=i < cols, other=0.0).to(tl.float32)
+        tl.store(y + row, tl.sum(total, 0).to(y.dtype.element_ty))
+
+
+    @kernel("row_sum")
+    def mine(x, *, out):
+        _sum[(x.shape[0],)](x, out, x.shape[1], 256)
+"""
+
+
+def test_a_kernel_with_one_program_a_row_passes_although_its_typical_workload_is_too_large(write):
+    (record,) = assay.check(write("mine.py", ROW_SUM), dtypes="bf16", workloads=12)
+    assert record.status == "pass", record.reason
+    assert "left out: more programs than Triton's interpreter runs" in record.reason
+    left_out = record.evidence["coverage"]["left_out"]["more programs than Triton's interpreter runs"]
+    assert any("rows=4097" in w for w in left_out)
+
+
+SLOW = """
+    import time
+
+    import triton
+    import triton.language as tl
+
+    from assay import kernel
+
+
+    @triton.jit
+    def _gelu(x, y, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        v = tl.load(x + i, mask=i < n).to(tl.float32)
+        tl.store(y + i, 0.5 * v * (1 + tl.erf(v * 0.70710678)), mask=i < n)
+
+
+    @kernel("gelu")
+    def mine(x, *, out):
+        if x.numel() > LIMIT:
+            time.sleep(20)
+        _gelu[(triton.cdiv(x.numel(), 4096),)](x, out, x.numel(), 4096)
+"""
+
+
+def test_workloads_that_take_too_long_are_left_out_and_those_that_do_not_are_judged(write):
+    (record,) = assay.check(write("mine.py", SLOW.replace("LIMIT", "3000")), dtypes="fp32", workloads=5, seconds=1)
+    assert record.status == "pass", record.reason
+    assert "left out: too slow in Triton's interpreter" in record.reason
+
+
+def test_where_nothing_can_be_judged_the_check_is_inconclusive(write):
+    file = write("mine.py", SLOW.replace("LIMIT", "3000"))
+    (record,) = assay.check(file, workload="n=5000,dtype=fp32", seconds=1)
+    assert record.status == "inconclusive"
+    assert "no workload was tried: too slow in Triton's interpreter" in record.reason
