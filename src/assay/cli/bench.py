@@ -30,7 +30,7 @@ Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds one ro
 
 
 _MORE, _WIDE = ("TFLOP/s", "memory", "compile", "kernels"), 108
-"""Columns that only a wide terminal has room for. Memory is measured on a GPU alone."""
+"""Columns that only a wide terminal has room for; what is piped has them all. Memory is measured on a GPU alone."""
 
 
 def bench(
@@ -83,8 +83,9 @@ def bench(
         parameters=common.parameters(param or []),
         backends=common.split(backend),
     )
-    chosen = selection.chosen(kernels, options, whole_library=everything)
-    records, interrupted = perform(plan(chosen, options), options, json, out)
+    with screen.progress(None, "bench", json, "reading the kernels"):
+        plans = plan(selection.chosen(kernels, options, whole_library=everything), options)
+    records, interrupted = perform(plans, options, json, out)
     about: dict[str, Any] = {"verb": "bench", "run": options.run, "interrupted": interrupted}
     if json:
         screen.write_document(records, **about)
@@ -104,7 +105,8 @@ def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None =
         if out:
             screen.write_document(kept, out, verb="bench", run=options.run, interrupted=True)
 
-    with screen.progress(sum(len(p.kernels) for p in plans), "bench", json) as tick:
+    total = sum(len(p.kernels) for p in plans)
+    with screen.progress(total, "bench", json, "starting a process for each kernel") as tick:
         records, interrupted = screen.drain(run(plans, options, lambda text: tick(text, len(done))), done, None, save)
     if not json:
         show(records, screen.console())
@@ -134,7 +136,8 @@ def show(records: list[Record], terminal: Any) -> None:
             )
             table.add_column("kernel", no_wrap=True)
             weighed = any(BenchEvidence.of(r).peak_bytes is not None for r in timed)
-            more = [c for c in _MORE if terminal.width >= _WIDE and (weighed or c != "memory")]
+            roomy = terminal.width >= _WIDE or not screen.on_terminal()
+            more = [c for c in _MORE if roomy and (weighed or c != "memory")]
             for column in ("cold", "±", "hot", "call", "GB/s", *more, "copy", "limit", "speedup"):
                 table.add_column(column, justify="right", no_wrap=True)
             for r in timed:

@@ -1,0 +1,72 @@
+"""The screen that a person sees: a bar that says what is done and makes room for records, and tables of which nothing
+is cut, at any width and in a pipe."""
+
+import re
+
+import pytest
+
+from command import assay
+from pseudo_terminal import watch
+
+BAR = re.compile(r"\d:\d\d:\d\d")
+"""What only the bar shows: the time that has passed."""
+VERB = """
+import sys, time
+from assay.cli import screen
+from assay.record import Record, Status
+
+names = [f"gelu/triton:variant_{n}" for n in range(4)]
+
+def records():
+    for name in names:
+        time.sleep(0.3)
+        yield Record("check", name, "n=5,dtype=fp32", Status.PASS, "every workload agrees with the oracle " * 3)
+
+def show(record):
+    screen.console().print(f"{record.kernel}  {screen.status_text(record.status)}  {record.reason}")
+    print("a warning of a library", file=sys.stderr)
+
+kept, _ = screen.collect(records(), names, "check", False, show)
+screen.console().print(screen.summary(kept))
+"""
+"""A verb without kernels: four records, and a line on standard error with each."""
+
+
+def bars(screens):
+    return [line for _, lines in screens for line in lines if BAR.search(line)]
+
+
+@pytest.mark.parametrize("columns", [30, 80, 200])
+@pytest.mark.parametrize("told", [None, "50", "120"])
+def test_no_line_of_the_screen_holds_a_record_and_the_bar(columns, told):
+    seen = watch("-c", VERB, columns=columns, env={"COLUMNS": told} if told else {})
+    assert seen.code == 0, seen.text
+    shown = bars(seen.screens)
+    assert shown and all(line.startswith("check ") for line in shown), shown
+    assert not [line for line in shown if "pass" in line or "oracle" in line or "warning" in line]
+    for _, lines in seen.screens:  # the bar is one line, below everything else
+        at = [i for i, line in enumerate(lines) if BAR.search(line)]
+        assert len(at) <= 1 and not any(lines[i + 1 :] != [""] * len(lines[i + 1 :]) for i in at), lines
+    assert not BAR.search(seen.text) and "0/0" not in seen.text and "━" not in seen.text
+    words = " ".join(seen.text.split())
+    assert all(f"gelu/triton:variant_{n} ✓ pass" in words for n in range(4)), seen.text
+    assert words.count("a warning of a library") == 4 and words.endswith("4 pass")
+
+
+def test_the_bar_says_what_it_does_from_its_first_moment():
+    seen = watch("-c", VERB, columns=100)
+    first, *_, last = bars(seen.screens)
+    assert "gelu/triton:variant_0, " in first and " 0/4 " in first
+    assert "variant_3" in last and "variant_0" not in last and re.search(r" [34]/4 ", last)
+
+
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_check_and_inspect_keep_their_bar_apart_from_their_records(columns, tmp_path):
+    seen = watch("-m", "assay", "check", "gelu/torch", "--workload", "n=5,dtype=fp32", columns=columns, cwd=tmp_path)
+    assert seen.code == 0, seen.text
+    shown = bars(seen.screens)
+    assert any("reading the kernels"[:8] in line for line in shown) and any("gelu/torch fp32" in line for line in shown)
+    assert not [line for line in shown if "✓" in line] and not BAR.search(seen.text)
+    assert "gelu/torch fp32 ✓ pass" in " ".join(seen.text.split())
