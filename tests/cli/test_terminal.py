@@ -2,10 +2,10 @@
 is cut, at any width and in a pipe."""
 
 import re
+import sys
 
 import pytest
 
-from command import assay
 from pseudo_terminal import watch
 
 BAR = re.compile(r"\d:\d\d:\d\d")
@@ -32,12 +32,15 @@ screen.console().print(screen.summary(kept))
 """A verb without kernels: four records, and a line on standard error with each."""
 
 
+def without_bar(line):
+    return " ".join(re.sub(r"[━╸╺]", "", line).split())
+
+
 def bars(screens):
     return [line for _, lines in screens for line in lines if BAR.search(line)]
 
 
-@pytest.mark.parametrize("columns", [30, 80, 200])
-@pytest.mark.parametrize("told", [None, "50", "120"])
+@pytest.mark.parametrize(("columns", "told"), [(30, None), (80, None), (200, None), (80, "50"), (80, "120")])
 def test_no_line_of_the_screen_holds_a_record_and_the_bar(columns, told):
     seen = watch("-c", VERB, columns=columns, env={"COLUMNS": told} if told else {})
     assert seen.code == 0, seen.text
@@ -62,11 +65,26 @@ def test_the_bar_says_what_it_does_from_its_first_moment():
 
 
 
+@pytest.mark.parametrize(("where", "bar"), [("| tee log", False), ("> log", True)])
+def test_what_is_piped_may_come_out_on_the_screen_so_there_is_no_bar_then(where, bar, tmp_path):
+    """`tee` would print a record onto a bar on standard error. A file is not on the screen."""
+    (tmp_path / "verb.py").write_text(VERB)
+    seen = watch(shell=f"{sys.executable} verb.py {where}", columns=80, cwd=tmp_path)
+    assert bool(bars(seen.screens)) is bar and not BAR.search(seen.text)
+    log = (tmp_path / "log").read_text().splitlines()
+    assert [line.split()[0] for line in log] == [*(f"gelu/triton:variant_{n}" for n in range(4)), "4"]
+    assert all(len(line) > 130 for line in log[:4]) and "\x1b" not in "".join(log)
+
+
 @pytest.mark.parametrize("columns", [40, 100])
 def test_check_and_inspect_keep_their_bar_apart_from_their_records(columns, tmp_path):
-    seen = watch("-m", "assay", "check", "gelu/torch", "--workload", "n=5,dtype=fp32", columns=columns, cwd=tmp_path)
+    check = "$ASSAY check gelu/torch --workload n=5,dtype=fp32"
+    seen = watch(shell=f"{check} && $ASSAY inspect gelu/cuda --summary", columns=columns, cwd=tmp_path)
     assert seen.code == 0, seen.text
     shown = bars(seen.screens)
-    assert any("reading the kernels"[:8] in line for line in shown) and any("gelu/torch fp32" in line for line in shown)
-    assert not [line for line in shown if "✓" in line] and not BAR.search(seen.text)
-    assert "gelu/torch fp32 ✓ pass" in " ".join(seen.text.split())
+    for doing in ("check 0:00:00 reading the kernels", "gelu/torch fp32", "building 0:00:00 starting", "gelu/cuda  n="):
+        assert any(" ".join(doing.split()) in without_bar(line) for line in shown), (doing, shown)
+    assert not [line for line in shown if "✓" in line or "nvrtc" in line or "occupancy" in line]
+    assert not BAR.search(seen.text) and "0/0" not in "".join(bars(seen.screens))
+    words = " ".join(seen.text.split())
+    assert "gelu/torch fp32 ✓ pass" in words and "gelu/cuda n=4194304,dtype=fp32 sm_90" in words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +34,6 @@ def progress(
     with bar, terminal.through(screen) if not screen.stderr else suppress():
         task = bar.add_task(what, total=total, doing=doing)
         yield lambda text, done: bar.update(task, doing=text, completed=done)
-
-
-def left(names: Sequence[str]) -> str:
-    """What a bar says of work that is done side by side: the first of what is left, then the others."""
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _console(mixed: bool) -> Console | None:

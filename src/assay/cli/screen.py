@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import keeping, session
-from assay.cli.bar import left, progress
+from assay.cli.bar import progress
 from assay.cli.terminal import console, on_terminal, wrapped
 from assay.errors import AssayError
+from assay.watching import left, strike
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -84,10 +85,7 @@ def collect(
     with progress(len(names), what, quiet, left(waiting), mixed=show is not None) as tick:
 
         def each(record: Record) -> None:
-            for name in (f"{record.kernel} {record.dtype}", record.kernel):
-                if name in waiting:
-                    waiting.remove(name)
-                    break
+            strike(waiting, record)
             tick(left(waiting), len(kept))
             if show:
                 show(record)

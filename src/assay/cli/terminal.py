@@ -32,6 +32,7 @@ def console(stderr: bool = False) -> Console:
 
 def new_console(stderr: bool = False) -> Console:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     class Whole(Console):
@@ -43,7 +44,8 @@ def new_console(stderr: bool = False) -> Console:
             elif how.get("soft_wrap") or not all(isinstance(o, str) for o in objects):
                 self._put(*objects, **how)
             else:
-                texts = [wrapped(o, self.width) for o in objects]
+                plain = how.get("markup") is False
+                texts = [wrapped(escape(o) if plain else o, self.width) for o in objects]
                 whole: dict[str, Any] = {"crop": False, "no_wrap": True, "overflow": "ignore"}
                 self._put(*texts, **whole | how)
 

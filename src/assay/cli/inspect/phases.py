@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli import screen
-from assay.cli.bar import left
 from assay.cli.inspect.gather import Targets, end, options
 from assay.cli.options import AsJson, Out
+from assay.watching import left
 
 if TYPE_CHECKING:
     from assay.inspect import Options
