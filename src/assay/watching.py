@@ -75,8 +75,8 @@ def _clock(seconds: float) -> str:
 
 
 def _display() -> Callable[[Any], Any] | None:
-    """What shows an object in the notebook's cell and gives a handle to change it; None outside a notebook. A terminal's
-    IPython has no kernel: there a bar could not be taken back."""
+    """Return what shows an object in the notebook's cell and gives a handle to change it; None outside a notebook.
+    IPython in a terminal has no kernel: there a bar could not be taken back."""
     ask = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if ask is None or getattr(ask(), "kernel", None) is None:
         return None

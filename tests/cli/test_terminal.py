@@ -63,8 +63,6 @@ def test_the_bar_says_what_it_does_from_its_first_moment():
     assert "variant_3" in last and "variant_0" not in last and re.search(r" [34]/4 ", last)
 
 
-
-
 @pytest.mark.parametrize(("where", "bar"), [("| tee log", False), ("> log", True)])
 def test_what_is_piped_may_come_out_on_the_screen_so_there_is_no_bar_then(where, bar, tmp_path):
     """`tee` would print a record onto a bar on standard error. A file is not on the screen."""

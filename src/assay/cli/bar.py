@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import terminal
@@ -21,9 +21,7 @@ _ROOM_FOR_A_BAR, _ROOM_FOR_A_LONG_ONE = 60, 100
 
 
 @contextmanager
-def progress(
-    total: int | None, what: str, quiet: bool, doing: str = "starting", mixed: bool = False
-) -> Iterator[Tick]:
+def progress(total: int | None, what: str, quiet: bool, doing: str = "starting", mixed: bool = False) -> Iterator[Tick]:
     """A bar that says `doing` at first. `total`: None where it is not known. `mixed`: records are printed meanwhile, on
     the same console."""
     screen = None if quiet else _console(mixed)
@@ -31,7 +29,7 @@ def progress(
         yield lambda text, done: None
         return
     bar = _bar(screen, what, total)
-    with bar, terminal.through(screen) if not screen.stderr else suppress():
+    with bar, terminal.through(screen) if not screen.stderr else nullcontext():
         task = bar.add_task(what, total=total, doing=doing)
         yield lambda text, done: bar.update(task, doing=text, completed=done)
 

@@ -155,9 +155,9 @@ def row(record: Record, more: list[str], name: str) -> list[str]:
     assert record.median is not None and record.interval is not None
     spread = (record.interval[1] - record.interval[0]) / 2 / record.median
     extra = {
-        "TFLOP/s": f"{e.tflops:.3g}",
+        "TFLOP/s": f"{e.tflops:.3g}" if e.tflops is not None else "",
         "memory": si(e.peak_bytes, "B", 3),
-        "compile": f"{e.compile_seconds:.2f} s",
+        "compile": f"{e.compile_seconds:.2f} s" if e.compile_seconds is not None else "",
         "kernels": f"{e.launches or ''}",
     }
     return [

@@ -95,9 +95,7 @@ def _of(table: Table, columns: list[Column], widths: list[int], gap: int, titled
         width=sum(widths) + gap * (len(widths) - 1),
     )
     for column, width in zip(columns, widths, strict=True):
-        made.add_column(
-            column.header, justify=column.justify, style=column.style, no_wrap=column.no_wrap, width=width
-        )
+        made.add_column(column.header, justify=column.justify, style=column.style, no_wrap=column.no_wrap, width=width)
     for cells, row in zip(zip(*(c.cells for c in columns), strict=True), table.rows, strict=True):
         made.add_row(*cells, style=row.style, end_section=row.end_section)
     return made

@@ -96,16 +96,18 @@ def _runs(runs: list[Run], where: str) -> None:
         terminal.print(f"no such run in {where}", soft_wrap=True)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("run", "verb", "when (UTC)", "records"):
+    for name in ("run", "verb", "records"):
         table.add_column(name, no_wrap=True)
     table.add_column("kernels")
+    table.add_column("when (UTC)", no_wrap=True)
     table.add_column("device")
     table.add_column("commit", no_wrap=True)
     for r in runs:
         counts = " ".join("[{1}]{0}{2}[/]".format(*screen.MARKS[s], n) for s, n in r.counts.items())
         when = r.first[:16].replace("T", " ")
-        about = (summed_up(r.kernels), device(r.device), r.commit)
-        table.add_row(r.id or "–", escape(", ".join(r.verbs)), when, counts, *map(escape, about))
+        kernels = escape(summed_up(r.kernels))
+        about = (when, device(r.device), r.commit)
+        table.add_row(r.id or "–", escape(", ".join(r.verbs)), counts, kernels, *map(escape, about))
     terminal.print(table)
     terminal.print(f"{len(runs)} runs in {where}", style="dim", soft_wrap=True)
 
