@@ -14,6 +14,9 @@ from assay.cli import screen, selection
 from assay.units import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.bench.evidence import BenchEvidence
     from assay.bench.planning import BenchPlan
     from assay.record import Record
 
@@ -145,6 +148,25 @@ def show(records: list[Record], terminal: Any) -> None:
             terminal.print(table)
         for r in (r for r in group if str(r.status) == "skipped"):
             terminal.print(f"[yellow]– {r.named(apart)}[/]  {r.reason}", style="dim")
+    for line in _legend([BenchEvidence.of(r) for r in records if r.median]):
+        terminal.print(line, style="dim")
+
+
+def _legend(timed: list[BenchEvidence]) -> Iterator[str]:
+    """What the columns say."""
+    if not timed:
+        return
+    yield (
+        "cold: one call, its inputs in memory (± half of its 95 % interval); hot: its inputs in the cache; "
+        "call: from Python and back, launch included"
+    )
+    baselines = dict.fromkeys(e.baseline for e in timed if e.baseline)
+    speedup = f"; speedup: over {', '.join(baselines)}" if baselines else ""
+    yield f"copy, limit: its speed in % of a copy of as many bytes, and of what the device allows{speedup}"
+    if not any(e.roofline for e in timed):
+        yield "the limit of this device is not known yet: `assay machine` measures it"
+    elif not all(e.roofline.measured for e in timed if e.roofline):
+        yield "*: by published figures; `assay machine` measures this device"
 
 
 def row(record: Record, more: list[str], name: str) -> list[str]:
