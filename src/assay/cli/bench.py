@@ -157,7 +157,7 @@ def _legend(timed: list[BenchEvidence]) -> Iterator[str]:
     if not timed:
         return
     yield (
-        "cold: one call, its inputs in memory (± half of its 95 % interval); hot: its inputs in the cache; "
+        "cold: one call, its inputs in no cache (± half of its 95 % interval); hot: its inputs in a cache; "
         "call: from Python and back, launch included"
     )
     baselines = dict.fromkeys(e.baseline for e in timed if e.baseline)
