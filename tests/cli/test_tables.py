@@ -44,6 +44,7 @@ def test_a_piped_table_has_every_column(more):
     text = re.sub(r"\x1b\[[0-9;]*m", "", piped("-c", SHOW, **more))
     heads = [line.split() for line in text.splitlines() if line.startswith("kernel ")]
     assert [h for line in heads for h in line if h != "kernel"] == [*COLUMNS[:5], *EXTRA, *COLUMNS[5:]]
+    assert "speedup: over gelu/torch" in words(text) and "copy, limit: its speed in % of" in words(text)
     assert "…" not in text and (len(heads) == 1) == ("COLUMNS" not in more)
     assert not [line for line in text.splitlines() if line != line.rstrip()] or "FORCE_COLOR" in more
 

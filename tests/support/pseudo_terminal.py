@@ -101,9 +101,10 @@ class Watched:
         return "\n".join(self.lines)
 
 
-def watch(*command, columns=80, cwd=None, env=None, shell=""):
+def watch(*command, columns=80, cwd=None, env=None, shell="", interrupt=""):
     """Run Python with these arguments, or a line of shell in which $ASSAY is the command, and look at the screen after
-    each write. The terminal's size is what tells the width, unless `env` has COLUMNS."""
+    each write. The terminal's size is what tells the width, unless `env` has COLUMNS. `interrupt`: press Ctrl-C once
+    this is on the screen."""
     variables = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT / 'tests' / 'support'}"}
     variables |= {"TERM": "xterm-256color", "ASSAY": f"{sys.executable} -m assay", "ASSAY_STORE": "none"}
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
@@ -132,5 +133,8 @@ def watch(*command, columns=80, cwd=None, env=None, shell=""):
             break
         screen.feed(decode(data))
         screens.append((time.monotonic() - started, screen.lines))
+        if interrupt and interrupt in "\n".join(screen.lines):
+            os.write(parent, b"\x03")
+            interrupt = ""
     os.close(parent)
     return Watched(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), screens)

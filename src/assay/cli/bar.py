@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Tick = Callable[[str, int], None]
 """Called with what is being done and how much is finished."""
+_FREE = 5
+"""Columns behind the bar. The terminal shows `^C` there: if that began another line, the bar could not be erased."""
 _ROOM_FOR_A_BAR, _ROOM_FOR_A_LONG_ONE = 60, 100
 """Columns."""
 
@@ -85,8 +87,8 @@ def _bar(screen: Console, what: str, total: int | None) -> Any:
 
 
 def _columns(screen: Console) -> int:
-    """The terminal's own width, of which the last column stays free: some terminals wrap when it is written."""
+    """The terminal's own width, less what stays free."""
     with suppress(OSError, ValueError, AttributeError):
         columns = os.get_terminal_size(screen.file.fileno()).columns
-        return min(columns or screen.width, screen.width) - 1
-    return screen.width - 1
+        return min(columns or screen.width, screen.width) - _FREE
+    return screen.width - _FREE
