@@ -19,11 +19,14 @@ COLUMNS = ("cold", "±", "hot", "call", "GB/s", "copy", "limit", "speedup")
 EXTRA = ("TFLOP/s", "compile", "kernels")
 SHOW = f"""
 import sys
+from dataclasses import replace
 sys.path.insert(0, {str(ROOT / "tests" / "support")!r})
 from assay.cli import bench, screen
 from made_records import synthetic_benches
 
-bench.show(list(synthetic_benches(ops={{"gelu": (1, 12)}}, sizes=(10,), dtypes=("bf16",))), screen.console())
+made = synthetic_benches(ops={{"gelu": (1, 12)}}, sizes=(10,), dtypes=("bf16",))
+more = {{"tflops": 1.5, "compile_seconds": 0.25, "launches": 1}}
+bench.show([replace(r, evidence=r.evidence | more) for r in made], screen.console())
 """
 
 
