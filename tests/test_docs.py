@@ -79,6 +79,30 @@ def test_readme_names_every_verb_and_language():
     assert all(b in text for b in BACKENDS)
 
 
+def test_readme_explains_the_words_of_records_and_pages():
+    """Statuses, the columns of tables, and words that mean something of their own here."""
+    from assay.compare import Verdict
+    from assay.record import Status
+
+    words = (ROOT / "README.md").read_text().partition("## The words")[2]
+    explained = {word.lower() for word in re.findall(r"\*\*([^*]+)\*\*", words)}
+    own = (
+        "run, oracle, tolerance, rounding unit, share, detector, controls, peer, beyond_range, cold, hot, call, round, "
+    )
+    own += "baseline, speedup, copy, limit, model, roofline, floor, site, swap, arm, alone, in the model, gain, saves, "
+    own += "twin, mutant"
+    assert {*map(str, Status), *(v.lower() for v in Verdict), *own.split(", ")} <= explained
+
+
+def test_an_error_has_a_tolerance_and_a_speed_has_a_limit():
+    """One word for each: an error is never held against a limit, on no page and in no sentence of a verdict."""
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "src" / "assay" / "check").glob("*.py")]
+    for file in pages:
+        text = " ".join(file.read_text().split())
+        for wrong in re.findall(r"(?i)(?:error|values)[^.;|]{0,40} (?:its|the|a) limit\b", text):
+            assert "time limit" in wrong, f"{file.name}: {wrong}"
+
+
 def test_every_detector_is_explained():
     from assay.selftest.entry import DETECTORS
 

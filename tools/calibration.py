@@ -74,8 +74,8 @@ def render(document: dict) -> str:
         f"{honest:,} honest evaluations of {len({r['op'] for r in records})} ops, {judged:,} outputs judged: "
         f"**{alarms} false alarms**. Measured {made['time'][:10]} at commit {commits}, "
         f"{calibration.RUNS} runs for each figure.\n",
-        "| op | dtype | honest | alarms | closest to the limit | PyTorch's largest | floor: all | 1 % | one element "
-        f"| {calibration.FACTOR} × PyTorch's largest on 1 % |",
+        "| op | dtype | honest | alarms | closest to the tolerance | PyTorch's largest "
+        f"| floor: all | 1 % | one element | {calibration.FACTOR} × PyTorch's largest on 1 % |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for r in records:

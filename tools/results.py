@@ -68,7 +68,7 @@ def _device(records: list[dict]) -> str:
 
 
 def _checked(records: list[dict]) -> str:
-    """Op × language: the worst error as a share of its limit, over all dtypes."""
+    """Op × language: the worst error as a share of its tolerance, over all dtypes."""
     statuses = {
         s: sum(r["status"] == s for r in records) for s in ("pass", "fail", "compiled", "skipped", "inconclusive")
     }
@@ -83,7 +83,8 @@ def _checked(records: list[dict]) -> str:
     lines = [
         f"### check: {counts}\n",
         f"{kernels} kernels, {workloads} workloads. In each cell the worst error over all",
-        "dtypes and variants, as a share of its limit (docs/check.md); ~ marks one that is not bitwise deterministic,",
+        "dtypes and variants, as a share of its tolerance (docs/check.md); ~ marks one that is not bitwise "
+        "deterministic,",
         "† one whose source has changed since.\n",
         "| op | " + " | ".join(BACKENDS) + " |",
         "|---|" + "---|" * len(BACKENDS),
@@ -119,7 +120,8 @@ def _user_files(document: dict) -> str:
         by_language.setdefault(address(record["kernel"]).backend, []).append(record)
     lines = [
         f"### examples: {', '.join(f'{n} {s}' for s, n in counts.items())}\n",
-        f"{files} files of examples/, each kernel in each of its dtypes; the worst error as a share of its limit.\n",
+        f"{files} files of examples/, each kernel in each of its dtypes; the worst error as a share of its "
+        "tolerance.\n",
         "| language | kernels | workloads | worst error |",
         "|---|---:|---:|---:|",
     ]

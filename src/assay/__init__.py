@@ -1,13 +1,14 @@
 """Assay: is a GPU kernel right, how fast is it against the limit, why, and does it matter?"""
 
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from assay.errors import AssayError
 from assay.kernel import kernel
 from assay.op import INF, NAN, Attribute, Axis, Op, Random, Tensor, op
 from assay.record import Record, Status
+from assay.record import draw_with as _draw_with
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from assay.bench import bench
     from assay.check import check, verify
     from assay.compare import compare
@@ -55,10 +56,24 @@ _VERBS = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     """Verbs are imported when first used: `import assay` stays instant."""
     if name in _VERBS:
         from importlib import import_module
 
         return getattr(import_module(_VERBS[name]), name)
     raise AttributeError(f"module 'assay' has no attribute '{name}'")
+
+
+def _drawn(record: Record) -> str:
+    from assay.report.notebook import html_table
+
+    return html_table([record])
+
+
+_draw_with(_drawn)
+
+
+def __dir__() -> list[str]:
+    """The public names only: modules that happen to be imported are not among them."""
+    return [*__all__, "__version__"]

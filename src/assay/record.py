@@ -1,7 +1,7 @@
 """The outcome of one verb on one kernel, workload and machine. Records are data: printed, stored, compared, drawn."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -102,6 +102,10 @@ class Record:
         """The fields as they are: what they hold is shared with the record."""
         return {k: v for k, v in vars(self).items() if v is not None or k not in _SOMETIMES}
 
+    def _repr_html_(self) -> str | None:
+        """How a notebook shows it."""
+        return _drawn_by[-1](self) if _drawn_by else None
+
     def named(self, namesakes: Collection[str]) -> str:
         """Its kernel's address, with the file where the address alone stands for several (see `namesakes`)."""
         file = self.source.get("file")
@@ -118,6 +122,12 @@ def namesakes(records: Iterable[Record]) -> set[str]:
     return {kernel for kernel, kernels in files.items() if len(kernels) > 1}
 
 
+def draw_with(draw: Callable[[Record], str]) -> None:
+    """Say how notebooks draw a record: reports are made above this floor."""
+    _drawn_by.append(draw)
+
+
+_drawn_by: list[Callable[[Record], str]] = []
 _LIBRARY = "assay/library/"
 _ABOUT_NO_KERNEL = ("machine", "doctor")
 _SOMETIMES = ("median", "interval", "samples", "instructions")

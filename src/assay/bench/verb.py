@@ -23,6 +23,7 @@ from assay.kernel import Kernel
 from assay.machine.model import Model, best, this_device
 from assay.record import Record, Status
 from assay.settings import settings_of
+from assay.watching import watched
 from assay.worker import Limits, Pool
 
 
@@ -32,7 +33,9 @@ def bench(*what: str | Path | Callable[..., Any], options: Options | None = None
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
     chosen = options or settings_of(Options, settings)
-    yield from run(plan(what, chosen), chosen)
+    plans = plan(what, chosen)
+    names = [f"{kernel.name} {planned.workload.dtype}" for planned in plans for kernel in planned.kernels]
+    yield from watched("bench", run(plans, chosen), names)
 
 
 def run(plans: list[BenchPlan], options: Options, tick: Callable[[str], None] = lambda text: None) -> Iterator[Record]:

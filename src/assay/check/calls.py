@@ -44,7 +44,7 @@ _CONTROLLED = 1 << 17
 _MOST = 3
 """Further sets of values for a workload that is examined closely."""
 _CLEARLY = 8.0
-"""The multiple of the limit by which an answer to other values must be off, so that the judge certainly rejects it."""
+"""The multiple of the tolerance by which an answer to other values must be off: the judge certainly rejects it."""
 _PAIRS = 10
 """How often a result must follow the bytes around the tensors; a race may seem to do so for a few calls."""
 _ILLEGAL = re.compile("illegal memory access|illegal_?address", re.IGNORECASE)

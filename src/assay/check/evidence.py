@@ -9,10 +9,10 @@ from assay.inspect.evidence import Gates
 
 @dataclass(frozen=True)
 class OutputError:
-    """The error of one output, in the bin of elements that came closest to its limit."""
+    """The error of one output, in the bin of elements that came closest to its tolerance."""
 
     share: float
-    """The error as a share of the limit."""
+    """The error as a share of its tolerance: 1 is where a kernel fails."""
     ratio: float | None = None
     """The kernel's error over PyTorch's; None where PyTorch has none."""
     kernel: dict[str, Any] | None = None
@@ -78,11 +78,11 @@ class CheckEvidence(Evidence):
     deterministic: bool | None = None
     nondeterministic_workloads: int | None = None
     admitted_workloads: int | None = None
-    """Workloads on which the error is within its limit only because another order in float32 loses as much."""
+    """Workloads on which the error is within its tolerance only because another order in float32 loses as much."""
     controls_rejected: dict[str, str] | None = None
     """Wrong outputs that the judge made itself, and how many of them it rejected."""
     beyond_range: dict[str, int] | None = None
-    """Counts of the outputs outside the op's declared range, for information."""
+    """Outputs for inputs outside the range that the op declares, counted by how they differ: reported, not judged."""
     coverage: Coverage | None = None
     call_seconds: CallSeconds | None = None
     instances: int | None = None
@@ -94,5 +94,5 @@ class CheckEvidence(Evidence):
 
     @property
     def worst_share(self) -> float | None:
-        """The error closest to its limit, over all outputs."""
+        """The error closest to its tolerance, over all outputs."""
         return max((e.share for e in (self.errors or {}).values()), default=None)

@@ -196,7 +196,7 @@ class Job:
         )
         return record(
             Status.PASS,
-            f"{seen.workloads} workload{plural}{how}; worst error {worst:.0%} of its limit{against}{bits}{left}",
+            f"{seen.workloads} workload{plural}{how}; worst error {worst:.0%} of its tolerance{against}{bits}{left}",
             None,
             evidence,
             artifacts,
@@ -236,7 +236,7 @@ class Job:
             trace=outcome.detail.get("trace") or "",
         )
         if self.kernel.peer and finding.detector == "values":
-            words = f"a peer, less accurate than the limit for our own kernels: {finding.what}"
+            words = f"a peer, less accurate than the tolerance for our own kernels: {finding.what}"
             return record(Status.INCONCLUSIVE, words, workload, evidence)
         return record(Status.FAIL, self._words(finding), workload, evidence)
 

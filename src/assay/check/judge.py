@@ -23,7 +23,7 @@ SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
 maximum varies by itself from one evaluation to another."""
 HOPELESS = 4096.0
-"""A multiple of the limit that no order of operations reaches. A single accumulator for 2¹⁸ terms, one of which is
+"""A multiple of the tolerance that no order of operations reaches. A single accumulator for 2¹⁸ terms, one of which is
 larger than all others, reaches 1200."""
 _ENOUGH = 400
 """In bins with fewer elements a percentile is unreliable, and the prior counts too."""
@@ -44,18 +44,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class Errors:
-    """The bin that comes closest to its limit, or exceeds it most."""
+    """The bin that comes closest to its tolerance, or exceeds it most."""
 
     output: str
     kernel: dict[str, float]
     torch: dict[str, float]
     share: float
-    """Largest of kernel/limit over the three figures; above 1 is a failure."""
+    """Largest of kernel/tolerance over the three figures; above 1 is a failure."""
     ratio: float
     """Kernel over PyTorch in that figure; 1 where PyTorch is exact and so is the kernel."""
     where: str
     admitted: bool = False
-    """Within the limit only because another order of operations in float32 loses as much on these values."""
+    """Within the tolerance only because another order of operations in float32 loses as much on these values."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Judgement:
 
 
 class Measures:
-    """The right answers to one set of values with their limits, computed once for all results that are judged."""
+    """The right answers to one set of values with their tolerances, computed once for all results that are judged."""
 
     def __init__(self, oracle: Oracle, plain: dict[str, torch.Tensor], prior: Prior) -> None:
         self.oracle, self._plain, self._prior = oracle, plain, prior
@@ -85,7 +85,7 @@ class Measures:
 
 
 class _Measure:
-    """The right answer for one output in its format, its unit of error and its limits."""
+    """The right answer for one output in its format, its unit of error and its tolerances."""
 
     def __init__(self, name: str, number: DType, oracle: Oracle, plain: torch.Tensor, prior: Prior) -> None:
         self.exact, self.rounded = oracle.exact[name].double(), oracle.rounded(name, number)
@@ -360,6 +360,6 @@ def _explain(errors: Errors, value: torch.Tensor, rounded: torch.Tensor, unit: t
     torch_max = errors.torch["max"]
     off = abs(got - want) / float(unit.flatten()[place])
     return (
-        f"`{errors.output}`{_index(place, value)} is {got:.9g}, the oracle {want:.9g}: {off:.3g} "
-        f"units off, plain PyTorch at most {torch_max:.3g}; {errors.where} is {errors.share:.3g}× its limit"
+        f"`{errors.output}`{_index(place, value)} is {got:.9g}, the oracle {want:.9g}: {off:.3g} rounding "
+        f"units off, plain PyTorch at most {torch_max:.3g}; {errors.where} is {errors.share:.3g}× its tolerance"
     )

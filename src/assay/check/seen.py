@@ -32,7 +32,7 @@ class Seen:
     workloads: int = 0
     nondeterministic: int = 0
     admitted: int = 0
-    """Workloads on which the error is within its limit only because another order in float32 loses as much."""
+    """Workloads on which the error is within its tolerance only because another order in float32 loses as much."""
     seconds: list[float] = field(default_factory=list)
     errors: dict[str, OutputError] = field(default_factory=dict)
     controls: dict[str, list[int]] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from assay.errors import UsageError
 from assay.record import Record
 from assay.settings import settings_of
 from assay.target import DEFAULT, Target, target
+from assay.watching import watched
 from assay.worker import Limits, Pool
 
 
@@ -87,7 +88,8 @@ def check(*what: str | Path | Callable[..., Any], options: Options | None = None
 
     Yields one record per kernel and dtype, as each is finished."""
     chosen = options or _options(settings)
-    yield from run(plan(what, chosen), chosen)
+    jobs = plan(what, chosen)
+    yield from watched("check", run(jobs, chosen), [f"{job.kernel.name} {job.dtype}" for job in jobs])
 
 
 def _options(settings: dict[str, Any]) -> Options:

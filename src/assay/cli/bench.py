@@ -14,6 +14,9 @@ from assay.cli import screen, selection
 from assay.units import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.bench.evidence import BenchEvidence
     from assay.bench.planning import BenchPlan
     from assay.record import Record
 
@@ -30,7 +33,7 @@ Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds one ro
 
 
 _MORE, _WIDE = ("TFLOP/s", "memory", "compile", "kernels"), 108
-"""Columns that only a wide terminal has room for. Memory is measured on a GPU alone."""
+"""Columns that only a wide terminal has room for; what is piped has them all. Memory is measured on a GPU alone."""
 
 
 def bench(
@@ -83,8 +86,9 @@ def bench(
         parameters=common.parameters(param or []),
         backends=common.split(backend),
     )
-    chosen = selection.chosen(kernels, options, whole_library=everything)
-    records, interrupted = perform(plan(chosen, options), options, json, out)
+    with screen.progress(None, "bench", json, "reading the kernels"):
+        plans = plan(selection.chosen(kernels, options, whole_library=everything), options)
+    records, interrupted = perform(plans, options, json, out)
     about: dict[str, Any] = {"verb": "bench", "run": options.run, "interrupted": interrupted}
     if json:
         screen.write_document(records, **about)
@@ -104,7 +108,8 @@ def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None =
         if out:
             screen.write_document(kept, out, verb="bench", run=options.run, interrupted=True)
 
-    with screen.progress(sum(len(p.kernels) for p in plans), "bench", json) as tick:
+    total = sum(len(p.kernels) for p in plans)
+    with screen.progress(total, "bench", json, "starting a process for each kernel") as tick:
         records, interrupted = screen.drain(run(plans, options, lambda text: tick(text, len(done))), done, None, save)
     if not json:
         show(records, screen.console())
@@ -134,7 +139,8 @@ def show(records: list[Record], terminal: Any) -> None:
             )
             table.add_column("kernel", no_wrap=True)
             weighed = any(BenchEvidence.of(r).peak_bytes is not None for r in timed)
-            more = [c for c in _MORE if terminal.width >= _WIDE and (weighed or c != "memory")]
+            roomy = terminal.width >= _WIDE or not screen.on_terminal()
+            more = [c for c in _MORE if roomy and (weighed or c != "memory")]
             for column in ("cold", "±", "hot", "call", "GB/s", *more, "copy", "limit", "speedup"):
                 table.add_column(column, justify="right", no_wrap=True)
             for r in timed:
@@ -142,6 +148,25 @@ def show(records: list[Record], terminal: Any) -> None:
             terminal.print(table)
         for r in (r for r in group if str(r.status) == "skipped"):
             terminal.print(f"[yellow]– {r.named(apart)}[/]  {r.reason}", style="dim")
+    for line in _legend([BenchEvidence.of(r) for r in records if r.median]):
+        terminal.print(line, style="dim")
+
+
+def _legend(timed: list[BenchEvidence]) -> Iterator[str]:
+    """What the columns say."""
+    if not timed:
+        return
+    yield (
+        "cold: one call, its inputs in no cache (± half of its 95 % interval); hot: its inputs in a cache; "
+        "call: from Python and back, launch included"
+    )
+    baselines = dict.fromkeys(e.baseline for e in timed if e.baseline)
+    speedup = f"; speedup: over {', '.join(baselines)}" if baselines else ""
+    yield f"copy, limit: its speed in % of a copy of as many bytes, and of what the device allows{speedup}"
+    if not any(e.roofline for e in timed):
+        yield "the limit of this device is not known yet: `assay machine` measures it"
+    elif not all(e.roofline.measured for e in timed if e.roofline):
+        yield "*: by published figures; `assay machine` measures this device"
 
 
 def row(record: Record, more: list[str], name: str) -> list[str]:
@@ -152,9 +177,9 @@ def row(record: Record, more: list[str], name: str) -> list[str]:
     assert record.median is not None and record.interval is not None
     spread = (record.interval[1] - record.interval[0]) / 2 / record.median
     extra = {
-        "TFLOP/s": f"{e.tflops:.3g}",
+        "TFLOP/s": f"{e.tflops:.3g}" if e.tflops is not None else "",
         "memory": si(e.peak_bytes, "B", 3),
-        "compile": f"{e.compile_seconds:.2f} s",
+        "compile": f"{e.compile_seconds:.2f} s" if e.compile_seconds is not None else "",
         "kernels": f"{e.launches or ''}",
     }
     return [

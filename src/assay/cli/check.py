@@ -98,17 +98,18 @@ def perform(
     """Plan and run, a line for each record as it is ready: (records, were we interrupted)."""
     from assay.check.verb import plan, run
 
-    jobs = plan(selection.chosen(what, options, whole_library=True), options)
-    terminal = screen.console()
+    with screen.progress(None, title, json, "reading the kernels"):
+        jobs = plan(selection.chosen(what, options, whole_library=True), options)
     shared = selection.shared(j.kernel for j in jobs)
     width = max(len(j.kernel.name) for j in jobs)
-    show = None if json else lambda record: terminal.print(line(record, width, shared))
+    show = None if json else lambda record: screen.console().print(line(record, width, shared))
 
     def save(kept: list[Record]) -> None:
         if out:
             screen.write_document(kept, out, verb=title, run=options.run, interrupted=True)
 
-    return screen.collect(run(jobs, options), len(jobs), title, json, show, save)
+    names = [f"{j.kernel.name} {j.dtype}" for j in jobs]
+    return screen.collect(run(jobs, options), names, title, json, show, save)
 
 
 def keep(records: list[Record], out: Path | None, json: bool, **about: Any) -> None:

@@ -10,21 +10,30 @@ import typer
 
 from assay.cli import options as common
 from assay.cli import screen
-from assay.cli.history import Place
+from assay.cli.fitted import Repeating
+from assay.cli.history import Place, device
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from assay.compare.evidence import Measured
     from assay.record import Record
 
 Old = Annotated[
-    str, typer.Argument(metavar="OLD", help="A run (its id or the beginning of it), `last~1`, or FILE.json.")
+    str,
+    typer.Argument(
+        metavar="OLD",
+        help="A run (its id or the beginning of it), `last~1`, or FILE.json. "
+        "Default: the newest two timed runs that have a kernel, workload and device in common.",
+    ),
 ]
-New = Annotated[str, typer.Argument(metavar="NEW", help="Likewise; default: the last run.")]
+New = Annotated[str, typer.Argument(metavar="NEW", help="Likewise; default: the last timed run.")]
 Strict = Annotated[bool, typer.Option("--strict", help="What is ambiguous counts as a failure.")]
 _COLOURS = {"SAME": "dim", "FASTER": "green", "SLOWER": "bold red", "AMBIGUOUS": "magenta"}
 
 
 def compare(
-    old: Old = "last~1",
+    old: Old = "",
     new: New = "last",
     store: Place = None,
     json: common.AsJson = False,
@@ -34,7 +43,7 @@ def compare(
     """Did it change? SAME, FASTER, SLOWER or AMBIGUOUS per kernel and workload, by the rule in docs/compare.md."""
     from assay.compare.verb import compare as ask
 
-    records = list(ask(side(old, store), side(new, store)))
+    records = list(ask(*((side(old, store), side(new, store)) if old else newest_pair(store))))
     about: dict[str, Any] = {"verb": "compare", "run": records[0].run}
     if out:
         screen.write_document(records, out, **about)
@@ -44,6 +53,25 @@ def compare(
         show(records)
     bad = {"fail", "inconclusive"} if strict else {"fail"}
     sys.exit(int(any(str(r.status) in bad for r in records)))
+
+
+def newest_pair(store: str | None) -> tuple[list[Record], list[Record]]:
+    """The newest run that something can be compared with, and the newest run before it that has timed the same."""
+    from assay.errors import UsageError
+    from assay.store import open_store
+
+    with open_store(store, create=store is None) as opened:
+        timed = opened.timed()
+        runs = list(timed)
+        for number, new in enumerate(runs):
+            old = next((run for run in runs[number + 1 :] if not timed[run].isdisjoint(timed[new])), None)
+            if old is not None:
+                return list(opened.records(run=old, verb="bench")), list(opened.records(run=new, verb="bench"))
+    count = "there is 1 timed run" if len(runs) == 1 else f"there are {len(runs)} timed runs"
+    raise UsageError(
+        f"{count}, and no two have a kernel, workload and device in common",
+        fix="run the same `assay bench …` twice; `assay history --verb bench` lists the runs",
+    )
 
 
 def side(name: str, store: str | None) -> list[Record]:
@@ -76,36 +104,48 @@ def side(name: str, store: str | None) -> list[Record]:
 def show(records: list[Record]) -> None:
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, collapse_padding=True)
-    table.add_column("kernel", no_wrap=True)
-    table.add_column("workload")
-    for column in ("old", "new", "new/old", "verdict"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("why")
     from assay.compare.evidence import CompareEvidence
     from assay.record import namesakes
     from assay.units import duration
 
+    terminal = screen.console()
     apart = namesakes(records)
-    for r in records:
-        e = CompareEvidence.of(r)
-        if not (e.old and e.new):
-            continue
-        why = r.reason.partition(": ")[2]
+    judged = [(r, e) for r in records if (e := CompareEvidence.of(r)).old and e.new]
+    devices = dict.fromkeys(device(e.device) for _, e in judged)
+    for which in ("old", "new"):
+        terminal.print(f"{which}  {_runs(e.old if which == 'old' else e.new for _, e in judged)}", markup=False)
+    if len(devices) == 1:
+        terminal.print(f"on   {''.join(devices)}", markup=False)
+    table = Table(box=None, pad_edge=False, collapse_padding=True)
+    table.add_column("kernel", no_wrap=True)
+    table.add_column("workload", no_wrap=True)
+    if len(devices) > 1:
+        table.add_column("device")
+    for column in ("old", "new", "new/old", "verdict"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("why")
+    for r, e in judged:
+        assert e.old and e.new
         table.add_row(
             r.named(apart),
             r.workload,
+            *([device(e.device)] if len(devices) > 1 else []),
             duration(e.old.median or 0.0),
             duration(e.new.median or 0.0),
             f"{e.ratio:.4f}",
             f"[{_COLOURS[e.verdict]}]{e.verdict}[/]",
-            why,
+            r.reason.partition(": ")[2],
         )
-    terminal = screen.console()
-    terminal.print(table)
+    terminal.print(Repeating(table, 2))
     for side in ("old", "new"):
         alone = [r.named(apart) for r in records if not r.evidence and side in r.reason]
         if alone:
             terminal.print(f"only the {side} run has: {', '.join(alone)}", style="dim")
-    counts = {v: sum(CompareEvidence.of(r).verdict == v for r in records) for v in _COLOURS}
+    counts = {v: sum(e.verdict == v for _, e in judged) for v in _COLOURS}
     terminal.print("\n" + ", ".join(f"[{_COLOURS[v]}]{n} {v}[/]" for v, n in counts.items() if n))
+
+
+def _runs(sides: Iterable[Measured | None]) -> str:
+    """The runs and the commits of one side: a document may hold several."""
+    runs = dict.fromkeys(f"{one.run} (commit {one.commit})" if one.commit else one.run for one in sides if one)
+    return ", ".join(runs)

@@ -58,7 +58,7 @@ def _table(findings: list[Finding], terminal: Console) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(no_wrap=True)
-    table.add_column(max_width=terminal.width - 34, overflow="fold")
+    table.add_column()
     group = ""
     for finding in findings:
         if finding.group != group:

@@ -22,6 +22,20 @@ class _Own(Command):
         formatter.write_usage(ctx.command_path.rstrip(), " ".join(self.collect_usage_pieces(ctx)))
 
 
+class Summaries(TyperGroup):
+    """A group whose `--help` has the whole summary of each command: the first paragraph of its docstring."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        named = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, _summary(command)) for name, command in named if command is not None and not command.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _summary(command: Any) -> str:
+    return " ".join((command.help or "").partition("\n\n")[0].split())
+
+
 class VerbGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or args[0] not in self.commands:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,8 +32,8 @@ Import = Annotated[
 Place = Annotated[
     str | None, typer.Option("--store", help="A file or postgresql://…; default: $ASSAY_STORE, else yours.")
 ]
-_FIXED = 72
-"""Columns that run, verb, time and counts take."""
+_FEW = 3
+"""Names that stand beside a run; of more it is told how many."""
 
 
 def history(
@@ -93,20 +96,37 @@ def _runs(runs: list[Run], where: str) -> None:
         terminal.print(f"no such run in {where}", soft_wrap=True)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("run", "verb", "when (UTC)"):
+    for name in ("run", "verb", "records"):
         table.add_column(name, no_wrap=True)
-    table.add_column("records", no_wrap=True)
-    room = terminal.width - _FIXED  # what a narrow terminal has no room for is the device's name, then the commit
-    table.add_column("device", no_wrap=True, overflow="ellipsis", max_width=max(6, min(room, 40)))
-    if room > 30:
-        table.add_column("commit", no_wrap=True)
+    table.add_column("kernels")
+    table.add_column("when (UTC)", no_wrap=True)
+    table.add_column("device")
+    table.add_column("commit", no_wrap=True)
     for r in runs:
         counts = " ".join("[{1}]{0}{2}[/]".format(*screen.MARKS[s], n) for s, n in r.counts.items())
         when = r.first[:16].replace("T", " ")
-        commit = [escape(r.commit)] if room > 30 else []
-        table.add_row(r.id or "–", escape(", ".join(r.verbs)), when, counts, escape(r.device), *commit)
+        kernels = escape(summed_up(r.kernels))
+        about = (when, device(r.device), r.commit)
+        table.add_row(r.id or "–", escape(", ".join(r.verbs)), counts, kernels, *map(escape, about))
     terminal.print(table)
     terminal.print(f"{len(runs)} runs in {where}", style="dim", soft_wrap=True)
+
+
+def summed_up(kernels: Sequence[str]) -> str:
+    """`gelu/cuda, gelu/triton`; of many kernels how many each op has: `gelu (7), softmax (5) and 12 more`."""
+    if len(kernels) <= _FEW:
+        return ", ".join(kernels)
+    by_op = Counter(name.partition("/")[0] for name in kernels)
+    if len(by_op) == len(kernels):
+        return f"{', '.join(kernels[:_FEW])} and {len(kernels) - _FEW} more"
+    ops = [f"{op} ({number})" if number > 1 else op for op, number in by_op.items()]
+    rest = sum(list(by_op.values())[_FEW:])
+    return ", ".join(ops[:_FEW]) + (f" and {rest} more" if rest else "")
+
+
+def device(name: str) -> str:
+    """A device's name without what a maker adds to it: `Intel Xeon Platinum 8481C`."""
+    return " ".join(re.sub(r"\((R|TM|C)\)|\bCPU\b|@ [\d.]+ ?GHz", " ", name, flags=re.IGNORECASE).split())
 
 
 def _records(records: list[Record]) -> None:
@@ -116,11 +136,11 @@ def _records(records: list[Record]) -> None:
     timed = any(r.median is not None for r in records)
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("kernel", no_wrap=True)
-    table.add_column("workload", overflow="fold")
+    table.add_column("workload")
     table.add_column("status", no_wrap=True)
     for name in ("median", "95 %", "speedup") if timed else ():
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("reason", overflow="fold")
+    table.add_column("reason")
     for r in records:
         lines = r.reason.splitlines() or [""]
         figures = _figures(r) if timed else ()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli import screen, session
-from assay.cli.fitted import fitted
 
 if TYPE_CHECKING:
     from assay.catalog.select import Choice
@@ -85,7 +84,7 @@ def _table(choices: list[Choice], records: list[Record]) -> None:
     for (name, source), op in {(op.name, op.source): op for _, op in choices}.items():
         of_op = [k for k, o in choices if (o.name, o.source) == (name, source)]
         table.add_row(op.name, *(_cell([k for k in of_op if k.address.backend == b.name]) for b in backends()))
-    terminal.print(*fitted(table, terminal.width, 1), sep="\n")
+    terminal.print(table)
     dtypes = sorted({d for _, op in choices for d in op.dtypes})
     terminal.print(
         f"each in {', '.join(dtypes)}, but for those listed below"

@@ -49,7 +49,8 @@ def machine(
         if out:
             screen.write_document(kept, out, **about)
 
-    records, interrupted = screen.collect(measure(options), len(planned) + 1, "machine", json, save=save)
+    names = [*(f"machine/{probe.key}" for probe in planned), "machine"]
+    records, interrupted = screen.collect(measure(options), names, "machine", json, save=save)
     if out:
         screen.write_document(records, out, **about, interrupted=interrupted)
     if json:
@@ -84,7 +85,7 @@ def _list(planned: list[Any]) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("family", "figure", "what", "proof"):
-        table.add_column(column, overflow="fold")
+        table.add_column(column)
     for probe in planned:
         proof = probe.proof if hasattr(probe, "proof") else str(list(probe.instances.values())[-1])
         table.add_row(probe.family, probe.key, escape(probe.says), escape(proof))

@@ -7,18 +7,18 @@ import signal
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from assay.cli import session
 from assay.cli.command import Command
+from assay.cli.group import Summaries
 from assay.cli.screen import error
 from assay.cli.stdout import lenient, lost
 
 
-class InOrder(TyperGroup):
+class InOrder(Summaries):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
 
@@ -30,7 +30,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="A workbench for GPU kernels: is it right, how fast is it against the limit, why, and does it matter?",
 )
 VERBS = (
     "doctor",
@@ -46,6 +45,25 @@ VERBS = (
     "run",
     "selftest",
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from assay import __version__
+
+        print(f"assay {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+]
+
+
+@app.callback()
+def assay(version: Version = False) -> None:
+    """A workbench for GPU kernels: is it right, how fast is it against the limit, why, and does it matter?"""
+
 
 for _verb in VERBS:
     _module = import_module(f"assay.cli.{_verb if _verb != 'list' else 'listing'}")

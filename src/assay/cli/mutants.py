@@ -64,12 +64,12 @@ def perform(what: list[str], settings: dict[str, Any], json: bool, out: Path | N
     from assay.selftest.mutants import MutantEvidence, Options, Outcome, plan, run, summary
 
     options = Options(**settings)
-    planned, untried = plan(what, options)
-    terminal = screen.console()
+    with screen.progress(None, "mutants", json, "changing kernels"):
+        planned, untried = plan(what, options)
     if not json:
         kernels = len({m.kernel.name for m in planned})
-        terminal.print(f"{len(planned)} mutants of {kernels} kernels")
-    show = None if json else lambda record: terminal.print(line(record), soft_wrap=True)
+        screen.console().print(f"{len(planned)} mutants of {kernels} kernels")
+    show = None if json else lambda record: screen.console().print(line(record), soft_wrap=True)
 
     def write(records: list[Record], interrupted: bool, where: Path | None) -> None:
         """What is no kernel is counted in the summary and has no record."""
@@ -81,8 +81,8 @@ def perform(what: list[str], settings: dict[str, Any], json: bool, out: Path | N
         if out:
             write(kept, True, out)
 
-    total = len(planned) + len(untried)
-    records, interrupted = screen.collect(run(planned, untried, options), total, "mutants", json, show, save)
+    names = [kernel.name for kernel, _ in untried] + [mutant.name for mutant in planned]
+    records, interrupted = screen.collect(run(planned, untried, options), names, "mutants", json, show, save)
     order = {m.name: i for i, m in enumerate(planned)}
     records = sorted(records, key=lambda r: order.get(r.kernel, -1))
     if out:

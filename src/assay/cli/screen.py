@@ -7,14 +7,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import keeping, session
-from assay.cli.terminal import console, wrapped
+from assay.cli.bar import progress
+from assay.cli.terminal import console, on_terminal, wrapped
 from assay.errors import AssayError
+from assay.watching import left, strike
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -26,6 +28,7 @@ __all__ = [
     "drain",
     "error",
     "exit_code",
+    "on_terminal",
     "progress",
     "status_text",
     "summary",
@@ -67,41 +70,23 @@ def write_document(records: Iterable[Record], where: Path | None = None, **about
     return True
 
 
-@contextmanager
-def progress(total: int, what: str, quiet: bool) -> Iterator[Callable[[str, int], None]]:
-    """A bar on stderr; call it with what is being done and how much is finished."""
-    screen = console(stderr=True)
-    if quiet or not screen.is_terminal:
-        yield lambda text, done: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[doing]}", style="dim"),
-    )
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task(what, total=total, doing="")
-        yield lambda text, done: bar.update(task, doing=text, completed=done)
-
-
 def collect(
     records: Iterator[Record],
-    total: int,
+    names: Sequence[str],
     what: str,
     quiet: bool,
     show: Callable[[Record], None] | None = None,
     save: Callable[[list[Record]], None] | None = None,
 ) -> tuple[list[Record], bool]:
-    """Drain a verb under a progress bar: (records, were we interrupted)."""
+    """Drain a verb under a progress bar: (records, were we interrupted). `names`: what is to be done, one for each
+    record: its kernel, or kernel and dtype."""
     kept: list[Record] = []
-    with progress(total, what, quiet) as tick:
+    waiting = list(names)
+    with progress(len(names), what, quiet, left(waiting), mixed=show is not None) as tick:
 
         def each(record: Record) -> None:
-            tick(f"{record.kernel} {record.workload}", len(kept))
+            strike(waiting, record)
+            tick(left(waiting), len(kept))
             if show:
                 show(record)
 

@@ -32,21 +32,21 @@ def selftest(
     from assay.selftest.verb import selftest as run
 
     chosen = entries(what)
-    terminal = screen.console()
     width = max(len(e.name) for e in chosen)
-    show = None if json else lambda record: terminal.print(_line(record, width))
+    show = None if json else lambda record: screen.console().print(_line(record, width))
 
     def save(kept: list[Record]) -> None:
         if out:
             screen.write_document(kept, out, verb="selftest", interrupted=True)
 
-    records, interrupted = screen.collect(run(what, jobs=jobs), len(chosen), "selftest", json, show, save)
+    names = [e.name for e in chosen]
+    records, interrupted = screen.collect(run(what, jobs=jobs), names, "selftest", json, show, save)
     if out:
         screen.write_document(records, out, verb="selftest", interrupted=interrupted)
     if json:
         screen.write_document(records, verb="selftest", interrupted=interrupted)
     else:
-        terminal.print(f"\n{screen.summary(records)}: caught by the named detector, and the mended twin passes")
+        screen.console().print(f"\n{screen.summary(records)}: caught by the named detector, and the mended twin passes")
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 

@@ -1,30 +1,92 @@
-"""A terminal that wraps between words and never inside one: a path or a command that was cut is of no use."""
+"""Text on a terminal or in a pipe: lines and tables are broken between words and never cut. A terminal's width counts,
+or COLUMNS; what is piped has no width of its own."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+
+from assay.cli.fitted import Repeating, fitted
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+_UNBOUNDED = 1_000_000
+"""Columns of a pipe or a file."""
+_under_a_bar: list[Console] = []
+"""The console of the progress bar that is on standard output now. It moves the bar out of the way of what it prints;
+another one would print onto the bar."""
+
 
 def console(stderr: bool = False) -> Console:
+    """The console to print on. While a bar is on standard output it is the bar's own."""
+    if _under_a_bar and not stderr:
+        return _under_a_bar[-1]
+    return new_console(stderr)
+
+
+def new_console(stderr: bool = False) -> Console:
     from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
 
     class Whole(Console):
         """`soft_wrap=True` prints a line as one, however long."""
 
         def print(self, *objects: Any, **how: Any) -> None:
-            if how.get("soft_wrap") or not all(isinstance(o, str) for o in objects):
+            if len(objects) == 1 and isinstance(objects[0], Table | Repeating):
+                self._draw(objects[0])
+            elif how.get("soft_wrap") or not all(isinstance(o, str) for o in objects):
+                self._put(*objects, **how)
+            else:
+                plain = how.get("markup") is False
+                texts = [wrapped(escape(o) if plain else o, self.width) for o in objects]
+                whole: dict[str, Any] = {"crop": False, "no_wrap": True, "overflow": "ignore"}
+                self._put(*texts, **whole | how)
+
+        def _draw(self, what: Table | Repeating) -> None:
+            table, keep = (what.table, what.columns) if isinstance(what, Repeating) else (what, 1)
+            title, table.title = table.title, None
+            if title:  # inside the table it would be broken to the table's width
+                self.print(title, style=table.title_style)
+            for part in fitted(table, self.width, keep):
+                self._put(part, crop=False)
+
+        def _put(self, *objects: Any, **how: Any) -> None:
+            if self.is_terminal:
                 super().print(*objects, **how)
                 return
-            texts = [wrapped(o, self.width) for o in objects]
-            whole: dict[str, Any] = {"crop": False, "no_wrap": True, "overflow": "ignore"}
-            super().print(*texts, **whole | how)
+            with self.capture() as captured:
+                super().print(*objects, **how)
+            self.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+            self.file.flush()
 
-    return Whole(stderr=stderr, highlight=False)
+    bounded = on_terminal(stderr) or os.environ.get("COLUMNS", "").isdigit()
+    return Whole(stderr=stderr, highlight=False, width=None if bounded else _UNBOUNDED)
+
+
+def on_terminal(stderr: bool = False) -> bool:
+    """Whether someone looks at it. FORCE_COLOR makes colours, not a terminal."""
+    stream = sys.stderr if stderr else sys.stdout
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError):  # closed, or none at all
+        return False
+
+
+@contextlib.contextmanager
+def through(bar: Console) -> Iterator[None]:
+    """While open, what is printed on standard output is printed by this console."""
+    _under_a_bar.append(bar)
+    try:
+        yield
+    finally:
+        _under_a_bar.remove(bar)
 
 
 def wrapped(markup: str, width: int) -> Text:

@@ -30,6 +30,7 @@ from assay.record import Record, Status
 from assay.settings import settings_of
 from assay.target import DEFAULT, Target
 from assay.target import target as target_of
+from assay.watching import watched
 from assay.worker import Limits, Pool
 from assay.workload import Workload
 
@@ -80,7 +81,7 @@ def inspect(
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
     chosen = options or settings_of(Options, settings)
-    yield from (inspection.record for inspection in inspections(what, chosen))
+    yield from watched("inspect", (inspection.record for inspection in inspections(what, chosen)))
 
 
 def inspections(

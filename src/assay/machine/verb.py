@@ -23,6 +23,7 @@ from assay.machine.probes import probes
 from assay.record import Record, Status, document
 from assay.settings import settings_of
 from assay.target import Target, target
+from assay.watching import watched
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,13 @@ def machine(options: Options | None = None, **settings: Any) -> Iterator[Record]
     if chosen.prove:
         yield from _proofs(chosen)
         return
-    begin = time.perf_counter()
     kind = device_kind(chosen)
+    names = [*(f"machine/{probe.key}" for probe in chosen_probes(kind, chosen.only)), "machine"]
+    yield from watched("machine", _measure(chosen, kind), names)
+
+
+def _measure(chosen: Options, kind: str) -> Iterator[Record]:
+    begin = time.perf_counter()
     records, facts = [], dict[str, float]()
     for record in _gpu(chosen, facts) if kind == "cuda" else _cpu(chosen, facts):
         records.append(record)

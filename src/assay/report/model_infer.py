@@ -186,7 +186,7 @@ def _bytes(held: Mapping[str, int] | None, evidence: InferEvidence) -> str:
 
 
 def _error(evidence: InferEvidence) -> Cell:
-    """As a share of the limit; of packed weights, how far the signal is above the noise."""
+    """As a share of the tolerance; of packed weights, how far the signal is above the noise."""
     outputs = evidence.outputs
     assert outputs is not None
     if evidence.packed:
@@ -212,8 +212,9 @@ def _notes(ones: Sequence[One]) -> Iterator[str]:
     """How to read the tables, and what the figures suggest."""
     if any(one.evidence.predicted for one in ones):
         yield (
-            "gain, saves: against torch in the same arm, round by round. alone: what the kernels' own times promise. "
-            "in the model: what their time there says"
+            "arm: how the model is run: eager, compiled by torch.compile, graphed into a CUDA graph. gain, saves: "
+            "against torch in the same arm, round by round. alone: what a pass would save by the times that bench "
+            "takes of each kernel by itself, caches cold or hot. in the model: the same, by its time in a profiled pass"
         )
     yield from _slower_host(ones)
     eager = [(one.evidence.busy or {}).get("torch", 1.0) for one in ones if one.evidence.arm == "eager"]
@@ -373,10 +374,11 @@ def _shape(workload: str) -> str:
 
 
 def _beside(evidence: InferEvidence) -> Iterator[str]:
-    """What the sites' table leaves out: why there is no promise, what a call costs, what was left as it is."""
+    """What the sites' table leaves out: why nothing can be expected of kernels alone, what a call costs, what was
+    left as it is."""
     rows = evidence.sites or []
     if evidence.predicted and evidence.predicted.why:
-        yield f"no promise: {evidence.predicted.why}"
+        yield f"nothing can be expected of the kernels by themselves: {evidence.predicted.why}"
     if evidence.unprofiled:
         yield f"no time in the model: {evidence.unprofiled}"
     if copied := dict.fromkeys(row.kernel.partition("/")[0] for row in rows if row.alone.copied):

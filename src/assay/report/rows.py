@@ -72,7 +72,7 @@ def common(record: Record) -> Row:
 
 
 def checks(records: Iterable[Record]) -> list[Row]:
-    """Return one row per check: its status, and the worst error as a share of its limit."""
+    """Return one row per check: its status, and the worst error as a share of its tolerance."""
     rows = []
     for record in (r for r in records if r.verb == "check"):
         evidence, rank = CheckEvidence.of(record), SEVERITY.index(str(record.status))

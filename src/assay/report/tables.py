@@ -11,14 +11,14 @@ from assay.selftest.evidence import SelftestEvidence
 
 
 def outcome(record: Record) -> tuple[str, float | None]:
-    """Return the one figure of a record and what it sorts by: a time, an error's share of its limit, or the
+    """Return the one figure of a record and what it sorts by: a time, an error's share of its tolerance, or the
     detector."""
     if record.verb == "bench" and record.median:
         return units.si(record.median, "s"), record.median
     if str(record.status) == "fail":
         return record.detector, None
     if record.verb == "check" and (worst := CheckEvidence.of(record).worst_share) is not None:
-        return f"{units.share(worst)} of limit", worst
+        return f"{units.share(worst)} of tolerance", worst
     return "", None
 
 

@@ -18,6 +18,7 @@ from assay.errors import AssayError
 from assay.record import Record, Status
 from assay.selftest.entry import CORPUS, CorpusEntry, entries
 from assay.selftest.evidence import SelftestEvidence
+from assay.watching import watched
 from assay.worker import Limits
 from assay.workload import Workload
 
@@ -120,11 +121,16 @@ def selftest(
     """Run the corpus, or the entries named, with what `check` does by default unless fewer workloads are asked for.
 
     Yields one record per entry, as each is finished."""
+    chosen = entries(names, folder)
+    yield from watched("selftest", _run(chosen, jobs, workloads, seed), [entry.name for entry in chosen])
+
+
+def _run(chosen: Iterable[CorpusEntry], jobs: int | None, workloads: int | None, seed: int) -> Iterator[Record]:
     run = provenance.new_run()
     planned: dict[tuple[float, int | None], list[Job]] = {}
     timed: list[BenchPlan] = []
     pairs: dict[str, _Pair] = {}
-    for entry in entries(names, folder):
+    for entry in chosen:
         pair = _Pair(entry, run, seed)
         if why := _cannot(entry):
             yield pair.record(Status.SKIPPED, why)

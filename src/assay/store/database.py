@@ -121,8 +121,21 @@ class Store:
             by_run: dict[str, list[Any]] = {}
             for row in connection.execute(query):
                 by_run.setdefault(row.run, []).append(row)
+            kernels: dict[str, set[str]] = {}
+            for run, name in connection.execute(select(c.run, c.kernel).where(*chosen).distinct()):
+                kernels.setdefault(run, set()).add(name)
         newest = sorted(by_run.values(), key=lambda rows: max((r.last, r.id) for r in rows), reverse=True)
-        return [_run(rows) for rows in newest[:limit]]
+        return [_run(rows, kernels[rows[0].run]) for rows in newest[:limit]]
+
+    def timed(self) -> dict[str, set[tuple[str, str, str]]]:
+        """Return what each run of bench has timed, newest run first: kernel, workload and device."""
+        c = records.c
+        query = select(c.run, c.kernel, c.workload, c.device).where(c.verb == "bench", c.median.is_not(None)).distinct()
+        by_run: dict[str, set[tuple[str, str, str]]] = {}
+        with self._reading() as connection:
+            for run, *cell in connection.execute(query):
+                by_run.setdefault(run, set()).add((cell[0], cell[1], cell[2]))
+        return dict(sorted(by_run.items(), reverse=True))  # ids sort by time
 
     def run(self, text: str, *, verb: str | None = None) -> str:
         """Return the id of a run that is given in full, by a unique beginning, or as `last`."""
@@ -209,7 +222,7 @@ def _filter(*, since: str | datetime | None = None, **equal: str | None) -> list
     return [*wanted, records.c.time >= when.since(since)] if since else wanted
 
 
-def _run(rows: list[Any]) -> Run:
+def _run(rows: list[Any], kernels: set[str]) -> Run:
     """Return a run, given its rows: one for each verb, device, commit and status."""
     return Run(
         id=rows[0].run,
@@ -219,6 +232,7 @@ def _run(rows: list[Any]) -> Run:
         devices=tuple(sorted({r.device for r in rows if r.device})),
         commit=", ".join(sorted({r.commit for r in rows if r.commit})),
         counts={status: n for status in Status if (n := sum(r.n for r in rows if r.status == status))},
+        kernels=tuple(sorted(kernels)),
     )
 
 

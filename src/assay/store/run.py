@@ -15,6 +15,8 @@ class Run:
     commit: str
     counts: dict[str, int]
     """Records by status."""
+    kernels: tuple[str, ...] = ()
+    """Their addresses, in alphabetical order."""
 
     @property
     def device(self) -> str:

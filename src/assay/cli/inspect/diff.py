@@ -45,7 +45,7 @@ def differ(inspections: list[Inspection], json: bool) -> Record:
         terminal.print(difference.reason, soft_wrap=True)
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in ("", built[0].record.kernel, "line", built[1].record.kernel, "line"):
-            table.add_column(column, overflow="fold")
+            table.add_column(column)
         for kind, old, new in changes:
             table.add_row(kind, *_half(old), *_half(new))
         if table.row_count:

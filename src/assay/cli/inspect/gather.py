@@ -44,14 +44,15 @@ def gathered(
     from assay.inspect.verb import bare
     from assay.store.keeper import kept
 
-    files = [w for w in what if bare(Path(w), options)]
-    named = gather([w for w in what if w not in files], options.op)
+    with screen.progress(None, "inspect", json, "reading the kernels"):
+        files = [w for w in what if bare(Path(w), options)]
+        named = gather([w for w in what if w not in files], options.op)
     session.refuse(named.refused)
     if not files and not named.choices:
         sys.exit(session.WRONG_USE)
     shared = selection.shared(kernel for kernel, _ in named.choices)
     built: list[Inspection] = []
-    with screen.progress(0, "building", quiet=json) as tick, kept() as keep:
+    with screen.progress(None, "building", json, mixed=not quiet) as tick, kept() as keep:
         for one in inspections([*files, *named.choices], options, lambda doing: tick(doing, len(built))):
             built.append(one)
             if not json and not quiet:

@@ -11,6 +11,7 @@ import typer
 from assay.cli import screen
 from assay.cli.inspect.gather import Targets, end, options
 from assay.cli.options import AsJson, Out
+from assay.watching import left
 
 if TYPE_CHECKING:
     from assay.inspect import Options
@@ -35,7 +36,8 @@ def compiled(what: list[str], options: Options, keep: Path, json: bool) -> list[
 
     files, targets = [Path(w) for w in what], [target(t) for t in options.targets]
     records = []
-    with screen.progress(len(files) * len(targets), "compiling", quiet=json) as tick:
+    doing = left([f"{file.name} for {target}" for file in files for target in targets])
+    with screen.progress(len(files) * len(targets), "compiling", json, doing, mixed=True) as tick:
         for build in many(files, targets, keep, os.cpu_count() or 1, tick):
             records.append(record(build, options.run))
             if json:
@@ -44,7 +46,7 @@ def compiled(what: list[str], options: Options, keep: Path, json: bool) -> list[
             terminal.print(f"[bold]{build.file}[/]  {build.target}  {records[-1].reason}", soft_wrap=True)
             table = Table(box=None, pad_edge=False, header_style="bold")
             for column in ("step", "time", "reads", "writes"):
-                table.add_column(column, justify="right" if column == "time" else "left", overflow="fold")
+                table.add_column(column, justify="right" if column == "time" else "left")
             for step in build.steps:
                 here = [Path(f.path).name for f in step.reads if Path(f.path).name.startswith(build.file.stem + ".")]
                 others = len(step.reads) - len(here)

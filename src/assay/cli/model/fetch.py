@@ -22,9 +22,8 @@ def fetch(names: Names = None, json: common.AsJson = False, out: common.Out = No
     run = provenance.new_run()
     about: dict[str, Any] = {"verb": "model", "run": run}
     tell = (lambda text: None) if json else (lambda text: print(text, file=sys.stderr))
-    records, interrupted = screen.collect(
-        bring(*(names or ()), run=run, tell=tell), len(names or ASSETS), "fetch", json
-    )
+    wanted = list(names or ASSETS)
+    records, interrupted = screen.collect(bring(*(names or ()), run=run, tell=tell), wanted, "fetch", json)
     if out:
         screen.write_document(records, out, **about, interrupted=interrupted)
     if json:

@@ -1,4 +1,4 @@
-"""`assay model infer`: what kernels buy inside a model, beside what they promise alone."""
+"""`assay model infer`: what kernels gain inside a model, beside their times by themselves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, typer.Argument(help="mnist-cnn, mnist-cnn-ln, minilm, … or module:function of your own.")]
 Batches = Annotated[str, typer.Option("--batch", help="Sizes: 1,16,64.")]
-Arms = Annotated[str, typer.Option("--arm", help="eager,compiled,graphed; default: all.")]
+Arms = Annotated[str, typer.Option("--arm", help="How the model is run: eager,compiled,graphed; default: all.")]
 Variants = Annotated[str, typer.Option("--variant", help="torch,triton,cuda:inline_ptx,triton+fused,swap or all.")]
 Swap = Annotated[
     list[str] | None, typer.Option("--swap", help="A variant of your own: gelu=gelu/triton. May be repeated.")
@@ -66,7 +66,7 @@ def infer(
     png: shared.Png = None,
     strict: common.Strict = False,
 ) -> None:
-    """The same weights through every backend: each kernel alone, in the model, and what the model gained by it."""
+    """The same weights through every backend: each kernel by itself and in the model, and what the model gained."""
     from assay.bench.sweep import axis_values
     from assay.models.studies.infer import Effort, Options, plan, run
     from assay.models.studies.infer.planning import ARMS, BATCHES
@@ -91,7 +91,7 @@ def infer(
         effort=Effort(rounds=rounds, budget=budget, threads=threads, seed=seed),
         trained=_trained(model),
     )
-    with screen.progress(1, f"infer {model}", json) as tick:
+    with screen.progress(None, f"infer {model}", json, "planning") as tick:
         planned = plan(model, options, lambda text: tick(text, 0))
     finish(
         "infer",

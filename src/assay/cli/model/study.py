@@ -82,12 +82,12 @@ def print_parts(parts: Iterable[Table[Any] | Note], terminal: Any) -> None:
     """Tables as wide as the terminal, and the lines between them."""
     from rich.markup import escape
 
-    from assay.cli.fitted import fitted
+    from assay.cli.fitted import Repeating
     from assay.report.table import Table, to_rich
 
     for part in parts:
         if isinstance(part, Table):
-            terminal.print(*fitted(to_rich(part), terminal.width, part.keep))
+            terminal.print(Repeating(to_rich(part), part.keep))
         elif part.loud:
             terminal.print(escape(part.text), soft_wrap=True)
         else:

@@ -34,7 +34,7 @@ class Agreement:
     plain: Errors
     other: Errors
     share: float
-    """Of the limit, in the output that comes closest to it; above 1 is a failure."""
+    """Of the tolerance, in the output that comes closest to it; above 1 is a failure."""
     ratio: float | None
     """The worst of the other's errors over the worst of the plain ones; None where those are exact."""
     note: str = ""
@@ -53,8 +53,8 @@ def wrong(name: str, plain: Errors, other: Errors, share: float, note: str) -> s
         return note
     if other.astray > plain.astray:
         return f"{other.astray} outputs are NaN or infinite where float64 is not, or the other way"
-    off = f"{other.rms:.3g} units off float64 (rms), {name} {plain.rms:.3g}"
-    return f"the outputs are wrong: {off}; {share:.3g}× the limit"
+    off = f"{other.rms:.3g} rounding units off float64 (rms), {name} {plain.rms:.3g}"
+    return f"the outputs are wrong: {off}; {share:.3g}× the tolerance"
 
 
 def leaves(returned: Any) -> list[torch.Tensor]:
@@ -72,7 +72,7 @@ def leaves(returned: Any) -> list[torch.Tensor]:
 
 
 def agreement(exact: list[torch.Tensor], plain: list[torch.Tensor], other: list[torch.Tensor]) -> Agreement:
-    """That of the output that is closest to its limit."""
+    """That of the output that is closest to its tolerance."""
     if [t.shape for t in plain] != [t.shape for t in other]:
         raise AssayError(f"it returns {_shapes(other)}, and in plain PyTorch {_shapes(plain)}")
     return max((_one(*of) for of in zip(exact, plain, other, strict=True)), key=lambda one: one.share)
@@ -112,8 +112,8 @@ def errors(got: torch.Tensor, exact: torch.Tensor) -> Errors:
 
 
 def share(other: Errors, plain: Errors) -> float:
-    """Of the limit; above 1 it is wrong. The limit is SLACK times plain PyTorch's error in the same format, and never
-    less than one unit."""
+    """Of the tolerance; above 1 it is wrong. The tolerance is SLACK times plain PyTorch's error in the same format, and
+    never less than one unit."""
     if other.astray > plain.astray:
         return float(10**9)
     return max(

@@ -42,7 +42,8 @@ FIGURES = (
     Figure(
         "verdicts",
         "Verdicts",
-        "The worst error over all dtypes and variants, as a share of the derived limit: 100 % is where a kernel fails.",
+        "The worst error over all dtypes and variants, as a share of the derived tolerance: "
+        "100 % is where a kernel fails.",
         verdicts.draw,
     ),
     Figure(

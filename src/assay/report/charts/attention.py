@@ -116,7 +116,7 @@ def points(records: Sequence[Record]) -> list[rows.Row]:
                 "Memory": units.si(rows.number(evidence.get("peak_bytes")), "B"),
                 "Compute": units.si((rows.number(evidence.get("tflops")) or 0) * 1e12 or None, "FLOP/s"),
             }
-            | ({"Error": f"{off['rms']:.3g} units (rms), at worst {off['worst']:.3g}"} if off else {})
+            | ({"Error": f"{off['rms']:.3g} rounding units (rms), at worst {off['worst']:.3g}"} if off else {})
         )
     return result
 

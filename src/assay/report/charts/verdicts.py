@@ -1,4 +1,4 @@
-"""Op × backend: whether it is right, and how close it is to its limit."""
+"""Op × backend: whether it is right, and how close it is to its tolerance."""
 
 from collections.abc import Sequence
 

@@ -43,7 +43,7 @@ class Outputs:
     eager: Errors
     compiled: Errors
     share: float
-    """Of the limit: above 1 it is wrong."""
+    """Of the tolerance: above 1 it is wrong."""
     ratio: float | None = None
     """Compiled's worst error over eager's."""
     note: str = ""

@@ -15,8 +15,8 @@ from assay.models.subject.score import Score
 from assay.models.swap.report import Site
 
 ENOUGH, BY_CHANCE = 16, 4.0
-"""Elements of batches from which on two right ways do not differ by the limit; and of fewer, how many times the limit
-they do not differ by."""
+"""Elements of batches from which on two right ways do not differ by the tolerance; and of fewer, how many times
+the tolerance they do not differ by."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Outputs:
     torch: Errors
     variant: Errors
     share: float
-    """Of the limit: above 1 it is wrong."""
+    """Of the tolerance: above 1 it is wrong."""
     ratio: float | None = None
     note: str = ""
     compared: Comparison | None = None
-    """For variants that change weights by design, which no limit of rounding fits."""
+    """For variants that change weights by design, which no tolerance for rounding fits."""
     elements: int = 0
     """Of batches that it was judged on."""
 
@@ -108,7 +108,7 @@ class Predicted:
     the times in the model."""
 
     why: str = ""
-    """Why nothing is promised by the times alone."""
+    """Why nothing can be expected of the kernels' times alone."""
     cold: Gain | None = None
     hot: Gain | None = None
     in_model: Gain | None = None

@@ -98,7 +98,7 @@ class Measured:
         fell = _fallbacks(evidence)
         if evidence.rules and not self.table:
             return Status.SKIPPED, f"no site ran its kernel: {fell or 'none was called'}"
-        error = f"off float64 by {outputs.share:.0%} of the limit"
+        error = f"off float64 by {outputs.share:.0%} of the tolerance"
         if self.variant.interpreted:
             return Status.PASS, f"{error}; {INTERPRETED}"
         parts = [_gains(evidence) if evidence.rules else f"{evidence.throughput:,.0f} elements/s"]
@@ -123,12 +123,13 @@ def _packed(compared: Comparison, packed: Account) -> str:
 
 
 def _gains(evidence: InferEvidence) -> str:
-    """`1.210× torch (1.190 to 1.230); 1.400× promised alone`: by the cold times."""
+    """`1.210× torch (1.190 to 1.230); 1.400× expected of the kernels by themselves`: by the cold times."""
     assert evidence.speedup and evidence.predicted
     low, high = evidence.speedup.interval
     words = f"{evidence.speedup.median:.3f}× torch ({low:.3f} to {high:.3f})"
     if cold := evidence.predicted.cold:
-        words += f"; {cold.speedup:.3f}× promised alone" if cold.speedup else "; alone it promises more than all"
+        expected = f"{cold.speedup:.3f}×" if cold.speedup else "more than the whole pass"
+        words += f"; {expected} expected of the kernels by themselves"
     return words
 
 
