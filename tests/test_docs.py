@@ -19,7 +19,7 @@ def run(words, assay, folder):
     """A line of shell without anything of a shell in it: its exit code, and what it printed."""
     program, *arguments = words
     if program == "assay":
-        done = assay(*arguments, cwd=folder)
+        done = assay(*arguments, cwd=folder, env={"ASSAY_STORE": str(folder / "records.sqlite")})
     else:
         assert program == "python"
         environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
@@ -29,7 +29,12 @@ def run(words, assay, folder):
 
 
 @pytest.mark.parametrize(
-    ("page", "commands"), [("first-kernel.md", 5), pytest.param("ops.md", 4, marks=pytest.mark.whole)]
+    ("page", "commands"),
+    [
+        ("first-kernel.md", 5),
+        pytest.param("ops.md", 4, marks=pytest.mark.whole),
+        pytest.param("report.md", 2, marks=pytest.mark.whole),
+    ],
 )
 def test_a_page_takes_a_reader_from_an_empty_folder_to_a_verdict(page, commands, assay, tmp_path):
     """Every file is written, every command run, and every promised line of output looked for."""
