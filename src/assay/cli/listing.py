@@ -60,7 +60,7 @@ def _records(kernel: Kernel, op: Op) -> list[Record]:
         Level.MISSING: Status.SKIPPED,
     }[here.level]
     records = []
-    source = provenance.source_of(kernel.file, kernel.line)
+    source = provenance.source_of(kernel.home, kernel.line)
     for dtype in op.dtypes:
         status, reason = level, here.reason or "runs here"
         if kernel.dtypes and dtype not in kernel.dtypes:
