@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import provenance
-from assay.catalog import library
+from assay.catalog import advice, library
 from assay.catalog.declared import verify_against
 from assay.catalog.derived import completed
 from assay.catalog.reader import Contents, contents, kernels_in_cuda, ops_in
@@ -47,10 +47,11 @@ def select(what: Iterable[Named], op: str | None = None) -> list[Choice]:
     return selection.choices
 
 
-def gather(what: Iterable[Named], op: str | None = None) -> Selection:
-    """Return the kernels named, and the errors: one that is wrong does not cost the others."""
+def gather(what: Iterable[Named], op: str | None = None, command: str = "") -> Selection:
+    """Return the kernels named, and the errors: one that is wrong does not cost the others. `command`: what the user
+    typed before the names (`assay bench`), for advice."""
     named, selection = list(what), Selection()
-    files = _Files(selection.refused)
+    files = _Files(selection.refused, command)
     for item in named:
         if not isinstance(item, tuple) and (file := _file(item)[0]) is not None:
             files.add(file)
@@ -104,8 +105,8 @@ def _file(item: str | Path | Callable[..., Any]) -> tuple[Path | None, str]:
 class _Files:
     """The Python files of one command, each read once, even if it is named in several ways."""
 
-    def __init__(self, refused: list[AssayError]) -> None:
-        self.refused = refused
+    def __init__(self, refused: list[AssayError], command: str = "") -> None:
+        self.refused, self.command = refused, command
         self._read: dict[Path, Contents] = {}
         self._shown: dict[Path, Path] = {}
         self._used: set[Path] = set()
@@ -151,9 +152,12 @@ class _Files:
             return others[offered[0]]
         if name in self.contents(file).broken:
             raise SourceError(f"the op {name}, declared in this file, was refused", where=where, fix="fix it first")
-        hint = did_you_mean(name, [*(o for c in self._read.values() for o in c.ops), *library.ops()])
-        fix = f"{hint}Or declare it with @op, in the same file or in one named together with it"
-        raise SourceError(f"no op called '{name}'", where=where, fix=fix)
+        known = [*(o for c in self._read.values() for o in c.ops), *library.ops()]
+        raise SourceError(f"no op called '{name}'", where=where, fix=advice.which_file(name, file, known, self.command))
+
+    def declared(self) -> dict[str, list[str]]:
+        """Return the ops that the command's files declare, by the files' shown names."""
+        return {provenance.shown(path): [*read.ops] for path, read in self._read.items() if read.ops}
 
     def declaring(self, name: str) -> list[Path]:
         """Return the files of the command that declare an op of this name."""
@@ -178,7 +182,8 @@ class _Files:
                 continue
             if read.ops:
                 what = f"no kernel in this file, and none is named that computes its op {' or '.join(read.ops)}"
-                fix = "name the file that holds the kernel too"
+                whole = f"{self._shown[path]}:{next(iter(read.ops))}/torch"
+                fix = f"name the file that holds the kernel too; PyTorch's own is {whole}"
             else:
                 what, fix = "no kernel in this file", 'mark one with @kernel("gelu"); see docs/first-kernel.md'
             result.append(SourceError(what, where=str(self._shown[path]), fix=fix))
@@ -238,11 +243,11 @@ def _of_file(file: Path, op: str | None, files: _Files) -> list[Choice]:
     if file.suffix == ".cu":
         if op is None:
             raise UsageError(
-                f"{file}: which op does it compute?", fix=f"assay check {file} --op gelu, or --op FILE.py:NAME"
+                f"{file}: which op does it compute?", fix=advice.which_op(file, files.declared(), files.command)
             )
         home, _, name = op.rpartition(":")
         its_op = files.op_in(Path(home), name, f"--op {op}") if home else files.op(name, file, f"--op {op}")
-        return [(k, its_op) for k in kernels_in_cuda(file, name)]
+        return [(k, its_op) for k in kernels_in_cuda(file, its_op)]
     choices = []
     for kernel in files.contents(file).kernels:
         try:

@@ -9,6 +9,7 @@ import typer
 
 from assay.cli import screen, session
 from assay.cli.fitted import fitted
+from assay.cli.options import OpName
 
 if TYPE_CHECKING:
     from assay.catalog.select import Choice
@@ -22,6 +23,7 @@ _MEANING = {"run": "runs", "interpret": "runs interpreted", "compile": "compiles
 
 def list_(
     what: Annotated[list[str] | None, typer.Argument(help="Only these ops, kernels or files.")] = None,
+    op: OpName = None,
     json: Annotated[
         bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")
     ] = False,
@@ -30,7 +32,7 @@ def list_(
     from assay.catalog.select import everything, gather
 
     if what:
-        selection = gather(what)
+        selection = gather(what, op, session.command)
         session.refuse(selection.refused)
         choices = selection.choices
         if not choices:

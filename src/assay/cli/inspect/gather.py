@@ -45,7 +45,7 @@ def gathered(
     from assay.store.keeper import kept
 
     files = [w for w in what if bare(Path(w), options)]
-    named = gather([w for w in what if w not in files], options.op)
+    named = gather([w for w in what if w not in files], options.op, session.command)
     session.refuse(named.refused)
     if not files and not named.choices:
         sys.exit(session.WRONG_USE)
