@@ -63,8 +63,8 @@ def _call(op: Op, module: Any, x: torch.Tensor) -> Bound:
 
 
 def _keeps_shape(op: Op) -> bool:
-    """Whether its one output is shaped like its first input. If results do not depend on each other along the first axis
-    either, leading dimensions can be taken for one."""
+    """Whether its one output is shaped like its first input. If results do not depend on each other along the first
+    axis either, leading dimensions can be taken for one."""
     first, outputs = next(iter(op.inputs.values())), list(op.outputs.values())
     return len(outputs) == 1 and bool(first.shape) and outputs[0].shape == first.shape
 
