@@ -19,7 +19,7 @@ def run(words, assay, folder):
     """A line of shell without anything of a shell in it: its exit code, and what it printed."""
     program, *arguments = words
     if program == "assay":
-        done = assay(*arguments, cwd=folder)
+        done = assay(*arguments, cwd=folder, env={"ASSAY_STORE": str(folder / "records.sqlite")})
     else:
         assert program == "python"
         environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
@@ -39,6 +39,7 @@ WHOLE = pytest.mark.whole
         ("huggingface.md", 2),
         pytest.param("huggingface.md", 3, marks=WHOLE),
         pytest.param("ops.md", 4, marks=WHOLE),
+        pytest.param("report.md", 2, marks=WHOLE),
     ],
 )
 def test_a_page_takes_a_reader_from_an_empty_folder_to_a_verdict(page, commands, request, assay, tmp_path):

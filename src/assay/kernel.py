@@ -63,11 +63,16 @@ class Kernel:
     launches: tuple[tuple[int, str], ...] = ()
     """A bare .cu file's launch comments, with their lines."""
     op_file: Path | None = None
-    """The file that declares its op, where the kernel says so: `@kernel("op.py:relu")`."""
+    """The file that declares its op, where the kernel says so (`@kernel("op.py:relu")`) or is derived from that op."""
 
     @property
     def name(self) -> str:
         return str(self.address)
+
+    @property
+    def home(self) -> Path | None:
+        """The file to open: its own, or that of the user's op it is derived from. None: derived from the library's."""
+        return self.file or self.op_file
 
     @property
     def peer(self) -> bool:
@@ -76,8 +81,8 @@ class Kernel:
 
     @property
     def identity(self) -> str:
-        """What tells it from every other kernel: its address and its file. Two files may use the same address."""
-        return f"{self.name} in {self.file}" if self.file else self.name
+        """What tells it from every other kernel: its address and its home. Two files may use the same address."""
+        return f"{self.name} in {self.home}" if self.home else self.name
 
     def __str__(self) -> str:
         return self.name

@@ -9,6 +9,8 @@ from typing import Any
 
 from assay.kernel import BACKENDS
 
+LIBRARY = "assay/library/"
+"""How the file of a record's kernel begins if it is one of the library's."""
 SCHEMA = 2
 """Raised whenever a field changes its meaning or goes. Records of schema 1 are read unchanged: their fields have
 the same meaning, and are `null` or empty where those of schema 2 are absent."""
@@ -118,7 +120,7 @@ def namesakes(records: Iterable[Record]) -> set[str]:
     files: dict[str, set[str]] = {}
     for record in (r for r in records if "/" in r.kernel):
         file = str(record.source.get("file") or "")
-        files.setdefault(record.kernel, set()).add("" if file.startswith(_LIBRARY) else file)
+        files.setdefault(record.kernel, set()).add("" if file.startswith(LIBRARY) else file)
     return {kernel for kernel, kernels in files.items() if len(kernels) > 1}
 
 
@@ -128,7 +130,6 @@ def draw_with(draw: Callable[[Record], str]) -> None:
 
 
 _drawn_by: list[Callable[[Record], str]] = []
-_LIBRARY = "assay/library/"
 _ABOUT_NO_KERNEL = ("machine", "doctor")
 _SOMETIMES = ("median", "interval", "samples", "instructions")
 

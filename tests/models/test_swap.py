@@ -213,7 +213,8 @@ def test_a_rule_about_functional_calls_that_never_came_is_told():
     assert "rule 'silu'" not in str(report) and "rule 'own:gelu': no call of it was seen yet" in str(report)
 
 
-def test_every_example_of_the_document_runs():
+def test_every_example_of_the_document_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "swap.md").read_text()
     blocks = re.findall(r"^```python run\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     space = {}

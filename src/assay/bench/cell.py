@@ -96,7 +96,7 @@ class Cell:
             "workload": str(self.workload),
             "run": self.options.run,
             "replay": f"assay bench {name} --workload {self.workload}{against}",
-            "source": provenance.source_of(kernel.file, kernel.line),
+            "source": provenance.source_of(kernel.home, kernel.line),
             "provenance": provenance.provenance(self.options.seed),
             "seconds": spent,
         }

@@ -1,6 +1,6 @@
 """What a user may set, and which workloads and kernels follow from it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,11 +8,12 @@ from assay import provenance
 from assay.bench import sweep
 from assay.catalog import library
 from assay.catalog.asked import asked
+from assay.catalog.derived import completed
 from assay.catalog.select import Named, everything, select
 from assay.catalog.tunables import refuse_unknown
 from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.kernel import Kernel
+from assay.kernel import BACKENDS, Kernel
 from assay.op import Op
 from assay.workload import Workload
 
@@ -71,9 +72,10 @@ def plan(what: Iterable[Named], options: Options) -> list[BenchPlan]:
     by_op: dict[tuple[str, str], tuple[Op, list[Kernel]]] = {}
     for kernel, op in choices:
         by_op.setdefault((op.name, op.source), (op, []))[1].append(kernel)
+    _refuse_unmatched(options.against, by_op.values())
     plans = []
     for op, kernels in by_op.values():
-        rivals = _rivals(op, options.against)
+        rivals = _rivals(op, kernels, options.against)
         entered = {k.identity: k for k in (*kernels, *rivals)}.values()
         for workload in _workloads(op, options):
             if workload.inplace:
@@ -94,19 +96,30 @@ def _accepts(kernel: Kernel, workload: Workload) -> bool:
     return not set(workload.without) & set(kernel.requires) and shorter.allowed
 
 
-def _rivals(op: Op, against: tuple[str, ...]) -> list[Kernel]:
-    """Return the library's kernels of the op that --against names."""
+def _offered(op: Op, chosen: list[Kernel]) -> list[Kernel]:
+    """Return the kernels that an op can be compared with: the library's if it is the library's op, else those derived
+    from it. The library's kernels do not compute a user's op, even if it has the same name."""
     known = library.ops().get(op.name)
-    if known is None or op.source != known.source:
-        return []  # the library's kernels do not compute a user's op, even if it has the same name
-    rivals: list[Kernel] = []
+    if known is not None and op.source == known.source:
+        return [*(k for k in library.kernels() if k.address.op == op.name), *chosen]
+    return completed(op, chosen)
+
+
+def _rivals(op: Op, chosen: list[Kernel], against: tuple[str, ...]) -> list[Kernel]:
+    """Return the kernels of the op that --against names."""
+    addresses = [name if "/" in name else f"{op.name}/{name}" for name in against]
+    offered = _offered(op, chosen)
+    return [next(k for k in offered if k.name == a) for a in addresses if any(k.name == a for k in offered)]
+
+
+def _refuse_unmatched(against: tuple[str, ...], by_op: Collection[tuple[Op, list[Kernel]]]) -> None:
+    """Refuse a name in --against for which none of the ops has a kernel: nothing would be compared with it."""
     for name in against:
-        address = name if "/" in name else f"{op.name}/{name}"
-        matching = [k for k in library.kernels() if k.name == address and k.address.op == op.name]
-        if not matching and "/" not in name and name not in {k.address.backend for k in library.kernels()}:
+        if "/" not in name and name not in BACKENDS:
             raise UsageError(f"--against {name}: no such backend", fix="torch, inductor, … or an address: gelu/cuda")
-        rivals += matching
-    return rivals
+        if not any(_rivals(op, chosen, (name,)) for op, chosen in by_op):
+            has = dict.fromkeys(k.name for op, chosen in by_op for k in _offered(op, chosen))
+            raise UsageError(f"--against {name}: there is no such kernel", fix=f"one of: {', '.join(has)}")
 
 
 def _workloads(op: Op, options: Options) -> list[Workload]:

@@ -87,7 +87,7 @@ def _names(plans: list[BenchPlan]) -> dict[str, str]:
     """Return each kernel's name, by identity: its address, with its file where two kernels share the address."""
     kernels = {k.identity: k for planned in plans for k in planned.kernels}
     count = Counter(k.name for k in kernels.values())
-    return {i: f"{k.name} ({provenance.shown(k.file)})" if count[k.name] > 1 else k.name for i, k in kernels.items()}
+    return {i: f"{k.name} ({provenance.shown(k.home)})" if count[k.name] > 1 else k.name for i, k in kernels.items()}
 
 
 def _skipped(kernel: Kernel, here: Availability, planned: BenchPlan, options: Options) -> Record:
@@ -100,6 +100,6 @@ def _skipped(kernel: Kernel, here: Availability, planned: BenchPlan, options: Op
         Status.SKIPPED,
         interpreted if here.level is Level.INTERPRET else f"{here.reason}; {here.fix}",
         options.run,
-        source=provenance.source_of(kernel.file, kernel.line),
+        source=provenance.source_of(kernel.home, kernel.line),
         provenance=provenance.provenance(options.seed),
     )

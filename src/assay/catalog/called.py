@@ -12,10 +12,13 @@ from assay.op import Op
 
 
 def called(kernel: Kernel, op: Op, parameters: Mapping[str, Any] | None = None) -> str:
-    """Return `gelu/triton`, `my.cu --op gelu` or `my.cu --op my_op.py:row_sum`; with the file that declares its op
-    where that is another and the kernel does not name it, and with these parameters."""
-    inside = kernel.file is None or library.ROOT in kernel.file.parents
-    words = [kernel.name if inside else provenance.shown(kernel.file)]
+    """Return `gelu/triton`, `my.cu --op gelu`, `my.cu --op my_op.py:row_sum` or, for a kernel that is derived from a
+    user's op, `my_op.py:row_sum/torch`; with the file that declares its op where that is another and the kernel does
+    not name it, and with these parameters."""
+    if kernel.file is None:
+        words = [f"{provenance.shown(kernel.op_file)}:{kernel.name}" if kernel.op_file else kernel.name]
+    else:
+        words = [kernel.name if library.ROOT in kernel.file.parents else provenance.shown(kernel.file)]
     elsewhere = bool(op.source) and library.ROOT not in Path(op.source).parents and Path(op.source) != kernel.file
     home = provenance.shown(Path(op.source)) if elsewhere and not kernel.op_file else ""
     if kernel.launches:

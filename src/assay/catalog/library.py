@@ -4,10 +4,11 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from assay.catalog.derived import completed
 from assay.catalog.reader import LIBRARY as ROOT
 from assay.catalog.reader import kernels_in, ops_in
 from assay.errors import UsageError
-from assay.kernel import BACKENDS, Address, Kernel
+from assay.kernel import BACKENDS, Kernel
 from assay.op import Op
 from assay.settings import did_you_mean
 from assay.swappable import Swappable
@@ -41,10 +42,7 @@ def kernels() -> tuple[Kernel, ...]:
             backend, _, variant = file.stem.partition("_")
             if backend in BACKENDS:
                 result += kernels_in(file, backend=backend, variant=variant)
-    written = {k.address for k in result}
-    # Where nobody wrote one, the op's reference is its `torch` kernel and, compiled, its `inductor` one.
-    references = [Address(name, backend) for name in ops() for backend in ("torch", "inductor")]
-    result += [Kernel(address, file=None) for address in references if address not in written]
+    result = [kernel for op in ops().values() for kernel in completed(op, result)]
     order = {name: i for i, name in enumerate(ops())}
     return tuple(
         sorted(result, key=lambda k: (order[k.address.op], BACKENDS.index(k.address.backend), k.address.variant))

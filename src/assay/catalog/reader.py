@@ -56,26 +56,40 @@ def ops_in(file: Path) -> dict[str, Op]:
     return _read_ops(file, parse(file), Contents()).verified().ops
 
 
+def op_names(file: Path) -> list[str]:
+    """Return the names of the ops that a file declares, by its text alone: no statement of it is run."""
+    names = []
+    for function, decorator in _decorated(file, parse(file), "op", Contents()):
+        given = next((k.value for k in decorator.keywords if k.arg == "name"), None)
+        names.append(str(given.value) if isinstance(given, ast.Constant) else function.name)
+    return names
+
+
 def kernels_in(file: Path, *, backend: str = "", variant: str = "") -> list[Kernel]:
     """Return the kernels declared in a Python file."""
     return _read_kernels(file, parse(file), Contents(), backend, variant).verified().kernels
 
 
-def kernels_in_cuda(file: Path, op: str) -> list[Kernel]:
+def kernels_in_cuda(file: Path, op: Op) -> list[Kernel]:
     """Return the kernel of a bare .cu file: its `// assay: name<T><<<grid, block>>>(arguments)` comments are the
     launches."""
-    lines = cuda_text(file).splitlines()
+    source = cuda_text(file)
+    lines = source.splitlines()
     launches = tuple(
         (i, m[1]) for i, line in enumerate(lines, 1) if (m := re.match(r"\s*//\s*assay:\s*(.+?)\s*$", line))
     )
     if not launches:
+        function = re.search(r"__global__\s+void\s+(?:__\w+__\s*\([^()]*\)\s*)?(\w+)", source)
+        axis = next(iter(op.axes), "n")
+        example = (
+            f"// assay: {function[1] if function else op.name}<T><<<cdiv({axis}, 256), 256>>>"
+            f"({', '.join([*op.inputs, *op.outputs, *op.axes])})"
+        )
         raise SourceError(
-            "no launch comment in this file",
-            where=str(file),
-            fix="say how it is launched, e.g. `// assay: gelu<T><<<cdiv(n, 256), 256>>>(x, out, n)`",
+            "no launch comment in this file", where=str(file), fix=f"say how it is launched, e.g. `{example}`"
         )
     stem = re.sub(r"\W", "_", file.stem)
-    return [Kernel(Address(op, "cuda", stem), file.resolve(), line=launches[0][0], launches=launches)]
+    return [Kernel(Address(op.name, "cuda", stem), file.resolve(), line=launches[0][0], launches=launches)]
 
 
 def _read_ops(file: Path, tree: ast.Module, result: Contents) -> Contents:

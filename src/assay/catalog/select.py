@@ -1,4 +1,5 @@
-"""From what a user names (an op, an address, a pattern, a file, a function) to kernels and their ops.
+"""From what a user names (an op, an address, a pattern, a file, an address in a file, a function) to kernels and their
+ops.
 
 An op is identified by its name and the file that declares it, a kernel by its address and its file. So two files
 may use the same names: each kernel belongs to the op that it names together with its file, else to the op of its own
@@ -7,19 +8,21 @@ leaves two answers, the kernel is refused, not guessed."""
 
 import fnmatch
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay import provenance
-from assay.catalog import library
+from assay.catalog import advice, library
 from assay.catalog.declared import verify_against
+from assay.catalog.derived import completed
 from assay.catalog.reader import Contents, contents, kernels_in_cuda, ops_in
 from assay.catalog.signature import verify_signature
 from assay.catalog.source import contents as bytes_of
 from assay.errors import AssayError, SourceError, UsageError
-from assay.kernel import Address, Kernel
+from assay.kernel import Kernel
 from assay.op import Op
 from assay.settings import did_you_mean
 
@@ -44,14 +47,15 @@ def select(what: Iterable[Named], op: str | None = None) -> list[Choice]:
     return selection.choices
 
 
-def gather(what: Iterable[Named], op: str | None = None) -> Selection:
-    """Return the kernels named, and the errors: one that is wrong does not cost the others."""
+def gather(what: Iterable[Named], op: str | None = None, command: str = "") -> Selection:
+    """Return the kernels named, and the errors: one that is wrong does not cost the others. `command`: what the user
+    typed before the names (`assay bench`), for advice."""
     named, selection = list(what), Selection()
-    files = _Files(selection.refused)
+    files = _Files(selection.refused, command)
     for item in named:
-        if not isinstance(item, tuple) and (file := _file(item)) is not None:
+        if not isinstance(item, tuple) and (file := _file(item)[0]) is not None:
             files.add(file)
-    choices: dict[tuple[Address, Path | None], Choice] = {}
+    choices: dict[str, Choice] = {}
     for item in named:
         try:
             chosen = [item] if isinstance(item, tuple) else _chosen(item, op, files)
@@ -59,7 +63,7 @@ def gather(what: Iterable[Named], op: str | None = None) -> Selection:
             selection.refused.append(problem)
             continue
         for choice in chosen:
-            choices.setdefault((choice[0].address, choice[0].file), choice)
+            choices.setdefault(choice[0].identity, choice)
     selection.refused += files.idle()
     for kernel, its_op in choices.values():
         try:
@@ -80,26 +84,29 @@ def _narrowed(kernel: Kernel, op: Op) -> Choice:
     return kernel, op.narrowed(kernel.requires, kernel.most)
 
 
-def _file(item: str | Path | Callable[..., Any]) -> Path | None:
-    """Return the file that is meant, if one is: by its suffix, or because a file of that name exists."""
+def _file(item: str | Path | Callable[..., Any]) -> tuple[Path | None, str]:
+    """Return the file that is meant, if one is, by its suffix or because a file of that name exists; and the address of
+    the one kernel that is meant in it: `my_op.py:row_sum/torch`."""
     if callable(item):
-        return None
+        return None, ""
     text = str(item)
+    if one := re.fullmatch(r"(.+\.py):(\w+/\w+(?::\w+)?)", text):
+        return Path(one[1]), one[2]
     if text.endswith((".py", ".cu")):
-        return Path(item)
+        return Path(item), ""
     try:
         there = Path(item).exists()
     except (OSError, ValueError):
         there = True  # reading it gives the reason
     known = text in library.ops() or any(k.name == text for k in library.kernels())
-    return Path(item) if there and not known else None
+    return (Path(item) if there and not known else None), ""
 
 
 class _Files:
     """The Python files of one command, each read once, even if it is named in several ways."""
 
-    def __init__(self, refused: list[AssayError]) -> None:
-        self.refused = refused
+    def __init__(self, refused: list[AssayError], command: str = "") -> None:
+        self.refused, self.command = refused, command
         self._read: dict[Path, Contents] = {}
         self._shown: dict[Path, Path] = {}
         self._used: set[Path] = set()
@@ -145,9 +152,16 @@ class _Files:
             return others[offered[0]]
         if name in self.contents(file).broken:
             raise SourceError(f"the op {name}, declared in this file, was refused", where=where, fix="fix it first")
-        hint = did_you_mean(name, [*(o for c in self._read.values() for o in c.ops), *library.ops()])
-        fix = f"{hint}Or declare it with @op, in the same file or in one named together with it"
-        raise SourceError(f"no op called '{name}'", where=where, fix=fix)
+        known = [*(o for c in self._read.values() for o in c.ops), *library.ops()]
+        raise SourceError(f"no op called '{name}'", where=where, fix=advice.which_file(name, file, known, self.command))
+
+    def declared(self) -> dict[str, list[str]]:
+        """Return the ops that the command's files declare, by the files' shown names."""
+        return {provenance.shown(path): [*read.ops] for path, read in self._read.items() if read.ops}
+
+    def declaring(self, name: str) -> list[Path]:
+        """Return the files of the command that declare an op of this name."""
+        return [self._shown[path] for path, read in self._read.items() if name in read.ops]
 
     def op_in(self, file: Path, name: str, where: str) -> Op:
         """Return the op that `file` declares; the command need not name that file."""
@@ -168,7 +182,8 @@ class _Files:
                 continue
             if read.ops:
                 what = f"no kernel in this file, and none is named that computes its op {' or '.join(read.ops)}"
-                fix = "name the file that holds the kernel too"
+                whole = f"{self._shown[path]}:{next(iter(read.ops))}/torch"
+                fix = f"name the file that holds the kernel too; PyTorch's own is {whole}"
             else:
                 what, fix = "no kernel in this file", 'mark one with @kernel("gelu"); see docs/first-kernel.md'
             result.append(SourceError(what, where=str(self._shown[path]), fix=fix))
@@ -186,11 +201,13 @@ def _ambiguous(name: str, where: str, homes: list[str]) -> SourceError:
 def _chosen(item: str | Path | Callable[..., Any], op: str | None, files: _Files) -> list[Choice]:
     if callable(item):
         return _of_function(item, files)
-    file = _file(item)
-    return _of_name(str(item)) if file is None else _of_file(file, op, files)
+    file, wanted = _file(item)
+    if file is None:
+        return _of_name(str(item), files)
+    return _of_address(file, wanted, files) if wanted else _of_file(file, op, files)
 
 
-def _of_name(name: str) -> list[Choice]:
+def _of_name(name: str, files: _Files) -> list[Choice]:
     if name in library.ops():
         return [(k, library.ops()[name]) for k in library.kernels() if k.address.op == name]
     matching = [(k, library.ops()[k.address.op]) for k in library.kernels() if fnmatch.fnmatch(k.name, name)]
@@ -200,19 +217,37 @@ def _of_name(name: str) -> list[Choice]:
         raise UsageError(f"no kernel matches '{name}'", fix="`assay list` shows them all; quote a pattern: 'gelu/*'")
     if "/" not in name:
         library.find_op(name)
+    if homes := files.declaring(name.partition("/")[0]):
+        return [choice for home in homes for choice in _of_address(home, name, files)]
     hint = did_you_mean(name, [k.name for k in library.kernels()])
-    raise UsageError(f"no kernel called '{name}'", fix=f"{hint}`assay list` shows them all")
+    raise UsageError(
+        f"no kernel called '{name}'", fix=f"{hint}`assay list` shows them all; of an op of yours: FILE.py:{name}"
+    )
+
+
+def _of_address(file: Path, wanted: str, files: _Files) -> list[Choice]:
+    """Return the kernel of that address in a file: the one written there, else the one derived from the op that the
+    file declares."""
+    choices = _of_file(file, None, files)
+    own = [choice for choice in choices if choice[0].name == wanted]
+    if own:
+        return own
+    op = files.op_in(file, wanted.partition("/")[0], str(file))
+    kernels = completed(op, [kernel for kernel, _ in choices])
+    if named := [kernel for kernel in kernels if kernel.name == wanted]:
+        return [(kernel, op) for kernel in named]
+    raise UsageError(f"{file} has no kernel {wanted}", fix=f"it has: {', '.join(k.name for k in kernels)}")
 
 
 def _of_file(file: Path, op: str | None, files: _Files) -> list[Choice]:
     if file.suffix == ".cu":
         if op is None:
             raise UsageError(
-                f"{file}: which op does it compute?", fix=f"assay check {file} --op gelu, or --op FILE.py:NAME"
+                f"{file}: which op does it compute?", fix=advice.which_op(file, files.declared(), files.command)
             )
         home, _, name = op.rpartition(":")
         its_op = files.op_in(Path(home), name, f"--op {op}") if home else files.op(name, file, f"--op {op}")
-        return [(k, its_op) for k in kernels_in_cuda(file, name)]
+        return [(k, its_op) for k in kernels_in_cuda(file, its_op)]
     choices = []
     for kernel in files.contents(file).kernels:
         try:

@@ -197,7 +197,7 @@ def unfinished(
         settings.run,
         evidence,
         job.replay(job.workload, settings.parameters),
-        provenance.source_of(job.kernel.file, job.kernel.line),
+        provenance.source_of(job.kernel.home, job.kernel.line),
         [],
         origin,
         seconds,

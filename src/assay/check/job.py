@@ -80,7 +80,7 @@ class Job:
                 settings.run,
                 replace(evidence or CheckEvidence(), parameters=settings.parameters or None).to_dict(),
                 self.replay(shown, settings.parameters),
-                provenance.source_of(self.kernel.file, self.kernel.line),
+                provenance.source_of(self.kernel.home, self.kernel.line),
                 artifacts or [],
                 provenance.provenance(settings.bounds.seed),
                 time.perf_counter() - began,

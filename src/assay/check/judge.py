@@ -129,6 +129,8 @@ def judge(
         errors.append(worst)
         if worst.share > 1:
             what = _explain(worst, value, right.rounded, right.unit, place)
+            if isinstance(scale, _Scale):
+                what += _hint(measures.oracle, value, right.rounded, place)
             return Judgement(Finding("values", what), tuple(errors), tried)
         for control, fake in (_controls(right.rounded, right.finite, right.unit) if controls else {}).items():
             shown, _ = scale.compare(name, fake, admitted=worst.admitted)
@@ -287,7 +289,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
             )
         )
         if share > 1:
-            what = _explain(errors[-1], value, rounded, unit, int(place))
+            what = _explain(errors[-1], value, rounded, unit, int(place)) + _hint(truth, value, rounded, int(place))
             return Judgement(Finding("values", what), tuple(errors), {})
     return Judgement(None, tuple(errors), {})
 
@@ -353,6 +355,12 @@ def _index(flat: int, like: torch.Tensor) -> str:
         place.append(flat % size)
         flat //= size
     return str(list(reversed(place))) if place else ""
+
+
+def _hint(truth: Oracle, value: torch.Tensor, rounded: torch.Tensor, place: int) -> str:
+    """What may be missing in the op's declaration, where the error is only large beside a tiny result."""
+    op = truth.undeclared()
+    return op.hint(float(_numbers(value).flatten()[place]), float(rounded.flatten()[place])) if op else ""
 
 
 def _explain(errors: Errors, value: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, place: int) -> str:

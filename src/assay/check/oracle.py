@@ -11,10 +11,11 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from assay.check import evaluations, rounding
+from assay.check.undeclared import Undeclared, undeclared
 from assay.dtype import DType, dtype
 from assay.inputs import widened
 from assay.lazy import np, torch
@@ -68,6 +69,8 @@ class Oracle:
     """The scale of intermediate values that kernels round to a 16-bit format."""
     others: Callable[[], list[dict[str, torch.Tensor]]] = list
     """The outputs of other honest float32 evaluations than PyTorch's, computed on first use."""
+    undeclared: Callable[[], Undeclared | None] = lambda: None
+    """The op, if it is a user's and declares no magnitude; for the reason of a failure."""
 
     def rounded(self, name: str, number: DType) -> torch.Tensor:
         """The right answer in the output's format, as float64."""
@@ -122,14 +125,17 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     half = _per_output(op, op.half_magnitude(*wide, **attributes)) if op.half_magnitude else None
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
     others = cache(lambda: evaluations.others(workload, inputs))
+    missing = partial(undeclared, op, inputs)
     if op.magnitude is not None or op.roundings is not None:
-        return Oracle(exact, scale, op.lost(), workload.lost_in_sums, None, flushed, half=half, others=others)
+        return Oracle(
+            exact, scale, op.lost(), workload.lost_in_sums, None, flushed, half=half, others=others, undeclared=missing
+        )
     whole = all(hasattr(v, "numel") for v in exact.values())  # the caller refuses what is no tensor
     noise = rounding.spread(workload, inputs) if whole else None
     if noise is None:
         return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)))
     spread = {n: _smooth(v, exact[n].double()) for n, v in noise.items()}
-    return Oracle(exact, scale, 1.0, dict.fromkeys(exact, 1.0), spread, flushed, others=others)
+    return Oracle(exact, scale, 1.0, dict.fromkeys(exact, 1.0), spread, flushed, others=others, undeclared=missing)
 
 
 def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[str, torch.Tensor]) -> dict[str, Any]:

@@ -26,11 +26,11 @@ def width(jobs: int | None) -> int:
 
 def grouped(jobs: list[Job], wide: int) -> list[Group]:
     """The jobs of one kernel share a worker, unless there are fewer kernels than could run side by side."""
-    kernels = len({(job.kernel.address, job.kernel.file) for job in jobs})
+    kernels = len({(job.kernel.address, job.kernel.home) for job in jobs})
     groups: dict[Any, Group] = {}
     for job in jobs:
         apart = job.dtype.name if kernels < wide else ""
-        groups.setdefault((job.kernel.address, job.kernel.file, apart), []).append(job)
+        groups.setdefault((job.kernel.address, job.kernel.home, apart), []).append(job)
     return list(groups.values())
 
 

@@ -1,4 +1,5 @@
-"""A command that refuses an option given twice, of which only the last value would count."""
+"""A command of a verb: it notes what was typed, and refuses an option given twice, of which only the last value would
+count."""
 
 from __future__ import annotations
 
@@ -6,11 +7,13 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from assay.cli import session
 from assay.errors import UsageError
 
 
 class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        session.command = _typed(ctx)
         order: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
         for option in order:
             takes_one = option.param_type_name == "option" and not (option.multiple or option.is_flag or option.count)
@@ -18,6 +21,15 @@ class Command(TyperCommand):
                 name, times = max(option.opts, key=len), order.count(option)
                 raise UsageError(f"{name} is given {times} times", fix=f"give {name} once; {_several(option)}")
         return super().parse_args(ctx, args)
+
+
+def _typed(ctx: Any) -> str:
+    """What the user typed before the names of kernels: `assay run`, `assay inspect diff`."""
+    words = []
+    while ctx.parent is not None:
+        words.append(ctx.info_name or "")
+        ctx = ctx.parent
+    return " ".join(["assay", *filter(None, reversed(words))])
 
 
 def _several(option: Any) -> str:

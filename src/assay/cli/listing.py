@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli import screen, session
+from assay.cli.options import OpName
 
 if TYPE_CHECKING:
     from assay.catalog.select import Choice
@@ -21,6 +22,7 @@ _MEANING = {"run": "runs", "interpret": "runs interpreted", "compile": "compiles
 
 def list_(
     what: Annotated[list[str] | None, typer.Argument(help="Only these ops, kernels or files.")] = None,
+    op: OpName = None,
     json: Annotated[
         bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")
     ] = False,
@@ -29,7 +31,7 @@ def list_(
     from assay.catalog.select import everything, gather
 
     if what:
-        selection = gather(what)
+        selection = gather(what, op, session.command)
         session.refuse(selection.refused)
         choices = selection.choices
         if not choices:
@@ -59,7 +61,7 @@ def _records(kernel: Kernel, op: Op) -> list[Record]:
         Level.MISSING: Status.SKIPPED,
     }[here.level]
     records = []
-    source = provenance.source_of(kernel.file, kernel.line)
+    source = provenance.source_of(kernel.home, kernel.line)
     for dtype in op.dtypes:
         status, reason = level, here.reason or "runs here"
         if kernel.dtypes and dtype not in kernel.dtypes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay import units
 from assay.cli import screen
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ def report(
         raise UsageError(
             what, fix="run `assay check` or `assay bench` first" + " (`assay history` lists runs)" * bool(run)
         )
-    page = write(records, out, title=title)
-    drawn = draw(latest(records), pictures) if pictures else []
+    page, today = write(records, out, title=title), latest(records)
+    drawn = draw(today, pictures) if pictures else []
     if json:
         import json as notation
 
@@ -53,7 +54,8 @@ def report(
         print(notation.dumps(summary, indent=1))
         return
     terminal = screen.console()
-    terminal.print(f"{len(records)} records: {screen.summary(records)}")
+    older = f" ({len(records) - len(today)} earlier ones are superseded)" if len(today) < len(records) else ""
+    terminal.print(f"{units.count(len(today), 'record')}: {screen.summary(today)}{older}", soft_wrap=True)
     terminal.print(f"page: {page}", soft_wrap=True)
     if pictures:
         terminal.print(f"pictures: {len(drawn)} in {pictures}", soft_wrap=True)
@@ -82,7 +84,7 @@ def read_documents(paths: list[Path], run: str = "") -> list[Record]:
 
 
 def _store(where: str | None, run: str) -> list[Record]:
-    """The newest of each kernel, workload and device; or all of one run."""
+    """The state of today, or all of one run."""
     from assay.store import open_store
 
     # Looking into a named place that is not there must not make it.

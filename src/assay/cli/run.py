@@ -81,13 +81,14 @@ def _timed(
     budget: float,
     json: bool,
 ) -> tuple[list[Record], bool]:
-    """Only what passed: the time of a wrong kernel means nothing."""
+    """Time what passed, beside its baselines: the time of a wrong kernel means nothing. A baseline that was not named
+    has no verdict; bench checks what it computes while it is timed."""
     from assay.bench.planning import Options, plan
     from assay.catalog.select import everything, gather
     from assay.provenance import shown
     from assay.record import Status
 
-    right = {(r.kernel, r.source.get("file", ""), r.dtype) for r in checked if r.status is Status.PASS}
+    verdicts = {(r.kernel, r.source.get("file", ""), r.dtype): r.status for r in checked}
     chosen = Options(
         op=options.op,
         dtypes=options.dtypes,
@@ -100,7 +101,8 @@ def _timed(
     named = gather(what, options.op).choices if what else everything()
     for planned in plan(named, chosen):
         number = planned.workload.dtype.name
-        kernels = [k for k in planned.kernels if (k.name, shown(k.file), number) in right]
-        if kernels:
+        status = {k.identity: verdicts.get((k.name, shown(k.home), number)) for k in planned.kernels}
+        kernels = [k for k in planned.kernels if status[k.identity] in (Status.PASS, None)]
+        if Status.PASS in status.values():
             plans.append(replace(planned, kernels=kernels))
     return timing.perform(plans, chosen, json) if plans else ([], False)

@@ -29,7 +29,7 @@ def chosen(what: Iterable[str], options: Any, *, whole_library: bool = False) ->
     wanted = [dtype(d).name for d in options.dtypes]
     named = list(what)
     if named or not whole_library:
-        selection = gather(named, options.op)
+        selection = gather(named, options.op, session.command)
         choices, refused = selection.choices, selection.refused
     else:
         choices, refused = everything(), []

@@ -8,11 +8,15 @@ refused: list[AssayError] = []
 """What was named and could not be judged, while the rest was."""
 unkept: list[str] = []
 """Files that were asked for and could not be written."""
+command = ""
+"""The command without what it was given: `assay run`."""
 WRONG_USE, NOT_KEPT, OUR_FAULT = 2, 3, 4
 """Exit codes; see docs/records.md."""
 
 
 def begin() -> None:
+    global command
+    command = ""
     refused.clear()
     unkept.clear()
 

@@ -159,7 +159,7 @@ def _of_kernel(
         "run": options.run,
         "replay": f"assay inspect {called(kernel, op, options.parameters)} --workload {workload} --target {target}"
         + (f" --compiler {options.compiler}" if options.compiler else ""),
-        "source": provenance.source_of(kernel.file, kernel.line),
+        "source": provenance.source_of(kernel.home, kernel.line),
         "provenance": provenance.provenance(0),
     }
     refuse_unknown_gates(kernel)

@@ -32,11 +32,10 @@ def headline(records: Sequence[Record]) -> str:
     if not total:
         return units.count(len(records), "record")
     checked = any(r.verb == "check" for r in records)
-    word = "pass" if checked else "could be measured"
-    if by_status.get("pass") == total:
-        return f"All {units.count(total, 'kernel')} {word}." if total > 1 else f"The kernel {word}{'es' * checked}."
+    word = f"pass{'es' * (total == 1)}" if checked else "could be measured"
+    passing = f"{by_status.get('pass', 0)} of {units.count(total, 'kernel')} {word}"
     rest = [f"{n} {WORDS.get(s, s)}" for s in reversed(SEVERITY[1:]) if (n := by_status.get(s))]
-    return f"{by_status.get('pass', 0)} of {units.count(total, 'kernel')} {word}; {', '.join(rest)}."
+    return f"{passing}; {', '.join(rest)}." if rest else f"{passing}."
 
 
 def scope(records: Sequence[Record]) -> list[str]:

@@ -12,6 +12,7 @@ from assay import units
 from assay.bench.evidence import BenchEvidence
 from assay.check.evidence import CheckEvidence
 from assay.record import Record, namesakes
+from assay.store.current import current_records
 
 Row = dict[str, Any]
 SEVERITY = ("pass", "compiled", "skipped", "inconclusive", "fail")
@@ -20,18 +21,11 @@ NOT_AXES = ("dtype", "seed", "values", "offset", "strided", "without", "inplace"
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """Return the last record of each kernel, workload and device. Where kernels of several files share an address, the
+    """Return the records that describe the state of today. Where kernels of several files share an address, the
     kernel's name has both."""
-    kept: dict[tuple[str, ...], Record] = {}
-    every = list(records)
-    apart = namesakes(every)
-    renamed = [replace(r, kernel=r.named(apart)) if r.kernel in apart else r for r in every]
-    for record in sorted(renamed, key=lambda r: str(r.provenance.get("time", ""))):
-        more = (str(record.evidence.get("threads", "")), str(record.evidence.get("parameters", "")))
-        key = (record.verb, record.kernel, record.workload, device(record), *more)
-        kept.pop(key, None)
-        kept[key] = record
-    return list(kept.values())
+    kept = current_records(records)
+    apart = namesakes(kept)
+    return [replace(r, kernel=r.named(apart)) if r.kernel in apart else r for r in kept]
 
 
 def device(record: Record) -> str:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import URL, ColumnElement, Connection, Select, case, cast, func, inspect, select
+from sqlalchemy import URL, ColumnElement, Connection, Select, String, case, cast, func, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
@@ -16,6 +16,7 @@ from assay.errors import UsageError
 from assay.record import SCHEMA, Record, Status, read
 from assay.store import when
 from assay.store.connection import connect, one_writer, shown
+from assay.store.current import Entry, current
 from assay.store.row import fit, from_row, to_row
 from assay.store.run import Run
 from assay.store.tables import VERSION, about, metadata, records
@@ -80,27 +81,50 @@ class Store:
         latest: bool = False,
     ) -> Iterator[Record]:
         """Yield records in the order they were made; `limit` keeps the newest. `kernel`: an address, a pattern
-        (`gelu/*`), an op. `latest`: only the newest per verb, kernel (address and file), workload and device; with
-        `status`, if *that record* has it."""
-        chosen = _filter(run=run, verb=verb, op=op, workload=workload, device=device, since=since)
-        outcome = _filter(status=status)
-        newest = (records.c.time.desc(), records.c.id.desc())
+        (`gelu/*`), an op. `latest`: only those that no newer one of the same run, op, kernel, device and time
+        supersedes (assay.store.current); `verb`, `workload` and `status` then choose among them."""
+        chosen = _filter(run=run, op=op, device=device, since=since)
+        outcome = _filter(verb=verb, workload=workload, status=status)
+        in_order = (records.c.time, records.c.id)
         with self._reading() as connection:
             chosen += self._named(connection, kernel)
-            query = select(records.c.record, records.c.time, records.c.id)
             if latest:
-                keys = (records.c.verb, records.c.kernel, self._file(), records.c.workload, records.c.device)
-                place = func.row_number().over(partition_by=keys, order_by=newest).label("place")
-                ranked = select(records.c.id, place).where(*chosen).subquery()
-                query = query.join(ranked, ranked.c.id == records.c.id).where(ranked.c.place == 1, *outcome)
-            else:
-                query = query.where(*chosen, *outcome)
+                wanted = self._current(connection, chosen)
+                known = set(connection.scalars(select(records.c.id).where(*chosen, *outcome)))
+                ids = [i for i in wanted if i in known]
+                ids = ids if limit is None else ids[max(0, len(ids) - limit) :]
+                for start in range(0, len(ids), _BLOCK):
+                    block = records.c.id.in_(ids[start : start + _BLOCK])
+                    yield from map(
+                        from_row, connection.scalars(select(records.c.record).where(block).order_by(*in_order))
+                    )
+                return
+            query = select(records.c.record, records.c.time, records.c.id).where(*chosen, *outcome)
             if limit is not None:
-                query = query.order_by(*newest).limit(limit)
+                query = query.order_by(*(column.desc() for column in in_order)).limit(limit)
             chosen_rows = query.subquery().c
             ordered = select(chosen_rows.record).order_by(chosen_rows.time, chosen_rows.id)
             for text in connection.execution_options(yield_per=_BLOCK).scalars(ordered):
                 yield from_row(text)
+
+    def _current(self, connection: Connection, chosen: list[ColumnElement[bool]]) -> list[int]:
+        """Return the ids of the records that none of those chosen supersedes, in the order they were made."""
+        c, inside = records.c, self._inside
+        columns = (
+            c.verb,
+            c.kernel,
+            inside("source", "file"),
+            inside("source", "hash"),
+            c.workload,
+            c.dtype,
+            c.device,
+            case((c.device == inside("provenance", "cpu"), inside("provenance", "cores")), else_=""),
+            inside("evidence", "threads"),
+            inside("evidence", "parameters"),
+            c.status,
+        )
+        rows = connection.execute(select(c.id, *columns).where(*chosen).order_by(c.time, c.id))
+        return [i for _, i in current((Entry(*("" if v is None else str(v) for v in of)), i) for i, *of in rows)]
 
     def runs(
         self,
@@ -158,19 +182,19 @@ class Store:
         known = connection.scalars(select(records.c.kernel).distinct())
         return [records.c.kernel.in_([k for k in known if fnmatchcase(k, kernel) or k.partition("/")[0] == kernel])]
 
-    def _file(self) -> ColumnElement[str]:
-        """Return the file of a record's kernel, which with the address identifies a kernel. It is empty for the
-        library: its addresses are unique, and a kernel may move from one of its files to another."""
+    def _inside(self, *path: str) -> ColumnElement[str]:
+        """Return the text of a value inside the records' JSON; NULL where there is none."""
         text: ColumnElement[str] = records.c.record  # older records may hold infinities, which JSON does not allow
         if self._engine.dialect.name == "sqlite":
-            file: ColumnElement[str] = func.json_extract(
-                case((func.json_valid(text) == 1, text), else_="{}"), "$.source.file"
-            )
-        else:
-            for number in ("-Infinity", "Infinity", "NaN"):
-                text = func.replace(text, f": {number}", ": null")
-            file = cast(text, postgresql.JSON)["source"]["file"].astext
-        return case((file.like("assay/library/%"), ""), else_=func.coalesce(file, ""))
+            valid = case((func.json_valid(text) == 1, text), else_="{}")
+            return cast(func.json_extract(valid, ".".join(("$", *path))), String)
+        for number in ("-Infinity", "Infinity", "NaN"):
+            text = func.replace(text, f": {number}", ": null")
+        value: Any = cast(text, postgresql.JSON)
+        for name in path:
+            value = value[name]
+        found: ColumnElement[str] = value.astext
+        return found
 
     def _put(self, connection: Connection, row: dict[str, Any]) -> bool:
         """Insert a row; return whether it was new."""

@@ -46,7 +46,7 @@ def gathered(
 
     with screen.progress(None, "inspect", json, "reading the kernels"):
         files = [w for w in what if bare(Path(w), options)]
-        named = gather([w for w in what if w not in files], options.op)
+        named = gather([w for w in what if w not in files], options.op, session.command)
     session.refuse(named.refused)
     if not files and not named.choices:
         sys.exit(session.WRONG_USE)

@@ -31,12 +31,15 @@ def choose(value: Named, op: str, device: str, key: str) -> Choice:
     empty. `key`: the rule that asks, for messages."""
     if isinstance(value, str) and value in library.ops():
         return _best(value, device, key)
+    if str(value).endswith(".cu") and not op:
+        raise UsageError(f"rule '{key}': which op does {value} compute?", fix=f'name it in the key: "{key}:gelu"')
     choices = select([value], op or None)
     if len(choices) > 1:  # a file with several
         meant = [c for c in choices if c[1].name == op or (not op and not c[1].name.endswith("_backward"))]
         if len(meant) != 1:
             names = ", ".join(c[0].name for c in choices)
-            raise UsageError(f"rule '{key}': {value} is {len(choices)} kernels: {names}", fix="name one")
+            one = f"{value}:{choices[0][0].name}" if str(value).endswith(".py") else choices[0][0].name
+            raise UsageError(f"rule '{key}': {value} is {len(choices)} kernels: {names}", fix=f"name one: {one}")
         choices = meant
     kernel, its_op = choices[0]
     if why := _unusable(kernel):

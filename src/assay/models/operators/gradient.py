@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -258,10 +259,13 @@ def backward_of(kernel: Kernel, op: Op) -> tuple[Kernel, Op] | None:
     """The kernel of the same language, written and able to run here, that computes the op's gradient. (One derived from
     the reference would be PyTorch's gradient by a detour.)"""
     name = f"{op.name}_backward"
-    ops, candidates = dict(library.ops()), list(library.kernels())
-    if kernel.file is not None and library.ROOT not in kernel.file.parents and kernel.file.suffix == ".py":
-        ops |= ops_in(kernel.file)
-        candidates = kernels_in(kernel.file) + candidates
+    home = pathlib.Path(op.source)
+    files = {f for f in (kernel.file, home) if f is not None and library.ROOT not in f.parents and f.suffix == ".py"}
+    # The library's gradient is that of the library's op: a user's op may have the same name.
+    ops, candidates = ({}, []) if home in files else (dict(library.ops()), list(library.kernels()))
+    for file in files:
+        ops |= ops_in(file)
+        candidates = kernels_in(file) + candidates
     address = kernel.address
     fitting = [
         k

@@ -226,7 +226,7 @@ def _watched() -> bool:
 
 def operator(kernel: Kernel, op: Op, also: Sequence[str] = ()) -> Operator:
     """The kernel's operator, registered once in a process. `also`: optional outputs to be given back too."""
-    key = (kernel.address, kernel.file, kernel.function, tuple(also))
+    key = (kernel.address, kernel.home, kernel.function, tuple(also))
     with _lock:
         if key not in _registered:
             _registered[key] = _register(kernel, op, tuple(also))
@@ -279,6 +279,6 @@ def _name(kernel: Kernel, also: tuple[str, ...]) -> str:
     """`gelu__njit__parallel`, `layernorm__triton__with_mean_rstd`; a user's kernel has a hash of its file's name."""
     address = kernel.address
     parts = [address.op, address.backend, *([address.variant] if address.variant else [])]
-    if kernel.file is not None and library.ROOT not in kernel.file.parents:
-        parts.append(hashlib.sha256(f"{kernel.file}:{kernel.function}".encode()).hexdigest()[:8])
+    if kernel.home is not None and library.ROOT not in kernel.home.parents:
+        parts.append(hashlib.sha256(f"{kernel.home}:{kernel.function}".encode()).hexdigest()[:8])
     return "__".join([*parts, *(["with_" + "_".join(also)] if also else [])])

@@ -18,6 +18,7 @@ from torch import nn
 from assay.catalog import library
 from assay.errors import UsageError
 from assay.models.operators.contract import devices
+from assay.models.swap.own import form_of_own, own_op
 from assay.models.swap.rules import CALLED, FUSIONS, Rule, Rules, family
 from assay.models.swap.sites import CALLERS, FUNCTIONS, form_of
 from assay.models.swap.wrapping import original_class
@@ -131,6 +132,18 @@ class Inventory:
         """Known modules below those: what they call is their own, not their containers'."""
         inside = {m for a in above for m in a.modules()} - above
         return {m for m in inside if m in self.forms and not self.forms[m].opened}
+
+    def adopt(self, rules: Rules) -> None:
+        """Take the modules that a rule names by path, for a kernel of a user's own op, for sites of that op. Of those
+        that only a pattern names, take the ones that compute it."""
+        for rule in rules.all:
+            op = own_op(rule)
+            for module, paths in self.paths.items() if op is not None else ():
+                if op is not None and any(map(rule.matches_path, paths)):
+                    form = form_of_own(module, op)
+                    if not (rule.glob and form.why):
+                        self.forms[module] = form
+                        self.calls.pop(module, None)
 
     def verify(self, rules: Rules) -> None:
         for rule in rules.all:

@@ -30,6 +30,7 @@ class Plan:
         self.model: nn.Module = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
         self.inventory = Inventory(self.model)
         self.rules = Rules(rules, self.inventory.device)
+        self.inventory.adopt(self.rules)
         self.inventory.verify(self.rules)
         self.changes: list[Change] = []
         self._classes: dict[nn.Module, type[nn.Module]] = {}

@@ -85,7 +85,7 @@ def _bind(op: str, how: Module) -> Bind | None:
     return bound
 
 
-_CLOSE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+CLOSE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 """A trial's tolerance, of the largest value; GELU and its tanh form differ by 4.7e-4."""
 
 
@@ -122,6 +122,6 @@ def _tried(module: nn.Module, kind: type[nn.Module], form: Form) -> Form:
     except Exception as error:
         return Form(form.op, why=f"{kind.__name__} could not be tried out: {type(error).__name__}", opened=True)
     for got, right in zip(outputs.double(), oracle.view_as(outputs), strict=True):
-        if not (got - right).abs().max() <= _CLOSE.get(outputs.dtype, 0) * right.abs().max():
+        if not (got - right).abs().max() <= CLOSE.get(outputs.dtype, 0) * right.abs().max():
             return Form(form.op, why=f"{kind.__name__} computes something else than {form.op}", opened=True)
     return form

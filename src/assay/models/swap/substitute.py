@@ -93,11 +93,11 @@ def copied(before: Tensors, after: list[torch.Tensor | None]) -> bool:
 
 def layout_of(op: Op) -> Callable[[Call], Layout]:
     """Which layout the op's calls get, chosen once for each shape."""
-    rank = len(next(iter(op.inputs.values())).shape)
-    if rank == 2:
-        return lambda call: _ROWS
-    if rank > 2:
+    first, *rest = (len(tensor.shape) for tensor in op.inputs.values())
+    if first > 2 or max(rest, default=0) > 1:
         return lambda call: AS_IS
+    if first == 2:
+        return lambda call: _ROWS
     return _flat
 
 

@@ -1,0 +1,51 @@
+"""What an error suggests where a kernel's op is not known: the user's own ops and files, the likeliest first."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
+from pathlib import Path
+
+from assay import provenance
+from assay.catalog import library
+from assay.catalog.reader import op_names
+from assay.errors import AssayError
+from assay.settings import did_you_mean
+
+_MOST = 64
+"""Files of a folder that are looked through."""
+
+
+def neighbours(file: Path) -> dict[str, list[str]]:
+    """Return the ops that the Python files beside a file declare, by the files' shown names. Nothing is run."""
+    found: dict[str, list[str]] = {}
+    for beside in sorted(file.resolve().parent.glob("*.py"))[:_MOST]:
+        try:
+            found[provenance.shown(beside)] = op_names(beside)
+        except AssayError:
+            continue
+    return {name: ops for name, ops in found.items() if ops}
+
+
+def which_op(file: Path, named: Mapping[str, Iterable[str]], command: str) -> str:
+    """Return how to say which op a bare .cu file computes. `named`: the ops of the command's own files."""
+    own = [f"{home}:{op}" for home, ops in {**neighbours(file), **named}.items() for op in ops]
+    own.sort(key=lambda text: -SequenceMatcher(None, file.stem, text.rpartition(":")[2]).ratio())
+    first = [*own, file.stem if file.stem in library.ops() else "gelu"][0]
+    said = f"{command} {shlex.quote(str(file))} --op {shlex.quote(first)}" if command else f'say op="{first}"'
+    others = own[1:4] if own else ["FILE.py:NAME for an op of yours"]
+    return f"{said}, or {' or '.join(others)}" if others else said
+
+
+def which_file(name: str, file: Path, known: Iterable[str], command: str) -> str:
+    """Return where the op of a kernel may be declared, given its name, which no file of the command declares."""
+    beside = neighbours(file)
+    homes = [home for home, ops in beside.items() if name in ops]
+    if homes and file.suffix == ".cu":
+        return f"{homes[0]} declares it: --op {homes[0]}:{name}"
+    if homes:
+        together = f"{command} {shlex.quote(str(file))} {shlex.quote(homes[0])}" if command else "name both files"
+        return f'{homes[0]} declares it: {together}, or write @kernel("{Path(homes[0]).name}:{name}")'
+    hint = did_you_mean(name, [*(op for ops in beside.values() for op in ops), *known])
+    if file.suffix == ".cu":
+        return f"{hint}Or say which file declares it: --op FILE.py:{name}"
+    return f"{hint}Or declare it with @op, in the same file or in one named together with it"

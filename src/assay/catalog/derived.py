@@ -1,0 +1,28 @@
+"""Kernels that nobody writes: an op's reference as PyTorch evaluates it, eagerly (`op/torch`) and compiled
+(`op/inductor`). They are the baselines of an op, a user's as well as the library's."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from assay.catalog.reader import LIBRARY
+from assay.kernel import Address, Kernel
+from assay.op import Op
+
+LANGUAGES = ("torch", "inductor")
+"""The backends that can run a reference."""
+
+
+def derived(op: Op) -> list[Kernel]:
+    """Return the kernels that an op has by its reference alone. That of a user's op names the file that declares it,
+    since two files may declare ops of one name."""
+    home = Path(op.source)
+    if LIBRARY in home.parents:
+        return [Kernel(Address(op.name, backend), file=None) for backend in LANGUAGES]
+    line = op.reference.__code__.co_firstlineno if hasattr(op.reference, "__code__") else 0
+    return [Kernel(Address(op.name, backend), file=None, line=line, op_file=home) for backend in LANGUAGES]
+
+
+def completed(op: Op, written: Iterable[Kernel]) -> list[Kernel]:
+    """Return the kernels written for an op, and the derived ones where nobody wrote one of that address."""
+    of_op = [k for k in written if k.address.op == op.name]
+    return [*of_op, *(k for k in derived(op) if k.address not in {w.address for w in of_op})]

@@ -1,0 +1,106 @@
+"""The one rule by which a record describes the state of today. All other records are history.
+
+A newer record supersedes an older one
+- of the same verb, kernel, workload, device, number of threads and parameters;
+- that is a failure, if the newer one is a complete check of the same kernel, dtype, device and parameters that found
+  nothing wrong. `check` shrinks a failure to a workload of its own, at which a mended kernel is never recorded again.
+  The failure of another verb also needs a change of the kernel's source: `check` does not find what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from assay.record import LIBRARY, Record, Status
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the rule reads of a record."""
+
+    verb: str
+    kernel: str
+    file: str
+    """Of its source: with the address, what identifies a kernel."""
+    source: str
+    """The hash of that source; empty where it is not known."""
+    workload: str
+    dtype: str
+    device: str
+    cores: str
+    """Of a CPU; empty for a GPU."""
+    threads: str
+    parameters: str
+    status: str
+
+    @classmethod
+    def of(cls, record: Record) -> Entry:
+        made = record.provenance
+        return cls(
+            record.verb,
+            record.kernel,
+            str(record.source.get("file") or ""),
+            str(record.source.get("hash") or ""),
+            record.workload,
+            record.dtype,
+            record.device,
+            str(made.get("cores") or "") if record.device == made.get("cpu") else "",
+            str(record.evidence.get("threads") or ""),
+            str(record.evidence.get("parameters") or ""),
+            str(record.status),
+        )
+
+    @property
+    def point(self) -> tuple[str, ...]:
+        """What a record of the same point replaces."""
+        return self.verb, *self._kernel, self.workload, self.threads
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """What a complete check judges: all workloads of a kernel in one dtype on one device."""
+        return *self._kernel, self.dtype
+
+    @property
+    def clears(self) -> bool:
+        """Whether it is a complete check that found nothing wrong. Its workload names the dtype alone, since all axes
+        were fuzzed. Where a kernel cannot run, building it is all that can be checked."""
+        sound = self.status in (Status.PASS, Status.COMPILED)
+        return self.verb == "check" and sound and self.workload == f"dtype={self.dtype}"
+
+    def cleared_by(self, complete: Entry) -> bool:
+        """Whether this older record of the same subject is a failure that a complete check supersedes."""
+        if self.verb == "check":
+            return self.status in (Status.FAIL, Status.INCONCLUSIVE)
+        changed = bool(self.source and complete.source) and self.source != complete.source
+        return self.status == Status.FAIL and changed
+
+    @property
+    def _kernel(self) -> tuple[str, ...]:
+        # The library's addresses are unique, and a kernel may move from one of its files to another.
+        file = "" if self.file.startswith(LIBRARY) else self.file
+        return self.kernel, file, self.device, self.cores, self.parameters
+
+
+def current(entries: Iterable[tuple[Entry, T]]) -> list[tuple[Entry, T]]:
+    """Return those that no later one supersedes, given in the order in which their records were made."""
+    kept: dict[tuple[str, ...], tuple[Entry, T]] = {}
+    points: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for entry, item in entries:
+        of_subject = points.setdefault(entry.subject, set())
+        if entry.clears:
+            for point in [p for p in of_subject if kept[p][0].cleared_by(entry)]:
+                of_subject.discard(point)
+                del kept[point]
+        kept.pop(entry.point, None)
+        kept[entry.point] = entry, item
+        of_subject.add(entry.point)
+    return list(kept.values())
+
+
+def current_records(records: Iterable[Record]) -> list[Record]:
+    """Return the records that describe the state of today, the oldest first. They may be given in any order."""
+    in_order = sorted(records, key=lambda r: str(r.provenance.get("time", "")))
+    return [record for _, record in current((Entry.of(r), r) for r in in_order)]

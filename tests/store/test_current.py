@@ -1,0 +1,97 @@
+"""The state of today: what a newer record supersedes, in the store and wherever records are read from a document."""
+
+import pytest
+
+from assay.record import Status
+from assay.store import open_store
+from assay.store.current import current_records
+from storing import record
+
+
+def made(hour, status, workload="dtype=fp32", verb="check", kernel="rowsum/torch:mine", about=None, **more):
+    source = {"file": "mine.py", "line": 3, "hash": more.pop("hash", "a" * 16)}
+    when = {"time": f"2026-11-15T{hour:02}:00:00Z"} | (about or {})
+    return record(
+        kernel, verb=verb, status=Status(status), workload=workload, run=f"r{hour}", source=source, about=when, **more
+    )
+
+
+SHRUNK = "rows=1,cols=1,dtype=fp32"
+CASES = {
+    "a complete pass supersedes an older failure at another workload": (
+        [made(1, "fail", SHRUNK), made(2, "pass")],
+        {"r2"},
+    ),
+    "so it does if the records come in another order": ([made(2, "pass"), made(1, "fail", SHRUNK)], {"r2"}),
+    "a failure that is newer stands beside the pass": ([made(1, "pass"), made(2, "fail", SHRUNK)], {"r1", "r2"}),
+    "the pass of one workload supersedes no other": (
+        [made(1, "fail", SHRUNK), made(2, "pass", "rows=2,cols=2,dtype=fp32")],
+        {"r1", "r2"},
+    ),
+    "another dtype is another question": (
+        [made(1, "fail", SHRUNK.replace("fp32", "bf16")), made(2, "pass")],
+        {"r1", "r2"},
+    ),
+    "another device is another question": (
+        [made(1, "fail", SHRUNK), made(2, "pass", about={"gpu": "another"})],
+        {"r1", "r2"},
+    ),
+    "other parameters are another question": (
+        [made(1, "fail", SHRUNK, evidence={"parameters": {"BLOCK": 64}}), made(2, "pass")],
+        {"r1", "r2"},
+    ),
+    "another kernel is another question": (
+        [made(1, "fail", SHRUNK), made(2, "pass", kernel="rowsum/torch:other")],
+        {"r1", "r2"},
+    ),
+    "what could not be decided is no pass": ([made(1, "fail", SHRUNK), made(2, "inconclusive")], {"r1", "r2"}),
+    "a kernel that can only be built is mended when it builds": (
+        [made(1, "fail", SHRUNK), made(2, "compiled")],
+        {"r2"},
+    ),
+    "a failed measurement stands if the kernel is the same": (
+        [made(1, "fail", SHRUNK, "bench"), made(2, "pass")],
+        {"r1", "r2"},
+    ),
+    "a failed measurement of a kernel that was changed and passes does not": (
+        [made(1, "fail", SHRUNK, "bench"), made(2, "pass", hash="b" * 16)],
+        {"r2"},
+    ),
+    "a time of the same kernel is superseded by its next one only": (
+        [made(1, "pass", SHRUNK, "bench"), made(2, "pass", hash="b" * 16)],
+        {"r1", "r2"},
+    ),
+    "times on other numbers of threads stand side by side": (
+        [made(t, "pass", SHRUNK, "bench", evidence={"device": "cpu", "threads": t}) for t in (1, 2)],
+        {"r1", "r2"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_newer_record_supersedes_an_older_one(name):
+    records, standing = CASES[name]
+    assert {r.run for r in current_records(records)} == standing
+
+
+def test_the_store_and_a_document_follow_the_same_rule(where):
+    """Every case at once, each about a kernel of its own."""
+    from dataclasses import replace
+
+    records = [
+        replace(r, kernel=f"op{i}/{r.kernel.partition('/')[2]}")
+        for i, (case, _) in enumerate(CASES.values())
+        for r in case
+    ]
+    told = {(r.kernel, r.verb, r.run) for r in current_records(records)}
+    with open_store(where) as store:
+        for one in records:
+            store.add(one)
+        latest = list(store.records(latest=True))
+        assert {(r.kernel, r.verb, r.run) for r in latest} == told and len(latest) == len(told) < len(records)
+        assert [r.provenance["time"] for r in latest] == sorted(r.provenance["time"] for r in latest)
+        failing = {(r.kernel, r.verb, r.run) for r in store.records(latest=True, status="fail")}
+        assert failing == {(r.kernel, r.verb, r.run) for r in latest if r.failed}
+        assert {r.run for r in store.records(latest=True, kernel="op0", verb="check")} == {"r2"}
+        assert list(store.records(latest=True, limit=0)) == []
+        assert len(list(store.records())) == len(records), "history keeps them all"
