@@ -89,6 +89,24 @@ def use(device: str) -> str:
     return kind
 
 
+COMPILERS = ("nvrtc", "nvcc")
+_COMPILER = "ASSAY_COMPILER"
+
+
+def compile_with(name: str) -> str:
+    """Choose the compiler of CUDA C++ for this process and those it starts."""
+    if name not in ("", *COMPILERS):
+        raise UsageError(f"no compiler of CUDA C++ called '{name}'", fix=" or ".join(COMPILERS))
+    if name:
+        os.environ[_COMPILER] = name
+    return name
+
+
+def compiler() -> str:
+    """The compiler of CUDA C++ that was chosen; empty: each source has its own."""
+    return os.environ.get(_COMPILER, "")
+
+
 @cache
 def version(distribution: str) -> str | None:
     """The installed version of a distribution, or None."""

@@ -125,3 +125,25 @@ def test_a_table_wider_than_the_terminal_is_several_with_every_column_once_and_n
     text = io.StringIO()
     Console(file=text, width=max(width, 40)).print(*shown)
     assert "…" not in text.getvalue() and text.getvalue().count("title") == 1
+
+
+def test_a_junit_file_and_another_compiler_for_ci(assay, write, tmp_path):
+    """`<cmath>` is what NVRTC does not have and nvcc has; the replay says which it was."""
+    from junitparser import JUnitXml
+
+    write(
+        "k.cu",
+        """\
+        // assay: f<T><<<cdiv(n, 256), 256>>>(x, out, int(n))
+        #include <cmath>
+        template <typename T> __global__ void f(const T* x, T* y, int n) {}
+        """,
+    )
+    done = assay("check", "k.cu", "--op", "gelu", "--dtype", "fp32", "--junit", "k.xml", cwd=tmp_path)
+    (case,) = next(iter(JUnitXml.fromfile(str(tmp_path / "k.xml"))))
+    assert done.returncode == 1 and case.result[0].type == "fail" and "docs/languages.md" in done.stdout
+    done = assay("check", "k.cu", "--op", "gelu", "--dtype", "fp32", "--compiler", "nvcc", "--json", cwd=tmp_path)
+    (record,) = json.loads(done.stdout)["records"]
+    assert host.runs_on_gpu() or record["status"] == "compiled", record["reason"]
+    assert "--compiler nvcc" in record["replay"]
+    assert assay("check", "k.cu", "--op", "gelu", "--compiler", "gcc", cwd=tmp_path).returncode == 2

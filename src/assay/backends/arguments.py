@@ -172,7 +172,8 @@ def _fix(parameter: Parameter, argument: Argument, in_python: bool) -> str:
             f"name the dtypes that the kernel takes: {instead}"
         )
     if argument is INT and kind == INTEGER:
-        return "declare it as `long long`" + (f", or pass numpy.int{8 * size}(…)" if in_python else "")
+        cast = f"pass numpy.int{8 * size}(…)" if in_python else "cast it in the launch comment: int(n)"
+        return "declare it as `long long`" + (f", or {cast}" if in_python or size == 4 else "")
     if argument.kind == FLOAT and kind == FLOAT:
         taken = next((t for t, value in _VALUES.items() if value == (FLOAT, argument.size)), "float")
         return f"declare it as `{taken}`" + (f", or pass numpy.float{8 * size}(…)" if in_python else "")

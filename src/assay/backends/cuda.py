@@ -120,7 +120,7 @@ class Source:
 
     def build(self, name: str, target: Target, compiler: str = "") -> Artifact:
         """The artifact of one instance, by this source's compiler unless another is named."""
-        if (compiler or self.compiler) == "nvcc":
+        if (compiler or host.compiler() or self.compiler) == "nvcc":
             from assay.backends import nvcc
 
             return nvcc.build(self.text, str(self.file), name, target, self.options)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from assay import provenance
+from assay import host, provenance
 from assay.catalog import library
 from assay.kernel import Kernel
 from assay.op import Op
@@ -25,6 +25,8 @@ def called(kernel: Kernel, op: Op, parameters: Mapping[str, Any] | None = None) 
         words += ["--op", f"{home}:{op.name}" if home else op.name]
     elif home:
         words.append(home)
+    if kernel.address.backend == "cuda" and host.compiler():
+        words += ["--compiler", host.compiler()]
     for name, value in (parameters or {}).items():
         words += ["--param", f"{name}={value}"]
     return shlex.join(words)

@@ -52,9 +52,11 @@ def bench(
     timeout: Timeout = 120.0,
     seed: common.Seed = 0,
     device: common.Device = "",
+    compiler: common.ChosenCompiler = "",
     param: common.Param = None,
     json: common.AsJson = False,
     out: common.Out = None,
+    junit: common.JUnit = None,
     strict: common.Strict = False,
 ) -> None:
     """How fast is it? Cold, hot and per call, over rounds, against a baseline, a copy and the device's own limit."""
@@ -94,7 +96,7 @@ def bench(
         screen.write_document(records, **about)
     else:
         checking.report(records, interrupted)
-    checking.keep(records, out, json, **about)
+    checking.keep(records, out, junit, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 

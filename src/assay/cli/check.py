@@ -7,15 +7,17 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.cli import screen, selection
+from assay.cli import keeping, screen, selection
 from assay.cli.options import (
     All,
     AsJson,
     Backends,
+    ChosenCompiler,
     Count,
     Device,
     DTypes,
     Jobs,
+    JUnit,
     Limit,
     OneWorkload,
     OpName,
@@ -50,9 +52,11 @@ def check(
     jobs: Jobs = None,
     seed: Seed = 0,
     device: Device = "",
+    compiler: ChosenCompiler = "",
     param: Param = None,
     json: AsJson = False,
     out: Out = None,
+    junit: JUnit = None,
     strict: Strict = False,
 ) -> None:
     """Is it right? Against a float64 oracle, on fuzzed workloads, with guard bands, in a process of its own."""
@@ -77,18 +81,13 @@ def check(
         parameters=parameters(param or []),
         backends=split(backend),
     )
-    finish(what or [], options, "check", json, out, strict)
-
-
-def finish(what: list[str], options: Any, title: str, json: bool, out: Path | None, strict: bool) -> None:
-    """Run, print, and exit with the right code."""
-    records, interrupted = perform(what, options, title, json, out)
-    about: dict[str, Any] = {"verb": title, "run": options.run, "interrupted": interrupted}
+    records, interrupted = perform(what or [], options, "check", json, out)
+    about: dict[str, Any] = {"verb": "check", "run": options.run, "interrupted": interrupted}
     if json:
         screen.write_document(records, **about)
     else:
         report(records, interrupted)
-    keep(records, out, json, **about)
+    keep(records, out, junit, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 
@@ -112,10 +111,12 @@ def perform(
     return screen.collect(run(jobs, options), names, title, json, show, save)
 
 
-def keep(records: list[Record], out: Path | None, json: bool, **about: Any) -> None:
-    """Write the document that was asked for, and say where it is."""
+def keep(records: list[Record], out: Path | None, junit: Path | None, json: bool, **about: Any) -> None:
+    """Write the files that were asked for, and say where they are."""
     if out and screen.write_document(records, out, **about) and not json:
         screen.console().print(f"records: {out}")
+    if junit and keeping.junit_written(records, junit, about["verb"]) and not json:
+        screen.console().print(f"JUnit: {junit}")
 
 
 def line(record: Record, width: int, shared: Collection[str] = ()) -> str:

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,13 @@ def document_written(records: Iterable[Record], path: Path, about: dict[str, Any
 
     text = json.dumps(document(records, **about), indent=1, default=str) + "\n"
     return written("the records", path, lambda: put(path, text))
+
+
+def junit_written(records: Sequence[Record], path: Path, verb: str) -> bool:
+    """The file of `--junit`."""
+    from assay.report.junit import junit
+
+    return written("the JUnit file", path, lambda: put(path, junit(records, verb)))
 
 
 def put(path: Path, text: str) -> None:

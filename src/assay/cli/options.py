@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.host import use
+from assay.host import compile_with, use
 
 What = Annotated[
     list[str] | None, typer.Argument(help="Ops (gelu), addresses (gelu/triton, 'gelu/*'), or files (my.py, my.cu).")
@@ -37,6 +37,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Of the fuzzing.")]
 Param = Annotated[list[str] | None, typer.Option("--param", help="A tunable: BLOCK=2048. May be repeated.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
+JUnit = Annotated[Path | None, typer.Option("--junit", help="Also write a JUnit file, which CI services read.")]
 Strict = Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")]
 Device = Annotated[
     str,
@@ -46,6 +47,10 @@ Device = Annotated[
 ]
 """The environment is set as soon as it is read: whatever starts later sees that device alone."""
 Compiler = Annotated[str, typer.Option("--compiler", help="Of CUDA C++: nvrtc or nvcc.")]
+ChosenCompiler = Annotated[
+    str, typer.Option("--compiler", callback=lambda name: compile_with(name), help="Of CUDA C++: nvrtc or nvcc.")
+]
+"""Like the device, for verbs that run kernels: in the environment, where every worker finds it."""
 FirstDType = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
 
 

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from assay.record import Record
 
 Out = Annotated[Path, typer.Option("--out", help="Where to write the page.")]
-Documents = Annotated[
-    list[Path] | None, typer.Option("--from", help="A document of records; may be repeated. Default: the store.")
-]
+Named = Annotated[list[Path] | None, typer.Argument(help="Documents of records that --out wrote. None: the store.")]
+Documents = Annotated[list[Path] | None, typer.Option("--from", help="The same; may be repeated.")]
 Run = Annotated[str, typer.Option("--run", help="Only this run: its id, the beginning of it, or `last`.")]
 Pictures = Annotated[Path | None, typer.Option("--pictures", help="Also every chart as SVG and PNG, into this folder.")]
 Title = Annotated[str, typer.Option("--title", help="Above the page.")]
@@ -25,6 +24,7 @@ Store = Annotated[str | None, typer.Option("--store", help="A store other than t
 
 
 def report(
+    named: Named = None,
     out: Out = Path("assay-report.html"),
     documents: Documents = None,
     run: Run = "",
@@ -39,7 +39,8 @@ def report(
     from assay.report.pictures import draw
     from assay.report.rows import latest
 
-    records = read_documents(documents, run) if documents else _store(store, run)
+    paths = [*(named or ()), *(documents or ())]
+    records = read_documents(paths, run) if paths else _store(store, run)
     if not records:
         what = f"no records of run {run}" if run else "no records to report on"
         raise UsageError(

@@ -29,6 +29,7 @@ def run(
     timeout: common.Timeout = 60.0,
     jobs: common.Jobs = None,
     device: common.Device = "",
+    compiler: common.ChosenCompiler = "",
     workloads: common.Count = None,
     against: timing.Against = "torch",
     rounds: timing.Rounds = 10,
@@ -37,6 +38,7 @@ def run(
     page: Page = None,
     json: common.AsJson = False,
     out: common.Out = None,
+    junit: common.JUnit = None,
     strict: common.Strict = False,
 ) -> None:
     """Take kernels from source to verdict: everything this machine can do with them, in one go."""
@@ -60,7 +62,7 @@ def run(
         screen.write_document(records, **about)
     else:
         checking.report(records, interrupted)
-    checking.keep(records, out, json, **about)
+    checking.keep(records, out, junit, json, **about)
     if page and _drawn(records, page) and not json:
         screen.console().print(f"page: {page}")
     sys.exit(screen.exit_code(records, strict, interrupted))

@@ -14,7 +14,7 @@ from assay.cli.inspect.diff import differ
 from assay.cli.inspect.gather import Targets, What, end, gathered, options
 from assay.cli.inspect.phases import FOLDER, compiled
 from assay.cli.inspect.since import changed
-from assay.cli.options import AsJson, Compiler, FirstDType, OneWorkload, OpName, Out, Param
+from assay.cli.options import AsJson, Compiler, FirstDType, JUnit, OneWorkload, OpName, Out, Param
 
 if TYPE_CHECKING:
     from assay.inspect import Inspection
@@ -43,6 +43,7 @@ def inspect(
     parquet: Parquet = None,
     json: AsJson = False,
     out: Out = None,
+    junit: JUnit = None,
     diff: Old = False,
     across: Old = False,
     since: OldFile = None,
@@ -79,6 +80,8 @@ def inspect(
     for file, kind in ((csv, "csv"), (parquet, "parquet")):
         if file and keeping.written("the instructions", file, partial(export, records, file, kind)):
             written.append(file)
+    if junit and keeping.junit_written(records, junit, "inspect"):
+        written.append(junit)
     end(records, json, out, written)
 
 
