@@ -292,7 +292,7 @@ kind(
 kind(
     "a comparison before any run",
     "compare --store {}/s.sqlite",
-    "there is no run 'last~1'",
+    "no timed run is recorded yet",
     s__sqlite=empty,
 )
 use("a comparison of no file", "compare {}/a.json {}/b.json", "there is no", "a.json", "assay bench")

@@ -68,8 +68,11 @@ def newest_pair(store: str | None) -> tuple[list[Record], list[Record]]:
             if old is not None:
                 return list(opened.records(run=old, verb="bench")), list(opened.records(run=new, verb="bench"))
     count = "there is 1 timed run" if len(runs) == 1 else f"there are {len(runs)} timed runs"
+    why = (
+        f"{count}, and no two have a kernel, workload and device in common" if runs else "no timed run is recorded yet"
+    )
     raise UsageError(
-        f"{count}, and no two have a kernel, workload and device in common",
+        why,
         fix="run the same `assay bench …` twice; `assay history --verb bench` lists the runs",
     )
 
