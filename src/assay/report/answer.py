@@ -9,6 +9,7 @@ from assay.record import Record
 from assay.report import rows
 from assay.report.rows import SEVERITY, Row
 
+_FEW_OPS = 6
 WORDS = {"fail": "failed", "compiled": "compiled only", "skipped": "skipped"}
 
 
@@ -36,6 +37,19 @@ def headline(records: Sequence[Record]) -> str:
     passing = f"{by_status.get('pass', 0)} of {units.count(total, 'kernel')} {word}"
     rest = [f"{n} {WORDS.get(s, s)}" for s in reversed(SEVERITY[1:]) if (n := by_status.get(s))]
     return f"{passing}; {', '.join(rest)}." if rest else f"{passing}."
+
+
+def by_op(records: Sequence[Record]) -> list[str]:
+    """Return the same sentence for each op, if there are several; of many, for those with a failure."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record.op and record.verb in ("check", "bench"):
+            groups.setdefault(record.op, []).append(record)
+    if len(groups) > _FEW_OPS:
+        groups = {op: group for op, group in groups.items() if counts(group)["fail"]}
+    elif len(groups) == 1:
+        return []
+    return [f"{op}: {headline(group).rstrip('.')}" for op, group in groups.items()]
 
 
 def scope(records: Sequence[Record]) -> list[str]:

@@ -46,6 +46,7 @@ def render(records: Sequence[Record], *, title: str, older: int = 0) -> str:
             title=title,
             headline=answer.headline(records),
             scope=answer.scope(records),
+            by_op=answer.by_op(records),
             counts=answer.counts(records),
             fastest=answer.fastest(records),
             failures=[row | {"record": r} for row, r in zip(every, records, strict=True) if row["status"] == "fail"],
