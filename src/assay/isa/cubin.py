@@ -17,6 +17,8 @@ _NO_BYTES = 8
 _MANY = 0xFFFF
 """The value of a count that does not fit in 16 bits; the first section header holds the count."""
 _REGCOUNT, _MIN_STACK, _FRAME = 0x2F, 0x12, 0x11
+_RESERVED = 1024
+"""Bytes of shared memory that the system takes from each block. Since sm_90 a kernel's section includes them."""
 """EIATTR codes in `.nv.info`, each holding (symbol index, value)."""
 
 
@@ -34,6 +36,7 @@ class Function:
     text: bytes
     registers: int | None
     shared: int
+    """Bytes of static shared memory that the kernel declares, as ptxas counts them."""
     stack: int | None
 
     @property
@@ -103,15 +106,15 @@ def functions(cubin: bytes) -> list[Function]:
     symbols = _symbol_names(by_name)
     registers = _attributes(by_name.get(".nv.info"), _REGCOUNT)
     stacks = _attributes(by_name.get(".nv.info"), _MIN_STACK)
+    reserved = _RESERVED if target(cubin).capability >= (9, 0) else 0
     kernels = []
     for name, section in by_name.items():
         if name.startswith(".text."):
             symbol = name.removeprefix(".text.")
             index = symbols.get(symbol, -1)
             shared = by_name.get(f".nv.shared.{symbol}")
-            kernels.append(
-                Function(symbol, section.data, registers.get(index), shared.size if shared else 0, stacks.get(index))
-            )
+            own = max(0, shared.size - reserved) if shared else 0
+            kernels.append(Function(symbol, section.data, registers.get(index), own, stacks.get(index)))
     return kernels
 
 
