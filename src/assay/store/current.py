@@ -40,17 +40,17 @@ class Entry:
     def of(cls, record: Record) -> Entry:
         made = record.provenance
         return cls(
-            record.verb,
-            record.kernel,
-            str(record.source.get("file") or ""),
-            str(record.source.get("hash") or ""),
-            record.workload,
-            record.dtype,
-            record.device,
-            str(made.get("cores") or "") if record.device == made.get("cpu") else "",
-            str(record.evidence.get("threads") or ""),
-            str(record.evidence.get("parameters") or ""),
-            str(record.status),
+            verb=record.verb,
+            kernel=record.kernel,
+            file=str(record.source.get("file") or ""),
+            source=str(record.source.get("hash") or ""),
+            workload=record.workload,
+            dtype=record.dtype,
+            device=record.device,
+            cores=str(made.get("cores") or "") if record.device == made.get("cpu") else "",
+            threads=str(record.evidence.get("threads") or ""),
+            parameters=str(record.evidence.get("parameters") or ""),
+            status=str(record.status),
         )
 
     @property

@@ -1,7 +1,7 @@
 """The store itself. Each record is one committed transaction: a killed process loses at most the one in flight."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -21,6 +21,15 @@ from assay.store.row import fit, from_row, to_row
 from assay.store.run import Run
 from assay.store.tables import VERSION, about, metadata, records
 
+_READ = (
+    "source.file",
+    "source.hash",
+    "provenance.cpu",
+    "provenance.cores",
+    "evidence.threads",
+    "evidence.parameters",
+)
+"""What decides whether a record is current and has no column of its own."""
 _BLOCK = 200
 """Rows fetched at a time: a store may hold more than memory does."""
 
@@ -81,8 +90,8 @@ class Store:
         latest: bool = False,
     ) -> Iterator[Record]:
         """Yield records in the order they were made; `limit` keeps the newest. `kernel`: an address, a pattern
-        (`gelu/*`), an op. `latest`: only those that no newer one of the same run, op, kernel, device and time
-        supersedes (assay.store.current); `verb`, `workload` and `status` then choose among them."""
+        (`gelu/*`), an op. `latest`: of the records that the run, op, kernel, device and time select, those that no
+        newer one supersedes (assay.store.current); `verb`, `workload` and `status` then select among these."""
         chosen = _filter(run=run, op=op, device=device, since=since)
         outcome = _filter(verb=verb, workload=workload, status=status)
         in_order = (records.c.time, records.c.id)
@@ -95,36 +104,41 @@ class Store:
                 ids = ids if limit is None else ids[max(0, len(ids) - limit) :]
                 for start in range(0, len(ids), _BLOCK):
                     block = records.c.id.in_(ids[start : start + _BLOCK])
-                    yield from map(
-                        from_row, connection.scalars(select(records.c.record).where(block).order_by(*in_order))
-                    )
+                    query = select(records.c.record).where(block).order_by(*in_order)
+                    yield from map(from_row, connection.scalars(query))
                 return
-            query = select(records.c.record, records.c.time, records.c.id).where(*chosen, *outcome)
+            matching = select(records.c.record, records.c.time, records.c.id).where(*chosen, *outcome)
             if limit is not None:
-                query = query.order_by(*(column.desc() for column in in_order)).limit(limit)
-            chosen_rows = query.subquery().c
+                matching = matching.order_by(*(column.desc() for column in in_order)).limit(limit)
+            chosen_rows = matching.subquery().c
             ordered = select(chosen_rows.record).order_by(chosen_rows.time, chosen_rows.id)
             for text in connection.execution_options(yield_per=_BLOCK).scalars(ordered):
                 yield from_row(text)
 
     def _current(self, connection: Connection, chosen: list[ColumnElement[bool]]) -> list[int]:
         """Return the ids of the records that none of those chosen supersedes, in the order they were made."""
-        c, inside = records.c, self._inside
-        columns = (
-            c.verb,
-            c.kernel,
-            inside("source", "file"),
-            inside("source", "hash"),
-            c.workload,
-            c.dtype,
-            c.device,
-            case((c.device == inside("provenance", "cpu"), inside("provenance", "cores")), else_=""),
-            inside("evidence", "threads"),
-            inside("evidence", "parameters"),
-            c.status,
-        )
-        rows = connection.execute(select(c.id, *columns).where(*chosen).order_by(c.time, c.id))
-        return [i for _, i in current((Entry(*("" if v is None else str(v) for v in of)), i) for i, *of in rows)]
+        c = records.c
+        columns = (c.id, c.verb, c.kernel, c.workload, c.dtype, c.device, c.status, self._inside(_READ).label("inside"))
+        entries = []
+        for row in connection.execute(select(*columns).where(*chosen).order_by(c.time, c.id)):
+            file, source, cpu, cores, threads, parameters = (
+                "" if v is None else str(v) for v in json.loads(row.inside)
+            )
+            entry = Entry(
+                verb=row.verb,
+                kernel=row.kernel,
+                file=file,
+                source=source,
+                workload=row.workload,
+                dtype=row.dtype,
+                device=row.device,
+                cores=cores if row.device == cpu else "",
+                threads=threads,
+                parameters=parameters,
+                status=row.status,
+            )
+            entries.append((entry, row.id))
+        return [i for _, i in current(entries)]
 
     def runs(
         self,
@@ -182,19 +196,17 @@ class Store:
         known = connection.scalars(select(records.c.kernel).distinct())
         return [records.c.kernel.in_([k for k in known if fnmatchcase(k, kernel) or k.partition("/")[0] == kernel])]
 
-    def _inside(self, *path: str) -> ColumnElement[str]:
-        """Return the text of a value inside the records' JSON; NULL where there is none."""
+    def _inside(self, paths: Sequence[str]) -> ColumnElement[str]:
+        """Return the values at these paths inside a record's JSON, as the text of a JSON array: read in one go, since
+        most of the time goes into reading a record's text at all."""
         text: ColumnElement[str] = records.c.record  # older records may hold infinities, which JSON does not allow
         if self._engine.dialect.name == "sqlite":
             valid = case((func.json_valid(text) == 1, text), else_="{}")
-            return cast(func.json_extract(valid, ".".join(("$", *path))), String)
+            return func.json_extract(valid, *(f"$.{path}" for path in paths))
         for number in ("-Infinity", "Infinity", "NaN"):
             text = func.replace(text, f": {number}", ": null")
-        value: Any = cast(text, postgresql.JSON)
-        for name in path:
-            value = value[name]
-        found: ColumnElement[str] = value.astext
-        return found
+        values = (cast(text, postgresql.JSON)[tuple(path.split("."))] for path in paths)
+        return cast(func.json_build_array(*values), String)
 
     def _put(self, connection: Connection, row: dict[str, Any]) -> bool:
         """Insert a row; return whether it was new."""
