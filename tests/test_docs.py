@@ -35,9 +35,8 @@ WHOLE = pytest.mark.whole
     ("page", "commands"),
     [
         ("first-kernel.md", 6),
-        ("languages.md", 2),
-        ("huggingface.md", 2),
         ("ci.md", 2),
+        pytest.param("languages.md", 2, marks=WHOLE),
         pytest.param("huggingface.md", 3, marks=WHOLE),
         pytest.param("ops.md", 4, marks=WHOLE),
         pytest.param("report.md", 2, marks=WHOLE),

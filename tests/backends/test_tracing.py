@@ -395,7 +395,7 @@ REFUSED = {
 def test_a_compilers_refusal_names_the_line(language, pool, write):
     text = textwrap.dedent(REFUSED[language])
     file = write("bad.cu" if language == "cuda" else "bad.py", text)
-    kernel = kernels_in_cuda(file, "gelu")[0] if language == "cuda" else kernels_in(file)[0]
+    kernel = kernels_in_cuda(file, library.ops()["gelu"])[0] if language == "cuda" else kernels_in(file)[0]
     op = library.ops()["gelu"]
     with pytest.raises(BuildError) as caught:
         launches(kernel, Workload.of(op, "n=64,dtype=fp32"), Target("sm_90"), pool)

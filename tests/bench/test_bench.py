@@ -331,4 +331,6 @@ def test_a_result_that_is_the_poison_itself_is_not_taken_for_unwritten(tmp_path,
         file = tmp_path / f"same{pattern}.py"
         file.write_text(FEW_VALUES % (pattern, pattern))
         found = list(assay.bench(file, **{**quick, "workload": "n=4096,dtype=fp32", "against": ()}))
-        assert [str(r.status) for r in found] == ["pass"], found[0].reason
+        (record,) = found
+        assert record.status in ("pass", "inconclusive"), record.reason  # inconclusive: the machine was busy
+        assert not record.detector
