@@ -46,6 +46,8 @@ BATCHES: Final[tuple[Literal["cold", "hot"], ...]] = ("cold", "hot")
 """Kinds of batches, in the order in which the outputs fetched from them lie in the arena."""
 _SAMPLES, _SECONDS = 5, 0.25
 """Samples of one kind of time in a round, and the most seconds that they may take."""
+_KINDS = 3
+"""Cold, hot and single calls, which share a round's part of the budget."""
 UNSUPPORTED = "unsupported"
 """The detector's name where a peer does not support the workload: it is skipped, not wrong."""
 YARDSTICKS = "yardsticks"
@@ -212,7 +214,8 @@ class Entrant:
     def _round(self) -> Round:
         threads, most_bytes = self.processes.threads, self.processes.most_bytes
         capture = self.identity not in self.processes.uncapturable
-        return Round(self.here.device, _SAMPLES, _SECONDS, threads, most_bytes, capture)
+        seconds = min(_SECONDS, self.processes.round_seconds / _KINDS)
+        return Round(self.here.device, _SAMPLES, seconds, threads, most_bytes, capture)
 
     @cached_property
     def _call(self) -> Call:

@@ -23,6 +23,8 @@ class Processes:
     threads: int
     most_bytes: int
     """The most memory that the buffers of one kernel may take."""
+    round_seconds: float = float("inf")
+    """The part of the budget that one round of a kernel has."""
     uncapturable: dict[str, str] = field(default_factory=dict)
     """Why a kernel's calls cannot be captured into a graph, by its identity."""
     compile_seconds: dict[str, float] = field(default_factory=dict)

@@ -44,10 +44,10 @@ def run(plans: list[BenchPlan], options: Options, tick: Callable[[str], None] = 
     threads, most_bytes = options.threads or os.cpu_count() or 1, min(8 << 30, psutil.virtual_memory().available // 4)
     with (
         Pool(Limits(options.seconds)) as pool,
-        Processes(pool, options.seconds, threads, most_bytes) as processes,
+        Processes(pool, options.seconds, threads, most_bytes, options.budget / options.rounds) as processes,
     ):
         timed = (k for planned in plans for k in planned.kernels if available(k).level is Level.RUN)
-        pool.prepare({(k.address.backend, available(k).mode) for k in timed})
+        pool.prepare_meanwhile({(k.address.backend, available(k).mode) for k in timed})
         plain = PlainTorch(pool)
 
         @cache

@@ -72,8 +72,7 @@ def threads(
 ) -> Iterator[Verdict | Through]:
     """The results of `wide` threads of this process, as they are ready."""
     with pool() as workers, contextlib.ExitStack() as stack:
-        # The processes that fork workers import torch while this one does.
-        threading.Thread(target=_prepare, args=(workers, running[:2]), daemon=True).start()
+        workers.prepare_meanwhile(running[:2])
         if running:
             _keep_freed_memory()
             stack.enter_context(_quiet_torch())
@@ -85,11 +84,6 @@ def threads(
             workers.close()
             for thread in crew.threads:  # none may still be inside torch when the interpreter ends
                 thread.join(30)
-
-
-def _prepare(pool: Pool, running: list[tuple[str, str]]) -> None:
-    with contextlib.suppress(OSError, WorkerLost):  # the next request for a worker raises it again
-        pool.prepare(running)
 
 
 class _Crew:

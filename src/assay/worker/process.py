@@ -82,6 +82,16 @@ class Pool:
         for backend, mode in wanted:
             self._zygote(mode, imports(backend))
 
+    def prepare_meanwhile(self, wanted: Iterable[tuple[str, str]]) -> None:
+        """The same in a thread: this process has to import torch as well."""
+        chosen = list(wanted)
+
+        def prepare() -> None:
+            with contextlib.suppress(OSError, WorkerLost):  # the next request for a worker raises it again
+                self.prepare(chosen)
+
+        threading.Thread(target=prepare, daemon=True).start()
+
     def worker(self, backend: str, mode: str, limits: Limits | None = None) -> Worker:
         """A new one. Raises WorkerLost where none can be had."""
         watch: Watch | None = getattr(self._watching, "watch", None)
