@@ -74,10 +74,11 @@ SLOW = """
 """
 
 
-def test_workloads_that_take_too_long_are_left_out_and_those_that_do_not_are_judged(write):
-    (record,) = assay.check(write("mine.py", SLOW.replace("LIMIT", "3000")), dtypes="fp32", workloads=5, seconds=1)
-    assert record.status == "pass", record.reason
-    assert "left out: too slow in Triton's interpreter" in record.reason
+def test_a_kernel_that_is_slow_on_most_workloads_neither_fails_nor_passes(write):
+    """It may be slow on purpose where it is wrong."""
+    (record,) = assay.check(write("mine.py", SLOW.replace("LIMIT", "600")), dtypes="fp32", workloads=5, seconds=1)
+    assert record.status == "inconclusive", record.reason
+    assert "too slow in Triton's interpreter" in record.reason
 
 
 def test_where_nothing_can_be_judged_the_check_is_inconclusive(write):

@@ -49,6 +49,14 @@ CASES = {
         [made(1, "fail", SHRUNK), made(2, "compiled")],
         {"r2"},
     ),
+    "a check of fewer workloads supersedes nothing if the kernel is the same": (
+        [made(1, "fail", SHRUNK), made(2, "pass", evidence={"asked_workloads": 4})],
+        {"r1", "r2"},
+    ),
+    "a check of fewer workloads of a kernel that was changed does": (
+        [made(1, "fail", SHRUNK), made(2, "pass", hash="b" * 16, evidence={"asked_workloads": 4})],
+        {"r2"},
+    ),
     "a failed measurement stands if the kernel is the same": (
         [made(1, "fail", SHRUNK, "bench"), made(2, "pass")],
         {"r1", "r2"},

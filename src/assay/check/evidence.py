@@ -89,6 +89,8 @@ class CheckEvidence(Evidence):
     """Instances that were built, if the kernel could not run here."""
     gates: Gates | None = None
     racecheck: Racecheck | None = None
+    asked_workloads: int | None = None
+    """How many workloads the user asked for; absent where that was left to the plan."""
     parameters: dict[str, Any] | None = None
     """Tunables that were set for this run."""
 

@@ -146,7 +146,7 @@ class Exploration:
                 return
             row = rows.pop(0)
             if self._too_slow(row, bounds) and row.why != "typical":
-                self.seen.limit(f"too slow in {self._place()}", row)
+                self.seen.leave_out(f"too slow in {self._place()}", [row])
             elif self._look(row):
                 return
 
@@ -165,7 +165,7 @@ class Exploration:
             self.seen.refuse(outcome.detail["what"], row)
             return False
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
-            self.seen.limit(f"too slow in {self._place()}", row)
+            self.seen.leave_out(f"too slow in {self._place()}", [row])
             return False
         if finding and self._interpreted and finding.detector == "exception" and TOO_MANY in finding.what:
             self.seen.limit(f"more programs than {self._place()} runs", row)

@@ -32,7 +32,7 @@ from assay.workload import Workload
 _ENOUGH = 16
 """The number of workloads that is enough for a verdict on a peer that refuses all others."""
 _ENOUGH_INTERPRETED = 8
-"""The number that is enough where all others are too much for the interpreter: its limits are not the kernel's."""
+"""The number that is enough where all others have more programs than the interpreter runs."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,11 @@ class Job:
             artifacts: list[dict[str, Any]] | None = None,
         ) -> Record:
             shown = workload or self.workload
+            known = replace(
+                evidence or CheckEvidence(),
+                asked_workloads=settings.bounds.workloads,
+                parameters=settings.parameters or None,
+            )
             return Record(
                 "check",
                 self.kernel.name,
@@ -78,7 +83,7 @@ class Job:
                 status,
                 reason,
                 settings.run,
-                replace(evidence or CheckEvidence(), parameters=settings.parameters or None).to_dict(),
+                known.to_dict(),
                 self.replay(shown, settings.parameters),
                 provenance.source_of(self.kernel.home, self.kernel.line),
                 artifacts or [],

@@ -28,7 +28,8 @@ class Seen:
     refused: set[str] = field(default_factory=set)
     """Those of these reasons that the kernel itself gave: the workload is outside what it supports."""
     limits: set[str] = field(default_factory=set)
-    """Those of these reasons that are limits of the interpreter and say nothing about the kernel."""
+    """Those of these reasons that are limits of the interpreter and say nothing about the kernel. That a call is slow
+    is none of them: a kernel can be slow on purpose where it is wrong."""
     workloads: int = 0
     nondeterministic: int = 0
     admitted: int = 0

@@ -3,8 +3,9 @@
 A newer record supersedes an older one
 - of the same verb, kernel, workload, device, number of threads and parameters;
 - that is a failure, if the newer one is a complete check of the same kernel, dtype, device and parameters that found
-  nothing wrong. `check` shrinks a failure to a workload of its own, at which a mended kernel is never recorded again.
-  The failure of another verb also needs a change of the kernel's source: `check` does not find what it found."""
+  nothing wrong. `check` shrinks a failure to a workload of its own, at which a fixed kernel is never recorded again.
+  The kernel's source must have changed as well if the check was of fewer workloads than are usual, which may miss the
+  failure, or if the failure is of another verb, since `check` does not find what that found."""
 
 from __future__ import annotations
 
@@ -34,6 +35,8 @@ class Entry:
     """Of a CPU; empty for a GPU."""
     threads: str
     parameters: str
+    asked: str
+    """How many workloads of a check the user asked for; empty where that was left to the plan."""
     status: str
 
     @classmethod
@@ -50,6 +53,7 @@ class Entry:
             cores=str(made.get("cores") or "") if record.device == made.get("cpu") else "",
             threads=str(record.evidence.get("threads") or ""),
             parameters=str(record.evidence.get("parameters") or ""),
+            asked=str(record.evidence.get("asked_workloads") or ""),
             status=str(record.status),
         )
 
@@ -72,9 +76,9 @@ class Entry:
 
     def cleared_by(self, complete: Entry) -> bool:
         """Whether this older record of the same subject is a failure that a complete check supersedes."""
-        if self.verb == "check":
-            return self.status in (Status.FAIL, Status.INCONCLUSIVE)
         changed = bool(self.source and complete.source) and self.source != complete.source
+        if self.verb == "check":
+            return self.status in (Status.FAIL, Status.INCONCLUSIVE) and (changed or not complete.asked)
         return self.status == Status.FAIL and changed
 
     @property

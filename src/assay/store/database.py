@@ -28,6 +28,7 @@ _READ = (
     "provenance.cores",
     "evidence.threads",
     "evidence.parameters",
+    "evidence.asked_workloads",
 )
 """What decides whether a record is current and has no column of its own."""
 _BLOCK = 200
@@ -121,7 +122,7 @@ class Store:
         columns = (c.id, c.verb, c.kernel, c.workload, c.dtype, c.device, c.status, self._inside(_READ).label("inside"))
         entries = []
         for row in connection.execute(select(*columns).where(*chosen).order_by(c.time, c.id)):
-            file, source, cpu, cores, threads, parameters = (
+            file, source, cpu, cores, threads, parameters, asked = (
                 "" if v is None else str(v) for v in json.loads(row.inside)
             )
             entry = Entry(
@@ -135,6 +136,7 @@ class Store:
                 cores=cores if row.device == cpu else "",
                 threads=threads,
                 parameters=parameters,
+                asked=asked,
                 status=row.status,
             )
             entries.append((entry, row.id))
