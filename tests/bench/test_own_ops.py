@@ -49,7 +49,8 @@ def test_an_op_called_like_the_librarys_is_timed_against_its_own_reference(write
 def test_a_baseline_that_does_not_exist_is_refused_with_those_that_do(name, mine):
     with pytest.raises(UsageError, match=f"--against {name}: there is no such kernel") as refused:
         plan([mine], Options(against=(name,)))
-    assert refused.value.fix == "one of: row_sum/torch:mine, row_sum/torch, row_sum/inductor"
+    offered = "row_sum/torch:mine, row_sum/torch, row_sum/inductor, row_sum/inductor:max_autotune"
+    assert refused.value.fix == f"one of: {offered}"
 
 
 def test_speedups_over_torch_and_inductor_are_measured_and_replayed(mine, assay, tmp_path):

@@ -1,4 +1,5 @@
-"""An op of one's own has `op/torch` and `op/inductor` by its reference alone, and they are named like other kernels."""
+"""An op of one's own has `op/torch`, `op/inductor` and `op/inductor:max_autotune` by its reference alone, and they are
+named like other kernels."""
 
 import json
 
@@ -12,11 +13,11 @@ from assay.errors import AssayError
 from own_op import KERNEL, OP
 
 
-def test_a_reference_is_a_kernel_in_two_languages(write, tmp_path, monkeypatch):
+def test_a_reference_is_a_kernel_of_torch_and_of_its_compiler(write, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = write("mine.py", OP + KERNEL.format(name="mine"))
     assert [k.name for k, _ in select([file])] == ["row_sum/torch:mine"], "not asked for, not judged"
-    for backend in ("torch", "inductor"):
+    for backend in ("torch", "inductor", "inductor:max_autotune"):
         ((kernel, op),) = select([f"mine.py:row_sum/{backend}"])
         assert (kernel.name, kernel.file, kernel.home) == (f"row_sum/{backend}", None, file)
         assert called(kernel, op) == f"mine.py:row_sum/{backend}"
@@ -29,7 +30,7 @@ def test_a_kernel_that_is_written_is_not_derived(write):
     source = 'from assay import kernel\n@kernel("ops.py:row_sum", backend="torch")\ndef row_sum(x, *, out): ...\n'
     ((written, op),) = select([write("mine.py", source)])
     assert written.name == "row_sum/torch" and op.source == str(ops)
-    assert completed(op, [written]) == [written, derived(op)[1]]
+    assert completed(op, [written]) == [written, *derived(op)[1:]]
     ((kernel, _),) = select([write("both.py", OP + KERNEL.format(name="mine")), f"{ops}:row_sum/torch"])[1:]
     assert kernel == derived(op)[0]
 

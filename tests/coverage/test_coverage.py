@@ -115,9 +115,10 @@ def test_constants_are_found_in_branches_defaults_and_powers(tmp_path):
 def test_constants_are_found_in_cuda_and_ptx(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text("// 12345 in a comment\n#define LIMIT 4096\nif (n > 1 << 15 && x < 3.5f) y = 0x600u;\n")
-    ptx = "setp.gt.s32 %p1, %r4, 1535;\nsetp.lt.u64 %p2, %rd1, 77;\n"
+    ptx = "setp.gt.s32 %p1, %r4,\n  1535; // a; setp.eq.s32 %p, %r, 98;\n"
+    ptx += "/* setp.eq.s32 %p, %r, 99; */ setp.lt.u64 %p2, %rd1, 77;\n"
     found = constants.of(Kernel(Address("gelu", "cuda"), file), compared(ptx))
-    assert {4096, 32768, 0x600, 1535, 77} <= set(found.sizes) and 12345 not in found.sizes
+    assert {4096, 32768, 0x600, 1535, 77} <= set(found.sizes) and not {12345, 98, 99} & set(found.sizes)
     assert 3.5 in found.values
 
 
@@ -125,13 +126,13 @@ def test_constants_that_only_the_compiler_knows_are_tried_after_the_first_launch
     """As a GPU's first launch tells them: here the worker is made to say so."""
     tried = []
 
-    def run(worker, kernel, workload, conditions):
+    def run(worker, kernel, workload, conditions, prepared=None):
         tried.append(dict(workload.axes)["n"])
         return Outcome(compared=(40_961,) if tried[-1] else ())
 
     monkeypatch.setattr(exploring.trial, "run", run)
     ((kernel, op),) = select(["gelu/torch"])
-    explore = Exploration(kernel, op, dtype("fp32"), None, Pidless(), Conditions(here(kernel), None, {}, {}, 1), bool)
+    explore = Exploration(kernel, op, dtype("fp32"), None, Pidless(), Conditions(here(kernel), None, dict, {}, 1), bool)
     explore.run(Bounds())
     assert {40_960, 40_961, 40_962} <= set(tried) and 40_961 in explore.seen.plan.constants.sizes
     texts = [str(row.workload) for row in explore.seen.tried]

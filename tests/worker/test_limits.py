@@ -46,7 +46,7 @@ def asked(file, limits, beside=contextlib.nullcontext):
     (job,) = plan([file], Options(dtypes=("fp32",)))
     with Pool(limits) as pool:
         worker = pool.worker(job.kernel.address.backend, "native")
-        conditions = Conditions(here(job.kernel), PlainTorch(pool), {}, {}, 1)
+        conditions = Conditions(here(job.kernel), PlainTorch(pool), dict, {}, 1)
         trial = Trial(worker, job.kernel, Workload.of(job.op, "n=5,dtype=fp32"), conditions, False)
         with beside():
             return worker.ask(replace(trial.ask, threads=1, first=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
@@ -9,7 +10,7 @@ from assay import host
 from assay.backends.base import Availability, Backend, Level
 from assay.kernel import BACKENDS, Kernel
 
-__all__ = ["Availability", "Backend", "Level", "backend", "backends", "here"]
+__all__ = ["Availability", "Backend", "Level", "backend", "backends", "here", "where_timed"]
 
 
 @cache
@@ -20,7 +21,7 @@ def backend(name: str) -> Backend:
 
 def here(kernel: Kernel) -> Availability:
     """What can be done with this kernel on this machine."""
-    availability = backend(kernel.address.backend).availability()
+    availability = backend(kernel.address.backend).availability(kernel.address.variant)
     if not kernel.needs or availability.level is Level.MISSING:
         return availability
     if not host.installed(kernel.needs):
@@ -28,6 +29,12 @@ def here(kernel: Kernel) -> Availability:
     if availability.level is not Level.RUN:  # Assay cannot build or interpret a package's kernels
         return Availability(Level.MISSING, f"{kernel.needs} needs a GPU", "run it on a machine with an NVIDIA GPU")
     return availability
+
+
+def where_timed(kernel: Kernel) -> Availability:
+    """The same, in the mode in which the kernel is timed."""
+    found = here(kernel)
+    return replace(found, mode=backend(kernel.address.backend).timed_mode) if found.level is Level.RUN else found
 
 
 def backends() -> list[Backend]:

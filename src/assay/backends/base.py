@@ -53,8 +53,18 @@ class Backend:
     packages: tuple[str, ...] = ()
     """Distributions whose versions belong into a record's provenance."""
 
-    def availability(self) -> Availability:
+    timed_mode = "native"
+    """The mode in which a kernel that runs natively is timed."""
+
+    tunes_itself = False
+    """Whether kernels may time themselves when they are first called on a GPU, which must be quiet then."""
+
+    def availability(self, variant: str = "") -> Availability:
         raise NotImplementedError
+
+    def chosen(self, mode: str, variant: str) -> str:
+        """How a peer is run, for the record; empty where there is nothing to choose."""
+        return ""
 
     # The rest is called inside a worker.
 

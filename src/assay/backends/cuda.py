@@ -33,7 +33,7 @@ _INSTALL = "pip install cuda-core cuda-bindings nvidia-cuda-nvrtc==13.0.88 nvidi
 class Cuda(Backend):
     name, title, packages = "cuda", "CUDA C++", ("cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc")
 
-    def availability(self) -> Availability:
+    def availability(self, variant: str = "") -> Availability:
         if gone := missing(("cuda.bindings", _INSTALL), ("torch", "pip install torch")):
             return gone
         if host.cuda_include() is None:

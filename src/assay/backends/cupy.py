@@ -32,7 +32,7 @@ template <> __device__ __forceinline__ unsigned short rounded<unsigned short>(fl
 class Cupy(Backend):
     name, title, packages = "cupy", "CuPy", ("cupy-cuda13x", "cupy-cuda12x")
 
-    def availability(self) -> Availability:
+    def availability(self, variant: str = "") -> Availability:
         if gone := missing(("cupy", "pip install cupy-cuda13x"), ("torch", "pip install torch")):
             return gone
         if host.runs_on_gpu():

@@ -18,7 +18,7 @@ FAST = {"reassoc", "contract", "arcp", "afn", "nsz"}
 class Njit(Backend):
     name, title, packages = "njit", "Numba, CPU", ("numba", "llvmlite", "numpy")
 
-    def availability(self) -> Availability:
+    def availability(self, variant: str = "") -> Availability:
         if gone := missing(("numba", "pip install numba"), ("torch", "pip install torch")):
             return gone
         return Availability(Level.RUN, "")

@@ -21,7 +21,7 @@ _INSTALL = "pip install numba-cuda nvidia-cuda-runtime==13.0.96 nvidia-nvvm==13.
 class Numba(Backend):
     name, title, packages = "numba", "Numba, CUDA", ("numba", "numba-cuda", "numpy")
 
-    def availability(self) -> Availability:
+    def availability(self, variant: str = "") -> Availability:
         if gone := missing(("numba", "pip install numba"), ("numba_cuda", _INSTALL), ("torch", "pip install torch")):
             return gone
         if host.runs_on_gpu():

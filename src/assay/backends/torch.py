@@ -18,14 +18,16 @@ _NO_KERNEL = ("No available kernel", "No viable backend for scaled_dot_product_a
 
 class Torch(Backend):
     name, title, packages = "torch", "PyTorch eager", ("torch",)
+    timed_mode = "static"
 
-    def availability(self) -> Availability:
+    def availability(self, variant: str = "") -> Availability:
         if gone := missing(("torch", "pip install torch")):
             return gone
         return Availability(Level.RUN, "", device="cuda" if host.runs_on_gpu() else "cpu")
 
     def prepare(self, mode: str) -> None:
         in_full_precision()
+        for_timing(mode)
 
     def invoke(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
@@ -60,18 +62,39 @@ def in_full_precision() -> None:
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
 
 
-def derive(op: Op) -> Callable[..., None]:
-    """The op's reference as a kernel: evaluated in the workload's dtype, results copied into the given outputs."""
+def for_timing(mode: str) -> None:
+    """Lets cuDNN try its convolutions and keep the fastest, as one does whose shapes stay the same. Not where many
+    shapes are tried: it takes seconds for each."""
+    import torch
 
-    def reference(*inputs: Any, **named: Any) -> None:
-        attributes = {n: named[n] for n in op.attributes}
-        results = op.reference(*inputs, **attributes)
+    torch.backends.cudnn.benchmark = mode == Torch.timed_mode
+
+
+def derive(op: Op, variant: str = "") -> Callable[..., Any]:
+    """The op's reference as a kernel: evaluated in the workload's dtype, as a user calls it, with the results returned.
+    Of the outputs it is given, it only takes which are wanted and in which format."""
+
+    def reference(*inputs: Any, **named: Any) -> Any:
+        results = op.reference(*inputs, **{n: named[n] for n in op.attributes})
         results = results if isinstance(results, tuple) else (results,)
-        for name, result in zip(op.outputs, results, strict=True):
-            if named.get(name) is not None:
-                named[name].copy_(result)
+        wanted = []
+        for (name, declared), result in zip(op.outputs.items(), results, strict=True):
+            if (out := named.get(name)) is not None:
+                wanted.append(_own(result.to(out.dtype), inputs))
+            elif not declared.optional and not op.outputs.keys() & named.keys():
+                wanted.append(_own(result, inputs))
+        return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
     return reference
+
+
+def _own(result: Any, inputs: tuple[Any, ...]) -> Any:
+    """The result in memory of its own: a reference may return a view of its input."""
+    import torch
+
+    dense = result.contiguous()
+    memory = {i.untyped_storage().data_ptr() for i in inputs if isinstance(i, torch.Tensor)}
+    return dense.clone() if dense.untyped_storage().data_ptr() in memory else dense
 
 
 BACKEND = Torch()

@@ -13,8 +13,9 @@ from assay.target import Target
 
 class Triton(Backend):
     name, title, packages = "triton", "Triton", ("triton", "torch")
+    tunes_itself = True
 
-    def availability(self) -> Availability:
+    def availability(self, variant: str = "") -> Availability:
         if gone := missing(("triton", "pip install triton==3.7.1"), ("torch", "pip install torch")):
             return gone
         if host.runs_on_gpu():

@@ -14,9 +14,11 @@ from assay.bench.evidence import BenchEvidence, Clocks, Copy, Speedup, Times, Wr
 from assay.bench.limit import roofline, timed_floor
 from assay.bench.planning import Options
 from assay.bench.sensors import Sensors, state
+from assay.bench.spent import Spent
 from assay.bench.statistics import Estimate, ratio
 from assay.bench.verdict import CLOSE, ENOUGH, too_wide, verdict
 from assay.catalog.called import called
+from assay.lazy import torch
 from assay.machine.model import Model
 from assay.record import Record, Status
 from assay.worker.questions import Activity
@@ -36,6 +38,7 @@ class Cell:
     options: Options
     model: Callable[[str], Model | None]
     """The model of a device: `cuda` or `cpu`."""
+    spent: Spent = field(default_factory=Spent)
     readings: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, tick: Callable[[str], None]) -> Iterator[Record]:
@@ -46,10 +49,12 @@ class Cell:
         rng = random.Random(self.options.seed)
         rounds = 0
         try:
+            self._prepare(tick)
             while not self._done(rounds, time.perf_counter() - began):
                 for entrant in rng.sample(self.entrants, len(self.entrants)):
                     tick(f"{self.workload}  round {rounds + 1}  {entrant.name}")
-                    entrant.measure(rounds)
+                    with self.spent.on("time"):
+                        entrant.measure(rounds)
                 if sensors:
                     self.readings.append(sensors.read())
                 rounds += 1
@@ -63,13 +68,35 @@ class Cell:
             if entrant.kernel is not None:
                 yield self._record(entrant, spent)
 
+    def _prepare(self, tick: Callable[[str], None]) -> None:
+        """Start all processes, draw the inputs and build all kernels, before anything is timed."""
+        spent = self.spent
+        tick(f"{self.workload}  starting")
+        with spent.on("start"):
+            torch.get_num_threads()  # imports torch here while the processes' parent does so too
+            for entrant in self.entrants:
+                entrant.open(self.options.second_clock)
+        with spent.on("draw"):
+            for entrant in self.entrants:
+                entrant.truth.draw()
+        tick(f"{self.workload}  building")
+        with spent.on("build"):
+            for truth in {id(e.truth): e.truth for e in self.entrants}.values():
+                truth.calibrate_meanwhile()
+            together = [e for e in self.entrants if not e.tunes_itself]
+            for entrant in together:
+                entrant.build()
+            for entrant in together:
+                entrant.built()
+            for entrant in (e for e in self.entrants if e.tunes_itself):
+                entrant.build_alone()
+
     def _take_second_clock(self, tick: Callable[[str], None]) -> None:
-        watched = [e for e in self.entrants if e.watchable]
-        for entrant in watched:
-            entrant.start_watched_process()
-        for entrant in watched:
-            tick(f"{self.workload}  second clock  {entrant.name}")
-            entrant.record_activity()
+        with self.spent.on("clocks"):
+            for entrant in self.entrants:
+                if entrant.watchable:
+                    tick(f"{self.workload}  second clock  {entrant.name}")
+                    entrant.record_activity()
 
     def _done(self, rounds: int, spent: float) -> bool:
         alive = [e for e in self.entrants if not e.failure]
@@ -145,8 +172,8 @@ class Cell:
             gbps=moved / cold.median / 1e9,
             tflops=operations / cold.median / 1e12,
             # A kernel keeps its process, so at a later workload everything may already be built.
-            compile_seconds=entrant.processes.compile_seconds.setdefault(
-                entrant.identity, max(0.0, first.first_call - call.median)
+            compile_seconds=max(
+                0.0, entrant.processes.first_calls.setdefault(entrant.identity, first.first_call) - call.median
             ),
             peak_bytes=first.peak_bytes,
             threads=entrant.processes.threads if device == "cpu" else None,
@@ -154,6 +181,8 @@ class Cell:
             parent_clock=entrant.parent_clock,
             roofline=roofline(self.workload, self.model(device), first.cache, cold.median),
             parameters=entrant.parameters or None,
+            peer=entrant.chosen,
+            less_accurate=entrant.less_accurate,
         )
         if baseline := self._measured(self.baseline, device):
             faster = ratio(baseline.samples("cold"), entrant.samples("cold"))

@@ -1,13 +1,15 @@
 """One kernel (or the yardsticks) on one workload: its worker, its samples and its failure, if it has one."""
 
+import contextlib
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, TypeVar
 
 from assay import host
-from assay.backends import Availability
+from assay.backends import Availability, backend
 from assay.bench.clocks import claims_too_much, parent_clock
 from assay.bench.evidence import ParentClock
 from assay.bench.limit import BEYOND_CACHE
@@ -26,6 +28,9 @@ from assay.worker.questions import (
     Activity,
     Fetched,
     Observe,
+    Open,
+    Prepare,
+    Prepared,
     Repeat,
     Round,
     Time,
@@ -69,9 +74,11 @@ class Entrant:
     """What the device itself recorded, or why it did not."""
     parent_clock: ParentClock | None = None
     failure: Finding | None = None
+    less_accurate: str = ""
+    """Of a peer: by how much a timed call exceeded the tolerance for our own kernels."""
     _workers: dict[Role, Worker] = field(default_factory=dict)
-    _watching: Watch | None = None
-    """The request that the watched process has not answered yet."""
+    _asked: dict[Role, Request[Any]] = field(default_factory=dict)
+    """Requests that a process has not answered yet."""
 
     @property
     def identity(self) -> str:
@@ -105,14 +112,19 @@ class Entrant:
         if not self.failure and (why := claims_too_much(timed, waited)):
             self._fail("clock", why)
         if not self.failure and keep:
-            self._take_parent_clock(timed.batch)
+            with self.processes.spent.on("clocks"):
+                self._take_parent_clock(timed.batch)
 
     def _judge(self, answer: Timed) -> None:
         """Judge the outputs that the round fetched, as `check` does."""
         for index, kind in enumerate(BATCHES):
             if not self.failure and (call := answer.fetched.get(kind)):
                 outputs = self._outputs(index)
-                if finding := self.truth.judge(self.identity, call, outputs):
+                with self.processes.spent.on("judge"):
+                    finding = self.truth.judge(self.identity, call, outputs)
+                if finding and finding.detector == "values" and self.kernel and self.kernel.peer:
+                    self.less_accurate = finding.what
+                elif finding:
                     detector, what = self._unwritten(call, outputs) or (finding.detector, finding.what)
                     self._fail(detector, f"a timed call computed something else: {what}")
 
@@ -161,27 +173,87 @@ class Entrant:
         return [a.summary() for a in certain.values()]
 
     @property
-    def watchable(self) -> bool:
-        return self.kernel is not None and self.here.device == "cuda" and bool(self.rounds) and not self.failure
+    def chosen(self) -> str:
+        """Of a peer: how it is run."""
+        if self.kernel is None or not self.kernel.peer:
+            return ""
+        if self.kernel.needs:
+            return f"{self.kernel.needs} {host.version(self.kernel.needs)}"
+        where = self.kernel.address
+        return backend(where.backend).chosen(self.here.mode, where.variant)
 
-    def start_watched_process(self) -> None:
-        """Start the process that the device's own recorder will watch: those of all entrants get ready side by side."""
-        worker, new = self._take("watched")
-        if new:
-            self._watching = Watch()
-            worker.tell(self._watching)
+    @property
+    def watchable(self) -> bool:
+        return self._on_gpu and bool(self.rounds) and not self.failure
+
+    @property
+    def _on_gpu(self) -> bool:
+        return self.kernel is not None and self.here.device == "cuda"
+
+    def open(self, watched: bool) -> None:
+        """Start its process and, if wanted, the one that the device's own recorder will watch. Those of all entrants
+        start side by side, while the inputs are drawn."""
+        roles: tuple[Role, ...] = ("timed", "watched") if watched and self._on_gpu else ("timed",)
+        for role in roles:
+            worker, new = self._process(role)
+            if new:
+                self._tell(role, worker)
+
+    def build(self, roles: Sequence[Role] = ("timed", "watched")) -> None:
+        """Have the kernel built in its processes, which work side by side."""
+        for role in [r for r in roles if r in self._workers]:
+            self._hear(role)
+            if self.kernel and (worker := self._workers.get(role)):
+                self._fill(worker)
+                self._tell(role, worker, Prepare(self._request(0)))
+
+    def built(self) -> None:
+        """Wait until that is done."""
+        for role in list(self._workers):
+            answer = self._hear(role)
+            if isinstance(answer, Prepared) and role == "timed":
+                self.processes.first_calls.setdefault(self.identity, answer.first_call)
+
+    @property
+    def tunes_itself(self) -> bool:
+        """Whether its first call may time variants of the kernel, so that nothing else may use the GPU."""
+        return self._on_gpu and self.kernel is not None and backend(self.kernel.address.backend).tunes_itself
+
+    def build_alone(self) -> None:
+        """Build in one process after the other. The second one finds what the first has compiled and chosen."""
+        for role in list(self._workers):
+            self.build((role,))
+            self.built()
+
+    def _tell(self, role: Role, worker: Worker, request: Request[Any] | None = None) -> None:
+        self._asked[role] = request or (Watch() if role == "watched" else Open(self.here.device))
+        with contextlib.suppress(WorkerLost):  # `hear` raises it again
+            worker.tell(self._asked[role])
+
+    def _hear(self, role: Role) -> Answer | None:
+        """The answer to what a process was asked. A failure is met again in the first round, where the kernel has the
+        machine for itself; only what takes too long is not tried twice."""
+        request = self._asked.pop(role, None)
+        if request is None:
+            return None
+        try:
+            answer: Answer = self._workers[role].hear(request, self.processes.seconds)
+            return answer
+        except (WorkerLost, Refused) as problem:
+            self._workers.pop(role).close()
+            if role == "timed" and isinstance(problem, WorkerLost) and problem.how == "timeout":
+                self.failure = Finding(problem.how, problem.detail)
+            return None
 
     def record_activity(self) -> None:
         """Take the device's own record of what ran, for as many calls as a batch had."""
-        worker, limit = self._workers["watched"], self.processes.seconds
+        limit = self.processes.seconds
         try:
-            if self._watching:
-                worker.hear(self._watching, limit)
+            worker = self._workers.get("watched") or self._take("watched")
             self.activity = worker.ask(Observe(self._request(0), max(8, min(64, self.first.batch))), limit)
         except (WorkerLost, Refused) as problem:
             self.activity = problem.detail if isinstance(problem, WorkerLost) else problem.failure.message
             self._workers.pop("watched").close()
-        self._watching = None
 
     @property
     def timed(self) -> list[Timed]:
@@ -198,17 +270,27 @@ class Entrant:
             self.processes.leave(self.identity, role, worker)
         self._workers = {}
 
-    def _take(self, role: Role) -> tuple[Worker, bool]:
-        """Return a process with this workload's inputs in its memory, and whether it is new."""
+    def _process(self, role: Role) -> tuple[Worker, bool]:
+        """Return a process, and whether it is new."""
         language = self.kernel.address.backend if self.kernel else "torch"
         worker, new = self.processes.take(self.identity, role, language, self.here.mode)
         self._workers[role] = worker
-        if self.kernel:
-            memory = worker.memory(self._call.arena)
-            for spec in self._call.inputs:
-                for index, values in enumerate(self.truth.drawn):
-                    spec.values(memory, index).copy_(values[spec.name])
         return worker, new
+
+    def _take(self, role: Role) -> Worker:
+        """Return a process with this workload's inputs in its memory."""
+        worker, new = self._process(role)
+        if new and role == "watched":
+            worker.ask(Watch(), self.processes.seconds)
+        if self.kernel:
+            self._fill(worker)
+        return worker
+
+    def _fill(self, worker: Worker) -> None:
+        memory = worker.memory(self._call.arena)
+        for spec in self._call.inputs:
+            for index, values in enumerate(self.truth.drawn):
+                spec.values(memory, index).copy_(values[spec.name])
 
     @property
     def _round(self) -> Round:
@@ -221,17 +303,17 @@ class Entrant:
     def _call(self) -> Call:
         """What is computed, and where in the shared memory inputs and outputs are."""
         assert self.kernel is not None
-        workload, count = self.truth.workload, len(self.truth.drawn)
+        workload, count = self.truth.workload, self.truth.sets
         return Call.of(self.kernel, workload, self.here.mode, self.parameters, variations=count, runs=len(BATCHES))
 
     def _request(self, number: int) -> Time:
         """Return the request to time one round."""
-        workload, count = str(self.truth.workload), len(self.truth.drawn)
+        workload, count = str(self.truth.workload), self.truth.sets
         return Time(self._call, self._round, workload, number, count, tuple(self.truth.changeable))
 
     def _ask(self, request: Request[A]) -> A | None:
         """Return the answer of the process that is timed; where there is none, note the failure and return None."""
-        worker = self._workers["timed"] if "timed" in self._workers else self._take("timed")[0]
+        worker = self._workers.get("timed") or self._take("timed")
         try:
             return worker.ask(request, self.processes.seconds)
         except WorkerLost as lost:

@@ -131,6 +131,9 @@ class BenchEvidence(Evidence):
     rounds: Annotated[int | None, Figure("", "rounds", "independent observations", "rounds")] = None
     batch: Annotated[int | None, Figure("", "batch", "calls in a sample", "batch_calls")] = None
     method: Annotated[str, Figure("", "method", "how it was timed", "method")] = ""
+    peer: Annotated[str, Figure("", "peer", "how another project's kernel was run", "peer")] = ""
+    less_accurate: Annotated[str, Figure("", "less accurate", "than our own kernels may be", "less_accurate")] = ""
+    """By how much a peer's timed call exceeded that tolerance; empty where none did."""
     threads: Annotated[int | None, Figure("", "threads", "on a CPU", "threads")] = None
     clocks: Clocks | None = None
     second_clock: Annotated[SecondClock | None, Figure("s", "second clock", "the device's own record")] = None

@@ -1,7 +1,7 @@
 """What a user may set, and which workloads and kernels follow from it."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay import provenance
@@ -16,6 +16,9 @@ from assay.errors import UsageError
 from assay.kernel import BACKENDS, Kernel
 from assay.op import Op
 from assay.workload import Workload
+
+_QUICK_ROUNDS, _QUICK_BUDGET = 5, 0.4
+"""Rounds and seconds for a kernel and workload with `--quick`."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class Options:
     parameters: dict[str, Any] = field(default_factory=dict)
     backends: tuple[str, ...] = ()
     run: str = field(default_factory=provenance.new_run)
+
+    def quicker(self) -> "Options":
+        """Return the same with less time for each kernel: fewer rounds and no second clock, so the intervals are
+        wider."""
+        return replace(self, rounds=_QUICK_ROUNDS, budget=_QUICK_BUDGET, second_clock=False)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
+from assay.bench.spent import Spent
 from assay.worker import Pool, Worker
 
 Role = Literal["timed", "watched"]
@@ -27,8 +28,9 @@ class Processes:
     """The part of the budget that one round of a kernel has."""
     uncapturable: dict[str, str] = field(default_factory=dict)
     """Why a kernel's calls cannot be captured into a graph, by its identity."""
-    compile_seconds: dict[str, float] = field(default_factory=dict)
-    """How much longer a kernel's first call in this run took than later ones, by its identity."""
+    first_calls: dict[str, float] = field(default_factory=dict)
+    """Seconds of a kernel's first call in this run, which builds it, by its identity."""
+    spent: Spent = field(default_factory=Spent)
     _idle: dict[tuple[str, Role], Worker] = field(default_factory=dict)
 
     def take(self, identity: str, role: Role, backend: str, mode: str) -> tuple[Worker, bool]:

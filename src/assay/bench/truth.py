@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import random
+import threading
+from functools import cached_property
 
 from assay import inputs as drawing
 from assay.check.judge import Finding, Measures, Prior, judge
@@ -41,14 +45,33 @@ class Truth:
         self.elements = workload.elements
         self.huge = self.elements > HUGE
         self.many = self.elements > _MANY
-        first = drawing.generate(workload, 0)
-        size = sum(v.nbytes for v in first.values())
-        count = 1 if size > _DRAWN else 2 if self.many else drawing.FRESH
-        self.drawn = [first, *(drawing.generate(workload, v) for v in range(1, count))]
+        size = sum(workload.dtype_of(t).itemsize * math.prod(workload.shape(t)) for t in workload.present.values())
+        self.sets = 1 if size > _DRAWN else 2 if self.many else drawing.FRESH
         self.changeable = changeable(workload)
         self._plain, self._device, self._rng = plain, device, random.SystemRandom()
         self._right: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
         """Outputs already judged right, by kernel and set of values: most kernels give the same bits again."""
+
+    @cached_property
+    def drawn(self) -> list[dict[str, torch.Tensor]]:
+        """The sets of values."""
+        return [drawing.generate(self.workload, v) for v in range(self.sets)]
+
+    def draw(self) -> None:
+        """Draws the values now rather than when they are first used."""
+        _ = self.drawn
+
+    def calibrate_meanwhile(self) -> None:
+        """Computes in a thread what `judge` needs for every call of this op."""
+
+        def calibrate() -> None:
+            with contextlib.suppress(Exception):  # `judge` meets it again
+                self._prior()
+
+        threading.Thread(target=calibrate, daemon=True).start()
+
+    def _prior(self) -> Prior:
+        return self._plain.prior(self.workload.op, self.workload.dtype, self._device)
 
     def wants(self, number: int) -> list[str]:
         """Return the kinds of batches of this round of which a call's outputs are fetched: in the first round and in
@@ -67,7 +90,7 @@ class Truth:
 
     def judge(self, kernel: str, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
         """Return what is wrong with a call's outputs. `call`: which values it had, as the worker reports it."""
-        variation = call.variation % len(self.drawn)
+        variation = call.variation % self.sets
         if not self.changeable:
             known = self._right.get((kernel, variation))
             if known and all(torch.equal(known[n], v) for n, v in outputs.items()):
@@ -78,7 +101,7 @@ class Truth:
         return finding
 
     def _judge(self, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
-        prior: Prior = self._plain.prior(self.workload.op, self.workload.dtype, self._device)
+        prior = self._prior()
         inputs = self._inputs(call)
         if self.many and self.workload.op.independent:
             return judged_in_slices(self.workload, inputs, outputs, prior, size=_SLICE).finding
@@ -87,7 +110,7 @@ class Truth:
 
     def _inputs(self, call: Fetched) -> dict[str, torch.Tensor]:
         """Return the inputs of the call. Any report of a worker is made to fit: a lie gives other inputs, and fails."""
-        drawn = self.drawn[call.variation % len(self.drawn)]
+        drawn = self.drawn[call.variation % self.sets]
         sets = max(1, call.sets)
         seed, index = abs(call.seed) % (1 << 48), call.set % sets
         return {

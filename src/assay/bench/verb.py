@@ -10,12 +10,12 @@ from typing import Any
 import psutil
 
 from assay import provenance
-from assay.backends import Availability, Level, backend
-from assay.backends import here as available
+from assay.backends import Availability, Level, backend, where_timed
 from assay.bench.cell import COPY, Cell
 from assay.bench.entrant import YARDSTICKS, Entrant
 from assay.bench.planning import BenchPlan, Options, plan
 from assay.bench.processes import Processes
+from assay.bench.spent import Spent
 from assay.bench.truth import Truth
 from assay.catalog.tunables import tuned
 from assay.check.plain import PlainTorch
@@ -38,16 +38,24 @@ def bench(*what: str | Path | Callable[..., Any], options: Options | None = None
     yield from watched("bench", run(plans, chosen), names)
 
 
-def run(plans: list[BenchPlan], options: Options, tick: Callable[[str], None] = lambda text: None) -> Iterator[Record]:
-    """Time one cell after another: nothing else may run on the device meanwhile."""
+def run(
+    plans: list[BenchPlan],
+    options: Options,
+    tick: Callable[[str], None] = lambda text: None,
+    spent: Spent | None = None,
+) -> Iterator[Record]:
+    """Time one cell after another: nothing else may run on the device meanwhile. `spent` learns where the time goes."""
+    spent = spent or Spent()
     names = _names(plans)
     threads, most_bytes = options.threads or os.cpu_count() or 1, min(8 << 30, psutil.virtual_memory().available // 4)
     with (
         Pool(Limits(options.seconds)) as pool,
-        Processes(pool, options.seconds, threads, most_bytes, options.budget / options.rounds) as processes,
+        Processes(
+            pool, options.seconds, threads, most_bytes, options.budget / options.rounds, spent=spent
+        ) as processes,
     ):
-        timed = (k for planned in plans for k in planned.kernels if available(k).level is Level.RUN)
-        pool.prepare_meanwhile({(k.address.backend, available(k).mode) for k in timed})
+        timed = (k for planned in plans for k in planned.kernels if where_timed(k).level is Level.RUN)
+        pool.prepare_meanwhile({(k.address.backend, where_timed(k).mode) for k in timed})
         plain = PlainTorch(pool)
 
         @cache
@@ -57,7 +65,7 @@ def run(plans: list[BenchPlan], options: Options, tick: Callable[[str], None] = 
         for number, planned in enumerate(plans):
             runnable = []
             for kernel in planned.kernels:
-                if (here := available(kernel)).level is Level.RUN:
+                if (here := where_timed(kernel)).level is Level.RUN:
                     runnable.append((kernel, here))
                 else:
                     yield _skipped(kernel, here, planned, options)
@@ -80,7 +88,7 @@ def run(plans: list[BenchPlan], options: Options, tick: Callable[[str], None] = 
             yardstick = backend("torch").availability()
             if yardstick.device in truths:
                 entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device], processes))
-            yield from Cell(workload, entrants, names.get(planned.baseline, ""), options, model).run(tick)
+            yield from Cell(workload, entrants, names.get(planned.baseline, ""), options, model, spent).run(tick)
 
 
 def _names(plans: list[BenchPlan]) -> dict[str, str]:

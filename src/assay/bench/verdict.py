@@ -43,6 +43,8 @@ def verdict(cold: Estimate, own: Estimate, copy: Estimate | None, evidence: Benc
         parts.append(f"{evidence.speedup.median:.3g}× {evidence.baseline}")
     if roofline:
         parts.append(f"{roofline.share:.0%} of the limit")
+    if evidence.less_accurate:
+        parts.append("less accurate")
     if not evidence.converged:
         parts.append(f"± {cold.spread:.1%}")
     return Status.PASS, "", ", ".join(parts)

@@ -1,5 +1,6 @@
 """Kernels that nobody writes: an op's reference as PyTorch evaluates it, eagerly (`op/torch`) and compiled
-(`op/inductor`). They are the baselines of an op, a user's as well as the library's."""
+(`op/inductor` and, autotuned, `op/inductor:max_autotune`). They are the baselines of an op, a user's as well as the
+library's."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,8 +9,8 @@ from assay.catalog.reader import LIBRARY
 from assay.kernel import Address, Kernel
 from assay.op import Op
 
-LANGUAGES = ("torch", "inductor")
-"""The backends that can run a reference."""
+LANGUAGES = (("torch", ""), ("inductor", ""), ("inductor", "max_autotune"))
+"""The backends that can run a reference, and their variants."""
 
 
 def derived(op: Op) -> list[Kernel]:
@@ -17,9 +18,17 @@ def derived(op: Op) -> list[Kernel]:
     since two files may declare ops of one name."""
     home = Path(op.source)
     if LIBRARY in home.parents:
-        return [Kernel(Address(op.name, backend), file=None) for backend in LANGUAGES]
+        return [Kernel(Address(op.name, *language), file=None, returns=_returns(*language)) for language in LANGUAGES]
     line = op.reference.__code__.co_firstlineno if hasattr(op.reference, "__code__") else 0
-    return [Kernel(Address(op.name, backend), file=None, line=line, op_file=home) for backend in LANGUAGES]
+    return [
+        Kernel(Address(op.name, *language), file=None, line=line, returns=_returns(*language), op_file=home)
+        for language in LANGUAGES
+    ]
+
+
+def _returns(backend: str, variant: str) -> bool:
+    """Whether it returns its results: PyTorch would have to copy them into given tensors, a compiler does not."""
+    return backend == "torch"
 
 
 def completed(op: Op, written: Iterable[Kernel]) -> list[Kernel]:

@@ -69,8 +69,17 @@ class _Done:
 
 
 class Trial:
-    def __init__(self, worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions, large: bool) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        kernel: Kernel,
+        workload: Workload,
+        conditions: Conditions,
+        large: bool,
+        prepared: Case | None = None,
+    ) -> None:
         op = workload.op
+        self.prepared = prepared
         self.worker, self.kernel, self.op, self.workload = worker, kernel, op, workload
         self.conditions, self.large = conditions, large
         # Not from the workload's seed: a kernel must not be able to predict these values.
@@ -93,7 +102,7 @@ class Trial:
         """The last call at each place."""
 
     def outcome(self) -> Outcome:
-        cases = [Case(self.workload, self.layout, self.conditions, drawing.generate(self.workload, 0))]
+        cases = [self.prepared or Case.of(self.workload, self.layout, self.conditions)]
         if self.op.random:
             return self._with_global(self._random(cases))
         first = self._call(runs.FIRST, cases, [])  # what fails at once costs no oracle
@@ -296,7 +305,7 @@ class Trial:
         first = done[0].result
         if self.large and self.op.independent:
             return judged_in_slices(
-                self.workload, cases[0].values, first, self.conditions.prior, seconds, self.artifacts
+                self.workload, cases[0].values, first, self.conditions.prior(), seconds, self.artifacts
             )
         elsewhere = next((d for d in done if d.run.place == runs.OTHER_BANDS), None)
         differs = elsewhere and not self.late and not same(first, elsewhere.result) and self.workload.values != "beyond"
@@ -431,9 +440,7 @@ def once(
     """The unjudged outputs of one call, or its failure. On a GPU, memory after the tensors is unmapped."""
     trial = Trial(worker, kernel, workload, conditions, large=True)
     trial.fence = "behind"
-    called = trial._call(
-        runs.FIRST, [Case(trial.workload, trial.layout, trial.conditions, drawing.generate(workload))], []
-    )
+    called = trial._call(runs.FIRST, [Case.of(trial.workload, trial.layout, trial.conditions)], [])
     return called if isinstance(called, Outcome) else called.result
 
 

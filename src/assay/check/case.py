@@ -9,6 +9,7 @@ from assay.check.oracle import Oracle, oracle
 from assay.check.outcome import Conditions
 from assay.check.variations import Values
 from assay.dtype import dtype
+from assay.inputs import generate
 from assay.lazy import torch
 from assay.worker.request import Call
 from assay.workload import Workload
@@ -23,6 +24,17 @@ class Case:
     def __init__(self, workload: Workload, layout: Call, conditions: Conditions, values: Values) -> None:
         self._workload, self._layout, self._conditions, self.values = workload, layout, conditions, values
 
+    @classmethod
+    def of(cls, workload: Workload, layout: Call, conditions: Conditions) -> Case:
+        """The first values of a workload."""
+        return cls(workload, layout, conditions, generate(workload))
+
+    def prepare(self) -> None:
+        """Computes what the judge needs now rather than when it is needed."""
+        for spec in self._layout.outputs:
+            if spec.elements:
+                self._measures.of(spec.name, dtype(spec.dtype))
+
     @cached_property
     def truth(self) -> Oracle:
         return oracle(self._workload, self.values)
@@ -33,7 +45,7 @@ class Case:
 
     @cached_property
     def _measures(self) -> Measures:
-        return Measures(self.truth, self.plain, self._conditions.prior)
+        return Measures(self.truth, self.plain, self._conditions.prior())
 
     @cached_property
     def right(self) -> dict[str, torch.Tensor]:

@@ -12,6 +12,7 @@ from assay.backends import Availability, Level
 from assay.backends.base import TOO_MANY
 from assay.catalog.signature import with_default
 from assay.check import trial
+from assay.check.ahead import Ahead
 from assay.check.judge import Finding
 from assay.check.outcome import Conditions, Outcome
 from assay.check.seen import Seen
@@ -97,6 +98,7 @@ class Exploration:
         self._programs = 1 << 62
         self._own = 0.0
         """Processor seconds of the workers so far."""
+        self._ahead = Ahead(kernel, conditions) if conditions.here.device == "cuda" else None
         self._compared: tuple[int, ...] = ()
         """Integers that the PTX of the first launch compares registers with."""
 
@@ -110,13 +112,18 @@ class Exploration:
         self.worker = worker
         before = _processor_seconds(worker)
         conditions = replace(self.conditions, depth=depth, programs=self._programs)
-        outcome = trial.run(worker, self.kernel, workload, conditions)
+        prepared = self._ahead.take(workload) if self._ahead else None
+        outcome = trial.run(worker, self.kernel, workload, conditions, prepared)
         self._own += _processor_seconds(worker) - before
         self._compared = self._compared or outcome.compared
         if outcome.lost:
             worker.close()
             self.worker = None
         return outcome
+
+    def close(self) -> None:
+        if self._ahead:
+            self._ahead.close()
 
     def one(self, workload: Workload) -> None:
         """Tries this workload alone."""
@@ -145,6 +152,8 @@ class Exploration:
             if self.stopped():
                 return
             row = rows.pop(0)
+            if self._ahead and rows:
+                self._ahead.begin(rows[0].workload)
             if self._too_slow(row, bounds) and row.why != "typical":
                 self.seen.leave_out(f"too slow in {self._place()}", [row])
             elif self._look(row):

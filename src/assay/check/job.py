@@ -1,10 +1,13 @@
 """One kernel in one dtype: build it, or fuzz it, and write the record."""
 
+import contextlib
 import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from assay import provenance
@@ -100,10 +103,11 @@ class Job:
             )
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
         does = self._build if here.level is Level.COMPILE else self._fuzz
+        broken = self._broken_gates(settings, meanwhile=here.device == "cuda")
         outcome, worker = does(settings, worker, here, record)
         if here.level is Level.INTERPRET and outcome.status is Status.PASS:
             outcome = self._compiled(outcome, settings, record)
-        return self._gated(outcome, settings), worker
+        return self._gated(outcome, broken), worker
 
     def _compiled(self, passed: Record, settings: Settings, record: Callable[..., Record]) -> Record:
         """Builds a kernel that passed in an interpreter: it accepts more than a compiler does (a `break`, a range that
@@ -129,12 +133,22 @@ class Job:
         )
         return record(Status.FAIL, f"build: {words}", at, evidence)
 
-    def _gated(self, judged: Record, settings: Settings) -> Record:
+    def _broken_gates(self, settings: Settings, meanwhile: bool) -> Callable[[], list[str]]:
+        """The gates that the kernel's code breaks; computed when they are asked for, or in a thread from now on."""
+        typical = Workload.of(self.op, f"dtype={self.dtype}")
+        compute = partial(gates, self.kernel, typical, settings.target, settings.pool)
+        if not meanwhile or not self.kernel.expects:
+            return compute
+        thread = ThreadPoolExecutor(1)
+        asked = thread.submit(compute)
+        thread.shutdown(wait=False)
+        return asked.result
+
+    def _gated(self, judged: Record, broken_gates: Callable[[], list[str]]) -> Record:
         """Checks the gates of a correct kernel: its code may still not be what its author expects."""
         if not self.kernel.expects or judged.status not in (Status.PASS, Status.COMPILED):
             return judged
-        typical = Workload.of(self.op, f"dtype={self.dtype}")
-        broken = gates(self.kernel, typical, settings.target, settings.pool)
+        broken = broken_gates()
         evidence = replace(CheckEvidence.of(judged), gates=Gates(dict(self.kernel.expects), broken))
         if not broken:
             return replace(judged, evidence=evidence.to_dict())
@@ -150,7 +164,9 @@ class Job:
         self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]
     ) -> tuple[Record, Worker | None]:
         threads = settings.threads if self.kernel.address.backend == "njit" else 1
-        prior = settings.plain.prior(self.op, self.dtype, here.device)
+        prior = partial(settings.plain.prior, self.op, self.dtype, here.device)
+        if here.device == "cuda":  # its worker starts while the kernel's does
+            threading.Thread(target=_tried, args=(prior,), daemon=True).start()
         conditions = Conditions(here, settings.plain, prior, settings.parameters, threads)
         exploring = Exploration(
             self.kernel, self.op, self.dtype, settings.pool, worker, conditions, settings.stop.is_set
@@ -168,6 +184,8 @@ class Job:
         except WorkerLost as lost:
             done = f"after {exploring.seen.workloads} workloads that passed" if lost.blameless else "no worker"
             return record(Status.INCONCLUSIVE, f"{done}: {lost.detail}", None, exploring.seen.evidence(here)), None
+        finally:
+            exploring.close()
         return self._passed(exploring.seen, here, record), exploring.worker
 
     def _outside(self, here: Availability) -> Workload:
@@ -267,3 +285,9 @@ class Job:
         plural = "s" * (len(instances) > 1)
         reason = f"{here.reason}; {len(instances)} instance{plural} for {settings.target}: {names}"
         return record(Status.COMPILED, reason, None, evidence, instances), built.worker
+
+
+def _tried(compute: Callable[[], Any]) -> None:
+    """Computes what is kept; an error is raised again where the result is needed."""
+    with contextlib.suppress(Exception):
+        compute()

@@ -71,12 +71,12 @@ class Measures:
 
     def __init__(self, oracle: Oracle, plain: dict[str, torch.Tensor], prior: Prior) -> None:
         self.oracle, self._plain, self._prior = oracle, plain, prior
-        self._measures: dict[tuple[str, torch.dtype], _Measure] = {}
+        self._measures: dict[tuple[str, str], _Measure] = {}
 
-    def of(self, name: str, value: torch.Tensor) -> _Measure:
-        key = name, value.dtype
+    def of(self, name: str, number: DType) -> _Measure:
+        key = name, number.name
         if key not in self._measures:
-            self._measures[key] = _Measure(name, dtype(value.dtype), self.oracle, self._plain[name], self._prior)
+            self._measures[key] = _Measure(name, number, self.oracle, self._plain[name], self._prior)
         return self._measures[key]
 
     def others(self, name: str) -> list[torch.Tensor]:
@@ -114,7 +114,7 @@ def judge(
             return Judgement(Finding("values", what), (), {})
         if value.numel() == 0:
             continue
-        right = measures.of(name, value)
+        right = measures.of(name, dtype(value.dtype))
         got, scale = _numbers(value), right.scale
         if wrong := _non_finite(name, got, right.rounded, right.exact, dtype(value.dtype)):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), tried)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,8 @@ class Conditions:
 
     here: Availability
     plain: PlainTorch
-    prior: Prior
+    prior: Callable[[], Prior]
+    """PyTorch's own errors on a fixed sample; computed when first needed."""
     parameters: dict[str, Any]
     threads: int
     programs: int = 1 << 62

@@ -31,23 +31,26 @@ class PlainTorch:
         self._pool, self._lock = pool, threading.Lock()
         self._worker: Worker | None = None
         self._priors: dict[Any, Prior] = {}
+        self._computing: dict[Any, threading.Lock] = {}
 
     def prior(self, op: Op, dtype: DType, device: str) -> Prior:
         """PyTorch's own errors on a fixed sample of `op`, the same in every run and in every replay."""
         # Two files may have different ops of one name, and a kernel may support part of an op: each has its own limits.
         optional = tuple(n for n, t in op.inputs.items() if t.optional)
         key = (op.name, op.source, tuple(op.axes.items()), optional, dtype.name, device)
-        if key not in self._priors and op.random:
-            self._priors[key] = {}
-        if key not in self._priors:
-            prior: Prior = {}
-            for row in plan(op, dtype, SAMPLE).rows:
-                if (workload := row.workload).values not in UNUSUAL:
-                    drawn = [generate(workload)]
-                    for inputs, answer in zip(drawn, self.outputs(workload, drawn, device), strict=True):
-                        calibrate(prior, oracle(workload, inputs), answer)
-            self._priors[key] = prior
+        with self._computing.setdefault(key, threading.Lock()):
+            if key not in self._priors:
+                self._priors[key] = {} if op.random else self._measured(op, dtype, device)
         return self._priors[key]
+
+    def _measured(self, op: Op, dtype: DType, device: str) -> Prior:
+        prior: Prior = {}
+        for row in plan(op, dtype, SAMPLE).rows:
+            if (workload := row.workload).values not in UNUSUAL:
+                drawn = [generate(workload)]
+                for inputs, answer in zip(drawn, self.outputs(workload, drawn, device), strict=True):
+                    calibrate(prior, oracle(workload, inputs), answer)
+        return prior
 
     def outputs(
         self, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
+import psutil
+
 from assay.check.calls import Trial
+from assay.check.case import Case
 from assay.check.outcome import Conditions, Outcome
 from assay.check.slices import HUGE
 from assay.check.turn import Turn
@@ -15,11 +18,15 @@ from assay.workload import Workload
 LARGE = 1 << 21
 """Elements from which a workload runs once and is judged in slices, where its results are independent along an axis."""
 _ONE_AT_A_TIME = Turn()
-"""Two huge workloads at once would not fit into memory."""
+_PLENTY = 64 << 30
+"""Bytes of free memory from which several huge workloads fit into it at once."""
 
 
-def run(worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions) -> Outcome:
-    """Try one workload and return its outcome."""
+def run(
+    worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions, prepared: Case | None = None
+) -> Outcome:
+    """Try one workload and return its outcome. `prepared`: its first values, with the right answers."""
     elements = workload.elements
-    with _ONE_AT_A_TIME if elements > HUGE else contextlib.nullcontext():
-        return Trial(worker, kernel, workload, conditions, elements > LARGE).outcome()
+    crowded = elements > HUGE and psutil.virtual_memory().available < _PLENTY
+    with _ONE_AT_A_TIME if crowded else contextlib.nullcontext():
+        return Trial(worker, kernel, workload, conditions, elements > LARGE, prepared).outcome()

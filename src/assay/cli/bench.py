@@ -28,6 +28,7 @@ Sweep = Annotated[Path | None, typer.Option("--sweep", help="A TOML file that sa
 Against = Annotated[str, typer.Option("--against", help="torch,inductor or addresses; the first is the baseline.")]
 Rounds = Annotated[int, typer.Option("--rounds", min=5, help="At least so many, with fresh buffers each.")]
 Budget = Annotated[float, typer.Option("--budget", min=0.1, help="Seconds for each kernel and workload at most.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Five rounds and no second clock: faster, wider intervals.")]
 Threads = Annotated[int, typer.Option("--threads", min=0, help="Of CPU kernels; 0: all cores.")]
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds one round of one kernel may take.")]
 
@@ -48,6 +49,7 @@ def bench(
     against: Against = "torch",
     rounds: Rounds = 10,
     budget: Budget = 8.0,
+    quick: Quick = False,
     threads: Threads = 0,
     timeout: Timeout = 120.0,
     seed: common.Seed = 0,
@@ -88,6 +90,8 @@ def bench(
         parameters=common.parameters(param or []),
         backends=common.split(backend),
     )
+    if quick:
+        options = options.quicker()
     with screen.progress(None, "bench", json, "reading the kernels"):
         plans = plan(selection.chosen(kernels, options, whole_library=everything), options)
     records, interrupted = perform(plans, options, json, out)
@@ -102,9 +106,11 @@ def bench(
 
 def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None = None) -> tuple[list[Record], bool]:
     """Run under a progress bar, then the tables: (records, were we interrupted)."""
+    from assay.bench.spent import Spent
     from assay.bench.verb import run
 
     done: list[Record] = []
+    spent = Spent()
 
     def save(kept: list[Record]) -> None:
         if out:
@@ -112,9 +118,13 @@ def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None =
 
     total = sum(len(p.kernels) for p in plans)
     with screen.progress(total, "bench", json, "starting a process for each kernel") as tick:
-        records, interrupted = screen.drain(run(plans, options, lambda text: tick(text, len(done))), done, None, save)
+        running = run(plans, options, lambda text: tick(text, len(done)), spent)
+        records, interrupted = screen.drain(running, done, None, save)
     if not json:
         show(records, screen.console())
+        if any(r.median for r in records):
+            note = "; --quick: five rounds, no second clock" if not options.second_clock else ""
+            screen.console().print(f"where the time went: {spent}{note}", style="dim")
     return records, interrupted
 
 
@@ -165,6 +175,8 @@ def _legend(timed: list[BenchEvidence]) -> Iterator[str]:
     baselines = dict.fromkeys(e.baseline for e in timed if e.baseline)
     speedup = f"; speedup: over {', '.join(baselines)}" if baselines else ""
     yield f"copy, limit: its speed in % of a copy of as many bytes, and of what the device allows{speedup}"
+    if any(e.less_accurate for e in timed):
+        yield "≈: another project's kernel, less accurate than ours may be; the record says by how much"
     if not any(e.roofline for e in timed):
         yield "the limit of this device is not known yet: `assay machine` measures it"
     elif not all(e.roofline.measured for e in timed if e.roofline):
@@ -185,7 +197,7 @@ def row(record: Record, more: list[str], name: str) -> list[str]:
         "kernels": f"{e.launches or ''}",
     }
     return [
-        f"[red]✗[/] {name}" if str(record.status) == "fail" else name,
+        f"[red]✗[/] {name}" if str(record.status) == "fail" else f"{name} ≈" if e.less_accurate else name,
         duration(record.median),
         f"{spread:.1%}",
         duration(e.hot.median) if e.hot else "",

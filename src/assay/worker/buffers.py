@@ -115,13 +115,13 @@ class Turn:
 class Buffers:
     """Sets of all tensors of a workload, each at addresses of its own."""
 
-    def __init__(self, request: Time, memory: memoryview, calls: int = 0) -> None:
-        """At least `calls` sets, where memory allows."""
+    def __init__(self, request: Time, memory: memoryview, calls: int = 0, most: int = SETS) -> None:
+        """At least `calls` sets and at most `most`, where memory allows."""
         call, self.device = request.call, request.round.device
         beyond = beyond_cache(self.device)
         self.size = max(1, sum(spec.span for spec in call.tensors))
         wanted = beyond // self.size + 2
-        self.count = max(2, min(max(wanted, calls), room(request.round) // self.size, SETS))
+        self.count = min(most, max(2, min(max(wanted, calls), room(request.round) // self.size, SETS)))
         self.cold = self.count >= wanted or self.size > beyond
         self.variations, self.changeable = request.variations, request.changeable
         rng = random.Random(request.number)
@@ -137,6 +137,8 @@ class Buffers:
         self.returned: dict[int, Any] = {}
         """What calls returned, of those that are kept."""
         self.keep: set[int] = set()
+        self.alive: list[Any] | None = None
+        """What all calls of a cold batch returned: freed, its memory would be the next call's, and in the cache."""
 
     def fetched(self, index: int) -> Fetched:
         """What the parent must know of a call to judge it."""

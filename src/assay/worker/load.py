@@ -29,10 +29,10 @@ def function(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., Any]:
 
         return launcher(kernel, op, dtype)
     if kernel.file is None:
-        derive: Callable[[Op], Callable[..., Any]] = importlib.import_module(
+        derive: Callable[[Op, str], Callable[..., Any]] = importlib.import_module(
             f"assay.backends.{kernel.address.backend}"
         ).derive
-        return derive(op)
+        return derive(op, kernel.address.variant)
     return _find(module(kernel.file), kernel)
 
 

@@ -22,6 +22,9 @@ from assay.worker.questions import (
     Done,
     Fetched,
     Observe,
+    Open,
+    Prepare,
+    Prepared,
     Repeat,
     Round,
     Summary,
@@ -70,6 +73,23 @@ def timed(request: Time, arena: channel.Arena) -> Timed | Uncapturable | Wrong:
         return Uncapturable(str(error))
     except Finding as finding:
         return Wrong(finding.detector, str(finding))
+
+
+def opened(request: Open, arena: channel.Arena) -> Done:
+    """Make the context of the device."""
+    if request.device == "cuda":
+        torch.zeros(1, device="cuda")
+    return Done()
+
+
+def prepared(request: Prepare, arena: channel.Arena) -> Prepared:
+    """The kernel, built and called a few times on one set of buffers."""
+    time = request.time
+    with _alone(time.round):
+        _seal_before(time)
+        with _entered(time.call.kernel, time.round.device):
+            buffers = Buffers(time, arena.view(time.call.arena), most=1)
+            return Prepared(_warm(time, buffers)[2])
 
 
 def observed(request: Observe, arena: channel.Arena) -> Activity:
@@ -215,6 +235,8 @@ def _kernel(request: Time, buffers: Buffers) -> tuple[Call, list[Summary]]:
     def returning(i: int) -> Any:
         args, keywords = prepared[i % count]
         returned = function(*args, **keywords)
+        if buffers.alive is not None:
+            buffers.alive.append(returned)
         if i in buffers.keep:
             buffers.returned[i] = returned
 
@@ -328,6 +350,7 @@ class _Samples:
             self.buffers.plan(place, calls, *parts, lead=self.lead)
 
         self.after.begin(place, calls)
+        self.buffers.alive = [] if kind == "cold" and self.buffers.device == "cuda" else None
         sample = self.watch.sample(call, place, count, Around(prepare, before, self.after.at_once))
         self.after.end(kind, kind in self.request.fetch and bound.below(left) == 0)
         return sample

@@ -16,6 +16,7 @@ from assay.worker.roots import Zygote, zygote
 
 MODES: dict[str, dict[str, str]] = {
     "native": {},
+    "static": {},
     "triton-interpret": {"TRITON_INTERPRET": "1"},
     "numba-sim": {"NUMBA_ENABLE_CUDASIM": "1"},
 }

@@ -242,6 +242,28 @@ class Time(Request[Timed | Uncapturable | Finding], answered_by="assay.worker.me
 
 
 @dataclass(frozen=True)
+class Prepared(Answer):
+    """A kernel that was called for the first time, which builds it."""
+
+    first_call: Seconds
+    """Of the file's import and the first call."""
+
+
+@dataclass(frozen=True)
+class Prepare(Request[Prepared], answered_by="assay.worker.measure:prepared"):
+    """Build the kernel of a benchmark by calling it."""
+
+    time: Time
+
+
+@dataclass(frozen=True)
+class Open(Request[Done], answered_by="assay.worker.measure:opened"):
+    """Start using a device, which takes a second on a GPU."""
+
+    device: str
+
+
+@dataclass(frozen=True)
 class Repeat(Request[Done], answered_by="assay.worker.measure:again"):
     """Run a cold batch of the last round so many times, for the parent to time by its own clock. 0: nothing runs,
     which shows what asking costs; less: it is not needed any more."""

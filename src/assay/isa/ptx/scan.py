@@ -12,8 +12,9 @@ from assay.isa.ptx.declarations import Variable
 from assay.isa.ptx.instruction import Instruction
 from assay.isa.ptx.operands import Immediate
 from assay.isa.ptx.parse_module import read_instruction
-from assay.isa.ptx.tokens import NAME, tokens
+from assay.isa.ptx.tokens import NAME, tokens, without_comments
 
+_LINE_COMMENT = re.compile("//.*")
 _ARCHITECTURE = re.compile(r"(?:sm|compute)_\d+[af]?", re.ASCII)
 
 
@@ -55,6 +56,8 @@ def instructions(text: str, opcode: str) -> Iterator[Instruction]:
 
 def compared(text: str) -> list[int]:
     """The integers that `setp` compares a register with, each once."""
+    statements = _LINE_COMMENT.sub("", without_comments(text)[0]).split(";")
+    text = ";".join([*(s for s in statements if "setp" in s), ""])  # a PTX text of a megabyte takes a second to split
     second = (operand for each in instructions(text, "setp") for operand in each.operands[2:3])
     return list(dict.fromkeys(o.value for o in second if isinstance(o, Immediate) and isinstance(o.value, int)))
 

@@ -223,7 +223,7 @@ class Prover:
 
     def _digest(self, worker: Worker, kernel: Kernel, point: Workload) -> str:
         """Return a hash of the outputs of one run, in which all NaNs count as equal; or the error."""
-        conditions = Conditions(here(kernel), self._plain, {}, {}, _THREADS)
+        conditions = Conditions(here(kernel), self._plain, dict, {}, _THREADS)
         result = calls.once(worker, kernel, point, conditions)
         if isinstance(result, Outcome):
             assert result.finding is not None

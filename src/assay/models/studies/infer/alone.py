@@ -10,7 +10,6 @@ from pathlib import Path
 from assay import host
 from assay.bench import verb as bench
 from assay.bench.evidence import BenchEvidence
-from assay.catalog import library
 from assay.errors import AssayError
 from assay.models.packed import plain
 from assay.models.studies.infer.evidence import Alone
@@ -104,8 +103,3 @@ def _wanted(planned: Plan) -> dict[tuple[str, str], dict[str, str]]:
             kernels.setdefault(op.name, {})[kernel.name] = called
     workloads = (of for batch in planned.alone for of in planned.workloads[batch])
     return {(op, text): kernels[op] for op, text in workloads if op in kernels}
-
-
-def derived(op: str) -> bool:
-    """Whether PyTorch's own kernel has no `out=`: its time alone then includes a copy that no model makes."""
-    return any(k.name == f"{op}/torch" and k.file is None for k in library.kernels())

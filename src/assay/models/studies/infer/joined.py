@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assay.models.studies.infer.alone import Times, baseline, derived
+from assay.models.studies.infer.alone import Times, baseline
 from assay.models.studies.infer.evidence import Alone, Called, Gain, Inside, Layer, Predicted, Promise, Row
 
 _OPERATORS = {
@@ -52,7 +52,7 @@ def _alone(site: Called, alone: Times | None) -> Promise:
             if not isinstance(one, Alone):
                 return Promise(f"{name}: {one}")
             sums[side] = Alone(sums[side].cold + count * one.cold, sums[side].hot + count * one.hot)
-    return Promise("", **sums, copied=derived(op))
+    return Promise("", torch=sums["torch"], kernel=sums["kernel"])
 
 
 def seconds(site: Called, profile: Mapping[str, Any], plain: bool) -> float:
