@@ -23,6 +23,7 @@ PYTHON   ?= 3.12
 PLATFORM ?= x86_64
 SLICE_MB ?= 60
 FULL     ?=
+PEERS    ?=
 
 # $(call stage,name,command): run it, say its name and its time; stop at the first failure.
 define stage
@@ -97,8 +98,9 @@ records: ## what docs/results.md and docs/selftest.md are made of, under results
 	$(RUN) tools/mutants.py
 	$(RUN) tools/schema.py
 
-wheelhouse: ## wheels for a machine without internet [PYTHON=3.12 PLATFORM=x86_64 SLICE_MB=60 FULL=1]
-	$(PYTHON3) tools/wheelhouse.py --python $(PYTHON) --platform $(PLATFORM) --slice-mb $(SLICE_MB) $(if $(FULL),--full)
+wheelhouse: ## wheels for a machine without internet [PYTHON=3.12 PLATFORM=x86_64 SLICE_MB=60 FULL=1 PEERS=1]
+	$(PYTHON3) tools/wheelhouse.py --python $(PYTHON) --platform $(PLATFORM) --slice-mb $(SLICE_MB) \
+	  $(if $(FULL),--full) $(if $(PEERS),--peers)
 
 weights: venv ## data and weights for a machine without internet [SLICE_MB=60]
 	$(BIN)/assay model fetch mnist minilm

@@ -73,3 +73,23 @@ def test_index_tells_the_truth_and_nothing_stale_is_left(tmp_path: Path) -> None
     for wheel in index["wheels"]:
         data = (out / wheel["file"]).read_bytes()
         assert (len(data), hashlib.sha256(data).hexdigest()) == (wheel["bytes"], wheel["sha256"])
+
+
+def test_a_wheel_above_the_limit_travels_in_parts_and_is_whole_again(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 10
+    (tmp_path / "in").mkdir()
+    big, small = tmp_path / "in" / "big-1-py3-none-any.whl", tmp_path / "in" / "small-1-py3-none-any.whl"
+    big.write_bytes(content)
+    small.write_bytes(b"small")
+    index = wheelhouse.write([big, small], 250, tmp_path / "out", "3.12", "x86_64")
+    assert index["slices"] == 11 and all(entry["bytes"] <= 250 for entry in index["wheels"])
+    assert [wheel.name for wheel in wheelhouse.join(tmp_path / "out")] == [big.name]
+    wheels = {w.name: w.read_bytes() for w in (tmp_path / "out").glob("slice-*/*")}
+    assert wheels == {big.name: content, small.name: b"small"}
+    assert wheelhouse.join(tmp_path / "out") == []
+
+
+def test_peers_are_pinned_with_what_they_need() -> None:
+    peers = wheelhouse.read_pins(ROOT / "peers.txt")
+    assert {"liger-kernel", "quack-kernels"} <= set(peers)
+    assert not set(peers) & {"torch", "triton", "numpy"}, "the machine's own fit its driver"

@@ -1,9 +1,11 @@
 """Collect the pinned wheels that a GPU machine without internet needs, in folders small enough to carry.
 
-    python3 tools/wheelhouse.py --python 3.12 --platform x86_64 --slice-mb 60
+    python3 tools/wheelhouse.py --python 3.12 --platform x86_64 --slice-mb 60 [--peers]
+    python3 tools/wheelhouse.py --join         on the other machine: parts of large wheels become wheels again
 
 Such a machine keeps its own torch, triton, cupy, numba and CUDA (see HOST): they fit its driver and are
-gigabytes. What it usually lacks is small (see NEEDED). Standard library and pip only, so that it runs
+gigabytes. What it usually lacks is small (see NEEDED); `--peers` adds the kernels of other projects that Assay compares
+with (peers.txt). A wheel larger than a slice travels in parts. Standard library and pip only, so that it runs
 before `make venv`.
 """
 
@@ -58,12 +60,12 @@ def read_pins(constraints: Path) -> dict[str, str]:
     return {canonical(name): version for name, version in pairs}
 
 
-def choose(pins: dict[str, str], full: bool) -> dict[str, str]:
+def choose(pins: dict[str, str], full: bool, peers: dict[str, str] | None = None) -> dict[str, str]:
     """Name -> version of what is to be collected. `full`: every pin but torch, which fits the driver."""
     names = (set(pins) - {"torch"}) if full else set(NEEDED | TESTS)
     if missing := names - set(pins):
         raise SystemExit(f"not pinned in constraints.txt: {', '.join(sorted(missing))}")
-    return {name: pins[name] for name in sorted(names)}
+    return dict(sorted({**{name: pins[name] for name in names}, **(peers or {})}.items()))
 
 
 def download(wanted: dict[str, str], python: str, platform: str, into: Path) -> list[Path]:
@@ -90,9 +92,37 @@ def pack(sizes: dict[str, int], limit: int) -> list[list[str]]:
     return [sorted(names) for _, names in slices]
 
 
+def split(wheels: list[Path], limit: int) -> list[Path]:
+    """The same files, those above `limit` bytes in parts: NAME.whl.1, NAME.whl.2, …"""
+    result = []
+    for wheel in wheels:
+        data = wheel.read_bytes() if wheel.stat().st_size > limit else b""
+        for number, start in enumerate(range(0, len(data), limit), 1):
+            result.append(wheel.with_name(f"{wheel.name}.{number}"))
+            result[-1].write_bytes(data[start : start + limit])
+        if not data:
+            result.append(wheel)
+    return result
+
+
+def join(out: Path) -> list[Path]:
+    """Put the parts of wheels together, in the first part's folder, and remove them."""
+    parts: dict[str, list[Path]] = {}
+    for part in out.glob("slice-*/*.whl.*"):
+        parts.setdefault(part.stem, []).append(part)
+    wheels = []
+    for name, found in parts.items():
+        found.sort(key=lambda part: int(part.suffix[1:]))
+        wheels.append(found[0].with_name(name))
+        wheels[-1].write_bytes(b"".join(part.read_bytes() for part in found))
+        for part in found:
+            part.unlink()
+    return wheels
+
+
 def write(wheels: list[Path], limit: int, out: Path, python: str, platform: str) -> dict[str, object]:
     """Move wheels into `out`/slice-N and describe them in INDEX.json; what `out` held before is gone."""
-    by_name = {wheel.name: wheel for wheel in wheels}
+    by_name = {wheel.name: wheel for wheel in split(wheels, limit)}
     plan = pack({name: wheel.stat().st_size for name, wheel in by_name.items()}, limit)
     shutil.rmtree(out, ignore_errors=True)
     entries = []
@@ -107,7 +137,7 @@ def write(wheels: list[Path], limit: int, out: Path, python: str, platform: str)
                     "file": f"{folder.name}/{name}",
                     "bytes": path.stat().st_size,
                     "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                    "why": (NEEDED | TESTS).get(distribution, "pinned in constraints.txt"),
+                    "why": (NEEDED | TESTS).get(distribution, "pinned in constraints.txt or peers.txt"),
                 }
             )
     index = {"python": python, "platform": platform, "slices": len(plan), "wheels": entries}
@@ -121,10 +151,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--platform", default="x86_64", choices=["x86_64", "aarch64"])
     parser.add_argument("--slice-mb", type=float, default=60, help="no folder is larger than this (60)")
     parser.add_argument("--full", action="store_true", help="every pin but torch, not only what is lacking")
+    parser.add_argument("--peers", action="store_true", help="and the kernels of other projects in peers.txt")
+    parser.add_argument("--join", action="store_true", help="put parts of wheels together, nothing else")
     parser.add_argument("--out", type=Path, default=ROOT / "wheelhouse")
     args = parser.parse_args(argv)
 
-    wanted = choose(read_pins(ROOT / "constraints.txt"), args.full)
+    if args.join:
+        print("\n".join(map(str, join(args.out))) or "no wheel is in parts")
+        return
+    peers = read_pins(ROOT / "peers.txt") if args.peers else {}
+    wanted = choose(read_pins(ROOT / "constraints.txt"), args.full, peers)
     with tempfile.TemporaryDirectory() as scratch:
         try:
             wheels = download(wanted, args.python, args.platform, Path(scratch))
@@ -132,10 +168,12 @@ def main(argv: list[str] | None = None) -> None:
             raise SystemExit(f"pip download failed ({error.returncode}): its reason stands above") from None
         index = write(wheels, int(args.slice_mb * MB), args.out, args.python, args.platform)
 
-    total = sum(wheel.stat().st_size for wheel in args.out.glob("slice-*/*.whl"))
+    total = sum(file.stat().st_size for file in args.out.glob("slice-*/*"))
     shown = args.out.relative_to(Path.cwd()) if args.out.is_relative_to(Path.cwd()) else args.out
     print(f"{len(wanted)} wheels, {total / MB:.1f} MB in {index['slices']} slice(s): {shown}/INDEX.json")
     print("on the other machine:")
+    if list(args.out.glob("slice-*/*.whl.*")):
+        print("  python3 tools/wheelhouse.py --join")
     print(f"  python3 -m pip install --no-index --no-deps {shown}/slice-*/*.whl")
 
 

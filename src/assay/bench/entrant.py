@@ -49,8 +49,8 @@ _MANY = 1 / 3
 A = TypeVar("A", bound=Answer)
 BATCHES: Final[tuple[Literal["cold", "hot"], ...]] = ("cold", "hot")
 """Kinds of batches, in the order in which the outputs fetched from them lie in the arena."""
-_SAMPLES, _SECONDS = 5, 0.25
-"""Samples of one kind of time in a round, and the most seconds that they may take."""
+_SECONDS = 0.25
+"""The most seconds that the samples of one kind of time may take in a round."""
 _KINDS = 3
 """Cold, hot and single calls, which share a round's part of the budget."""
 UNSUPPORTED = "unsupported"
@@ -297,7 +297,7 @@ class Entrant:
         threads, most_bytes = self.processes.threads, self.processes.most_bytes
         capture = self.identity not in self.processes.uncapturable
         seconds = min(_SECONDS, self.processes.round_seconds / _KINDS)
-        return Round(self.here.device, _SAMPLES, seconds, threads, most_bytes, capture)
+        return Round(self.here.device, self.processes.samples, seconds, threads, most_bytes, capture)
 
     @cached_property
     def _call(self) -> Call:

@@ -17,9 +17,6 @@ from assay.kernel import BACKENDS, Kernel
 from assay.op import Op
 from assay.workload import Workload
 
-_QUICK_ROUNDS, _QUICK_BUDGET = 5, 0.4
-"""Rounds and seconds for a kernel and workload with `--quick`."""
-
 
 @dataclass(frozen=True)
 class Options:
@@ -37,6 +34,8 @@ class Options:
     """Backends, or addresses, to compare with; the first is the baseline."""
     rounds: int = 10
     """The least number of rounds."""
+    samples: int = 5
+    """Samples of each kind in a round, at most."""
     budget: float = 8.0
     """Seconds of measuring for each kernel and workload, unless the intervals are narrow enough earlier."""
     seconds: float = 120.0
@@ -53,7 +52,7 @@ class Options:
     def quicker(self) -> "Options":
         """Return the same with less time for each kernel: fewer rounds and no second clock, so the intervals are
         wider."""
-        return replace(self, rounds=_QUICK_ROUNDS, budget=_QUICK_BUDGET, second_clock=False)
+        return replace(self, rounds=5, samples=3, budget=0.4, second_clock=False)
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,15 @@ class Processes:
     threads: int
     most_bytes: int
     """The most memory that the buffers of one kernel may take."""
+    samples: int = 5
+    """Samples of one kind of time in a round, at most."""
     round_seconds: float = float("inf")
     """The part of the budget that one round of a kernel has."""
+    spent: Spent = field(default_factory=Spent)
     uncapturable: dict[str, str] = field(default_factory=dict)
     """Why a kernel's calls cannot be captured into a graph, by its identity."""
     first_calls: dict[str, float] = field(default_factory=dict)
     """Seconds of a kernel's first call in this run, which builds it, by its identity."""
-    spent: Spent = field(default_factory=Spent)
     _idle: dict[tuple[str, Role], Worker] = field(default_factory=dict)
 
     def take(self, identity: str, role: Role, backend: str, mode: str) -> tuple[Worker, bool]:

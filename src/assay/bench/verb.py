@@ -48,11 +48,10 @@ def run(
     spent = spent or Spent()
     names = _names(plans)
     threads, most_bytes = options.threads or os.cpu_count() or 1, min(8 << 30, psutil.virtual_memory().available // 4)
+    round_seconds = options.budget / options.rounds
     with (
         Pool(Limits(options.seconds)) as pool,
-        Processes(
-            pool, options.seconds, threads, most_bytes, options.budget / options.rounds, spent=spent
-        ) as processes,
+        Processes(pool, options.seconds, threads, most_bytes, options.samples, round_seconds, spent) as processes,
     ):
         timed = (k for planned in plans for k in planned.kernels if where_timed(k).level is Level.RUN)
         pool.prepare_meanwhile({(k.address.backend, where_timed(k).mode) for k in timed})
