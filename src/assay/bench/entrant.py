@@ -1,6 +1,5 @@
 """One kernel (or the yardsticks) on one workload: its worker, its samples and its failure, if it has one."""
 
-import contextlib
 import statistics
 import time
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from assay.bench.clocks import claims_too_much, parent_clock
 from assay.bench.evidence import ParentClock
 from assay.bench.limit import BEYOND_CACHE
 from assay.bench.processes import Processes, Role
+from assay.bench.seats import Seats
 from assay.bench.statistics import Estimate, estimate
 from assay.bench.truth import Truth
 from assay.check.judge import Finding
@@ -28,7 +28,6 @@ from assay.worker.questions import (
     Activity,
     Fetched,
     Observe,
-    Open,
     Prepare,
     Prepared,
     Repeat,
@@ -37,7 +36,6 @@ from assay.worker.questions import (
     Timed,
     TimeYardsticks,
     Uncapturable,
-    Watch,
     Yardsticks,
 )
 from assay.worker.questions import Finding as Wrong
@@ -76,9 +74,6 @@ class Entrant:
     failure: Finding | None = None
     less_accurate: str = ""
     """Of a peer: by how much a timed call exceeded the tolerance for our own kernels."""
-    _workers: dict[Role, Worker] = field(default_factory=dict)
-    _asked: dict[Role, Request[Any]] = field(default_factory=dict)
-    """Requests that a process has not answered yet."""
 
     @property
     def identity(self) -> str:
@@ -99,7 +94,7 @@ class Entrant:
         timed = self._ask(replace(self._request(number), fetch=tuple(fetch), keep=keep))
         if isinstance(timed, Uncapturable):
             self.processes.uncapturable[self.identity] = timed.why
-            self._workers.pop("timed").close()
+            self.seats.close("timed")
             began = time.perf_counter()
             timed = self._ask(replace(self._request(number), fetch=tuple(fetch), keep=keep))
         waited = time.perf_counter() - began
@@ -193,26 +188,30 @@ class Entrant:
     def open(self, watched: bool) -> None:
         """Start its process and, if wanted, the one that the device's own recorder will watch. Those of all entrants
         start side by side, while the inputs are drawn."""
-        roles: tuple[Role, ...] = ("timed", "watched") if watched and self._on_gpu else ("timed",)
-        for role in roles:
-            worker, new = self._process(role)
-            if new:
-                self._tell(role, worker)
+        self.seats.open("timed", *(("watched",) if watched and self._on_gpu else ()))
 
     def build(self, roles: Sequence[Role] = ("timed", "watched")) -> None:
         """Have the kernel built in its processes, which work side by side."""
-        for role in [r for r in roles if r in self._workers]:
+        for role in roles:
             self._hear(role)
-            if self.kernel and (worker := self._workers.get(role)):
-                self._fill(worker)
-                self._tell(role, worker, Prepare(self._request(0)))
+            if self.kernel and role in self.seats.held:
+                self._fill(self.seats.held[role])
+                self.seats.tell(role, Prepare(self._request(0)))
 
     def built(self) -> None:
         """Wait until that is done."""
-        for role in list(self._workers):
+        for role in list(self.seats.held):
             answer = self._hear(role)
             if isinstance(answer, Prepared) and role == "timed":
                 self.processes.first_calls.setdefault(self.identity, answer.first_call)
+
+    def _hear(self, role: Role) -> Any:
+        """The answer to what a process was told. A failure is met again in the first round, where the kernel has the
+        machine for itself; only what takes too long is not tried twice."""
+        answer = self.seats.hear(role)
+        if role == "timed" and isinstance(answer, WorkerLost) and answer.how == "timeout":
+            self.failure = Finding(answer.how, answer.detail)
+        return answer
 
     @property
     def tunes_itself(self) -> bool:
@@ -221,39 +220,18 @@ class Entrant:
 
     def build_alone(self) -> None:
         """Build in one process after the other. The second one finds what the first has compiled and chosen."""
-        for role in list(self._workers):
+        for role in list(self.seats.held):
             self.build((role,))
             self.built()
 
-    def _tell(self, role: Role, worker: Worker, request: Request[Any] | None = None) -> None:
-        self._asked[role] = request or (Watch() if role == "watched" else Open(self.here.device))
-        with contextlib.suppress(WorkerLost):  # `hear` raises it again
-            worker.tell(self._asked[role])
-
-    def _hear(self, role: Role) -> Answer | None:
-        """The answer to what a process was asked. A failure is met again in the first round, where the kernel has the
-        machine for itself; only what takes too long is not tried twice."""
-        request = self._asked.pop(role, None)
-        if request is None:
-            return None
-        try:
-            answer: Answer = self._workers[role].hear(request, self.processes.seconds)
-            return answer
-        except (WorkerLost, Refused) as problem:
-            self._workers.pop(role).close()
-            if role == "timed" and isinstance(problem, WorkerLost) and problem.how == "timeout":
-                self.failure = Finding(problem.how, problem.detail)
-            return None
-
     def record_activity(self) -> None:
         """Take the device's own record of what ran, for as many calls as a batch had."""
-        limit = self.processes.seconds
         try:
-            worker = self._workers.get("watched") or self._take("watched")
-            self.activity = worker.ask(Observe(self._request(0), max(8, min(64, self.first.batch))), limit)
+            observe = Observe(self._request(0), max(8, min(64, self.first.batch)))
+            self.activity = self.seats.worker("watched").ask(observe, self.processes.seconds)
         except (WorkerLost, Refused) as problem:
             self.activity = problem.detail if isinstance(problem, WorkerLost) else problem.failure.message
-            self._workers.pop("watched").close()
+            self.seats.close("watched")
 
     @property
     def timed(self) -> list[Timed]:
@@ -266,27 +244,16 @@ class Entrant:
 
     def leave(self) -> None:
         """Leave the healthy processes to the next cell."""
-        for role, worker in self._workers.items():
-            self.processes.leave(self.identity, role, worker)
-        self._workers = {}
+        self.seats.leave()
 
-    def _process(self, role: Role) -> tuple[Worker, bool]:
-        """Return a process, and whether it is new."""
+    @cached_property
+    def seats(self) -> Seats:
         language = self.kernel.address.backend if self.kernel else "torch"
-        worker, new = self.processes.take(self.identity, role, language, self.here.mode)
-        self._workers[role] = worker
-        return worker, new
-
-    def _take(self, role: Role) -> Worker:
-        """Return a process with this workload's inputs in its memory."""
-        worker, new = self._process(role)
-        if new and role == "watched":
-            worker.ask(Watch(), self.processes.seconds)
-        if self.kernel:
-            self._fill(worker)
-        return worker
+        return Seats(self.processes, self.identity, language, self.here.mode, self.here.device, self._fill)
 
     def _fill(self, worker: Worker) -> None:
+        if self.kernel is None:
+            return
         memory = worker.memory(self._call.arena)
         for spec in self._call.inputs:
             for index, values in enumerate(self.truth.drawn):
@@ -313,9 +280,8 @@ class Entrant:
 
     def _ask(self, request: Request[A]) -> A | None:
         """Return the answer of the process that is timed; where there is none, note the failure and return None."""
-        worker = self._workers.get("timed") or self._take("timed")
         try:
-            return worker.ask(request, self.processes.seconds)
+            return self.seats.worker("timed").ask(request, self.processes.seconds)
         except WorkerLost as lost:
             self._fail(lost.how, lost.detail)
         except Refused as refused:
@@ -330,11 +296,10 @@ class Entrant:
     def _fail(self, detector: str, what: str) -> None:
         """Note the failure and end the process: nothing that it says can be believed any more."""
         self.failure = Finding(detector, what)
-        if worker := self._workers.pop("timed", None):
-            worker.close()
+        self.seats.close("timed")
 
     def _outputs(self, index: int) -> dict[str, Any]:
-        memory = self._workers["timed"].memory(self._call.arena)
+        memory = self.seats.held["timed"].memory(self._call.arena)
         return {spec.name: spec.values(memory, index) for spec in self._call.outputs}
 
     def samples(self, kind: str) -> list[list[float]]:
