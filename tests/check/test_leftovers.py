@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from assay.catalog import library
-from assay.check.calls import Trial, _Done
 from assay.check.case import Case
+from assay.check.explaining import explained as explained_by
 from assay.check.judge import Finding
 from assay.check.outcome import Conditions
-from assay.check.runs import FRESH, Run
+from assay.check.runs import FRESH, Done, Run
 from assay.inputs import generate
 from assay.workload import Workload
 
@@ -24,10 +24,10 @@ def case(one_thread):
 
 
 def explained(case, result, held):
-    call = _Done(Run(FRESH, held="other"), {"out": result}, {"out": held}, {"out": result})
-    trial = SimpleNamespace(_kept_again=lambda *_: True)
+    call = Done(Run(FRESH, held="other"), {"out": result}, {"out": held}, {"out": result})
     done = [SimpleNamespace(run=Run(0)), SimpleNamespace(run=Run(1)), call]
-    return Trial._explained(trial, Finding("values", "it is off"), [case] * 3, FRESH, done)
+    again = pytest.fail  # with "other", the contents would be the same again: no further call shows more
+    return explained_by(Finding("values", "it is off"), [case] * 3, FRESH, done, again)
 
 
 def test_an_element_that_kept_its_content_and_nothing_else_is_wrong_was_not_written(case):

@@ -16,16 +16,18 @@ import random
 import re
 import secrets
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from assay import inputs as drawing
 from assay.check import distribution, leftovers, runs, variations
 from assay.check.buffers import Buffers, same
 from assay.check.case import Case
+from assay.check.explaining import explained
 from assay.check.judge import Errors, Finding, beyond
 from assay.check.outcome import Conditions, Outcome, raised
-from assay.check.runs import Run
+from assay.check.runs import Done, Run
 from assay.check.slices import judged_in_slices
 from assay.check.variations import Values, Variation
 from assay.dtype import dtype
@@ -54,18 +56,6 @@ _AGAIN = 3
 _MOMENT = 0.25
 """Seconds to wait for a result that was missing when the call returned."""
 _trials = itertools.count()
-
-
-@dataclass
-class _Done:
-    """One call and its results."""
-
-    run: Run
-    result: dict[str, torch.Tensor]
-    held: dict[str, torch.Tensor]
-    """The contents of the outputs before the call."""
-    final: dict[str, torch.Tensor]
-    """The result after the device became idle; only on a GPU can it differ from `result`."""
 
 
 class Trial:
@@ -98,7 +88,7 @@ class Trial:
         self.late = ""
         self.cases: dict[int, Case] = {}
         """The cases seen so far, by the identity of their values."""
-        self.last: dict[int, _Done] = {}
+        self.last: dict[int, Done] = {}
         """The last call at each place."""
 
     def outcome(self) -> Outcome:
@@ -134,7 +124,7 @@ class Trial:
         assert self.op.random is not None
         name = self.op.random.seed
         seed = dict(self.workload.attributes)[name]
-        done: list[_Done] = []
+        done: list[Done] = []
         for run, drawn in zip(runs.RANDOM, (seed, seed, seed + 1), strict=True):
             attributes = dict(self.workload.attributes) | {name: drawn}
             self.ask = replace(self.ask, call=replace(self.ask.call, attributes=attributes))
@@ -177,7 +167,7 @@ class Trial:
             variants += [v for v in [one(names[1 % len(names)])] if v][: _MOST - 2]
         return variants
 
-    def _call(self, one: Run, cases: list[Case], done: list[_Done]) -> _Done | Outcome:
+    def _call(self, one: Run, cases: list[Case], done: list[Done]) -> Done | Outcome:
         """Fill the buffers, have the kernel called once, and check for forbidden effects."""
         case, buffers = cases[one.values], self.buffers
         self._look_again(one.place)
@@ -228,7 +218,7 @@ class Trial:
             return Outcome(finding, seconds=tuple(self.seconds))
         result = buffers.results()
         final = buffers.final(one.place) if self.conditions.here.device == "cuda" and not self.large else None
-        self.last[one.place] = _Done(one, result, held, final or result)
+        self.last[one.place] = Done(one, result, held, final or result)
         self._look_again(one.place)
         return self.last[one.place]
 
@@ -262,7 +252,7 @@ class Trial:
         if place in self.last and not self.late:
             self.late = self.buffers.later(place, self.last[place].result)
 
-    def _unwritten(self, done: list[_Done]) -> Finding | None:
+    def _unwritten(self, done: list[Done]) -> Finding | None:
         what = leftovers.unwritten(self.layout.outputs, [(d.result, d.held) for d in done])
         return Finding("unwritten", what) if what else None
 
@@ -293,7 +283,7 @@ class Trial:
         finding = replace(outcome.finding, what=f"{outcome.finding.what}; besides, {words}")
         return replace(outcome, finding=finding)
 
-    def _looked_at(self, cases: list[Case], done: list[_Done]) -> Outcome:
+    def _looked_at(self, cases: list[Case], done: list[Done]) -> Outcome:
         for place in self.last:
             self._look_again(place)
         seconds = tuple(self.seconds)
@@ -316,7 +306,11 @@ class Trial:
             self._wait_and_look()
         return self._or_late(outcome)
 
-    def _follows_bands(self, cases: list[Case], done: list[_Done]) -> Outcome | None:
+    def _again(self, cases: list[Case], done: list[Done]) -> Callable[[Run], Done | Outcome]:
+        """Calls the kernel once more."""
+        return lambda one: self._call(one, cases, done)
+
+    def _follows_bands(self, cases: list[Case], done: list[Done]) -> Outcome | None:
         """An outcome if a wrong result changes with the bytes around the tensors, and only with them. Two right ones
         may follow them too: those of atomic additions did on a GPU, where their order is a matter of time."""
         seen: list[dict[str, torch.Tensor]] = []
@@ -332,7 +326,7 @@ class Trial:
         what = "the result depends on bytes outside the inputs: it changed with the guard bands"
         return Outcome(Finding("overread", what), seconds=tuple(self.seconds))
 
-    def _ahead(self, cases: list[Case], done: list[_Done]) -> Finding | None:
+    def _ahead(self, cases: list[Case], done: list[Done]) -> Finding | None:
         """A finding if the kernel started before its inputs arrived: its final result with late inputs is wrong, while
         the result with the same inputs in time is right."""
         late = next((d for d in done if d.run.late), None)
@@ -362,7 +356,7 @@ class Trial:
         what = f"the result went on changing after the call had returned: {self.late}; work was left in a thread, a "
         return replace(outcome, finding=Finding("late", what + "process or on a stream that the caller's ignores"))
 
-    def _judged(self, cases: list[Case], done: list[_Done]) -> Outcome:
+    def _judged(self, cases: list[Case], done: list[Done]) -> Outcome:
         seconds, first = tuple(self.seconds), done[0].result
         deterministic = all(same(first, d.result) for d in done if d.run.values == runs.USUAL and not d.run.late)
         if self.workload.values == "beyond":
@@ -375,7 +369,7 @@ class Trial:
             small = self.workload.elements <= _CONTROLLED
             verdict = case.judge(call.result, controls=index == 0 and small)
             if verdict.finding:
-                finding = self._explained(verdict.finding, cases, index, done)
+                finding = explained(verdict.finding, cases, index, done, self._again(cases, done))
                 return Outcome(finding, verdict.errors, deterministic, seconds=seconds)
             errors += verdict.errors
             controls |= {k: v or controls.get(k, False) for k, v in verdict.controls.items()}
@@ -385,53 +379,6 @@ class Trial:
             if wrong := cases[0].judge(call.result).finding:
                 return Outcome(_differs(call.run, wrong), seconds=seconds, deterministic=deterministic)
         return Outcome(None, tuple(errors), deterministic, controls, seconds, artifacts=self.artifacts)
-
-    def _explained(self, finding: Finding, cases: list[Case], index: int, done: list[_Done]) -> Finding:
-        """The finding, with the cause if the wrong result is an old content or the answer to other values."""
-        call = next(d for d in done if d.run.values == index)
-        if call.run.held != "other":  # with "other", the outputs held the old result before the call
-            for earlier in done[: done.index(call)]:
-                if earlier.run.place == call.run.place and (stale := self._stale(cases, index, call, earlier)):
-                    return stale
-        for name, held in call.held.items():
-            right = cases[index].right[name]
-            wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(right, held)
-            if not bool(wrong.any()) or not cases[index].judge({name: call.result[name]}).finding:
-                continue
-            mended = leftovers.replaced(call.result[name], right, wrong)
-            if cases[index].judge({name: mended}).finding:  # the cause is elsewhere, and these are alike by chance
-                continue
-            if self._kept_again(name, wrong, call, cases, done):
-                count = f"{int(wrong.sum())} of {wrong.numel()}"
-                what = f"{count} elements of `{name}` kept what stood there before the call "
-                kind = "number" if call.run.held == "nan" and not held.is_floating_point() else call.run.held
-                what += f"({leftovers.KINDS[kind]}), first at {int(wrong.nonzero()[0])}"
-                return Finding("unwritten", what)
-        return finding
-
-    def _kept_again(self, name: str, which: torch.Tensor, call: _Done, cases: list[Case], done: list[_Done]) -> bool:
-        """Whether these elements keep other leftovers too. A wrong result may equal the old content by chance."""
-        if call.run.held in ("zeros", "other"):  # these contents would be the same again
-            return True
-        again = call.run if call.held[name].is_floating_point() else replace(call.run, held="random")
-        for _ in range(2):
-            called = self._call(again, cases, done)
-            if isinstance(called, Outcome):
-                return False
-            if not bool(leftovers.kept(called.result[name], called.held[name])[which].all()):
-                return False
-        return True
-
-    def _stale(self, cases: list[Case], index: int, call: _Done, earlier: _Done) -> Finding | None:
-        """A finding for a wrong output that is, bit for bit, an earlier call's output for other values."""
-        if earlier.run.values == index:
-            return None
-        for name, value in call.result.items():
-            alone = {name: value}
-            if same(alone, {name: earlier.result[name]}) and cases[index].judge(alone).finding:
-                which = "for the first values" if earlier.run.values == runs.USUAL else "for earlier values"
-                return Finding("stale", f"{cases[index].change}, and `{name}` is still the result {which}")
-        return None
 
 
 def once(

@@ -1,7 +1,11 @@
-"""The calls of a workload: their values, addresses, leftovers and circumstances."""
+"""The calls of a workload: their values, addresses, leftovers and circumstances; and their results."""
+
+from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+
+from assay.lazy import torch
 
 USUAL, CHANGED, FRESH = 0, 1, 2
 """The first sets of values: as drawn, with one element changed, and drawn anew."""
@@ -45,6 +49,18 @@ class Run:
         words += ["beside a busy thread"] if self.busy else []
         words += [loads[self.load]] if self.load else []
         return ", ".join(words)
+
+
+@dataclass
+class Done:
+    """One call and its results."""
+
+    run: Run
+    result: dict[str, torch.Tensor]
+    held: dict[str, torch.Tensor]
+    """The contents of the outputs before the call."""
+    final: dict[str, torch.Tensor]
+    """The result after the device became idle; only on a GPU can it differ from `result`."""
 
 
 FIRST = Run(USUAL, held="nan")
