@@ -72,3 +72,12 @@ def test_a_derived_kernel_is_checked_like_any_other(assay, write, tmp_path):
     assert (record["kernel"], record["status"]) == ("row_sum/torch", "pass")
     assert record["replay"] == "assay check mine.py:row_sum/torch --dtype fp32"
     assert record["source"]["file"] == "mine.py" and record["source"]["hash"]
+
+
+def test_list_shows_what_an_op_has_by_its_reference(write, tmp_path, assay):
+    write("mine.py", OP + KERNEL.format(name="mine"))
+    done = assay("list", "mine.py", "--json", cwd=tmp_path)
+    names = {r["kernel"] for r in json.loads(done.stdout)["records"]}
+    assert names == {"row_sum/torch:mine", "row_sum/torch", "row_sum/inductor", "row_sum/inductor:max_autotune"}
+    named = assay("list", "gelu/triton", "--json", cwd=tmp_path)
+    assert {r["kernel"] for r in json.loads(named.stdout)["records"]} == {"gelu/triton"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,7 @@ def list_(
         choices = selection.choices
         if not choices:
             sys.exit(session.WRONG_USE)
+        choices = _with_derived(choices)
     else:
         choices = everything()
     records = [r for kernel, op in choices for r in _records(kernel, op)]
@@ -43,6 +45,19 @@ def list_(
         screen.write_document(records, verb="list")
         return
     _table(choices, records)
+
+
+def _with_derived(choices: list[Choice]) -> list[Choice]:
+    """The kernels, and those that ops of the user's own have by their references alone."""
+    from assay.catalog.derived import completed
+    from assay.catalog.reader import LIBRARY
+
+    result: dict[str, Choice] = {kernel.identity: (kernel, op) for kernel, op in choices}
+    for op in {(op.name, op.source): op for _, op in choices}.values():
+        if LIBRARY not in Path(op.source).parents:
+            of_op = [k for k, o in choices if (o.name, o.source) == (op.name, op.source)]
+            result |= {k.identity: (k, op) for k in completed(op, of_op)}
+    return list(result.values())
 
 
 def _records(kernel: Kernel, op: Op) -> list[Record]:
