@@ -80,7 +80,7 @@ class Cell:
         if all(e.estimate().spread <= CLOSE for e in alive):
             return True
         budget = self.options.budget
-        if rounds < ENOUGH and any(too_wide(e.estimate()) for e in alive if e.kernel):
+        if self.options.patient and rounds < ENOUGH and any(too_wide(e.estimate()) for e in alive if e.kernel):
             factor, least = _PATIENT
             budget = max(factor * budget, least)
         return spent > budget * len(self.entrants)

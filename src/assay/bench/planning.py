@@ -36,6 +36,8 @@ class Options:
     """The least number of rounds."""
     budget: float = 8.0
     """Seconds of measuring for each kernel and workload, unless the intervals are narrow enough earlier."""
+    patient: bool = True
+    """Whether measuring goes on beyond the budget while an interval is wider than its value."""
     seconds: float = 120.0
     """The time limit of one round in a worker."""
     threads: int = 0

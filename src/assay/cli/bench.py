@@ -61,19 +61,14 @@ def bench(
 ) -> None:
     """How fast is it? Cold, hot and per call, over rounds, against a baseline, a copy and the device's own limit."""
     from assay.bench.planning import Options, plan
-    from assay.bench.sweep import axis_values, from_file
+    from assay.bench.sweep import from_file
     from assay.errors import UsageError
 
     settings: dict[str, Any] = from_file(sweep) if sweep else {}
     kernels = list(what or settings.get("kernels", []))
     if not kernels and not everything:
         raise UsageError("bench what?", fix="name an op, a kernel or a file (assay bench gelu), or say --all")
-    axes = dict(settings.get("axes", {}))
-    for text in axis or []:
-        name, equals, sizes = text.partition("=")
-        if not equals:
-            raise UsageError(f"--axis {text}: not name=sizes", fix="e.g. --axis rows=1024..65536:x2")
-        axes[name.strip()] = axis_values(sizes)
+    axes = dict(settings.get("axes", {})) | axes_of(axis or [])
     options = Options(
         op=op,
         dtypes=common.split(dtype) or tuple(common.split(settings.get("dtype", ""))),
@@ -98,6 +93,20 @@ def bench(
         checking.report(records, interrupted)
     checking.keep(records, out, junit, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def axes_of(texts: list[str]) -> dict[str, list[int]]:
+    """The sizes of each axis, as `--axis` gives them."""
+    from assay.bench.sweep import axis_values
+    from assay.errors import UsageError
+
+    axes = {}
+    for text in texts:
+        name, equals, sizes = text.partition("=")
+        if not equals:
+            raise UsageError(f"--axis {text}: not name=sizes", fix="e.g. --axis rows=1024..65536:x2")
+        axes[name.strip()] = axis_values(sizes)
+    return axes
 
 
 def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None = None) -> tuple[list[Record], bool]:

@@ -1,0 +1,36 @@
+"""Refuses a GPU that something else uses, or whose clocks are held down: times taken there would choose by luck."""
+
+from __future__ import annotations
+
+import time
+
+from assay import host
+from assay.bench.sensors import Sensors
+from assay.errors import UsageError
+
+_BUSY = 5
+"""Per cent of the time that an idle GPU may appear busy."""
+_LOOKS, _BETWEEN = 3, 0.2
+"""How often it is looked at, and seconds between the looks."""
+HELD_DOWN = ("hardware slowdown", "software thermal slowdown", "hardware thermal slowdown", "hardware power brake")
+"""What holds clocks down although the kernel does nothing unusual. A time taken meanwhile is not used."""
+
+
+def refuse_busy(device: str) -> None:
+    """Raise a UsageError where the GPU is in use or hot. A CPU is never idle: its times say how far they spread."""
+    gpu = host.gpu()
+    if device != "cuda" or gpu is None:
+        return
+    sensors = Sensors(gpu.bus)
+    looks = []
+    for _ in range(_LOOKS):
+        time.sleep(_BETWEEN)
+        looks.append(sensors.busy() or 0)
+    busy = min(looks)
+    if busy > _BUSY:
+        raise UsageError(
+            f"{gpu.name} is in use: it was busy {busy} % of the time before anything was measured",
+            fix="wait until it is idle, or choose another one: --device cuda:1",
+        )
+    if hot := sorted(set(sensors.read().get("throttle", ())) & set(HELD_DOWN)):
+        raise UsageError(f"the clocks of {gpu.name} are held down by {' and '.join(hot)}", fix="let it cool down first")
