@@ -156,8 +156,9 @@ def kernel(
     """Mark a function as a kernel of `op`: a name, or `FILE:NAME` for an op that another file declares, the path taken
     from this file's folder. It is called with the op's inputs by position and, by name, whichever
     attributes, outputs and scratch tensors its signature asks for. `variants` derives further kernels that
-    differ in the values of parameters: `{"parallel": {"parallel": True}}`. `tune` lists the values that `assay tune` may
-    try for parameters with a default, and `fits` says which combinations are valid: `"BLOCK >= 32 * num_warps"`."""
+    differ in the values of parameters: `{"parallel": {"parallel": True}}`. `tune` lists the values that `assay tune`
+    may try for parameters with a default, and `fits` says which combinations are valid:
+    `"BLOCK >= 32 * num_warps"`."""
     declaration = Declaration(
         op,
         backend,

@@ -107,7 +107,10 @@ class Cell:
                 status=Status.SKIPPED if skipped else Status.FAIL,
                 reason=what if skipped else f"{detector}: {what}",
                 evidence=BenchEvidence(
-                    device=entrant.here.device, detector=detector, parameters=entrant.parameters or None
+                    device=entrant.here.device,
+                    detector=detector,
+                    parameters=entrant.parameters or None,
+                    tuned=entrant.tuned,
                 ).to_dict(),
                 **common,
             )
@@ -154,6 +157,7 @@ class Cell:
             parent_clock=entrant.parent_clock,
             roofline=roofline(self.workload, self.model(device), first.cache, cold.median),
             parameters=entrant.parameters or None,
+            tuned=entrant.tuned,
         )
         if baseline := self._measured(self.baseline, device):
             faster = ratio(baseline.samples("cold"), entrant.samples("cold"))

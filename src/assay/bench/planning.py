@@ -46,6 +46,8 @@ class Options:
     """Whether the device's own record of what ran is taken too, on a GPU. It costs seconds for each kernel."""
     seed: int = 0
     parameters: dict[str, Any] = field(default_factory=dict)
+    tuned: bool = False
+    """Whether kernels take the values that `assay tune` chose for the workload's shape class, where it did."""
     backends: tuple[str, ...] = ()
     run: str = field(default_factory=provenance.new_run)
 

@@ -23,6 +23,7 @@ from assay.kernel import Kernel
 from assay.machine.model import Model, best, this_device
 from assay.record import Record, Status
 from assay.settings import settings_of
+from assay.store.tuned import TunedRecords, TunedValues
 from assay.watching import watched
 from assay.worker import Limits, Pool
 
@@ -48,7 +49,7 @@ def run(plans: list[BenchPlan], options: Options, tick: Callable[[str], None] = 
     ):
         timed = (k for planned in plans for k in planned.kernels if available(k).level is Level.RUN)
         pool.prepare_meanwhile({(k.address.backend, available(k).mode) for k in timed})
-        plain = PlainTorch(pool)
+        plain, stored = PlainTorch(pool), TunedRecords()
 
         @cache
         def model(device: str) -> Model | None:
@@ -66,17 +67,21 @@ def run(plans: list[BenchPlan], options: Options, tick: Callable[[str], None] = 
                 continue
             workload = planned.workload
             truths = {device: Truth(workload, plain, device) for device in {here.device for _, here in runnable}}
-            entrants = [
-                Entrant(
-                    names[kernel.identity],
-                    kernel,
-                    here,
-                    truths[here.device],
-                    processes,
-                    tuned(kernel, workload.op, options.parameters),
+            entrants = []
+            for kernel, here in runnable:
+                given = tuned(kernel, workload.op, options.parameters)
+                found = stored.of(kernel, workload, here.device) if options.tuned else TunedValues()
+                entrants.append(
+                    Entrant(
+                        names[kernel.identity],
+                        kernel,
+                        here,
+                        truths[here.device],
+                        processes,
+                        {**found.parameters, **given},
+                        found.source,
+                    )
                 )
-                for kernel, here in runnable
-            ]
             yardstick = backend("torch").availability()
             if yardstick.device in truths:
                 entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device], processes))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from assay import syntax
 from assay.errors import SourceError
 
 CORES = "cores"
@@ -20,7 +21,6 @@ OFFERED = (CORES, ITEMSIZE)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "abs": abs}
 _EXAMPLE = 'fits="BLOCK >= 32 * num_warps"'
 _ALLOWED = (
-    ast.Expression,
     ast.BoolOp,
     ast.boolop,
     ast.BinOp,
@@ -56,7 +56,7 @@ class Constraint:
         """The names that the expression uses, in order."""
         if not self.text:
             return ()
-        nodes = ast.walk(ast.parse(self.text, mode="eval"))
+        nodes = ast.walk(syntax.expression(self.text))
         return tuple(dict.fromkeys(n.id for n in nodes if isinstance(n, ast.Name) and n.id not in _FUNCTIONS))
 
     @cached_property
@@ -79,7 +79,7 @@ class Constraint:
 def verify(text: str, where: str) -> None:
     """Refuse a text that is not an expression over names and numbers."""
     try:
-        tree = ast.parse(text, mode="eval")
+        tree = syntax.expression(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise SourceError(f"fits={text!r} in @kernel is no expression", where=where, fix=f"e.g. {_EXAMPLE}") from None
     for node in ast.walk(tree):

@@ -30,6 +30,9 @@ Rounds = Annotated[int, typer.Option("--rounds", min=5, help="At least so many, 
 Budget = Annotated[float, typer.Option("--budget", min=0.1, help="Seconds for each kernel and workload at most.")]
 Threads = Annotated[int, typer.Option("--threads", min=0, help="Of CPU kernels; 0: all cores.")]
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds one round of one kernel may take.")]
+Tuned = Annotated[
+    bool, typer.Option("--tuned", help="With the values that `assay tune` chose for such a shape, where it did.")
+]
 
 
 _MORE, _WIDE = ("TFLOP/s", "memory", "compile", "kernels"), 108
@@ -54,6 +57,7 @@ def bench(
     device: common.Device = "",
     compiler: common.ChosenCompiler = "",
     param: common.Param = None,
+    tuned: Tuned = False,
     json: common.AsJson = False,
     out: common.Out = None,
     junit: common.JUnit = None,
@@ -81,6 +85,7 @@ def bench(
         threads=threads,
         seed=seed,
         parameters=common.parameters(param or []),
+        tuned=tuned,
         backends=common.split(backend),
     )
     with screen.progress(None, "bench", json, "reading the kernels"):
@@ -159,6 +164,10 @@ def show(records: list[Record], terminal: Any) -> None:
             terminal.print(table)
         for r in (r for r in group if str(r.status) == "skipped"):
             terminal.print(f"[yellow]– {r.named(apart)}[/]  {r.reason}", style="dim")
+    for r in records:
+        if source := BenchEvidence.of(r).tuned:
+            values = ", ".join(f"{n}={v}" for n, v in (BenchEvidence.of(r).parameters or {}).items())
+            terminal.print(f"{r.named(apart)}: {f'{values}, from ' if values else ''}{source}", style="dim")
     for line in _legend([BenchEvidence.of(r) for r in records if r.median]):
         terminal.print(line, style="dim")
 

@@ -11,7 +11,7 @@ import typer
 from assay.cli import bench as benching
 from assay.cli import check as checking
 from assay.cli import options as common
-from assay.cli import screen, selection
+from assay.cli import keeping, screen, selection
 from assay.units import duration
 
 if TYPE_CHECKING:
@@ -73,11 +73,14 @@ def tune(
 ) -> None:
     """Which values of its tunables make a kernel fastest? Each configuration is compiled, checked and timed."""
     from assay.errors import UsageError
+    from assay.tune.export import exported, writer
     from assay.tune.planning import Options, plan
     from assay.tune.verb import run
 
     if not what:
         raise UsageError("tune what?", fix="name a kernel or a file: assay tune gelu/triton")
+    if export:
+        writer(export)  # a name that cannot be written is refused before anything is measured
     options = Options(
         op=op,
         dtypes=common.split(dtype),
@@ -116,6 +119,8 @@ def tune(
         show(records, screen.console())
         checking.report(records, interrupted)
     checking.keep(records, out, junit, json, **about)
+    if export and keeping.written("the tuned values", export, lambda: keeping.put(export, exported(records, export))):
+        print(f"tuned values: {export}", file=sys.stderr)
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 

@@ -16,7 +16,7 @@ from assay.tune.space import Configuration, Key, key
 
 MARGIN = 0.05
 """Configurations within this share of the best time are timed again, together."""
-FINALISTS = 6
+FINALISTS = 4
 """The most that are."""
 
 

@@ -27,6 +27,8 @@ _SMS, _HERTZ, _BANDWIDTH, _LATENCY = 132, 1.7e9, 3.3e12, 700.0
 """Figures of a device of which nothing else is known."""
 _START = 1.0e-6
 """Seconds to start a launch inside a graph."""
+_TAIL, _NOT_OVERLAPPED = 0.1, 0.1
+"""How much an unfilled last wave costs, and which share of the shorter of memory and issue time is not overlapped."""
 _BLOCK = 700.0
 """Cycles from the start of a block to its first load's issue, and from its last store to its end."""
 
@@ -103,9 +105,9 @@ def _one(work: Work, workload: Workload, launches: int, chip: Chip, model: Model
     in_flight = sms * resident * work.warps * WARP * max(work.loaded, 1)
     share = min(1.0, in_flight / (bandwidth * latency))
     memory = moved / (bandwidth * max(share, 1e-3))
-    path = work.cycles * passes
-    issue = work.blocks * work.warps * path / (_SCHEDULERS * sms * hertz)
+    beside = resident * work.warps / _SCHEDULERS  # warps of one scheduler: one waits while the others issue
+    issue = waves * max(work.instructions * beside, work.cycles) * passes / hertz
     start = waves * _BLOCK / hertz / max(1.0, resident / 2)
-    tail = (waves * resident * sms) / max(1, work.blocks)
-    whole = max(memory, issue) * (1 + 0.1 * (min(tail, 2.0) - 1))
-    return _START + whole + 0.1 * min(memory, issue) + start
+    tail = waves * resident * sms / max(1, work.blocks)
+    longer, shorter = max(memory, issue), min(memory, issue)
+    return _START + start + longer * (1 + _TAIL * (min(tail, 2.0) - 1)) + _NOT_OVERLAPPED * shorter

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from assay.check.evidence import CheckEvidence
@@ -60,7 +60,7 @@ def judged(plan: TunePlan, configurations: Sequence[Configuration], options: Opt
         yield configuration, _summed(records) if any(r.failed for r in records) else lost
 
 
-def _settings(plan: TunePlan, options: Options):  # type: ignore[no-untyped-def]
+def _settings(plan: TunePlan, options: Options) -> Callable[[Pool, threading.Event], Settings]:
     def settings(pool: Pool, stop: threading.Event) -> Settings:
         return Settings(
             pool,
@@ -82,6 +82,6 @@ def _summed(records: list[Record]) -> Judged:
     for status in (Status.FAIL, Status.INCONCLUSIVE, Status.SKIPPED, Status.COMPILED):
         for record in records:
             if record.status is status:
-                reason = record.reason if record.reason.startswith(f"{record.detector}:") else record.reason
-                return Judged(status, f"{reason} (on {record.workload})", record.detector, record.replay, workloads)
+                reason = f"{record.reason} (on {record.workload})"
+                return Judged(status, reason, record.detector, record.replay, workloads)
     return Judged(Status.PASS, workloads=workloads)

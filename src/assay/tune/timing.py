@@ -1,5 +1,5 @@
-"""Times configurations as `bench` does: cold, in graphs on a GPU, several of them in turns in the same rounds, each in a
-process of its own, with the outputs of timed calls judged."""
+"""Times configurations as `bench` does: cold, in graphs on a GPU, several in turns in the same rounds, each in its own
+process, with the outputs of timed calls judged."""
 
 from __future__ import annotations
 
