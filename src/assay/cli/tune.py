@@ -10,8 +10,8 @@ import typer
 
 from assay.cli import bench as benching
 from assay.cli import check as checking
-from assay.cli import options as common
 from assay.cli import keeping, screen, selection
+from assay.cli import options as common
 from assay.units import duration
 
 if TYPE_CHECKING:

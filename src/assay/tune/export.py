@@ -68,7 +68,7 @@ def _header(choices: Sequence[tuple[Record, Choice]]) -> str:
         prefix = re.sub(r"\W+", "_", f"{record.kernel}{where}").upper()
         lines += [f"#define {prefix}_{name.upper()} {_constant(value)}" for name, value in choice.winner.items()]
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, ""])
 
 
 def _constant(value: Any) -> str:
@@ -78,8 +78,8 @@ def _constant(value: Any) -> str:
 
 
 def _origin(record: Record, choice: Choice) -> str:
-    how = f"{choice.median * 1e6:.4g} us" if choice.median else "ranked by its code, not measured"
-    return f"{how} on {_device(record)}, run {record.run}"
+    how = f"{choice.median * 1e6:.4g} us on" if choice.median else "not measured, ranked by its code for"
+    return f"{how} {_device(record)}, run {record.run}"
 
 
 def _device(record: Record) -> str:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Self
 
 import psutil
@@ -44,17 +44,26 @@ class Timing:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        options, here = self.options, self.plan.here
-        pool = self._stack.enter_context(Pool(Limits(options.seconds)))
-        pool.prepare_meanwhile({(self.plan.kernel.address.backend, here.mode)})
+        return self
+
+    @cached_property
+    def _pool(self) -> Pool:
+        """Started with the first configuration that is timed: where all have a record, nothing is started."""
+        pool = self._stack.enter_context(Pool(Limits(self.options.seconds)))
+        pool.prepare_meanwhile({(self.plan.kernel.address.backend, self.plan.here.mode)})
+        return pool
+
+    @cached_property
+    def _processes(self) -> Processes:
+        options = self.options
         threads = options.threads or os.cpu_count() or 1
         most_bytes = min(4 << 30, psutil.virtual_memory().available // 8)
         round_seconds = options.budget / options.rounds
-        self._processes = self._stack.enter_context(
-            Processes(pool, options.seconds, threads, most_bytes, round_seconds)
-        )
-        self._truth = Truth(self.plan.workload, PlainTorch(pool), here.device)
-        return self
+        return self._stack.enter_context(Processes(self._pool, options.seconds, threads, most_bytes, round_seconds))
+
+    @cached_property
+    def _truth(self) -> Truth:
+        return Truth(self.plan.workload, PlainTorch(self._pool), self.plan.here.device)
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
