@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay import provenance
+from assay.catalog.untuned import hash_without_space
 from assay.errors import UsageError
 from assay.kernel import Kernel
 from assay.record import Record, Status
@@ -68,11 +69,11 @@ class TunedRecords:
             return TunedValues(why_not="it has no tunables")
         if kernel.name not in self._choices:
             self._choices[kernel.name] = _choices(kernel)
-        wanted, source = shape_class(workload), provenance.source_of(kernel.home, kernel.line)["hash"]
+        wanted, source = shape_class(workload), hash_without_space(kernel)
         chip = str(provenance.machine().get("cpu" if device == "cpu" else "gpu") or "")
         here = [r for r in self._choices[kernel.name] if not device or r.device == chip]
         fitting = [r for r in here if r.evidence["choice"].get("shape_class") == wanted]
-        current = [r for r in fitting if r.source.get("hash") == source]
+        current = [r for r in fitting if r.evidence.get("source") == source]
         if not current:
             return TunedValues(why_not=_why_not(kernel, wanted, bool(here), bool(fitting)))
         best = next((r for r in reversed(current) if r.workload == str(workload)), current[-1])

@@ -80,6 +80,8 @@ class Choice:
 class TuneEvidence(Evidence):
     parameters: dict[str, Any] | None = None
     """The configuration; absent in the record of the choice."""
+    source: str = ""
+    """Identifies the kernel's source without its space: a new value in `tune=` leaves what was measured valid."""
     device: str = ""
     """`cuda` or `cpu`."""
     target: str = ""

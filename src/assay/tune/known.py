@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from assay import provenance
+from assay.catalog.untuned import hash_without_space
 from assay.errors import UsageError
 from assay.record import Record, Status
 from assay.store import open_store
@@ -34,11 +35,12 @@ def known(plan: TunePlan, options: Options) -> Known:
             stored = list(store.records(verb="tune", kernel=plan.kernel.name, workload=str(plan.workload)))
     except UsageError:
         return Known()
-    source = provenance.source_of(plan.kernel.home, plan.kernel.line)
+    file = provenance.source_of(plan.kernel.home, plan.kernel.line)["file"]
+    source = hash_without_space(plan.kernel)
     found: dict[Key, Record] = {}
     choice = None
     for record in stored:
-        if not _same(record, source, plan, options):
+        if record.source.get("file") != file or not _same(record, source, plan, options):
             continue
         evidence = TuneEvidence.of(record)
         if evidence.choice is not None:
@@ -48,11 +50,11 @@ def known(plan: TunePlan, options: Options) -> Known:
     return Known(found, choice)
 
 
-def _same(record: Record, source: dict[str, object], plan: TunePlan, options: Options) -> bool:
+def _same(record: Record, source: str, plan: TunePlan, options: Options) -> bool:
     machine = provenance.machine()
     device = plan.here.device
     evidence = record.evidence
-    if record.source.get("hash") != source["hash"] or record.source.get("file") != source["file"]:
+    if evidence.get("source") != source:
         return False
     if evidence.get("device") != device or record.device != machine.get("cpu" if device == "cpu" else "gpu"):
         return False

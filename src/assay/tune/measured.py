@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from assay.bench.evidence import BenchEvidence
+from assay.catalog.untuned import hash_without_space
 from assay.machine.model import this_device
 from assay.record import Record, Status
 from assay.store.tuned import shape_class
@@ -24,9 +25,6 @@ from assay.tune.strategies import STRATEGIES, Problem, Strategy
 from assay.tune.timing import Timing, method_of, spread
 from assay.units import duration
 
-BATCH = 8
-"""Configurations that are timed in the same rounds: each has a process, and on a GPU a context."""
-
 
 class Measured:
     """One kernel on one workload."""
@@ -36,6 +34,7 @@ class Measured:
     ) -> None:
         self.plan, self.options, self.common, self.tick = plan, options, common, tick
         self.default = key(plan.space.default)
+        self.source = hash_without_space(plan.kernel)
         self.configurations = {key(c): c for c in plan.space.configurations}
         self.static: dict[Key, tuple[int, Static | None]] = {}
         """The place of each configuration in the order of the static model, and its figures."""
@@ -58,7 +57,7 @@ class Measured:
                 strategy.tell(self.configurations[this], record.median if record.status is Status.PASS else None)
                 yield record
         with Timing(self.plan, self.options) as timing:
-            while batch := strategy.propose(BATCH):
+            while batch := strategy.propose(strategy.batch):
                 for record in self._batch(batch, timing):
                     this = key(TuneEvidence.of(record).parameters or {})
                     self.records[this] = record
@@ -103,6 +102,7 @@ class Measured:
         place, static = self.static.get(this, (None, None))
         return TuneEvidence(
             parameters=self.configurations[this],
+            source=self.source,
             device=self.plan.here.device,
             target=str(self.plan.target or ""),
             place=place,

@@ -20,6 +20,8 @@ _BEST = 3
 
 
 class Guided(Strategy):
+    batch = 4  # fewer: each batch is chosen by what the ones before it showed
+
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._step = 0

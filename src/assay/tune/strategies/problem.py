@@ -23,6 +23,10 @@ class Problem:
 class Strategy:
     """Proposes configurations, and learns their times. The base class keeps account of both."""
 
+    batch = 8
+    """Configurations to ask for at once. They are timed in the same rounds, each in its own process, which on a GPU has
+    its own context."""
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.times: dict[Key, float | None] = {}
