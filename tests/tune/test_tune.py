@@ -158,3 +158,21 @@ def test_a_shape_class_lies_between_powers_of_two(text, shape):
     from assay.catalog import library
 
     assert shape_class(Workload.of(library.ops()["layernorm"], text)) == shape
+
+
+def test_a_swap_with_tuned_values_uses_the_winner_and_says_where_it_comes_from(tuned):
+    import torch
+
+    file, records = tuned
+    model = torch.nn.Sequential(torch.nn.GELU())
+    x = torch.randn(40000)
+    with package.swap(model, {"gelu": str(file)}, tuned=True) as report:
+        assert torch.allclose(model(x), torch.nn.functional.gelu(x), atol=1e-6)
+        model(torch.randn(10))
+        (site,) = report.sites
+        assert site.kernel == "gelu/torch" and site.calls == 2
+        assert f"way=once on n=32768..65535,dtype=fp32, from tune run {records[-1].run}" in site.tuned
+        assert "defaults on n=8..15,dtype=fp32: it was not tuned for" in str(report)
+    with package.swap(model, {"gelu": str(file)}) as report:
+        model(x)
+        assert report.sites[0].tuned == ""

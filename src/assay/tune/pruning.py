@@ -13,6 +13,8 @@ from assay.tune.static import Compiled
 
 _FEW_WARPS = 4
 """A multiprocessor has four schedulers: with fewer warps some of them have nothing to do."""
+_MANY_SPILLS = 32
+"""Bytes a thread: a few spilled registers cost nothing that can be measured."""
 _FAR = 4.0
 """A configuration whose estimate is so many times the best one's is not measured."""
 
@@ -63,7 +65,7 @@ def pruned(compiled: Iterable[Compiled], default: Configuration) -> Pruned:
 
 def _poor(static: Static, others_do_not_spill: bool, least: float, widest: int) -> str:
     """Return what in its code shows that a configuration is poor; empty where nothing does."""
-    if static.spills and others_do_not_spill:
+    if (static.spills or 0) > _MANY_SPILLS and others_do_not_spill:
         return f"it spills {static.spills} bytes a thread, and other configurations spill none"
     if static.warps is not None and static.warps < min(_FEW_WARPS, widest):
         return f"a multiprocessor holds {static.warps} of its warps at once, fewer than it has schedulers"
