@@ -160,7 +160,7 @@ def _table(title: str, shown: list[tuple[Record, TuneEvidence]], terminal: Any) 
     count = _SHOWN if screen.on_terminal() else len(shown)
     for record, evidence in shown[:count]:
         spread = f"{evidence.spread:.1%}" if evidence.spread is not None else ""
-        cells = [*([duration(record.median), spread] if timed else []), *(_code(evidence) if compiled else [])]
+        cells = [*([duration(record.median or 0.0), spread] if timed else []), *(_code(evidence) if compiled else [])]
         table.add_row(label(evidence.parameters or {}), *cells)
     terminal.print(table)
     if len(shown) > count:

@@ -13,19 +13,19 @@ class Static:
     """What is known of a configuration's machine code without running it. Of several launches: the largest of each
     figure, the smallest occupancy, and the sum of the estimates."""
 
-    registers: Annotated[int | None, Figure("", "registers", "that each thread has", "registers")] = None
-    shared: Annotated[int | None, Figure("B", "shared memory", "of a block, static and dynamic", "shared_bytes")] = None
-    spills: Annotated[int | None, Figure("B", "spills", "that a thread stores or loads", "spill_bytes")] = None
-    occupancy: Annotated[float | None, Figure("share", "occupancy", "of the warps that fit", "occupancy")] = None
+    registers: Annotated[int | None, Figure("", "registers", "that each thread has")] = None
+    shared: Annotated[int | None, Figure("B", "shared memory", "of a block, static and dynamic")] = None
+    spills: Annotated[int | None, Figure("B", "spills", "that a thread stores or loads")] = None
+    occupancy: Annotated[float | None, Figure("share", "occupancy", "of the warps that fit")] = None
     warps: int | None = None
     """Warps that a multiprocessor holds at once."""
     instructions: int | None = None
-    cycles: Annotated[float | None, Figure("", "issue cycles", "of one warp, estimated", "issue_cycles")] = None
+    cycles: Annotated[float | None, Figure("", "issue cycles", "of one warp, estimated")] = None
     threads: int | None = None
     """Of a block."""
     blocks: int | None = None
     """Of the grid."""
-    estimate: Annotated[float | None, Figure("s", "estimate", "by the static model", "estimate_s")] = None
+    estimate: Annotated[float | None, Figure("s", "estimate", "by the static model")] = None
     model: str = ""
     """The machine's model that the estimate is for."""
     code: str = ""
@@ -60,6 +60,8 @@ class Choice:
     gain_verdict: str = ""
     """By compare's rule: `FASTER`, `SAME` or `AMBIGUOUS`; empty where the default was not timed or wins."""
     ranking: list[Ranked] | None = None
+    lost: list[dict[str, Any]] | None = None
+    """Configurations that were right at first and failed when they were timed again: they cannot win."""
     strategy: str = ""
     combinations: int = 0
     """Of the values in `tune=`."""
@@ -92,12 +94,12 @@ class TuneEvidence(Evidence):
     """Why it was not measured."""
     same_as: dict[str, Any] | None = None
     """The configuration with the same machine code and launches, which was measured in its place."""
-    place: Annotated[int | None, Figure("", "place", "by the static model; 1 is the most promising", "place")] = None
+    place: Annotated[int | None, Figure("", "place", "by the static model; 1 is the most promising")] = None
     static: Annotated[Static | None, Figure("", "", "without running it")] = None
-    checked: Annotated[int | None, Figure("", "checked", "workloads that it was checked on", "checked")] = None
-    rounds: Annotated[int | None, Figure("", "rounds", "of timing", "rounds")] = None
-    spread: Annotated[float | None, Figure("share", "±", "half of the interval over the median", "spread")] = None
-    threads: Annotated[int | None, Figure("", "threads", "on a CPU", "threads")] = None
+    checked: Annotated[int | None, Figure("", "checked", "workloads that it was checked on")] = None
+    rounds: Annotated[int | None, Figure("", "rounds", "of timing")] = None
+    spread: Annotated[float | None, Figure("share", "±", "half of the interval over the median")] = None
+    threads: Annotated[int | None, Figure("", "threads", "on a CPU")] = None
     method: str = ""
     """How it was timed."""
     choice: Choice | None = None

@@ -49,15 +49,15 @@ def judged(plan: TunePlan, configurations: Sequence[Configuration], options: Opt
     waiting = {key(c): len(jobs) for c, jobs in zip(configurations, groups, strict=True)}
     found: dict[Key, list[Record]] = {k: [] for k in waiting}
     for record in side_by_side(groups, lambda: Pool(Limits(options.seconds)), _settings(plan, options), None):
-        configuration = key(CheckEvidence.of(record).parameters or {})
-        if configuration not in found:
+        this = key(CheckEvidence.of(record).parameters or {})
+        if this not in found:
             continue
-        found[configuration].append(record)
-        if len(found[configuration]) == waiting[configuration]:
-            yield configuration, _summed(found.pop(configuration))
-    for configuration, records in found.items():  # a judging process was lost
+        found[this].append(record)
+        if len(found[this]) == waiting[this]:
+            yield this, _summed(found.pop(this))
+    for this, records in found.items():  # a judging process was lost
         lost = Judged(Status.INCONCLUSIVE, "it could not be checked: the process that judges was lost")
-        yield configuration, _summed(records) if any(r.failed for r in records) else lost
+        yield this, _summed(records) if any(r.failed for r in records) else lost
 
 
 def _settings(plan: TunePlan, options: Options) -> Callable[[Pool, threading.Event], Settings]:

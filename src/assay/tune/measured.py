@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
-from assay.bench.evidence import BenchEvidence
 from assay.catalog.untuned import hash_without_space
 from assay.machine.model import this_device
 from assay.record import Record, Status
@@ -18,7 +17,7 @@ from assay.tune.evidence import Choice, Static, TuneEvidence
 from assay.tune.judging import Judged, judged
 from assay.tune.known import known
 from assay.tune.planning import Options, TunePlan
-from assay.tune.quiet import HELD_DOWN, refuse_busy
+from assay.tune.quiet import held_down, refuse_busy
 from assay.tune.ranked import compile_all, left_out
 from assay.tune.space import Configuration, Key, key, label
 from assay.tune.strategies import STRATEGIES, Problem, Strategy
@@ -124,9 +123,7 @@ class Measured:
         evidence = self._evidence(this, detector=timed.detector, checked=verdict.workloads, **method)
         name, status = label(self.configurations[this]), timed.status
         reason = f"{name}: {timed.reason}"
-        clocks = BenchEvidence.of(timed).clocks
-        held = sorted(set(clocks.throttle or ()) & set(HELD_DOWN)) if clocks else []
-        if held:
+        if held := held_down(timed):
             status, reason = Status.INCONCLUSIVE, f"{name}: the clocks were held down by {' and '.join(held)}"
         elif timed.median and status in (Status.PASS, Status.INCONCLUSIVE):
             status, reason = Status.PASS, f"{name}: right, {duration(timed.median)} ± {spread(timed) or 0.0:.1%}"
@@ -153,19 +150,30 @@ class Measured:
         failed = sum(r.failed for r in self.records.values())
         if not passed:
             reason = f"none of {len(self.records)} configurations is right: {failed} failed"
-            evidence = TuneEvidence(device=self.plan.here.device, target=str(self.plan.target or ""))
-            return Record(status=Status.FAIL, reason=reason, evidence=evidence.to_dict(), **self.common)
+            return Record(status=Status.FAIL, reason=reason, evidence=self._about().to_dict(), **self.common)
         marked = considered(times)
         if before and (earlier := TuneEvidence.of(before).choice) and earlier.considered == marked:
             return before
         last = finalists(times, {k: spread(r) or 0.0 for k, r in passed.items()}, self.default)
-        again = timing.timed([self.configurations[k] for k in last], 2 * self.options.rounds, self.tick)
-        again = {k: r for k, r in again.items() if not r.failed}
-        winner = chosen(again or {k: passed[k] for k in last}, self.configurations, self.default)
-        assert winner is not None
-        return self._chosen(winner, marked, failed, seconds)
+        again = {k: passed[k] for k in last}
+        if len(last) > 1:
+            again = timing.timed([self.configurations[k] for k in last], 2 * self.options.rounds, self.tick)
+        lost = [k for k, r in again.items() if r.failed]
+        held = sorted({reason for r in again.values() for reason in held_down(r)})
+        winner = chosen(again or passed, self.configurations, self.default)
+        if winner is None:
+            winner = chosen({k: r for k, r in passed.items() if k not in lost}, self.configurations, self.default)
+        if winner is None:
+            reason = "every configuration that was right at first failed when it was timed again"
+            return Record(status=Status.FAIL, reason=reason, evidence=self._about().to_dict(), **self.common)
+        return self._chosen(winner, marked, failed + len(lost), lost, held, seconds)
 
-    def _chosen(self, winner: Winner, marked: str, failed: int, seconds: float) -> Record:
+    def _about(self) -> TuneEvidence:
+        return TuneEvidence(source=self.source, device=self.plan.here.device, target=str(self.plan.target or ""))
+
+    def _chosen(
+        self, winner: Winner, marked: str, failed: int, lost: list[Key], held: list[str], seconds: float
+    ) -> Record:
         space = self.plan.space
         this = key(winner.configuration)
         choice = Choice(
@@ -176,6 +184,7 @@ class Measured:
             gain=winner.gain,
             gain_verdict=winner.gain_verdict,
             ranking=winner.ranking,
+            lost=[self.configurations[k] for k in lost] or None,
             strategy=self.plan.strategy,
             combinations=space.combinations,
             configurations=len(space.configurations),
@@ -187,9 +196,12 @@ class Measured:
             considered=marked,
         )
         evidence = replace(self._evidence(this, **method_of(winner.record)), parameters=None, choice=choice, place=None)
+        reason = _words(choice)
+        if held:
+            reason = f"the clocks were held down by {' and '.join(held)}, so nothing is chosen; {reason}"
         return Record(
-            status=Status.PASS,
-            reason=_words(choice),
+            status=Status.INCONCLUSIVE if held else Status.PASS,
+            reason=reason,
             evidence=evidence.to_dict(),
             seconds=seconds,
             median=winner.record.median,
@@ -211,5 +223,7 @@ def _words(choice: Choice) -> str:
         shown = "; ".join(label(t) for t in choice.ties[:3])
         more = f" and {len(choice.ties) - 3} more" if len(choice.ties) > 3 else ""
         parts.append(f"not told from {shown}{more}")
+    if choice.lost:
+        parts.append(f"{len(choice.lost)} failed when timed again")
     parts.append(f"{choice.measured} of {choice.configurations} configurations measured ({choice.strategy})")
     return ", ".join(parts)

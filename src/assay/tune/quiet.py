@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 
 from assay import host
+from assay.bench.evidence import BenchEvidence
 from assay.bench.sensors import Sensors
 from assay.errors import UsageError
+from assay.record import Record
 
 _BUSY = 5
 """Per cent of the time that an idle GPU may appear busy."""
@@ -34,3 +36,9 @@ def refuse_busy(device: str) -> None:
         )
     if hot := sorted(set(sensors.read().get("throttle", ())) & set(HELD_DOWN)):
         raise UsageError(f"the clocks of {gpu.name} are held down by {' and '.join(hot)}", fix="let it cool down first")
+
+
+def held_down(timed: Record) -> list[str]:
+    """Return what held the clocks down while a record's times were taken; nothing on a CPU."""
+    clocks = BenchEvidence.of(timed).clocks
+    return sorted(set(clocks.throttle or ()) & set(HELD_DOWN)) if clocks else []

@@ -26,7 +26,7 @@ class Tpe(Strategy):
         except ModuleNotFoundError:
             raise Lacking(
                 "the strategy tpe needs Optuna",
-                fix="pip install optuna, or choose --strategy guided, random or exhaustive",
+                fix="pip install optuna (or kernel-assay[tune]), or choose --strategy guided, random or exhaustive",
             ) from None
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         return optuna
