@@ -17,7 +17,7 @@ from assay.tune.evidence import Choice, Static, TuneEvidence
 from assay.tune.judging import Judged, judged
 from assay.tune.known import known
 from assay.tune.planning import Options, TunePlan
-from assay.tune.quiet import held_down, refuse_busy
+from assay.tune.quiet import held_down
 from assay.tune.ranked import compile_all, left_out
 from assay.tune.space import Configuration, Key, key, label
 from assay.tune.strategies import STRATEGIES, Problem, Strategy
@@ -46,7 +46,6 @@ class Measured:
     def run(self) -> Iterator[Record]:
         """Yield a record for each configuration, as soon as it is known, and then the choice."""
         began = time.perf_counter()
-        refuse_busy(self.plan.here.device)
         candidates = yield from self._candidates()
         stored = known(self.plan, self.options)
         strategy = self._strategy(candidates)

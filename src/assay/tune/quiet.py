@@ -12,8 +12,9 @@ from assay.record import Record
 
 _BUSY = 5
 """Per cent of the time that an idle GPU may appear busy."""
-_LOOKS, _BETWEEN = 3, 0.2
-"""How often it is looked at, and seconds between the looks."""
+_LOOKS, _BETWEEN = 12, 0.25
+"""How often it is looked at until it is idle, and seconds between the looks: what a process that just ended did is seen
+for about a second."""
 HELD_DOWN = ("hardware slowdown", "software thermal slowdown", "hardware thermal slowdown", "hardware power brake")
 """What holds clocks down although the kernel does nothing unusual. A time taken meanwhile is not used."""
 
@@ -24,11 +25,12 @@ def refuse_busy(device: str) -> None:
     if device != "cuda" or gpu is None:
         return
     sensors = Sensors(gpu.bus)
-    looks = []
+    busy = sensors.busy() or 0
     for _ in range(_LOOKS):
+        if busy <= _BUSY:
+            break
         time.sleep(_BETWEEN)
-        looks.append(sensors.busy() or 0)
-    busy = min(looks)
+        busy = min(busy, sensors.busy() or 0)
     if busy > _BUSY:
         raise UsageError(
             f"{gpu.name} is in use: it was busy {busy} % of the time before anything was measured",

@@ -12,6 +12,7 @@ from assay.settings import settings_of
 from assay.tune.evidence import TuneEvidence
 from assay.tune.measured import Measured
 from assay.tune.planning import Options, TunePlan, plan
+from assay.tune.quiet import refuse_busy
 from assay.tune.ranked import ranked
 from assay.watching import watched
 
@@ -29,6 +30,8 @@ def tune(*what: str | Path | Callable[..., Any], options: Options | None = None,
 
 def run(plans: list[TunePlan], options: Options, tick: Callable[[str], None] = lambda text: None) -> Iterator[Record]:
     """Tune one kernel after another: nothing else may run on the device meanwhile."""
+    for device in {p.here.device for p in plans if p.measured}:
+        refuse_busy(device)
     for planned in plans:
         common = about(planned, options)
         if planned.measured:
