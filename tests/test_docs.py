@@ -36,6 +36,7 @@ WHOLE = pytest.mark.whole
     [
         ("first-kernel.md", 6),
         ("ci.md", 2),
+        ("tune.md", 2),
         pytest.param("languages.md", 2, marks=WHOLE),
         pytest.param("huggingface.md", 3, marks=WHOLE),
         pytest.param("ops.md", 4, marks=WHOLE),

@@ -17,6 +17,7 @@ if _typing.TYPE_CHECKING:
     from assay.models.swap import swap
     from assay.report import report
     from assay.selftest import selftest
+    from assay.tune import tune
 
 __version__ = "0.1.0"
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "report",
     "selftest",
     "swap",
+    "tune",
     "verify",
 ]
 
@@ -52,6 +54,7 @@ _VERBS = {
     "report": "assay.report",
     "selftest": "assay.selftest",
     "swap": "assay.models.swap",
+    "tune": "assay.tune",
     "verify": "assay.check",
 }
 

@@ -42,6 +42,8 @@ class Kernel:
     line: int = 0
     tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """The space of parameters; defaults stand in the signature."""
+    fits: str = ""
+    """Which configurations of that space are valid: `BLOCK >= 32 * num_warps` (assay.catalog.constraint)."""
     scratch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Work space the harness allocates: name → (dtype, size, size, …), sizes being numbers or the op's axes."""
     dtypes: tuple[str, ...] = ()
@@ -132,6 +134,7 @@ class Declaration:
     requires: tuple[str, ...] = ()
     most: Mapping[str, int] = field(default_factory=dict)
     expects: Mapping[str, Any] = field(default_factory=dict)
+    fits: str = ""
 
 
 def kernel(
@@ -148,11 +151,14 @@ def kernel(
     requires: Sequence[str] = (),
     most: Mapping[str, int] | None = None,
     expects: Mapping[str, Any] | None = None,
+    fits: str = "",
 ) -> Callable[[F], F]:
     """Mark a function as a kernel of `op`: a name, or `FILE:NAME` for an op that another file declares, the path taken
     from this file's folder. It is called with the op's inputs by position and, by name, whichever
     attributes, outputs and scratch tensors its signature asks for. `variants` derives further kernels that
-    differ in the values of parameters: `{"parallel": {"parallel": True}}`."""
+    differ in the values of parameters: `{"parallel": {"parallel": True}}`. `tune` lists the values that `assay tune`
+    may try for parameters with a default, and `fits` says which combinations are valid:
+    `"BLOCK >= 32 * num_warps"`."""
     declaration = Declaration(
         op,
         backend,
@@ -166,6 +172,7 @@ def kernel(
         tuple(requires),
         most or {},
         expects or {},
+        fits,
     )
 
     def mark(function: F) -> F:

@@ -88,12 +88,12 @@ def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:
     """File, line and hash of a kernel's source, with all of ours that goes into it."""
     if file is None:
         return {"file": "", "line": 0, "hash": ""}
-    whole = b"".join(part.read_bytes() for part in _parts(file))
+    whole = b"".join(part.read_bytes() for part in parts(file))
     return {"file": shown(file), "line": line, "hash": hashlib.sha256(whole).hexdigest()[:16]}
 
 
 @cache
-def _parts(file: Path) -> tuple[Path, ...]:
+def parts(file: Path) -> tuple[Path, ...]:
     """A source and what it names: the CUDA file beside it, library modules it imports, headers of ours."""
     text = file.read_text(encoding="utf-8", errors="replace")
     named = [file.parent / name for name in re.findall(r"\b\w+\.cu\b", text)]
@@ -101,11 +101,11 @@ def _parts(file: Path) -> tuple[Path, ...]:
         _PACKAGE / "library" / op / f"{name}.py" for op, name in re.findall(r"assay\.library\.(\w+)\.(\w+)", text)
     ]
     named += [_PACKAGE / "backends" / "include" / header for header in re.findall(r"#include <(assay/\w+\.cuh)>", text)]
-    parts = {file: None}
+    found = {file: None}
     for name in named:
-        if name.is_file() and name not in parts:
-            parts.update(dict.fromkeys(_parts(name) if name != file else ()))
-    return tuple(parts)
+        if name.is_file() and name not in found:
+            found.update(dict.fromkeys(parts(name) if name != file else ()))
+    return tuple(found)
 
 
 def shown(file: Path | None) -> str:

@@ -25,12 +25,35 @@ class Njit(Backend):
 
 
 @cache
-def jitted(function: Callable[..., Any], parallel: bool = False, fastmath: bool = False) -> Any:
-    """A loop as Numba compiles it. `parallel` shares each `prange` among all threads. `fastmath` lets the compiler
-    reorder and contract sums; NaN and Inf keep their meaning."""
+def jitted(
+    function: Callable[..., Any], parallel: bool = False, fastmath: bool = False, threads: int = 0, chunk: int = 0
+) -> Any:
+    """A loop as Numba compiles it. `parallel` shares each `prange` among `threads` threads (0: all), which take `chunk`
+    iterations at a time (0: an equal share each). `fastmath` lets the compiler reorder and contract sums; NaN and Inf
+    keep their meaning."""
     from numba import njit
 
+    if threads or chunk:
+        return _scheduled(jitted(function, parallel, fastmath), threads, chunk)
     return njit(parallel=parallel, fastmath=FAST if fastmath else False)(function)
+
+
+def _scheduled(compiled: Any, threads: int, chunk: int) -> Callable[..., Any]:
+    """The compiled loop, called with that many threads and iterations at a time; both are put back after the call."""
+    import numba
+
+    def call(*arguments: Any) -> Any:
+        before = numba.get_num_threads()
+        if threads:
+            numba.set_num_threads(min(threads, before))
+        chunk_before = numba.set_parallel_chunksize(chunk)
+        try:
+            return compiled(*arguments)
+        finally:
+            numba.set_parallel_chunksize(chunk_before)
+            numba.set_num_threads(before)
+
+    return call
 
 
 def arrays(*tensors: torch.Tensor | None) -> list[Any]:

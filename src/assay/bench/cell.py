@@ -107,7 +107,7 @@ class Cell:
         if all(e.estimate().spread <= CLOSE for e in alive):
             return True
         budget = self.options.budget
-        if rounds < ENOUGH and any(too_wide(e.estimate()) for e in alive if e.kernel):
+        if self.options.patient and rounds < ENOUGH and any(too_wide(e.estimate()) for e in alive if e.kernel):
             factor, least = _PATIENT
             budget = max(factor * budget, least)
         return spent > budget * len(self.entrants)
@@ -134,7 +134,10 @@ class Cell:
                 status=Status.SKIPPED if skipped else Status.FAIL,
                 reason=what if skipped else f"{detector}: {what}",
                 evidence=BenchEvidence(
-                    device=entrant.here.device, detector=detector, parameters=entrant.parameters or None
+                    device=entrant.here.device,
+                    detector=detector,
+                    parameters=entrant.parameters or None,
+                    tuned=entrant.tuned,
                 ).to_dict(),
                 **common,
             )
@@ -183,6 +186,7 @@ class Cell:
             parameters=entrant.parameters or None,
             peer=entrant.chosen,
             less_accurate=entrant.less_accurate,
+            tuned=entrant.tuned,
         )
         if baseline := self._measured(self.baseline, device):
             faster = ratio(baseline.samples("cold"), entrant.samples("cold"))

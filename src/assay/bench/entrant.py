@@ -66,6 +66,8 @@ class Entrant:
     truth: Truth
     processes: Processes
     parameters: dict[str, Any] = field(default_factory=dict)
+    tuned: str = ""
+    """Where the parameters come from, if tuned values were asked for."""
     rounds: list[Timed | Yardsticks] = field(default_factory=list)
     """The worker's answers."""
     activity: Activity | str | None = None

@@ -151,3 +151,5 @@ class BenchEvidence(Evidence):
     """Samples that were taken while the clocks changed."""
     parameters: dict[str, Any] | None = None
     """Tunables that were set for this run."""
+    tuned: str = ""
+    """With --tuned: the run of `assay tune` that these come from, or why there is none."""

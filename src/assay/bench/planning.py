@@ -38,6 +38,8 @@ class Options:
     """Samples of each kind in a round, at most."""
     budget: float = 8.0
     """Seconds of measuring for each kernel and workload, unless the intervals are narrow enough earlier."""
+    patient: bool = True
+    """Whether measuring goes on beyond the budget while an interval is wider than its value."""
     seconds: float = 120.0
     """The time limit of one round in a worker."""
     threads: int = 0
@@ -46,6 +48,8 @@ class Options:
     """Whether the device's own record of what ran is taken too, on a GPU. It costs seconds for each kernel."""
     seed: int = 0
     parameters: dict[str, Any] = field(default_factory=dict)
+    tuned: bool = False
+    """Whether kernels take the values that `assay tune` chose for the workload's shape class, where it did."""
     backends: tuple[str, ...] = ()
     run: str = field(default_factory=provenance.new_run)
 

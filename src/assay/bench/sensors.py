@@ -47,6 +47,13 @@ class Sensors:
             reading["throttle"] = [name for bit, name in THROTTLE.items() if reasons.value & bit]
         return reading
 
+    def busy(self) -> int | None:
+        """Return how many per cent of the last moment the GPU was busy; None where that cannot be read."""
+        rates = (ctypes.c_uint * 2)()  # of the multiprocessors, of the memory
+        if self._nvml is None or self._nvml.nvmlDeviceGetUtilizationRates(self._device, rates):
+            return None
+        return int(rates[0])
+
 
 def state(readings: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the highest temperature and power, and what held the clocks down in at least half of the readings."""

@@ -23,6 +23,7 @@ from assay.kernel import Kernel
 from assay.machine.model import Model, best, this_device
 from assay.record import Record, Status
 from assay.settings import settings_of
+from assay.store.tuned import TunedRecords, TunedValues
 from assay.watching import watched
 from assay.worker import Limits, Pool
 
@@ -55,7 +56,7 @@ def run(
     ):
         timed = (k for planned in plans for k in planned.kernels if where_timed(k).level is Level.RUN)
         pool.prepare_meanwhile({(k.address.backend, where_timed(k).mode) for k in timed})
-        plain = PlainTorch(pool)
+        plain, stored = PlainTorch(pool), TunedRecords()
 
         @cache
         def model(device: str) -> Model | None:
@@ -73,17 +74,21 @@ def run(
                 continue
             workload = planned.workload
             truths = {device: Truth(workload, plain, device) for device in {here.device for _, here in runnable}}
-            entrants = [
-                Entrant(
-                    names[kernel.identity],
-                    kernel,
-                    here,
-                    truths[here.device],
-                    processes,
-                    tuned(kernel, workload.op, options.parameters),
+            entrants = []
+            for kernel, here in runnable:
+                given = tuned(kernel, workload.op, options.parameters)
+                found = stored.of(kernel, workload, here.device) if options.tuned else TunedValues()
+                entrants.append(
+                    Entrant(
+                        names[kernel.identity],
+                        kernel,
+                        here,
+                        truths[here.device],
+                        processes,
+                        {**found.parameters, **given},
+                        found.source,
+                    )
                 )
-                for kernel, here in runnable
-            ]
             yardstick = backend("torch").availability()
             if yardstick.device in truths:
                 entrants.append(Entrant(COPY, None, yardstick, truths[yardstick.device], processes))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
+from assay.catalog import constraint
 from assay.dtype import dtype
 from assay.errors import SourceError, UsageError
 from assay.kernel import BACKENDS, Address, Kernel
@@ -43,6 +44,7 @@ _WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "requires": (_names, 'a list of inputs, e.g. ["weight"]'),
     "most": (_lists, 'a dict of axes and sizes, e.g. {"cols": 65536}'),
     "expects": (_lists, 'a dict of gates, e.g. {"spills": 0}'),
+    "fits": (lambda v: isinstance(v, str), 'a constraint as text, e.g. "BLOCK >= 32 * num_warps"'),
 }
 """For each parameter of @kernel: the test of a value's type, and that type in words."""
 
@@ -127,6 +129,8 @@ def _verify_word(name: str, value: Any, where: str) -> None:
                     where=where,
                     fix=f'list what may be tried: tune={{"{parameter}": [1, 2]}}',
                 )
+    if name == "fits" and value:
+        constraint.verify(value, where)
     if name == "scratch":
         for tensor, parts in value.items():
             if not isinstance(parts, list | tuple) or len(parts) < 2 or not isinstance(parts[0], str):
@@ -166,6 +170,7 @@ def verify_against(kernel: Kernel, op: Op) -> None:
                 where=where,
                 fix=f"its {'axes' if kind == 'axis' else 'inputs'}: {', '.join(known)}",
             )
+    constraint.verify_names(kernel.fits, [*kernel.tune, *op.axes, *op.attributes], where)
     for name, (_, *sizes) in kernel.scratch.items():
         for size in sizes:
             if isinstance(size, bool) or not (isinstance(size, int) or size in op.axes or size in op.derived):

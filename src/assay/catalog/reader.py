@@ -189,6 +189,7 @@ def _kernels(
         requires=tuple(declared.get("requires", ())),
         most=declared.get("most", {}),
         expects=declared.get("expects", {}),
+        fits=declared.get("fits", ""),
         op_file=(file.parent / declared["op"].rpartition(":")[0]).resolve() if ":" in declared["op"] else None,
     )
     variants = declared.get("variants", {})

@@ -1,6 +1,7 @@
 """A kernel's signature against what its op gives."""
 
 import ast
+import contextlib
 
 from assay.catalog.source import parse
 from assay.errors import SourceError
@@ -52,3 +53,21 @@ def with_default(kernel: Kernel) -> set[str]:
                 p.arg for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None
             }
     return set()
+
+
+def defaults(kernel: Kernel) -> dict[str, object]:
+    """Return the values that parameters with a literal default take, as a derived variant fixes them; nothing for a
+    kernel without a Python function of its own."""
+    if kernel.file is None or kernel.launches:
+        return {}
+    values: dict[str, object] = {}
+    for node in ast.walk(parse(kernel.file)):
+        if isinstance(node, ast.FunctionDef) and node.name == kernel.function and node.lineno == kernel.line:
+            a = node.args
+            plain = [*a.posonlyargs, *a.args]
+            pairs = [*zip(plain[len(plain) - len(a.defaults) :], a.defaults, strict=True)]
+            pairs += [(p, d) for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None]
+            for parameter, default in pairs:
+                with contextlib.suppress(ValueError):
+                    values[parameter.arg] = ast.literal_eval(default)
+    return values | dict(kernel.fixed)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -59,12 +59,15 @@ class Job:
     dtype: DType
     workload: Workload | None = None
     """Only this one; None: fuzz."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Tunables of this job alone, over those that all jobs of the run share."""
 
     def run(self, settings: Settings, worker: Worker | None) -> tuple[Record, Worker | None]:
         """The record, and the worker if it is still healthy."""
         began = time.perf_counter()
         here = available(self.kernel)
-        settings = replace(settings, parameters=tuned(self.kernel, self.op, settings.parameters))
+        given = {**settings.parameters, **self.parameters}
+        settings = replace(settings, parameters=tuned(self.kernel, self.op, given))
 
         def record(
             status: Status,

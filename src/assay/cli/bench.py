@@ -31,6 +31,9 @@ Budget = Annotated[float, typer.Option("--budget", min=0.1, help="Seconds for ea
 Quick = Annotated[bool, typer.Option("--quick", help="Five rounds and no second clock: faster, wider intervals.")]
 Threads = Annotated[int, typer.Option("--threads", min=0, help="Of CPU kernels; 0: all cores.")]
 Timeout = Annotated[float, typer.Option("--timeout", min=1, help="Seconds one round of one kernel may take.")]
+Tuned = Annotated[
+    bool, typer.Option("--tuned", help="With the values that `assay tune` chose for such a shape, where it did.")
+]
 
 
 _MORE, _WIDE = ("TFLOP/s", "memory", "compile", "kernels"), 108
@@ -56,6 +59,7 @@ def bench(
     device: common.Device = "",
     compiler: common.ChosenCompiler = "",
     param: common.Param = None,
+    tuned: Tuned = False,
     json: common.AsJson = False,
     out: common.Out = None,
     junit: common.JUnit = None,
@@ -63,19 +67,14 @@ def bench(
 ) -> None:
     """How fast is it? Cold, hot and per call, over rounds, against a baseline, a copy and the device's own limit."""
     from assay.bench.planning import Options, plan
-    from assay.bench.sweep import axis_values, from_file
+    from assay.bench.sweep import from_file
     from assay.errors import UsageError
 
     settings: dict[str, Any] = from_file(sweep) if sweep else {}
     kernels = list(what or settings.get("kernels", []))
     if not kernels and not everything:
         raise UsageError("bench what?", fix="name an op, a kernel or a file (assay bench gelu), or say --all")
-    axes = dict(settings.get("axes", {}))
-    for text in axis or []:
-        name, equals, sizes = text.partition("=")
-        if not equals:
-            raise UsageError(f"--axis {text}: not name=sizes", fix="e.g. --axis rows=1024..65536:x2")
-        axes[name.strip()] = axis_values(sizes)
+    axes = dict(settings.get("axes", {})) | axes_of(axis or [])
     options = Options(
         op=op,
         dtypes=common.split(dtype) or tuple(common.split(settings.get("dtype", ""))),
@@ -88,6 +87,7 @@ def bench(
         threads=threads,
         seed=seed,
         parameters=common.parameters(param or []),
+        tuned=tuned,
         backends=common.split(backend),
     )
     if quick:
@@ -102,6 +102,20 @@ def bench(
         checking.report(records, interrupted)
     checking.keep(records, out, junit, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def axes_of(texts: list[str]) -> dict[str, list[int]]:
+    """The sizes of each axis, as `--axis` gives them."""
+    from assay.bench.sweep import axis_values
+    from assay.errors import UsageError
+
+    axes = {}
+    for text in texts:
+        name, equals, sizes = text.partition("=")
+        if not equals:
+            raise UsageError(f"--axis {text}: not name=sizes", fix="e.g. --axis rows=1024..65536:x2")
+        axes[name.strip()] = axis_values(sizes)
+    return axes
 
 
 def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None = None) -> tuple[list[Record], bool]:
@@ -160,6 +174,10 @@ def show(records: list[Record], terminal: Any) -> None:
             terminal.print(table)
         for r in (r for r in group if str(r.status) == "skipped"):
             terminal.print(f"[yellow]– {r.named(apart)}[/]  {r.reason}", style="dim")
+    for r in records:
+        if source := BenchEvidence.of(r).tuned:
+            values = ", ".join(f"{n}={v}" for n, v in (BenchEvidence.of(r).parameters or {}).items())
+            terminal.print(f"{r.named(apart)}: {f'{values}, from ' if values else ''}{source}", style="dim")
     for line in _legend([BenchEvidence.of(r) for r in records if r.median]):
         terminal.print(line, style="dim")
 

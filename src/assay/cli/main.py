@@ -37,6 +37,7 @@ VERBS = (
     "check",
     "bench",
     "inspect",
+    "tune",
     "compare",
     "history",
     "machine",

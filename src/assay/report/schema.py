@@ -15,10 +15,12 @@ from assay.models.studies.train.evidence import TrainEvidence
 from assay.record import SCHEMA, Record
 from assay.selftest.evidence import SelftestEvidence
 from assay.selftest.mutants.evidence import MutantEvidence
+from assay.tune.evidence import TuneEvidence
 
 EVIDENCE: dict[str, tuple[type[Evidence], ...]] = {
     "check": (CheckEvidence,),
     "bench": (BenchEvidence,),
+    "tune": (TuneEvidence,),
     "compare": (CompareEvidence,),
     "inspect": (InspectEvidence, DiffEvidence, SinceEvidence),
     "machine": (MachineEvidence,),

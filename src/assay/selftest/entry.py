@@ -49,8 +49,9 @@ DETECTORS = (
     "alias",
     "cache",
     "unsteady",
+    "slower",
 )
-VERBS = ("check", "bench")
+VERBS = ("check", "bench", "tune")
 NEEDS = ("", "gpu", "no gpu", "sanitizer")
 RESERVED = ("mutants",)
 """First words of `assay selftest` with another meaning; no entry may have such a name."""
@@ -63,6 +64,7 @@ _CONSTANTS = {
     "MEMORY": 0.0,
     "TOOL": "memcheck",
     "VERB": "check",
+    "SLOWER": None,
 }
 
 
@@ -85,7 +87,10 @@ class CorpusEntry:
     tool: str
     """The tool of compute-sanitizer, where that is the detector."""
     verb: str = "check"
-    """The verb that must catch it: `bench` where the result is right and the time is not."""
+    """The verb that must catch it: `bench` where the result is right and the time is not, `tune` where one of several
+    configurations is wrong or slower than it seems."""
+    slower: dict[str, Any] | None = None
+    """Of `tune`: the configuration of the wrong kernel that must lose, where all of them are right."""
 
     def kernels(self) -> dict[str, tuple[Kernel, Op]]:
         """Return the kernels `wrong` and `mended`, each with its op."""
@@ -124,8 +129,10 @@ def read(file: Path) -> CorpusEntry:
         raise _incomplete(file, 'NEEDS = "gpu", "no gpu" or "sanitizer", or none')
     if constants["DETECTOR"] == "sanitizer" and not (constants["WORKLOAD"] and constants["NEEDS"] == "sanitizer"):
         raise _incomplete(file, 'NEEDS = "sanitizer" and a WORKLOAD')
-    if constants["VERB"] not in VERBS or (constants["VERB"] == "bench" and not constants["WORKLOAD"]):
-        raise _incomplete(file, 'VERB = "check", or "bench" and a WORKLOAD')
+    if constants["VERB"] not in VERBS or (constants["VERB"] != "check" and not constants["WORKLOAD"]):
+        raise _incomplete(file, 'VERB = "check", or "bench" or "tune" and a WORKLOAD')
+    if (constants["DETECTOR"] == "slower") != bool(constants["SLOWER"]):
+        raise _incomplete(file, 'DETECTOR = "slower" together with SLOWER, the configuration that must lose')
     return CorpusEntry(
         file.stem,
         file,
@@ -138,6 +145,7 @@ def read(file: Path) -> CorpusEntry:
         float(constants["MEMORY"]),
         constants["TOOL"],
         constants["VERB"],
+        constants["SLOWER"],
     )
 
 

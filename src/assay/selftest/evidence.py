@@ -22,3 +22,5 @@ class SelftestEvidence(Evidence):
     """The wrong kernel's status, where the entry is for `check`."""
     bench: str = ""
     """The wrong kernel's status, where the entry is for `bench`."""
+    tune: str = ""
+    """The status of the wrong kernel's worst configuration, where the entry is for `tune`."""

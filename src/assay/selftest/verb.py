@@ -1,4 +1,4 @@
-"""The verb itself: `check` or `bench` runs on both kernels of every entry, as on a user's."""
+"""The verb itself: `check`, `bench` or `tune` runs on both kernels of every entry, as on a user's."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -16,6 +16,7 @@ from assay.check.job import Job
 from assay.dtype import dtype
 from assay.errors import AssayError
 from assay.record import Record, Status
+from assay.selftest import tuning
 from assay.selftest.entry import CORPUS, CorpusEntry, entries
 from assay.selftest.evidence import SelftestEvidence
 from assay.watching import watched
@@ -46,7 +47,7 @@ class _Pair:
         self.caught = wrong.detector
         self.finding = wrong.reason.removeprefix(f"{self.caught}: ")
         self.twin = str(mended.status)
-        if self.entry.verb == "bench" and Status.INCONCLUSIVE in (wrong.status, mended.status):
+        if self.entry.verb in ("bench", "tune") and Status.INCONCLUSIVE in (wrong.status, mended.status):
             unclear = wrong if wrong.status is Status.INCONCLUSIVE else mended
             which = "wrong kernel" if unclear is wrong else "mended twin"
             return self.record(Status.INCONCLUSIVE, f"this machine is too busy to time the {which}: {unclear.reason}")
@@ -93,6 +94,7 @@ class _Pair:
                 twin_reason=mended.reason,
                 check=str(wrong.status) if entry.verb == "check" else "",
                 bench=str(wrong.status) if entry.verb == "bench" else "",
+                tune=str(wrong.status) if entry.verb == "tune" else "",
             )
         return Record(
             "selftest",
@@ -129,6 +131,7 @@ def _run(chosen: Iterable[CorpusEntry], jobs: int | None, workloads: int | None,
     run = provenance.new_run()
     planned: dict[tuple[float, int | None], list[Job]] = {}
     timed: list[BenchPlan] = []
+    tuned: list[CorpusEntry] = []
     pairs: dict[str, _Pair] = {}
     for entry in chosen:
         pair = _Pair(entry, run, seed)
@@ -136,6 +139,9 @@ def _run(chosen: Iterable[CorpusEntry], jobs: int | None, workloads: int | None,
             yield pair.record(Status.SKIPPED, why)
             continue
         pairs[provenance.source_of(entry.file)["file"]] = pair
+        if entry.verb == "tune":
+            tuned.append(entry)
+            continue
         if entry.verb == "bench":
             # Both kernels in one cell: they are timed in the same rounds.
             kernels = list(entry.kernels().values())
@@ -157,6 +163,9 @@ def _run(chosen: Iterable[CorpusEntry], jobs: int | None, workloads: int | None,
     times = benching.Options(rounds=5, budget=0.2, threads=1, against=(), second_clock=False, seed=seed, run=run)
     for record in benching.run(timed, times) if timed else ():
         yield from _paired(pairs, record)
+    for entry in tuned:
+        for record in tuning.records(entry, run, seed):
+            yield from _paired(pairs, record)
 
 
 def _paired(pairs: dict[str, _Pair], record: Record) -> Iterator[Record]:

@@ -8,6 +8,8 @@ from assay import kernel
 from assay.backends.njit import arrays, jitted, load, store
 
 VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
+TUNE = {"parallel": [False, True], "threads": [0, 1, 2, 4, 8, 16, 32, 64], "chunk": [0, 4096, 65536]}
+FITS = "threads < cores if parallel else threads == 0 and chunk == 0"
 
 
 def erf_loop(x, y):
@@ -22,11 +24,11 @@ def tanh_loop(x, y):
         store(y, i, 0.5 * v * (1.0 + math.tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))))
 
 
-@kernel("gelu", variants=VARIANTS)
-def gelu(x, *, out, parallel=False, fastmath=False):
-    jitted(erf_loop, parallel, fastmath)(*arrays(x, out))
+@kernel("gelu", variants=VARIANTS, tune=TUNE, fits=FITS)
+def gelu(x, *, out, parallel=False, fastmath=False, threads=0, chunk=0):
+    jitted(erf_loop, parallel, fastmath, threads, chunk)(*arrays(x, out))
 
 
-@kernel("gelu_tanh", variants=VARIANTS)
-def gelu_tanh(x, *, out, parallel=False, fastmath=False):
-    jitted(tanh_loop, parallel, fastmath)(*arrays(x, out))
+@kernel("gelu_tanh", variants=VARIANTS, tune=TUNE, fits=FITS)
+def gelu_tanh(x, *, out, parallel=False, fastmath=False, threads=0, chunk=0):
+    jitted(tanh_loop, parallel, fastmath, threads, chunk)(*arrays(x, out))

@@ -8,6 +8,8 @@ from assay import kernel
 from assay.backends.njit import arrays, jitted, load, store
 
 VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
+TUNE = {"parallel": [False, True], "threads": [0, 1, 2, 4, 8, 16, 32, 64], "chunk": [0, 1, 32]}
+FITS = "threads < cores if parallel else threads == 0 and chunk == 0"
 
 
 def loop(x, weight, bias, y, mean, rstd, eps):
@@ -34,6 +36,6 @@ def loop(x, weight, bias, y, mean, rstd, eps):
             rstd[r] = scale
 
 
-@kernel("layernorm", variants=VARIANTS)
-def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, parallel=False, fastmath=False):
-    jitted(loop, parallel, fastmath)(*arrays(x, weight, bias, out, mean, rstd), eps)
+@kernel("layernorm", variants=VARIANTS, tune=TUNE, fits=FITS)
+def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, parallel=False, fastmath=False, threads=0, chunk=0):
+    jitted(loop, parallel, fastmath, threads, chunk)(*arrays(x, weight, bias, out, mean, rstd), eps)

@@ -8,6 +8,8 @@ from assay import kernel
 from assay.backends.njit import arrays, jitted, load, store
 
 VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
+TUNE = {"parallel": [False, True], "threads": [0, 1, 2, 4, 8, 16, 32, 64], "chunk": [0, 1, 32]}
+FITS = "threads < cores if parallel else threads == 0 and chunk == 0"
 
 
 def loop(x, weight, y, eps):
@@ -24,6 +26,6 @@ def loop(x, weight, y, eps):
             store(y, (row, c), v)
 
 
-@kernel("rmsnorm", variants=VARIANTS)
-def rmsnorm(x, weight, *, eps, out, parallel=False, fastmath=False):
-    jitted(loop, parallel, fastmath)(*arrays(x, weight, out), eps)
+@kernel("rmsnorm", variants=VARIANTS, tune=TUNE, fits=FITS)
+def rmsnorm(x, weight, *, eps, out, parallel=False, fastmath=False, threads=0, chunk=0):
+    jitted(loop, parallel, fastmath, threads, chunk)(*arrays(x, weight, out), eps)

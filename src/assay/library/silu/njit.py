@@ -8,6 +8,8 @@ from assay import kernel
 from assay.backends.njit import arrays, jitted, load, store
 
 VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
+TUNE = {"parallel": [False, True], "threads": [0, 1, 2, 4, 8, 16, 32, 64], "chunk": [0, 4096, 65536]}
+FITS = "threads < cores if parallel else threads == 0 and chunk == 0"
 
 
 def loop(x, y):
@@ -16,6 +18,6 @@ def loop(x, y):
         store(y, i, v / (1.0 + math.exp(-v)))
 
 
-@kernel("silu", variants=VARIANTS)
-def silu(x, *, out, parallel=False, fastmath=False):
-    jitted(loop, parallel, fastmath)(*arrays(x, out))
+@kernel("silu", variants=VARIANTS, tune=TUNE, fits=FITS)
+def silu(x, *, out, parallel=False, fastmath=False, threads=0, chunk=0):
+    jitted(loop, parallel, fastmath, threads, chunk)(*arrays(x, out))

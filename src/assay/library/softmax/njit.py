@@ -9,6 +9,8 @@ from assay import kernel
 from assay.backends.njit import arrays, jitted, load, store
 
 VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
+TUNE = {"parallel": [False, True], "threads": [0, 1, 2, 4, 8, 16, 32, 64], "chunk": [0, 1, 32]}
+FITS = "threads < cores if parallel else threads == 0 and chunk == 0"
 
 
 def loop(x, y):
@@ -23,6 +25,6 @@ def loop(x, y):
             store(y, (row, c), math.exp(load(x, (row, c)) - top) / total)
 
 
-@kernel("softmax", variants=VARIANTS)
-def softmax(x, *, out, parallel=False, fastmath=False):
-    jitted(loop, parallel, fastmath)(*arrays(x, out))
+@kernel("softmax", variants=VARIANTS, tune=TUNE, fits=FITS)
+def softmax(x, *, out, parallel=False, fastmath=False, threads=0, chunk=0):
+    jitted(loop, parallel, fastmath, threads, chunk)(*arrays(x, out))

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from assay.kernel import Kernel
 from assay.models.operators.contract import Contract, Sizes
 from assay.models.operators.gradient import Gradient
 from assay.models.operators.inlined import launches_are_seen, rule, traceable
+from assay.models.operators.tuned import TunedCalls
 from assay.op import Op
 from assay.worker import load
 
@@ -88,10 +90,14 @@ Function = Callable[..., Any]
 
 
 def implementation(
-    kernel: Kernel, op: Op, shapes: Shapes, prepared: Callable[[Function], Function] = lambda function: function
+    kernel: Kernel,
+    op: Op,
+    shapes: Shapes,
+    prepared: Callable[[Function], Function] = lambda function: function,
+    tuned: TunedCalls | None = None,
 ) -> Function:
     """Outputs and work space are allocated, the kernel is called on the current stream: nothing else per call.
-    `prepared`: what becomes of its function first."""
+    `prepared`: what becomes of its function first. `tuned`: gives the values of its tunables."""
     language = backend(kernel.address.backend)
     shares_memory = language.name in ("cupy", "numba")
     follows_torch = type(language).on_current_stream is Backend.on_current_stream
@@ -109,6 +115,8 @@ def implementation(
         named: dict[str, Any] = {n: arguments[i] for i, n in wanted} | made
         if kernel.scratch or kernel.launches:
             named |= _rest(kernel, op, shapes, arguments)
+        if tuned is not None:
+            named |= tuned(arguments, number)
         # A compiler may hand over other strides than the operator was traced with.
         tensors = [
             t if t is None or t.is_contiguous() or (apart and t.stride(-1) == 1) else t.contiguous()
@@ -205,6 +213,8 @@ class Operator:
     """What the operator runs, past PyTorch's dispatcher: for calls that nobody watches."""
     differentiable: Callable[..., Any]
     """The same with the operator's gradient."""
+    tuned: TunedCalls | None = None
+    """The values of its tunables, where tuned ones were asked for."""
 
     @property
     def name(self) -> str:
@@ -224,12 +234,14 @@ def _watched() -> bool:
     return torch.compiler.is_compiling() or profiler._is_profiler_enabled or torch._C._len_torch_dispatch_stack() > 0
 
 
-def operator(kernel: Kernel, op: Op, also: Sequence[str] = ()) -> Operator:
-    """The kernel's operator, registered once in a process. `also`: optional outputs to be given back too."""
-    key = (kernel.address, kernel.home, kernel.function, tuple(also))
+def operator(kernel: Kernel, op: Op, also: Sequence[str] = (), tuned: bool = False) -> Operator:
+    """The kernel's operator, registered once in a process. `also`: optional outputs to be given back too. `tuned`: with
+    the values that `assay tune` chose for the shape of each call; they are read once in a process."""
+    tuned = tuned and bool(kernel.tune)
+    key = (kernel.address, kernel.home, kernel.function, tuple(also), tuned)
     with _lock:
         if key not in _registered:
-            _registered[key] = _register(kernel, op, tuple(also))
+            _registered[key] = _register(kernel, op, tuple(also), tuned)
         return _registered[key]
 
 
@@ -245,10 +257,12 @@ def for_training(plain: Operator) -> Operator:
         return plain
     kernel, op, read = plain.kernel, plain.op, plain.gradient.kernel_and_op[1].inputs
     saved = [n for n, t in op.outputs.items() if t.optional and n in read]
-    return operator(kernel, op, saved) if kernel.file is None or {*saved} <= {*kernel.parameters} else plain
+    if kernel.file is not None and not {*saved} <= {*kernel.parameters}:
+        return plain
+    return operator(kernel, op, saved, plain.tuned is not None)
 
 
-def _register(kernel: Kernel, op: Op, also: tuple[str, ...]) -> Operator:
+def _register(kernel: Kernel, op: Op, also: tuple[str, ...], tuned: bool) -> Operator:
     outputs = (*(n for n, t in op.outputs.items() if not t.optional), *also)
     shapes = Shapes(op, outputs)
     schema = ", ".join(
@@ -259,20 +273,22 @@ def _register(kernel: Kernel, op: Op, also: tuple[str, ...]) -> Operator:
         ]
     )
     returns = ", ".join(["Tensor"] * len(outputs))
-    name = _name(kernel, also)
+    name = _name(kernel, also) + ("__tuned" if tuned else "")
+    values = TunedCalls(kernel, op, shapes.named) if tuned else None
     _LIBRARY.define(f"{name}({schema}) -> {returns if len(outputs) == 1 else f'({returns})'}", tags=_TAGS)
-    run = implementation(kernel, op, shapes)
+    run = implementation(kernel, op, shapes, tuned=values)
     _LIBRARY.impl(name, run, "CompositeExplicitAutograd")
     torch.library.register_fake(f"assay::{name}", fake(shapes), lib=_LIBRARY)
     if launches_are_seen(kernel):
-        traced = rule(implementation(kernel, op, shapes, traceable))
+        traced = rule(implementation(kernel, op, shapes, traceable, values))
         torch.library.register_torch_dispatch(f"assay::{name}", FunctionalTensorMode, traced, lib=_LIBRARY)
-    gradient = Gradient(kernel, op, outputs, operator)
+    gradient = Gradient(kernel, op, outputs, partial(operator, tuned=True) if tuned else operator)
     torch.library.register_autograd(
         f"assay::{name}", gradient.backward, setup_context=gradient.setup_context, lib=_LIBRARY
     )
     call = getattr(torch.ops.assay, name).default
-    return Operator(kernel, op, outputs, Contract(kernel, op), gradient, call, run, differentiable(run, gradient))
+    recorded = differentiable(run, gradient)
+    return Operator(kernel, op, outputs, Contract(kernel, op), gradient, call, run, recorded, values)
 
 
 def _name(kernel: Kernel, also: tuple[str, ...]) -> str:

@@ -26,7 +26,9 @@ ASKED = "a rule leaves it alone"
 
 
 class Plan:
-    def __init__(self, model: nn.Module, rules: Mapping[str, Value]) -> None:
+    def __init__(self, model: nn.Module, rules: Mapping[str, Value], tuned: bool = False) -> None:
+        """`tuned`: kernels take the values that `assay tune` chose for the shapes of their calls."""
+        self._tuned = tuned
         self.model: nn.Module = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
         self.inventory = Inventory(self.model)
         self.rules = Rules(rules, self.inventory.device)
@@ -89,7 +91,7 @@ class Plan:
             return
         assert form.bind is not None
         watch = self._watch if module in self._shielded else None
-        substitute = _substitute(rule.choice, entry, form.own_autocast)
+        substitute = self._substitute(rule.choice, entry, form.own_autocast)
         argument = list(inspect.signature(original_class(module).forward).parameters)[1]
         self._change(module, with_kernel(self._class(module).forward, form.bind, argument, substitute, watch))
 
@@ -154,7 +156,7 @@ class Plan:
                     functions.left[op] = self._entry(module, op, "function", decides, left=why)
                 else:
                     entry = self._entry(module, op, "function", rule)
-                    functions.substitutes[op] = _substitute(rule.choice, entry)
+                    functions.substitutes[op] = self._substitute(rule.choice, entry)
             if functions.substitutes:
                 yield module, functions
 
@@ -192,14 +194,14 @@ class Plan:
             if rule.choice is None:
                 entry.left = ASKED
                 continue
-            pair.substitute = _substitute(rule.choice, entry)
+            pair.substitute = self._substitute(rule.choice, entry)
             parts |= dict.fromkeys(pair.modules, name)
         if pairs.forward is not None and rule.choice is not None:
             self._change(parent, pairs.forward)
         return parts
 
-
-def _substitute(chosen: Choice, entry: Entry, own_autocast: bool = False) -> Substitute:
-    plain = operator(*chosen)
-    entry.kernel, entry.backward = plain.kernel.name, plain.gradient.title
-    return Substitute(plain, entry, own_autocast)
+    def _substitute(self, chosen: Choice, entry: Entry, own_autocast: bool = False) -> Substitute:
+        plain = operator(*chosen, tuned=self._tuned)
+        entry.kernel, entry.backward = plain.kernel.name, plain.gradient.title
+        entry.tuned = plain.tuned
+        return Substitute(plain, entry, own_autocast)

@@ -49,6 +49,8 @@ class Site:
     """Calls for which an input had to be copied first, because it lay in memory as the kernel cannot read it."""
     fallbacks: Mapping[str, int] = field(default_factory=dict)
     """Reason → calls that went to the original."""
+    tuned: str = ""
+    """With `tuned=True`: the values that its kernel was given so far, and the run of `assay tune` they come from."""
 
     @property
     def outcome(self) -> str:
@@ -59,6 +61,7 @@ class Site:
             return "; ".join(f"fell back {n}×: {reason}" for reason, n in self.fallbacks.items())
         notes = [self.why] if self.why else []
         notes += [f"an input copied first {self.copied}×"] if self.copied else []
+        notes += [f"tuned: {self.tuned}"] if self.tuned else []
         return ": ".join(["replaced", *filter(None, ["; ".join(notes)])])
 
 
@@ -75,6 +78,8 @@ class Entry:
     left: str = ""
     """Why it was left; empty: it was replaced."""
     note: str = ""
+    tuned: object = None
+    """In words, once it was called: the tuned values that it was given; None where none were asked for."""
     tally: Tally = field(kw_only=True)
 
     @property
@@ -99,6 +104,7 @@ class Entry:
             tally.traced,
             tally.copied,
             dict(tally.fallbacks),
+            str(self.tuned) if self.tuned is not None else "",
         )
 
 

@@ -13,15 +13,18 @@ if TYPE_CHECKING:
     from assay.models.swap.rules import Value
 
 
-def swap(model: nn.Module, rules: Mapping[str, Value]) -> Report:
+def swap(model: nn.Module, rules: Mapping[str, Value], *, tuned: bool = False) -> Report:
     """Put kernels where `rules` say: `swap(model, {"gelu": "gelu/triton", "encoder.*.norm": "layernorm"})`.
 
     Acts at once. The report undoes it, by `undo()` or at the end of a `with`. A rule that matches nothing, or a kernel
-    that cannot run here or computes another function, is an error, and the model is as it was (docs/swap.md)."""
+    that cannot run here or computes another function, is an error, and the model is as it was (docs/swap.md).
+
+    With `tuned`, each kernel takes the values that `assay tune` chose for the shape class of a call, and the report
+    says which run they come from; where there are none, its own defaults."""
     from assay.models.swap.plan import Plan
     from assay.models.swap.wrapping import apply, undo
 
-    plan = Plan(model, rules)
+    plan = Plan(model, rules, tuned)
     apply(plan.changes)
     written = {key: "None" if value is None else str(value) for key, value in rules.items()}
     return Report(type(plan.model).__name__, written, plan.entries, lambda: undo(plan.changes))

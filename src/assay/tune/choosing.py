@@ -1,0 +1,111 @@
+"""The winner, by compare's rule: the fastest of the finalists, and those that the rule does not tell from it."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.bench.evidence import BenchEvidence
+from assay.bench.statistics import of_rounds
+from assay.compare.rule import Side, Verdict, judge
+from assay.record import Record
+from assay.tune.evidence import Ranked
+from assay.tune.space import Configuration, Key, key
+
+MARGIN = 0.05
+"""Configurations within this share of the best time are timed again, together."""
+FINALISTS = 4
+"""The most that are."""
+
+
+@dataclass(frozen=True)
+class Winner:
+    configuration: Configuration
+    record: Record
+    ranking: list[Ranked]
+    """The finalists, the winner first, then by time."""
+    gain: float | None = None
+    """How many times faster it is than the default, in the same rounds."""
+    gain_verdict: str = ""
+
+    @property
+    def ties(self) -> list[Configuration]:
+        """Finalists that the rule does not tell from the winner."""
+        return [r.parameters for r in self.ranking if r.verdict in (Verdict.SAME, Verdict.AMBIGUOUS)]
+
+
+def finalists(times: Mapping[Key, float], spreads: Mapping[Key, float], default: Key) -> list[Key]:
+    """Return the configurations to time again, together: those close to the best, and the default as a reference. A
+    time is known within its spread, so a configuration whose interval reaches the best one's is close to it."""
+    if not times:
+        return []
+    ordered = sorted(times, key=lambda k: times[k])
+    best = ordered[0]
+    reach = times[best] * (1 + max(MARGIN, spreads.get(best, 0.0)))
+    close = [k for k in ordered if times[k] * (1 - min(0.5, spreads.get(k, 0.0))) <= reach][:FINALISTS]
+    return [*close, *([default] if default in times and default not in close else [])]
+
+
+def chosen(records: Mapping[Key, Record], configurations: Mapping[Key, Configuration], default: Key) -> Winner | None:
+    """Return the winner among records of the same rounds. A default that is as fast (SAME) wins over the fastest:
+    nothing is changed without evidence."""
+    timed = {k: r for k, r in records.items() if r.median and not r.failed}
+    if not timed:
+        return None
+    ordered = sorted(timed, key=lambda k: timed[k].median or 0.0)
+    first = ordered[0]
+    verdicts = _against(first, ordered, timed)
+    if default in verdicts and verdicts[default][0] is Verdict.SAME:
+        first = default
+        ordered = [default, *(k for k in ordered if k != default)]
+        verdicts = _against(first, ordered, timed)
+    ranking = [_ranked(configurations[k], timed[k], verdicts.get(k)) for k in ordered]
+    gain, verdict = None, ""
+    if default in verdicts:
+        gain, verdict = _gain(timed[default], timed[first]), _faster(verdicts[default][0])
+    return Winner(configurations[first], timed[first], ranking, gain, verdict)
+
+
+def _against(winner: Key, ordered: Sequence[Key], timed: Mapping[Key, Record]) -> dict[Key, tuple[Verdict, str]]:
+    """Return the rule's verdict on each of the others, as a change from the winner to it."""
+    others = [k for k in ordered if k != winner]
+    if not others:
+        return {}
+    changes = judge([(_side(timed[winner]), _side(timed[k])) for k in others])
+    return {k: (change.verdict, change.why) for k, change in zip(others, changes, strict=True)}
+
+
+def _side(record: Record) -> Side:
+    clocks = BenchEvidence.of(record).clocks
+    hertz = clocks.sm_mhz * 1e6 if clocks and clocks.sm_mhz else None
+    return Side([statistics.median(r) for r in record.samples or [] if r], hertz)
+
+
+def _ranked(configuration: Configuration, record: Record, verdict: tuple[Verdict, str] | None) -> Ranked:
+    assert record.median is not None
+    interval = record.interval or (record.median, record.median)
+    which, why = (str(verdict[0]), verdict[1]) if verdict else ("", "")
+    return Ranked(dict(configuration), record.median, interval, which, why)
+
+
+def _gain(default: Record, winner: Record) -> float:
+    """Return the median over rounds of the ratio of the two times: both were measured in the same rounds."""
+    pairs = zip(default.samples or [], winner.samples or [], strict=False)
+    return of_rounds([statistics.median(a) / statistics.median(b) for a, b in pairs if a and b]).median
+
+
+def _faster(verdict: Verdict) -> str:
+    """The winner's verdict against the default, from the default's against the winner."""
+    turned = {Verdict.SLOWER: Verdict.FASTER, Verdict.FASTER: Verdict.SLOWER}
+    return str(turned.get(verdict, verdict))
+
+
+def considered(times: Mapping[Key, float]) -> str:
+    """Return a text that identifies configurations and their times, so that a choice between them is made once."""
+    return hashlib.sha256(repr(sorted(times.items())).encode()).hexdigest()[:16]
+
+
+def configurations_by_key(configurations: Sequence[Configuration]) -> dict[Key, Configuration]:
+    return {key(c): c for c in configurations}

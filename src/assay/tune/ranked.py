@@ -1,0 +1,98 @@
+"""Tuning where nothing can run: configurations are compiled, pruned and ranked by the static model. None of them is
+judged, so none passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from assay.record import Record, Status
+from assay.store.tuned import shape_class
+from assay.tune.estimate import model_for
+from assay.tune.evidence import Choice, Static, TuneEvidence
+from assay.tune.planning import Options, TunePlan
+from assay.tune.pruning import Pruned, pruned
+from assay.tune.space import key, label
+from assay.tune.static import Compiled, Compiler
+from assay.units import duration
+from assay.worker import Limits, Pool
+
+
+def compile_all(
+    planned: TunePlan, options: Options, tick: Callable[[str], None], device: str | None
+) -> tuple[list[Compiled], Pruned]:
+    """Compile the whole space on all cores, and sort it out. `device`: the GPU that it is compiled for, if there."""
+    assert planned.target is not None
+    space, done = planned.space, 0
+    compiled = []
+    with Pool(Limits(options.seconds)) as pool:
+        compiler = Compiler(planned.kernel, planned.workload, planned.target, pool, model_for(planned.target, device))
+        for one in compiler.compiled(space.configurations):
+            compiled.append(one)
+            done += 1
+            tick(f"{planned.kernel} compiled {done} of {len(space.configurations)}: {label(one.configuration)}")
+    return compiled, pruned(compiled, space.default)
+
+
+def ranked(
+    planned: TunePlan, options: Options, common: dict[str, Any], tick: Callable[[str], None]
+) -> Iterator[Record]:
+    """Yield a record for each configuration in the order of the static model, then those left out, then the choice."""
+    compiled, sorted_out = compile_all(planned, options, tick, None)
+    target, space = str(planned.target), planned.space
+    for place, one in enumerate(sorted_out.ordered, 1):
+        evidence = TuneEvidence(parameters=one.configuration, target=target, place=place, static=one.static)
+        reason = f"{label(one.configuration)}: {described(one.static)}"
+        yield Record(status=Status.COMPILED, reason=reason, evidence=evidence.to_dict(), **common)
+    yield from left_out(compiled, sorted_out, target, common)
+    best = sorted_out.ordered[0] if sorted_out.ordered else None
+    if best is None:
+        reason = f"none of {len(space.configurations)} configurations can be launched on {target}"
+        yield Record(status=Status.FAIL, reason=reason, evidence=TuneEvidence(target=target).to_dict(), **common)
+        return
+    choice = Choice(
+        winner=best.configuration,
+        default=space.default or None,
+        strategy="static model",
+        combinations=space.combinations,
+        configurations=len(space.configurations),
+        pruned=len(sorted_out.reasons),
+        shape_class=shape_class(planned.workload),
+    )
+    counted = f"{len(sorted_out.ordered)} of {len(space.configurations)} configurations"
+    reason = (
+        f"{counted} ranked by the static model for {target}, the first is {label(best.configuration)}; "
+        f"nothing was run: {planned.here.reason or f'this machine is no {target}'}"
+    )
+    evidence = TuneEvidence(target=target, static=best.static, choice=choice)
+    yield Record(status=Status.COMPILED, reason=reason, evidence=evidence.to_dict(), **common)
+
+
+def left_out(
+    compiled: list[Compiled], sorted_out: Pruned, target: str, common: dict[str, Any], device: str = ""
+) -> Iterator[Record]:
+    """Yield a record for each configuration that is not measured, with the reason."""
+    for one in compiled:
+        this = key(one.configuration)
+        if why := sorted_out.reasons.get(this):
+            evidence = TuneEvidence(
+                parameters=one.configuration,
+                device=device,
+                target=target,
+                pruned=why,
+                same_as=sorted_out.same_as.get(this),
+                static=one.static,
+            )
+            reason = f"{label(one.configuration)}: {why}"
+            yield Record(status=Status.SKIPPED, reason=reason, evidence=evidence.to_dict(), **common)
+
+
+def described(static: Static | None) -> str:
+    """Return the figures of the code in words."""
+    if static is None:
+        return "nothing is known of its code"
+    parts = [f"{static.registers} registers", f"{static.shared} B of shared memory"]
+    parts += [f"{static.spills} B spilled"] if static.spills else []
+    parts += [f"occupancy {static.occupancy:.0%}"] if static.occupancy is not None else []
+    parts += [f"about {duration(static.estimate)} by the static model"] if static.estimate else []
+    return ", ".join(parts)

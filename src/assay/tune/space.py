@@ -1,0 +1,124 @@
+"""The space of a kernel's tunables: all combinations of the declared values that its constraint allows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from assay.catalog.constraint import CORES, ITEMSIZE, Constraint
+from assay.catalog.signature import defaults
+from assay.errors import UsageError
+from assay.kernel import Kernel
+from assay.workload import Workload
+
+Configuration = dict[str, Any]
+"""A value for each tunable."""
+Key = tuple[tuple[str, str], ...]
+_MOST = 200_000
+"""The most combinations that are enumerated."""
+
+
+def key(configuration: Mapping[str, Any]) -> Key:
+    """Return the configuration as a key of dictionaries. True and 1 are different values."""
+    return tuple(sorted((name, repr(value)) for name, value in configuration.items()))
+
+
+def label(configuration: Mapping[str, Any]) -> str:
+    """Return the configuration in words: `BLOCK=512, num_warps=4`."""
+    return ", ".join(f"{name}={value}" for name, value in configuration.items())
+
+
+@dataclass(frozen=True)
+class Space:
+    values: Mapping[str, Sequence[Any]]
+    """The values of each tunable, in the order in which they are declared."""
+    constraint: Constraint = field(default_factory=Constraint)
+    known: Mapping[str, Any] = field(default_factory=dict)
+    """What the constraint may name besides the tunables: sizes, attributes, the number of cores."""
+    default: Configuration = field(default_factory=dict)
+    """The values in the kernel's signature; empty where they are not literals."""
+
+    @cached_property
+    def combinations(self) -> int:
+        """How many there are without the constraint."""
+        return math.prod(len(values) for values in self.values.values())
+
+    @cached_property
+    def configurations(self) -> list[Configuration]:
+        """All valid configurations, in the order of the declaration; the default is one of them even if its values are
+        not listed."""
+        if self.combinations > _MOST:
+            raise UsageError(
+                f"the space has {self.combinations} combinations, more than {_MOST}",
+                fix="fix some tunables with --param NAME=VALUE, or list fewer values in tune=",
+            )
+        every = [dict(zip(self.values, point, strict=True)) for point in itertools.product(*self.values.values())]
+        valid = [c for c in every if self.fits(c)]
+        if self.default and self.default not in valid and self.fits(self.default):
+            valid.append(self.default)
+        return valid
+
+    def fits(self, configuration: Mapping[str, Any]) -> bool:
+        return self.constraint.holds({**self.known, **configuration})
+
+    def neighbours(self, configuration: Mapping[str, Any], steps: int = 1) -> list[Configuration]:
+        """Return the valid configurations that differ by up to `steps` places in the value of one tunable."""
+        near = []
+        for name, values in self.values.items():
+            if configuration[name] not in values:
+                near += [{**configuration, name: value} for value in values]
+                continue
+            at = list(values).index(configuration[name])
+            near += [
+                {**configuration, name: value}
+                for index, value in enumerate(values)
+                if index != at and (abs(index - at) <= steps or not _ordered(values))
+            ]
+        return [c for c in near if self.fits(c)]
+
+    def far(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
+        """Return how far apart two configurations are: places between their values, summed over the tunables."""
+        return sum(_apart(values, one[name], other[name]) for name, values in self.values.items())
+
+
+def _ordered(values: Sequence[Any]) -> bool:
+    """Whether neighbouring values of this list are alike: numbers are, words and switches are not."""
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def _apart(values: Sequence[Any], one: Any, other: Any) -> int:
+    if one == other:
+        return 0
+    listed = list(values)
+    if not _ordered(values) or one not in listed or other not in listed:
+        return 1
+    return abs(listed.index(one) - listed.index(other))
+
+
+def space_of(kernel: Kernel, workload: Workload, parameters: Mapping[str, Any] | None = None) -> Space:
+    """Return the space of a kernel on a workload. `parameters`: tunables that the user has fixed."""
+    given = dict(parameters or {})
+    values = {
+        name: (given[name],) if name in given else tuple(choices)
+        for name, choices in kernel.tune.items()
+        if name not in kernel.fixed
+    }
+    if not values:
+        where = f"{kernel.file}:{kernel.line}" if kernel.file else kernel.name
+        raise UsageError(
+            f"{kernel} declares no tunables",
+            fix=f'{where}: list what may be tried, e.g. @kernel("{kernel.address.op}", tune={{"BLOCK": [512, 1024]}})',
+        )
+    known = {**workload.named, CORES: _cores(), ITEMSIZE: workload.dtype.itemsize, **kernel.fixed}
+    signature = {**defaults(kernel), **given}
+    default = {name: signature[name] for name in values if name in signature}
+    return Space(values, Constraint(kernel.fits), known, default if set(default) == set(values) else {})
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,58 @@
+"""What a strategy is given, and what it has to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from assay.tune.space import Configuration, Key, Space, key
+
+
+@dataclass(frozen=True)
+class Problem:
+    space: Space
+    candidates: Sequence[Configuration]
+    """The configurations that may be measured, the most promising by the static model first."""
+    most: int
+    """The most configurations that are measured."""
+    estimates: Mapping[Key, float] = field(default_factory=dict)
+    """Seconds by the static model; empty where there is none."""
+    seed: int = 0
+
+
+class Strategy:
+    """Proposes configurations, and learns their times. The base class keeps account of both."""
+
+    batch = 8
+    """Configurations to ask for at once. They are timed in the same rounds, each in its own process, which on a GPU has
+    its own context."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.times: dict[Key, float | None] = {}
+        """Seconds of the configurations measured so far; None where one failed."""
+        self._proposed: set[Key] = set()
+
+    def propose(self, count: int) -> list[Configuration]:
+        """Return up to `count` configurations to measure next, none of them twice; nothing when the search ends."""
+        chosen: list[Configuration] = []
+        while len(chosen) < count and len(self._proposed) < self.problem.most:
+            if (configuration := self._next()) is None:
+                break
+            self._proposed.add(key(configuration))
+            chosen.append(configuration)
+        return chosen
+
+    def tell(self, configuration: Configuration, seconds: float | None) -> None:
+        """Learn a configuration's time; None where it failed."""
+        self._proposed.add(key(configuration))
+        self.times[key(configuration)] = seconds
+
+    @property
+    def left(self) -> list[Configuration]:
+        """The candidates that were not proposed yet, in their order."""
+        return [c for c in self.problem.candidates if key(c) not in self._proposed]
+
+    def _next(self) -> Configuration | None:
+        """Return one configuration that was not proposed yet; None when there is none."""
+        raise NotImplementedError

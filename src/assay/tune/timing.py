@@ -1,0 +1,124 @@
+"""Times configurations as `bench` does: cold, in graphs on a GPU, several in turns in the same rounds, each in its own
+process, with the outputs of timed calls judged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, Self
+
+import psutil
+
+from assay.backends import backend
+from assay.bench.cell import COPY, Cell
+from assay.bench.entrant import YARDSTICKS, Entrant
+from assay.bench.evidence import BenchEvidence
+from assay.bench.planning import Options as BenchOptions
+from assay.bench.processes import Processes
+from assay.bench.truth import Truth
+from assay.check.plain import PlainTorch
+from assay.machine.model import Model, best, this_device
+from assay.record import Record
+from assay.tune.planning import Options, TunePlan
+from assay.tune.space import Configuration, Key, key, label
+from assay.worker import Limits, Pool
+
+
+@dataclass
+class _Configured(Entrant):
+    """One configuration of a kernel. Configurations share nothing, least of all a process."""
+
+    @property
+    def identity(self) -> str:
+        return f"{super().identity} with {label(self.parameters)}"
+
+
+class Timing:
+    """Times configurations of one kernel on one workload. A context manager: it owns the processes."""
+
+    def __init__(self, plan: TunePlan, options: Options) -> None:
+        self.plan, self.options = plan, options
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    @cached_property
+    def _pool(self) -> Pool:
+        """Started with the first configuration that is timed: where all have a record, nothing is started."""
+        pool = self._stack.enter_context(Pool(Limits(self.options.seconds)))
+        pool.prepare_meanwhile({(self.plan.kernel.address.backend, self.plan.here.mode)})
+        return pool
+
+    @cached_property
+    def _processes(self) -> Processes:
+        options = self.options
+        threads = options.threads or os.cpu_count() or 1
+        most_bytes = min(4 << 30, psutil.virtual_memory().available // 8)
+        round_seconds = options.budget / options.rounds
+        processes = Processes(self._pool, options.seconds, threads, most_bytes, round_seconds=round_seconds)
+        return self._stack.enter_context(processes)
+
+    @cached_property
+    def _truth(self) -> Truth:
+        return Truth(self.plan.workload, PlainTorch(self._pool), self.plan.here.device)
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def timed(
+        self, configurations: Sequence[Configuration], rounds: int, tick: Callable[[str], None] = lambda text: None
+    ) -> dict[Key, Record]:
+        """Return bench's record of each configuration, all timed in the same rounds."""
+        kernel, here = self.plan.kernel, self.plan.here
+        entrants: list[Entrant] = [
+            _Configured(label(c), kernel, here, self._truth, self._processes, dict(c)) for c in configurations
+        ]
+        if (yardstick := backend("torch").availability()).device == here.device:
+            entrants.append(Entrant(COPY, None, yardstick, self._truth, self._processes))
+        cell = Cell(self.plan.workload, entrants, "", self._cell_options(rounds), _model)
+        try:
+            records = list(cell.run(tick))
+        finally:
+            self._processes.retire({YARDSTICKS})
+        return {key(BenchEvidence.of(record).parameters or {}): record for record in records}
+
+    def _cell_options(self, rounds: int) -> BenchOptions:
+        options = self.options
+        return BenchOptions(
+            against=(),
+            rounds=rounds,
+            budget=options.budget * rounds / options.rounds,
+            patient=False,
+            seconds=options.seconds,
+            threads=options.threads,
+            second_clock=False,
+            seed=options.seed,
+            run=options.run,
+        )
+
+
+@cache
+def _model(device: str) -> Model | None:
+    return best(this_device(device))
+
+
+def spread(record: Record) -> float | None:
+    """Return half of the interval of a record's time, as a share of it."""
+    if not record.median or not record.interval:
+        return None
+    return (record.interval[1] - record.interval[0]) / 2 / record.median
+
+
+def method_of(record: Record) -> dict[str, Any]:
+    """Return what a record of tune keeps of how a time was taken."""
+    taken = BenchEvidence.of(record)
+    return {
+        "rounds": taken.rounds,
+        "method": taken.method,
+        "threads": taken.threads,
+        "spread": spread(record),
+    }
