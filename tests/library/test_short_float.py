@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from assay.catalog import library
 from assay.backends.nvrtc import HEADERS
+from assay.catalog import library
 
 HEADER = (HEADERS / "assay/short_float.cuh").read_text()
 TRITON = (library.ROOT / "gelu" / "triton.py").read_text()

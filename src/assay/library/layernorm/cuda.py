@@ -2,6 +2,7 @@
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, vector_width
+from assay.library.rows import whole_row
 
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
@@ -24,6 +25,13 @@ def split(x, tensors, keep, threads, vectors, scalars):
 )
 def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=4):
     rows, cols = x.shape
+    if whole := whole_row(x, weight, bias, out, keep=keep):
+        group, kept = whole
+        threads = group if group > 32 else 128 if kept > 3 else 256
+        source[f"layernorm_whole<{ctype(x)}, {group}, {kept}, {threads}>"](
+            cdiv(rows, threads // group), threads, x, weight, bias, out, mean, rstd, rows, x.stride(0), eps
+        )
+        return
     width, group, kept = split(x, (weight, bias, out), keep, threads=1024, vectors=8, scalars=32)
     threads = max(128, group)
     source[f"layernorm<{ctype(x)}, {width}, {group}, {kept}>"](
