@@ -7,21 +7,42 @@ from assay import kernel
 
 
 @triton.jit
-def _layernorm_kept(x, weight, bias, y, mean, rstd, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]  # 64-bit: offsets may exceed 2**31
-    c = tl.arange(0, BLOCK)[None, :]
-    inside = (r < rows) & (c < cols)
-    v = tl.load(x + r * stride + c, mask=inside, other=0).to(tl.float32)
+def _load(p, inside, FULL: tl.constexpr):
+    """As float32; without a mask where the tile is full: it would cost a register and an instruction for every word."""
+    if FULL:
+        return tl.load(p).to(tl.float32)
+    return tl.load(p, mask=inside, other=0).to(tl.float32)
+
+
+@triton.jit
+def _normalised(x, weight, bias, r, c, rows, cols, stride, eps, FULL: tl.constexpr):
+    """LayerNorm of a tile of whole rows, as float32; the mean and 1/√(variance + eps) of each row."""
+    v = _load(x + r * stride + c, (r < rows) & (c < cols), FULL)
     mu = tl.div_rn(tl.sum(v, 1, keep_dims=True), cols * 1.0)
-    d = tl.where(c < cols, v - mu, 0)
+    d = v - mu
+    if not FULL:
+        d = tl.where(c < cols, d, 0)
     variance = tl.div_rn(tl.sum(d * d, 1, keep_dims=True), cols * 1.0)
     scale = tl.div_rn(1.0, tl.sqrt_rn(variance + eps))
     v = d * scale
     if weight is not None:
-        v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+        v *= _load(weight + c, c < cols, FULL)
     if bias is not None:
-        v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
-    tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=inside)
+        v += _load(bias + c, c < cols, FULL)
+    return v, mu, scale
+
+
+@triton.jit
+def _layernorm_kept(
+    x, weight, bias, y, mean, rstd, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr, FULL: tl.constexpr
+):
+    r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]  # 64-bit: offsets may exceed 2**31
+    c = tl.arange(0, BLOCK)[None, :]
+    v, mu, scale = _normalised(x, weight, bias, r, c, rows, cols, stride, eps, FULL)
+    if FULL:
+        tl.store(y + r * cols + c, v.to(y.dtype.element_ty))
+    else:
+        tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=(r < rows) & (c < cols))
     if mean is not None:
         tl.store(mean + r, mu, mask=r < rows)
     if rstd is not None:
@@ -145,6 +166,11 @@ def _column_sums(parts, out, count, cols, ROWS: tl.constexpr, BLOCK: tl.constexp
     tl.store(out + c, tl.sum(sums, 0).to(out.dtype.element_ty), mask=c < cols)
 
 
+def full(rows, cols, ROWS, BLOCK):
+    """Whether every tile is full, so that none needs a mask."""
+    return cols == BLOCK and rows % ROWS == 0
+
+
 def tile(cols, size, elements):
     """Rows and columns of a tile of at least `size` elements, and warps for `elements` per thread."""
     BLOCK = triton.next_power_of_2(cols)
@@ -155,14 +181,15 @@ def tile(cols, size, elements):
 @kernel(
     "layernorm",
     tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
-    expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+    expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 80},
 )
-def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=32768, size=2048, elements=16):
+def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=32768, size=2048, elements=32):
     rows, cols = x.shape
     if cols <= keep:
         ROWS, BLOCK, warps = tile(cols, size, elements)
+        FULL = full(rows, cols, ROWS, BLOCK)
         _layernorm_kept[(triton.cdiv(rows, ROWS),)](
-            x, weight, bias, out, mean, rstd, rows, cols, x.stride(0), eps, ROWS, BLOCK, num_warps=warps
+            x, weight, bias, out, mean, rstd, rows, cols, x.stride(0), eps, ROWS, BLOCK, FULL, num_warps=warps
         )
     else:
         _layernorm_long[(rows,)](x, weight, bias, out, mean, rstd, cols, x.stride(0), eps, BLOCK=8192, num_warps=16)

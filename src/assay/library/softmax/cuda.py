@@ -23,9 +23,7 @@ def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024):
     if (cols <= longest or rows > 128) and (whole := whole_row(x, out, keep=keep)):
         group, kept = whole
         block = 256 if group == 32 else group
-        source[f"softmax_whole<{T}, {group}, {kept}, {block}>"](
-            cdiv(rows, block // group), block, x, out, rows, stride
-        )
+        source[f"softmax_whole<{T}, {group}, {kept}, {block}>"](cdiv(rows, block // group), block, x, out, rows, stride)
         return
     N = vector_width(x, out)
     N = N if cols % N == 0 and stride % N == 0 else 1

@@ -4,18 +4,25 @@ import triton
 import triton.language as tl
 
 from assay import kernel
+from assay.library.layernorm.triton import full, tile
 
 
 # tl.max drops NaN; the sum of exponentials brings it back, so a NaN makes its whole row NaN.
 @triton.jit
-def _softmax_kept(x, y, rows, cols, stride, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _softmax_kept(x, y, rows, cols, stride, ROWS: tl.constexpr, BLOCK: tl.constexpr, FULL: tl.constexpr):
     row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]  # 64-bit: offsets may exceed 2**31
     c = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (c < cols)
-    v = tl.load(x + row * stride + c, mask=inside, other=-float("inf")).to(tl.float32)
+    if FULL:  # a mask would cost a register and an instruction for every word
+        v = tl.load(x + row * stride + c).to(tl.float32)
+    else:
+        v = tl.load(x + row * stride + c, mask=inside, other=-float("inf")).to(tl.float32)
     e = tl.exp(v - tl.max(v, 1)[:, None])
-    p = e / tl.sum(e, 1)[:, None]
-    tl.store(y + row * cols + c, p.to(y.dtype.element_ty), mask=inside)
+    p = (e * (1 / tl.sum(e, 1)[:, None])).to(y.dtype.element_ty)  # one division a row, not one an element
+    if FULL:
+        tl.store(y + row * cols + c, p)
+    else:
+        tl.store(y + row * cols + c, p, mask=inside)
 
 
 @triton.jit
@@ -38,14 +45,14 @@ def _softmax_online(x, y, cols, stride, BLOCK: tl.constexpr):
 
 @kernel(
     "softmax",
-    tune={"keep": [4096, 8192, 16384], "TILE": [1024, 2048, 4096, 8192], "num_warps": [4, 8, 16]},
+    tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def softmax(x, *, out, keep=16384, TILE=4096, num_warps=8):
+def softmax(x, *, out, keep=32768, size=1024, elements=16):
     rows, cols = x.shape
     if cols <= keep:
-        BLOCK = triton.next_power_of_2(cols)
-        ROWS = max(1, TILE // BLOCK)
-        _softmax_kept[(triton.cdiv(rows, ROWS),)](x, out, rows, cols, x.stride(0), ROWS, BLOCK, num_warps=num_warps)
+        ROWS, BLOCK, warps = tile(cols, size, elements)
+        FULL = full(rows, cols, ROWS, BLOCK)
+        _softmax_kept[(triton.cdiv(rows, ROWS),)](x, out, rows, cols, x.stride(0), ROWS, BLOCK, FULL, num_warps=warps)
     else:
-        _softmax_online[(rows,)](x, out, cols, x.stride(0), TILE, num_warps=num_warps)
+        _softmax_online[(rows,)](x, out, cols, x.stride(0), BLOCK=4096, num_warps=8)
