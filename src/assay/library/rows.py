@@ -4,8 +4,8 @@ from assay.backends.cuda import vector_width
 
 
 def whole_row(x, *tensors, keep=4, longest=512):
-    """Threads per row and vectors per thread where both come out even: a warp for rows of up to `keep` vectors a lane, else
-    a block of at most `longest` threads. None where a tensor is absent, not aligned, or a rest would be left."""
+    """Threads per row and vectors per thread where both come out even: a warp for up to `keep` vectors a lane, else a
+    block of at most `longest` threads. None where a tensor is absent or not aligned, or a rest would be left."""
     if any(t is None for t in tensors):
         return None
     width, cols = vector_width(x, *tensors), x.shape[1]

@@ -9,7 +9,7 @@ from assay.library.layernorm.triton import _column_sums, _normalised, full, tile
 
 @triton.jit
 def _gelu(x, SHORT: tl.constexpr):
-    """x·Φ(x). SHORT: for results of 16 bits, Φ as 1/(1 + 2^(x·p)), p a polynomial of x², as in <assay/short_float.cuh>."""
+    """x·Φ(x). SHORT, for results of 16 bits: Φ as 1/(1 + 2^(x·p)), p a polynomial, as in <assay/short_float.cuh>."""
     if SHORT:
         t = x * x
         p = (-1.8044637499770033e-06 * t + 5.123134178575128e-05) * t + 0.0006640069768764079
