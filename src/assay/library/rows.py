@@ -3,9 +3,9 @@
 from assay.backends.cuda import vector_width
 
 
-def whole_row(x, *tensors, keep=4, longest=512):
+def whole_row(x, *tensors, keep):
     """Threads per row and vectors per thread where both come out even: a warp for up to `keep` vectors a lane, else a
-    block of at most `longest` threads. None where a tensor is absent or not aligned, or a rest would be left."""
+    block of at most 512 threads. None where a tensor is absent or not aligned, or a rest would be left."""
     if any(t is None for t in tensors):
         return None
     width, cols = vector_width(x, *tensors), x.shape[1]
@@ -15,6 +15,6 @@ def whole_row(x, *tensors, keep=4, longest=512):
     if vectors <= 32 * keep:
         return 32, vectors // 32
     for kept in (keep, 4, 3, 2, 8):
-        if vectors % (32 * kept) == 0 and vectors // kept <= longest:
+        if vectors % (32 * kept) == 0 and vectors // kept <= 512:
             return vectors // kept, kept
     return None

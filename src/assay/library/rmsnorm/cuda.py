@@ -16,10 +16,10 @@ def power_of_2(n):
     tune={"keep": [1, 2, 4], "threads": [256, 512, 1024]},
     expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def rmsnorm(x, weight, *, eps, out, keep=4, threads=1024):
+def rmsnorm(x, weight, *, eps, out, keep=4, longest=32768, threads=1024):
     """A thread keeps `keep` vectors, up to 4 where 1024 threads would not hold the row otherwise."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
-    if whole := whole_row(x, weight, out, keep=keep):
+    if cols <= longest and (whole := whole_row(x, weight, out, keep=keep)):
         group, kept = whole
         block = 256 if group == 32 else group
         source[f"rmsnorm_whole<{T}, {group}, {kept}, {block}>"](

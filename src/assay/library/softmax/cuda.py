@@ -20,7 +20,7 @@ def power_of_2(n):
 def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024):
     """A thread keeps `keep` vectors, more if its block needs it to hold the row. Few rows beyond `longest` are cut."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
-    if (cols <= longest or rows > 128) and (whole := whole_row(x, out, keep=keep)):
+    if (cols <= longest or (rows > 128 and cols <= 32768)) and (whole := whole_row(x, out, keep=keep)):
         group, kept = whole
         block = 256 if group == 32 else group
         source[f"softmax_whole<{T}, {group}, {kept}, {block}>"](cdiv(rows, block // group), block, x, out, rows, stride)
