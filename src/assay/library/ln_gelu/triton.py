@@ -1,10 +1,20 @@
-"""GELU of LayerNorm in Triton: a tile of whole rows kept in registers; longer rows read three times."""
+"""GELU of LayerNorm in Triton: a tile of whole rows kept in registers; few longer rows cut into parts, many read three
+times."""
 
 import triton
 import triton.language as tl
 
 from assay import kernel
-from assay.library.layernorm.triton import _column_sums, _normalised, full, tile
+from assay.library.layernorm.triton import (
+    _column_sums,
+    _joined_moments,
+    _normalised,
+    _normalised_part,
+    _part_moments,
+    cut,
+    full,
+    tile,
+)
 
 
 @triton.jit
@@ -61,6 +71,16 @@ def _ln_gelu_long(x, weight, bias, y, cols, stride, eps, BLOCK: tl.constexpr):
             v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
         v = _gelu(v, y.dtype.element_ty.primitive_bitwidth == 16)
         tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
+
+
+@triton.jit
+def _ln_gelu_parts(x, weight, bias, y, seen, cols, stride, parts, eps, PART: tl.constexpr, PARTS: tl.constexpr):
+    r = (tl.program_id(0) // parts).to(tl.int64)
+    c = tl.program_id(0) % parts * PART + tl.arange(0, PART)
+    mean, rstd = _joined_moments(seen, r, parts, cols, eps, PART, PARTS)
+    v = _normalised_part(x, weight, bias, r, c, cols, stride, mean, rstd)
+    v = _gelu(v, y.dtype.element_ty.primitive_bitwidth == 16)
+    tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
 
 
 @triton.jit
@@ -163,10 +183,11 @@ def _backward_columns(
 
 @kernel(
     "ln_gelu",
+    scratch={"seen": ("fp32", 8192)},
     tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 80},
 )
-def ln_gelu(x, weight, bias, *, eps, out, keep=32768, size=1024, elements=32):
+def ln_gelu(x, weight, bias, *, eps, out, seen, keep=32768, size=1024, elements=32):
     rows, cols = x.shape
     if cols <= keep:
         ROWS, BLOCK, warps = tile(cols, size, elements)
@@ -174,6 +195,10 @@ def ln_gelu(x, weight, bias, *, eps, out, keep=32768, size=1024, elements=32):
         _ln_gelu_kept[(triton.cdiv(rows, ROWS),)](
             x, weight, bias, out, rows, cols, x.stride(0), eps, ROWS, BLOCK, FULL, num_warps=warps
         )
+    elif parts := cut(rows, cols):
+        whole = {"PART": 8192, "PARTS": triton.next_power_of_2(parts), "num_warps": 8}
+        _part_moments[(rows * parts,)](x, seen, cols, x.stride(0), parts, PART=8192, num_warps=8)
+        _ln_gelu_parts[(rows * parts,)](x, weight, bias, out, seen, cols, x.stride(0), parts, eps, **whole)
     else:
         _ln_gelu_long[(rows,)](x, weight, bias, out, cols, x.stride(0), eps, BLOCK=8192, num_warps=16)
 
