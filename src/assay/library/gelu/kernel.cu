@@ -1,9 +1,13 @@
-// GELU and its backward pass, one 16-byte vector per thread, arithmetic in float.
+// GELU and its backward pass, one 16-byte vector per thread, arithmetic in float. Results of 16 bits take Φ from a
+// polynomial and the special-function unit: erff and tanhf alone would cost more time than the memory does.
+#include <assay/short_float.cuh>
 #include <assay/vector.cuh>
 
 struct Erf {
   static __device__ __forceinline__ float phi(float x) { return 0.5f * (1.0f + erff(x * 0.7071067811865476f)); }
-  static __device__ __forceinline__ float value(float x) { return x * phi(x); }
+  template <typename T> static __device__ __forceinline__ float value(float x) {
+    return sizeof(T) == 2 ? short_gelu(x) : x * phi(x);
+  }
   static __device__ __forceinline__ float slope(float x) {
     return phi(x) + x * expf(-0.5f * x * x) * 0.3989422804014327f;
   }
@@ -11,8 +15,8 @@ struct Erf {
 
 struct Tanh {
   static constexpr float a = 0.7978845608028654f, b = 0.044715f;
-  static __device__ __forceinline__ float value(float x) {
-    return 0.5f * x * (1.0f + tanhf(a * (x + b * x * x * x)));
+  template <typename T> static __device__ __forceinline__ float value(float x) {
+    return sizeof(T) == 2 ? short_gelu_tanh(x) : 0.5f * x * (1.0f + tanhf(a * (x + b * x * x * x)));
   }
   static __device__ __forceinline__ float slope(float x) {
     if (fabsf(x) > 1e4f) return x > 0.0f;  // x³ overflows far out, where the slope is flat
@@ -26,10 +30,10 @@ template <typename T, int N, typename F> __global__ void gelu(const T* x, T* y, 
   if (i + N <= n) {
     Vector<T, N> v = load<N>(x + i);
 #pragma unroll
-    for (int k = 0; k < N; ++k) v.at[k] = rounded<T>(F::value(widen(v.at[k])));
+    for (int k = 0; k < N; ++k) v.at[k] = rounded<T>(F::template value<T>(widen(v.at[k])));
     store<N>(y + i, v);
   } else {
-    for (long long k = i; k < n; ++k) y[k] = rounded<T>(F::value(widen(x[k])));
+    for (long long k = i; k < n; ++k) y[k] = rounded<T>(F::template value<T>(widen(x[k])));
   }
 }
 

@@ -2,6 +2,7 @@
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, vector_width
+from assay.library.rows import whole_row
 
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
@@ -22,8 +23,15 @@ def split(x, tensors, keep, threads, vectors, scalars):
     tune={"keep": [1, 2, 4, 8]},
     expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=4):
+def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=4, longest=32768):
     rows, cols = x.shape
+    if cols <= longest and (whole := whole_row(x, weight, bias, out, keep=keep)):
+        group, kept = whole
+        threads = group if group > 32 else 128 if kept > 3 else 256
+        source[f"layernorm_whole<{ctype(x)}, {group}, {kept}, {threads}>"](
+            cdiv(rows, threads // group), threads, x, weight, bias, out, mean, rstd, rows, x.stride(0), eps
+        )
+        return
     width, group, kept = split(x, (weight, bias, out), keep, threads=1024, vectors=8, scalars=32)
     threads = max(128, group)
     source[f"layernorm<{ctype(x)}, {width}, {group}, {kept}>"](

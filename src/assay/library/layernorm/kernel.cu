@@ -1,7 +1,34 @@
-// LayerNorm of rows, each shared by GROUP threads and kept in registers (KEPT vectors of N per thread) between the
-// passes for mean, variance and result; longer rows (KEPT = 0) are read again for each. Arithmetic in float.
+// LayerNorm of rows, each shared by GROUP threads. Arithmetic in float.
 #include <assay/row.cuh>
+#include <assay/whole_row.cuh>
 
+// The usual case: aligned rows that GROUP threads hold without a rest, with weight and bias.
+template <typename T, int GROUP, int K, int THREADS>
+__global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+    layernorm_whole(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,
+                    float* __restrict__ mean, float* __restrict__ rstd, long long rows, long long stride, float eps) {
+  using Row = WholeRow<T, GROUP, K>;
+  const long long r = Row::index();
+  if (r >= rows) return;  // a whole warp, in the last block of several rows
+  Row row;
+  row.read_past_l1(x + r * stride);
+  const Moments m = moments(row, eps);
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    float v[Row::N], w[Row::N], b[Row::N];
+    row.at(k, v), Row::beside(weight, k, w), Row::beside(bias, k, b);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) v[j] = (v[j] - m.mean) * m.rstd * w[j] + b[j];
+    __stcs(Row::vector(y + r * Row::COLS, k), Row::packed(v));
+  }
+  if (threadIdx.x % GROUP == 0) {
+    if (mean) mean[r] = m.mean;
+    if (rstd) rstd[r] = m.rstd;
+  }
+}
+
+// Any other: a row is kept in registers (KEPT vectors of N per thread) between the passes for mean, variance and result;
+// longer rows (KEPT = 0) are read again for each.
 template <typename T, int N, int GROUP, int KEPT>
 __global__ void __launch_bounds__(GROUP > 128 ? GROUP : 128)
     layernorm(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,

@@ -1,4 +1,4 @@
-"""LayerNorm in Triton: a tile of whole rows kept in registers; longer rows read three times."""
+"""LayerNorm in Triton: a tile of whole rows in registers; few longer rows cut into parts, many read three times."""
 
 import triton
 import triton.language as tl
@@ -7,21 +7,42 @@ from assay import kernel
 
 
 @triton.jit
-def _layernorm_kept(x, weight, bias, y, mean, rstd, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]  # 64-bit: offsets may exceed 2**31
-    c = tl.arange(0, BLOCK)[None, :]
-    inside = (r < rows) & (c < cols)
-    v = tl.load(x + r * stride + c, mask=inside, other=0).to(tl.float32)
+def _load(p, inside, FULL: tl.constexpr):
+    """As float32; without a mask where the tile is full: it would cost a register and an instruction for every word."""
+    if FULL:
+        return tl.load(p).to(tl.float32)
+    return tl.load(p, mask=inside, other=0).to(tl.float32)
+
+
+@triton.jit
+def _normalised(x, weight, bias, r, c, rows, cols, stride, eps, FULL: tl.constexpr):
+    """LayerNorm of a tile of whole rows, as float32; the mean and 1/√(variance + eps) of each row."""
+    v = _load(x + r * stride + c, (r < rows) & (c < cols), FULL)
     mu = tl.div_rn(tl.sum(v, 1, keep_dims=True), cols * 1.0)
-    d = tl.where(c < cols, v - mu, 0)
+    d = v - mu
+    if not FULL:
+        d = tl.where(c < cols, d, 0)
     variance = tl.div_rn(tl.sum(d * d, 1, keep_dims=True), cols * 1.0)
     scale = tl.div_rn(1.0, tl.sqrt_rn(variance + eps))
     v = d * scale
     if weight is not None:
-        v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+        v *= _load(weight + c, c < cols, FULL)
     if bias is not None:
-        v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
-    tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=inside)
+        v += _load(bias + c, c < cols, FULL)
+    return v, mu, scale
+
+
+@triton.jit
+def _layernorm_kept(
+    x, weight, bias, y, mean, rstd, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr, FULL: tl.constexpr
+):
+    r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]  # 64-bit: offsets may exceed 2**31
+    c = tl.arange(0, BLOCK)[None, :]
+    v, mu, scale = _normalised(x, weight, bias, r, c, rows, cols, stride, eps, FULL)
+    if FULL:
+        tl.store(y + r * cols + c, v.to(y.dtype.element_ty))
+    else:
+        tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=(r < rows) & (c < cols))
     if mean is not None:
         tl.store(mean + r, mu, mask=r < rows)
     if rstd is not None:
@@ -54,6 +75,59 @@ def _layernorm_long(x, weight, bias, y, mean, rstd, cols, stride, eps, BLOCK: tl
         tl.store(mean + r, mu)
     if rstd is not None:
         tl.store(rstd + r, scale)
+
+
+@triton.jit
+def _part_moments(x, seen, cols, stride, parts, PART: tl.constexpr):
+    """Of each part of each row: its mean, and the sum of squared differences from that."""
+    r = (tl.program_id(0) // parts).to(tl.int64)
+    first = tl.program_id(0) % parts * PART
+    c = first + tl.arange(0, PART)
+    v = tl.load(x + r * stride + c, mask=c < cols, other=0, eviction_policy="evict_last").to(tl.float32)
+    mu = tl.div_rn(tl.sum(v, 0), tl.minimum(cols - first, PART) * 1.0)
+    d = tl.where(c < cols, v - mu, 0)
+    tl.store(seen + 2 * tl.program_id(0), mu)
+    tl.store(seen + 2 * tl.program_id(0) + 1, tl.sum(d * d, 0))
+
+
+@triton.jit
+def _joined_moments(seen, r, parts, cols, eps, PART: tl.constexpr, PARTS: tl.constexpr):
+    """The mean and 1/√(variance + eps) of a row from those of its parts (Chan's formula)."""
+    p = tl.arange(0, PARTS)
+    mus = tl.load(seen + 2 * (r * parts + p), mask=p < parts, other=0)
+    squares = tl.load(seen + 2 * (r * parts + p) + 1, mask=p < parts, other=0)
+    count = tl.where(p < parts, tl.minimum(cols - p * PART, PART), 0) * 1.0
+    mu = tl.div_rn(tl.sum(mus * count, 0), cols * 1.0)
+    d = tl.where(p < parts, mus - mu, 0)
+    variance = tl.div_rn(tl.sum(squares + count * d * d, 0), cols * 1.0)
+    return mu, tl.div_rn(1.0, tl.sqrt_rn(variance + eps))
+
+
+@triton.jit
+def _normalised_part(x, weight, bias, r, c, cols, stride, mu, scale):
+    v = tl.load(x + r * stride + c, mask=c < cols, other=0, eviction_policy="evict_first").to(tl.float32)
+    v = (v - mu) * scale
+    if weight is not None:
+        v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+    if bias is not None:
+        v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
+    return v
+
+
+@triton.jit
+def _layernorm_parts(
+    x, weight, bias, y, mean, rstd, seen, cols, stride, parts, eps, PART: tl.constexpr, PARTS: tl.constexpr
+):
+    r = (tl.program_id(0) // parts).to(tl.int64)
+    part = tl.program_id(0) % parts
+    c = part * PART + tl.arange(0, PART)
+    mu, scale = _joined_moments(seen, r, parts, cols, eps, PART, PARTS)
+    v = _normalised_part(x, weight, bias, r, c, cols, stride, mu, scale)
+    tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
+    if mean is not None:
+        tl.store(mean + r, mu, mask=part == 0)
+    if rstd is not None:
+        tl.store(rstd + r, scale, mask=part == 0)
 
 
 @triton.jit
@@ -145,6 +219,17 @@ def _column_sums(parts, out, count, cols, ROWS: tl.constexpr, BLOCK: tl.constexp
     tl.store(out + c, tl.sum(sums, 0).to(out.dtype.element_ty), mask=c < cols)
 
 
+def full(rows, cols, ROWS, BLOCK):
+    """Whether every tile is full, so that none needs a mask."""
+    return cols == BLOCK and rows % ROWS == 0
+
+
+def cut(rows, cols, PART=8192, most=4096):
+    """Into how many parts each of few long rows is cut, so that all multiprocessors have work; 0 for many rows."""
+    parts = triton.cdiv(cols, PART)
+    return parts if rows * parts <= most else 0
+
+
 def tile(cols, size, elements):
     """Rows and columns of a tile of at least `size` elements, and warps for `elements` per thread."""
     BLOCK = triton.next_power_of_2(cols)
@@ -154,15 +239,23 @@ def tile(cols, size, elements):
 
 @kernel(
     "layernorm",
+    scratch={"seen": ("fp32", 8192)},
     tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
-    expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+    expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 80},
 )
-def layernorm(x, weight, bias, *, eps, out, mean=None, rstd=None, keep=32768, size=2048, elements=16):
+def layernorm(x, weight, bias, *, eps, out, seen, mean=None, rstd=None, keep=32768, size=2048, elements=32):
     rows, cols = x.shape
     if cols <= keep:
         ROWS, BLOCK, warps = tile(cols, size, elements)
+        FULL = full(rows, cols, ROWS, BLOCK)
         _layernorm_kept[(triton.cdiv(rows, ROWS),)](
-            x, weight, bias, out, mean, rstd, rows, cols, x.stride(0), eps, ROWS, BLOCK, num_warps=warps
+            x, weight, bias, out, mean, rstd, rows, cols, x.stride(0), eps, ROWS, BLOCK, FULL, num_warps=warps
+        )
+    elif parts := cut(rows, cols):
+        whole = {"PART": 8192, "PARTS": triton.next_power_of_2(parts), "num_warps": 8}
+        _part_moments[(rows * parts,)](x, seen, cols, x.stride(0), parts, PART=8192, num_warps=8)
+        _layernorm_parts[(rows * parts,)](
+            x, weight, bias, out, mean, rstd, seen, cols, x.stride(0), parts, eps, **whole
         )
     else:
         _layernorm_long[(rows,)](x, weight, bias, out, mean, rstd, cols, x.stride(0), eps, BLOCK=8192, num_warps=16)

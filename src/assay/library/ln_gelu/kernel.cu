@@ -1,10 +1,36 @@
-// GELU of LayerNorm. A row is shared by GROUP threads and kept in registers (KEPT vectors of N per thread) between the
-// passes for mean, variance and result; longer rows (KEPT = 0) are read again for each. Arithmetic in float.
+// GELU of LayerNorm of rows, each shared by GROUP threads. Arithmetic in float.
 #include <assay/row.cuh>
+#include <assay/short_float.cuh>
+#include <assay/whole_row.cuh>
 
 // Half as many instructions as normcdff, and as exact where it counts: next to the rounding of x itself.
-__device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.7071067811865476f)); }
+template <typename T> __device__ __forceinline__ float gelu(float x) {
+  return sizeof(T) == 2 ? shorter_gelu(x) : 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
+}
 
+// The usual case: aligned rows that GROUP threads hold without a rest, with weight and bias.
+template <typename T, int GROUP, int K, int THREADS>
+__global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+    ln_gelu_whole(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,
+                  long long rows, long long stride, float eps) {
+  using Row = WholeRow<T, GROUP, K>;
+  const long long r = Row::index();
+  if (r >= rows) return;  // a whole warp, in the last block of several rows
+  Row row;
+  row.read_past_l1(x + r * stride);
+  const Moments m = moments(row, eps);
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    float v[Row::N], w[Row::N], b[Row::N];
+    row.at(k, v), Row::beside(weight, k, w), Row::beside(bias, k, b);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) v[j] = gelu<T>((v[j] - m.mean) * m.rstd * w[j] + b[j]);
+    __stcs(Row::vector(y + r * Row::COLS, k), Row::packed(v));
+  }
+}
+
+// Any other: a row is kept in registers (KEPT vectors of N per thread) between the passes for mean, variance and result;
+// longer rows (KEPT = 0) are read again for each.
 template <typename T, int N, int GROUP, int KEPT>
 __global__ void __launch_bounds__(GROUP > 128 ? GROUP : 128)
     ln_gelu(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,
@@ -35,7 +61,7 @@ __global__ void __launch_bounds__(GROUP > 128 ? GROUP : 128)
     const Vector<T, N> w = load_or<N>(weight, c, 1.0f), b = load_or<N>(bias, c, 0.0f);
 #pragma unroll
     for (int j = 0; j < N; ++j)
-      v.at[j] = rounded<T>(gelu((widen(v.at[j]) - mean) * rstd * widen(w.at[j]) + widen(b.at[j])));
+      v.at[j] = rounded<T>(gelu<T>((widen(v.at[j]) - mean) * rstd * widen(w.at[j]) + widen(b.at[j])));
     store<N>(y + r * cols + c, v);
   });
 }

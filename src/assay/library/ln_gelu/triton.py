@@ -1,14 +1,31 @@
-"""GELU of LayerNorm in Triton: a tile of whole rows kept in registers; longer rows read three times."""
+"""GELU of LayerNorm in Triton: a tile of whole rows kept in registers; few longer rows cut into parts, many read three
+times."""
 
 import triton
 import triton.language as tl
 
 from assay import kernel
-from assay.library.layernorm.triton import _column_sums, tile
+from assay.library.layernorm.triton import (
+    _column_sums,
+    _joined_moments,
+    _normalised,
+    _normalised_part,
+    _part_moments,
+    cut,
+    full,
+    tile,
+)
 
 
 @triton.jit
-def _gelu(x):
+def _gelu(x, SHORT: tl.constexpr):
+    """x·Φ(x). SHORT, for results of 16 bits: Φ as 1/(1 + 2^(x·p)), p a polynomial, as in <assay/short_float.cuh>."""
+    if SHORT:
+        t = x * x
+        p = (-1.8044637499770033e-06 * t + 5.123134178575128e-05) * t + 0.0006640069768764079
+        p = (p * t - 0.10611018538475037) * t - 2.301360607147217
+        r = tl.rsqrt(1 + tl.exp2(x * p))  # squared, three instructions; a division is eight
+        return x * (r * r)
     return 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
 
 
@@ -18,21 +35,17 @@ def _gelu_slope(x):
 
 
 @triton.jit
-def _ln_gelu_kept(x, weight, bias, y, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _ln_gelu_kept(
+    x, weight, bias, y, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr, FULL: tl.constexpr
+):
     r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]  # 64-bit: offsets may exceed 2**31
     c = tl.arange(0, BLOCK)[None, :]
-    inside = (r < rows) & (c < cols)
-    v = tl.load(x + r * stride + c, mask=inside, other=0).to(tl.float32)
-    mean = tl.div_rn(tl.sum(v, 1, keep_dims=True), cols * 1.0)
-    d = tl.where(c < cols, v - mean, 0)
-    variance = tl.div_rn(tl.sum(d * d, 1, keep_dims=True), cols * 1.0)
-    rstd = tl.div_rn(1.0, tl.sqrt_rn(variance + eps))
-    v = d * rstd
-    if weight is not None:
-        v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
-    if bias is not None:
-        v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
-    tl.store(y + r * cols + c, _gelu(v).to(y.dtype.element_ty), mask=inside)
+    v, _, _ = _normalised(x, weight, bias, r, c, rows, cols, stride, eps, FULL)
+    v = _gelu(v, y.dtype.element_ty.primitive_bitwidth == 16).to(y.dtype.element_ty)
+    if FULL:
+        tl.store(y + r * cols + c, v)
+    else:
+        tl.store(y + r * cols + c, v, mask=(r < rows) & (c < cols))
 
 
 @triton.jit
@@ -56,7 +69,18 @@ def _ln_gelu_long(x, weight, bias, y, cols, stride, eps, BLOCK: tl.constexpr):
             v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
         if bias is not None:
             v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
-        tl.store(y + r * cols + c, _gelu(v).to(y.dtype.element_ty), mask=c < cols)
+        v = _gelu(v, y.dtype.element_ty.primitive_bitwidth == 16)
+        tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
+
+
+@triton.jit
+def _ln_gelu_parts(x, weight, bias, y, seen, cols, stride, parts, eps, PART: tl.constexpr, PARTS: tl.constexpr):
+    r = (tl.program_id(0) // parts).to(tl.int64)
+    c = tl.program_id(0) % parts * PART + tl.arange(0, PART)
+    mean, rstd = _joined_moments(seen, r, parts, cols, eps, PART, PARTS)
+    v = _normalised_part(x, weight, bias, r, c, cols, stride, mean, rstd)
+    v = _gelu(v, y.dtype.element_ty.primitive_bitwidth == 16)
+    tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
 
 
 @triton.jit
@@ -159,16 +183,22 @@ def _backward_columns(
 
 @kernel(
     "ln_gelu",
+    scratch={"seen": ("fp32", 8192)},
     tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
-    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
+    expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 80},
 )
-def ln_gelu(x, weight, bias, *, eps, out, keep=32768, size=2048, elements=16):
+def ln_gelu(x, weight, bias, *, eps, out, seen, keep=32768, size=1024, elements=32):
     rows, cols = x.shape
     if cols <= keep:
         ROWS, BLOCK, warps = tile(cols, size, elements)
+        FULL = full(rows, cols, ROWS, BLOCK)
         _ln_gelu_kept[(triton.cdiv(rows, ROWS),)](
-            x, weight, bias, out, rows, cols, x.stride(0), eps, ROWS, BLOCK, num_warps=warps
+            x, weight, bias, out, rows, cols, x.stride(0), eps, ROWS, BLOCK, FULL, num_warps=warps
         )
+    elif parts := cut(rows, cols):
+        whole = {"PART": 8192, "PARTS": triton.next_power_of_2(parts), "num_warps": 8}
+        _part_moments[(rows * parts,)](x, seen, cols, x.stride(0), parts, PART=8192, num_warps=8)
+        _ln_gelu_parts[(rows * parts,)](x, weight, bias, out, seen, cols, x.stride(0), parts, eps, **whole)
     else:
         _ln_gelu_long[(rows,)](x, weight, bias, out, cols, x.stride(0), eps, BLOCK=8192, num_warps=16)
 

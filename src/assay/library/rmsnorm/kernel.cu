@@ -1,7 +1,29 @@
 // RMSNorm over rows, arithmetic in float. Short rows are read once and kept in registers, by a warp or by a block;
 // longer ones are read twice, once for the sum of squares, once to write.
-#include <assay/reduce.cuh>
-#include <assay/vector.cuh>
+#include <assay/whole_row.cuh>
+
+// The usual case: aligned rows that GROUP threads hold without a rest, with a weight.
+template <typename T, int GROUP, int K, int THREADS>
+__global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+    rmsnorm_whole(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y, long long rows,
+                  long long stride, float eps) {
+  using Row = WholeRow<T, GROUP, K>;
+  const long long r = Row::index();
+  if (r >= rows) return;  // a whole warp, in the last block of several rows
+  Row row;
+  row.read(x + r * stride);
+  float sum = 0.0f;
+  row.each([&](float (&f)[Row::N]) { sum = add_squares(f, sum); });
+  const float rstd = inverse_root(over<Row::COLS>(joined<GROUP, Sum, 0>(sum)) + eps);
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    float v[Row::N], w[Row::N];
+    row.at(k, v), Row::beside(weight, k, w);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) v[j] = v[j] * rstd * w[j];
+    *Row::vector(y + r * Row::COLS, k) = Row::packed(v);
+  }
+}
 
 template <typename T, int N> __device__ __forceinline__ float squares(const Vector<T, N>& v) {
   float sum = 0.0f;

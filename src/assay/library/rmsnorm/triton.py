@@ -1,21 +1,26 @@
-"""RMSNorm in Triton: a tile of whole rows kept in registers; longer rows read twice, to sum and to write."""
+"""RMSNorm in Triton: a tile of whole rows in registers; longer rows read twice, to sum and to write, few of them cut
+into parts."""
 
 import triton
 import triton.language as tl
 
 from assay import kernel
+from assay.library.layernorm.triton import _load, cut, full, tile
 
 
 @triton.jit
-def _rmsnorm_kept(x, weight, y, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def _rmsnorm_kept(x, weight, y, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr, FULL: tl.constexpr):
     row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]  # 64-bit: offsets may exceed 2**31
     c = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (c < cols)
-    v = tl.load(x + row * stride + c, mask=inside, other=0).to(tl.float32)
+    v = _load(x + row * stride + c, inside, FULL)
     v *= tl.rsqrt(tl.sum(v * v, 1) / cols + eps)[:, None]
     if weight is not None:
-        v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
-    tl.store(y + row * cols + c, v.to(y.dtype.element_ty), mask=inside)
+        v *= _load(weight + c, c < cols, FULL)
+    if FULL:
+        tl.store(y + row * cols + c, v.to(y.dtype.element_ty))
+    else:
+        tl.store(y + row * cols + c, v.to(y.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -34,18 +39,45 @@ def _rmsnorm_long(x, weight, y, cols, stride, eps, BLOCK: tl.constexpr):
         tl.store(y + row * cols + start + c, v.to(y.dtype.element_ty), mask=start + c < cols)
 
 
+@triton.jit
+def _part_squares(x, seen, cols, stride, parts, PART: tl.constexpr):
+    """The sum of squares of each part of each row."""
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    c = tl.program_id(0) % parts * PART + tl.arange(0, PART)
+    v = tl.load(x + row * stride + c, mask=c < cols, other=0, eviction_policy="evict_last").to(tl.float32)
+    tl.store(seen + tl.program_id(0), tl.sum(v * v, 0))
+
+
+@triton.jit
+def _rmsnorm_parts(x, weight, y, seen, cols, stride, parts, eps, PART: tl.constexpr, PARTS: tl.constexpr):
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    c = tl.program_id(0) % parts * PART + tl.arange(0, PART)
+    p = tl.arange(0, PARTS)
+    squares = tl.sum(tl.load(seen + row * parts + p, mask=p < parts, other=0), 0)
+    v = tl.load(x + row * stride + c, mask=c < cols, other=0, eviction_policy="evict_first").to(tl.float32)
+    v *= tl.rsqrt(squares / cols + eps)
+    if weight is not None:
+        v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
+    tl.store(y + row * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
+
+
 @kernel(
     "rmsnorm",
-    tune={"keep": [4096, 8192, 16384], "TILE": [1024, 2048, 4096, 8192], "num_warps": [4, 8, 16]},
+    scratch={"seen": ("fp32", 4096)},
+    tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def rmsnorm(x, weight, *, eps, out, keep=16384, TILE=4096, num_warps=8):
+def rmsnorm(x, weight, *, eps, out, seen, keep=32768, size=1024, elements=16):
     rows, cols = x.shape
     if cols <= keep:
-        BLOCK = triton.next_power_of_2(cols)
-        ROWS = max(1, TILE // BLOCK)
+        ROWS, BLOCK, warps = tile(cols, size, elements)
+        FULL = full(rows, cols, ROWS, BLOCK)
         _rmsnorm_kept[(triton.cdiv(rows, ROWS),)](
-            x, weight, out, rows, cols, x.stride(0), eps, ROWS, BLOCK, num_warps=num_warps
+            x, weight, out, rows, cols, x.stride(0), eps, ROWS, BLOCK, FULL, num_warps=warps
         )
+    elif parts := cut(rows, cols):
+        whole = {"PART": 8192, "PARTS": triton.next_power_of_2(parts), "num_warps": 8}
+        _part_squares[(rows * parts,)](x, seen, cols, x.stride(0), parts, PART=8192, num_warps=8)
+        _rmsnorm_parts[(rows * parts,)](x, weight, out, seen, cols, x.stride(0), parts, eps, **whole)
     else:
-        _rmsnorm_long[(rows,)](x, weight, out, cols, x.stride(0), eps, TILE, num_warps=num_warps)
+        _rmsnorm_long[(rows,)](x, weight, out, cols, x.stride(0), eps, BLOCK=4096, num_warps=8)

@@ -1,8 +1,11 @@
 // SiLU and its backward pass, one 16-byte vector per thread, arithmetic in float.
+#include <assay/short_float.cuh>
 #include <assay/vector.cuh>
 
 // __fdividef is one reciprocal and a multiply. It gives 0 for a divisor beyond 2¹²⁶, where the true result is as good as 0.
-__device__ __forceinline__ float value(float x) { return __fdividef(x, 1.0f + expf(-x)); }
+template <typename T> __device__ __forceinline__ float value(float x) {
+  return sizeof(T) == 2 ? short_silu(x) : __fdividef(x, 1.0f + expf(-x));
+}
 
 __device__ __forceinline__ float slope(float x) {
   const float sigma = __fdividef(1.0f, 1.0f + expf(-x));
@@ -14,10 +17,10 @@ template <typename T, int N> __global__ void silu(const T* x, T* y, long long n)
   if (i + N <= n) {
     Vector<T, N> v = load<N>(x + i);
 #pragma unroll
-    for (int k = 0; k < N; ++k) v.at[k] = rounded<T>(value(widen(v.at[k])));
+    for (int k = 0; k < N; ++k) v.at[k] = rounded<T>(value<T>(widen(v.at[k])));
     store<N>(y + i, v);
   } else {
-    for (long long k = i; k < n; ++k) y[k] = rounded<T>(value(widen(x[k])));
+    for (long long k = i; k < n; ++k) y[k] = rounded<T>(value<T>(widen(x[k])));
   }
 }
 

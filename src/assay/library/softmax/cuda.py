@@ -2,6 +2,7 @@
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, vector_width
+from assay.library.rows import whole_row
 
 source = Source("kernel.cu")
 
@@ -17,8 +18,13 @@ def power_of_2(n):
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
 def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024):
-    """A thread keeps `keep` vectors, more if 1024 threads need it to hold the row; none beyond `longest`."""
+    """A thread keeps `keep` vectors, more if its block needs it to hold the row. Few rows beyond `longest` are cut."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
+    if (cols <= longest or (rows > 128 and cols <= 32768)) and (whole := whole_row(x, out, keep=keep)):
+        group, kept = whole
+        block = 256 if group == 32 else group
+        source[f"softmax_whole<{T}, {group}, {kept}, {block}>"](cdiv(rows, block // group), block, x, out, rows, stride)
+        return
     N = vector_width(x, out)
     N = N if cols % N == 0 and stride % N == 0 else 1
     vectors = cols // N

@@ -1,11 +1,65 @@
 // Softmax over rows, arithmetic in float. Short rows are read once and kept in registers, by a warp or by a block;
 // longer ones are read twice, once for maximum and sum together, once to write; few long ones are cut among blocks.
-#include <assay/reduce.cuh>
-#include <assay/vector.cuh>
+#include <assay/short_float.cuh>
+#include <assay/whole_row.cuh>
 
 #define NOTHING __int_as_float(0xff800000)  // −∞
 
 // fmaxf drops NaN; the sum of exponentials brings it back, so a NaN makes its whole row NaN.
+
+template <typename T> __device__ __forceinline__ float exponential(float x) {
+  return sizeof(T) == 2 ? short_exp(x) : expf(x);
+}
+
+// 1/v for 1 ≤ v: the hardware's, and a step of Newton's. A division has a slow path, a call that costs registers.
+__device__ __forceinline__ float inverse(float v) {
+  const float r = reciprocal(v);
+  return fmaf(r, fmaf(-v, r, 1.0f), r);
+}
+
+struct Top {
+  static __device__ __forceinline__ float identity() { return NOTHING; }
+  static __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
+};
+
+// The usual case: aligned rows that GROUP threads hold without a rest. The exponentials are kept as floats between the sum
+// and the result where they take at most 32 registers; else they are computed again.
+template <typename T, int GROUP, int K, int THREADS>
+__global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+    softmax_whole(const T* __restrict__ x, T* __restrict__ y, long long rows, long long stride) {
+  using Row = WholeRow<T, GROUP, K>;
+  const long long r = Row::index();
+  if (r >= rows) return;  // a whole warp, in the last block of several rows
+  Row row;
+  row.read(x + r * stride);
+  float top = NOTHING, total = 0.0f;
+  row.each([&](float (&f)[Row::N]) {
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) top = fmaxf(top, f[j]);
+  });
+  top = joined<GROUP, Top, 0>(top);
+  constexpr bool KEEP = K * Row::N <= 32;
+  float e[KEEP ? K : 1][Row::N];
+  const auto exponentials = [&](int k, float (&f)[Row::N]) {
+    row.at(k, f);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) f[j] = exponential<T>(f[j] - top);
+  };
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    exponentials(k, e[KEEP ? k : 0]);
+    total += pairwise(e[KEEP ? k : 0]);
+  }
+  const float scale = inverse(joined<GROUP, Sum, 1>(total));
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    float (&v)[Row::N] = e[KEEP ? k : 0];
+    if constexpr (!KEEP) exponentials(k, v);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) v[j] *= scale;
+    *Row::vector(y + r * Row::COLS, k) = Row::packed(v);
+  }
+}
 
 // K vectors of N elements per thread hold the row. WARP: a row per warp, blockDim.y of them; else a row per block.
 template <typename T, int N, int K, bool WARP>

@@ -12,9 +12,10 @@ struct Max {
   static __device__ __forceinline__ float join(float a, float b) { return a > b || a != a ? a : b; }
 };
 
-template <typename R> __device__ __forceinline__ float warp_reduce(float v) {
+// Over each LANES neighbouring lanes, a power of two.
+template <typename R, int LANES = 32> __device__ __forceinline__ float warp_reduce(float v) {
 #pragma unroll
-  for (int lane = 16; lane; lane >>= 1) v = R::join(v, __shfl_xor_sync(0xffffffffu, v, lane));
+  for (int lane = LANES / 2; lane; lane >>= 1) v = R::join(v, __shfl_xor_sync(0xffffffffu, v, lane));
   return v;
 }
 
