@@ -5,7 +5,7 @@ import pytest
 import assay
 from assay.backends import backend, where_timed
 from assay.backends.base import Level
-from assay.bench.planning import Options
+from assay.bench.planning import Options, plan
 from assay.bench.spent import Spent
 from assay.catalog import library
 from assay.catalog.select import select
@@ -93,3 +93,13 @@ def test_time_is_counted_once():
             pass
     assert (spent.seconds["time"], spent.seconds["judge"]) == (2 + 1, 1)
     assert str(spent) == "timing 3.0 s, judging timed calls 1.0 s"
+
+
+def test_kernels_are_compared_on_the_same_results():
+    """Plain PyTorch gives no mean and rstd, so the others do not compute them beside it."""
+    (beside,) = plan(["layernorm/njit"], Options(workload="rows=8,cols=64,dtype=fp32"))
+    assert beside.workload.without == ("mean", "rstd") and "layernorm/torch" in {k.name for k in beside.kernels}
+    (alone,) = plan(["layernorm/njit", "layernorm/triton"], Options(workload="rows=8,cols=64,dtype=fp32", against=()))
+    assert alone.workload.without == ()
+    (gradient,) = plan(["layernorm_backward/triton"], Options(workload="rows=8,cols=64,dtype=fp32"))
+    assert gradient.workload.without == (), "its reference computes all of them"

@@ -10,11 +10,13 @@ from assay.catalog import library
 from assay.catalog.asked import asked
 from assay.catalog.derived import completed
 from assay.catalog.select import Named, everything, select
+from assay.catalog.signature import with_default
 from assay.catalog.tunables import refuse_unknown
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.kernel import BACKENDS, Kernel
 from assay.op import Op
+from assay.worker.request import writes
 from assay.workload import Workload
 
 
@@ -92,6 +94,7 @@ def plan(what: Iterable[Named], options: Options) -> list[BenchPlan]:
             if workload.inplace:
                 raise UsageError("an in-place workload changes its own inputs", fix="leave out inplace=1")
             accepting = [k for k in entered if _accepts(k, workload)]
+            workload = _with_common_results(workload, accepting)
             plans.append(BenchPlan(workload, accepting, rivals[0].identity if rivals else ""))
     if not plans:
         raise UsageError("nothing to time", fix="`assay list` shows what there is")
@@ -105,6 +108,24 @@ def _accepts(kernel: Kernel, workload: Workload) -> bool:
         return False
     shorter = workload.replace(op=op.narrowed(most=kernel.most))
     return not set(workload.without) & set(kernel.requires) and shorter.allowed
+
+
+def _with_common_results(workload: Workload, kernels: list[Kernel]) -> Workload:
+    """Return the workload without the optional outputs that not all kernels compute: they are compared on the same
+    results. (A saved mean and rstd cost a LayerNorm a tenth of its speed, and plain PyTorch does not give them.)"""
+    op = workload.op
+    extra = [n for n, t in op.outputs.items() if t.optional and n not in workload.without]
+    left_out = [
+        name
+        for name in extra
+        if not all(writes(k, name, optional=True) for k in kernels) and all(_can_leave_out(k, name) for k in kernels)
+    ]
+    return workload.replace(without=(*workload.without, *left_out)) if left_out else workload
+
+
+def _can_leave_out(kernel: Kernel, name: str) -> bool:
+    """Return whether a kernel runs without this output."""
+    return kernel.file is None or name not in kernel.parameters or name in with_default(kernel)
 
 
 def _offered(op: Op, chosen: list[Kernel]) -> list[Kernel]:

@@ -127,7 +127,7 @@ class Call:
                 alias=op.aliases.get(name, "") if workload.inplace else "",
             )
             for name, t in op.outputs.items()
-            if name not in workload.without and _asked_for(kernel, name, t.optional)
+            if name not in workload.without and writes(kernel, name, t.optional)
         ]
         scratch = [
             spec(name, dtypes.dtype(number), tuple(workload.length(d) for d in sizes))
@@ -150,7 +150,7 @@ class Call:
         )
 
 
-def _asked_for(kernel: Kernel, name: str, optional: bool) -> bool:
+def writes(kernel: Kernel, name: str, optional: bool) -> bool:
     """Whether the kernel writes this output. One that is derived from the op's reference writes all of them."""
     derived = kernel.file is None or bool(kernel.launches)
     return derived or name in kernel.parameters or (kernel.returns and not optional)
