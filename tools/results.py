@@ -17,6 +17,7 @@ from assay import provenance
 from assay.catalog import library
 from assay.kernel import BACKENDS, address
 from assay.units import si
+from assay.workload import Workload
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results.md"
@@ -200,6 +201,30 @@ def _timed(document: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _memory_bound(document: dict) -> str:
+    """Op and shape × language: the speed as a share of the fastest copy of the same bytes, in the same rounds."""
+    shares: dict[tuple[str, str, str], dict[str, float]] = {}
+    for record in (r for r in document["records"] if r["median"]):
+        workload = Workload.of(library.find_op(address(record["kernel"]).op), record["workload"])
+        shape = "×".join(str(size) for _, size in workload.axes)
+        kernel = address(record["kernel"])
+        shares.setdefault((kernel.op, shape, workload.dtype.name), {})[kernel.backend] = record["evidence"][
+            "share_of_copy"
+        ]
+    languages = list(dict.fromkeys(language for row in shares.values() for language in row))
+    lines = [
+        "### bench: memory-bound kernels\n",
+        "The speed of a cold call as a share of that of the fastest copy of as many bytes, timed in the same rounds "
+        "(`--quick`; LayerNorm with its saved mean and rstd).\n",
+        f"| op | shape | dtype | {' | '.join(languages)} |",
+        f"|---|---|---|{'---:|' * len(languages)}",
+    ]
+    for (op, shape, dtype), row in sorted(shares.items(), key=lambda item: item[0][0]):
+        cells = " | ".join(f"{row[language]:.0%}" if language in row else "" for language in languages)
+        lines.append(f"| {op} | {shape} | {dtype} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
 def _two_tools(document: dict) -> str:
     """bench's cold time beside ncu's, and beside its own minutes later."""
     cells = document["cells"]
@@ -259,6 +284,7 @@ SECTIONS = {
     "examples": _user_files,
     "machine": _machine,
     "bench": _timed,
+    "memory_bound": _memory_bound,
     "mx": _packed,
     "ncu": _two_tools,
     "compare": _compared,
