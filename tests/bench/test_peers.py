@@ -9,6 +9,10 @@ from assay.bench.planning import Options, plan
 from assay.bench.spent import Spent
 from assay.catalog import library
 from assay.catalog.select import select
+from assay.check import judge
+from assay.check.oracle import oracle
+from assay.inputs import generate
+from assay.workload import Workload
 
 SMALL = {"workload": "rows=64,cols=64,dtype=fp32", "rounds": 5, "budget": 0.2, "threads": 1}
 
@@ -18,13 +22,13 @@ from assay import kernel
 
 @kernel("softmax", backend="torch", variant="theirs", {declared}returns=True)
 def theirs(x):
-    return torch.softmax(x, -1) * (1 + 1e-4)
+    return torch.softmax(x, -1) * {factor}
 """
 
 
 def test_a_less_accurate_peer_is_timed_and_marked(tmp_path):
     file = tmp_path / "peer.py"
-    file.write_text(PEER.format(declared='needs="torch", '))
+    file.write_text(PEER.format(declared='needs="torch", ', factor=1 + 2e-6))
     record = next(r for r in assay.bench(file, **SMALL) if r.kernel == "softmax/torch:theirs")
     assert record.status in ("pass", "inconclusive") and record.median
     evidence = record.evidence
@@ -35,9 +39,18 @@ def test_a_less_accurate_peer_is_timed_and_marked(tmp_path):
 
 def test_our_own_kernels_have_no_such_exemption(tmp_path):
     file = tmp_path / "own.py"
-    file.write_text(PEER.format(declared=""))
+    file.write_text(PEER.format(declared="", factor=1 + 2e-6))
     record = next(r for r in assay.bench(file, **SMALL) if r.kernel == "softmax/torch:theirs")
     assert record.status == "fail" and "a timed call computed something else" in record.reason
+
+
+@pytest.mark.parametrize("factor", [1.01, 0.0])
+def test_a_peer_that_is_wrong_fails_like_any_kernel(tmp_path, factor):
+    file = tmp_path / "wrong.py"
+    file.write_text(PEER.format(declared='needs="torch", ', factor=factor))
+    for verb in (assay.bench(file, **SMALL), assay.check(file, dtypes=("fp32",), workloads=12)):
+        record = next(r for r in verb if r.kernel == "softmax/torch:theirs")
+        assert record.status == "fail", record.reason
 
 
 def test_torch_compile_is_timed_for_static_shapes_and_checked_for_dynamic_ones():
@@ -103,3 +116,18 @@ def test_kernels_are_compared_on_the_same_results():
     assert alone.workload.without == ()
     (gradient,) = plan(["layernorm_backward/triton"], Options(workload="rows=8,cols=64,dtype=fp32"))
     assert gradient.workload.without == (), "its reference computes all of them"
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "excused"), [("softmax", "rows=64,cols=64", True), ("transpose", "rows=8,cols=8", False)]
+)
+def test_results_are_less_accurate_only_where_an_op_rounds(name, shape, excused, one_thread):
+    """An op that moves data promises its bits; large workloads are judged in slices by the same rule."""
+    workload = Workload.of(library.find_op(name), f"{shape},dtype=fp32")
+    drawn = generate(workload)
+    truth = oracle(workload, drawn)
+    off = {n: (v * (1 + 2e-6)).float() for n, v in truth.exact.items()}
+    whole = judge.judge(off, judge.Measures(truth, {n: v.float() for n, v in truth.exact.items()}, {})).finding
+    sliced = judge.judge_maximum(off, truth, {}).finding
+    assert whole.detector == sliced.detector == "values"
+    assert whole.less_accurate == sliced.less_accurate == excused

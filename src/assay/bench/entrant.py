@@ -119,7 +119,7 @@ class Entrant:
                 outputs = self._outputs(index)
                 with self.processes.spent.on("judge"):
                     finding = self.truth.judge(self.identity, call, outputs)
-                if finding and finding.detector == "values" and self.kernel and self.kernel.peer:
+                if finding and finding.less_accurate and self.kernel and self.kernel.peer:
                     self.less_accurate = finding.what
                 elif finding:
                     detector, what = self._unwritten(call, outputs) or (finding.detector, finding.what)

@@ -1,6 +1,5 @@
 """The processes of one kernel on one workload: one that is timed, and one that the device's own recorder watches."""
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,10 +40,12 @@ class Seats:
         return self.held[role]
 
     def tell(self, role: Role, request: Request[Any]) -> None:
-        """Ask without waiting; `hear` gives the answer."""
-        self._asked[role] = request
-        with contextlib.suppress(WorkerLost):  # `hear` raises it again
+        """Ask without waiting; `hear` gives the answer. A process that takes no question is gone."""
+        try:
             self.held[role].tell(request)
+            self._asked[role] = request
+        except WorkerLost:
+            self.close(role)
 
     def hear(self, role: Role) -> Answer | WorkerLost | Refused | None:
         """Return the answer to what a process was told, or its failure, after which the process is gone; None where it

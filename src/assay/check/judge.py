@@ -22,6 +22,9 @@ from assay.lazy import torch
 SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
 """One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
 maximum varies by itself from one evaluation to another."""
+LESS_ACCURATE = 64.0
+"""A multiple of the tolerance up to which a peer's result is less accurate rather than wrong. Zeros in place of a bf16
+result are about 256 tolerances off."""
 HOPELESS = 4096.0
 """A multiple of the tolerance that no order of operations reaches. A single accumulator for 2¹⁸ terms, one of which is
 larger than all others, reaches 1200."""
@@ -40,6 +43,13 @@ class Finding:
 
     detector: str
     what: str
+    share: float = 0.0
+    """Of wrong values: the error as a multiple of its tolerance. 0: something else is wrong."""
+
+    @property
+    def less_accurate(self) -> bool:
+        """Whether the result is only less accurate than our own kernels may be, and not wrong: excused in a peer."""
+        return self.detector == "values" and 0 < self.share <= LESS_ACCURATE
 
 
 @dataclass(frozen=True)
@@ -131,7 +141,8 @@ def judge(
             what = _explain(worst, value, right.rounded, right.unit, place)
             if isinstance(scale, _Scale):
                 what += _hint(measures.oracle, value, right.rounded, place)
-            return Judgement(Finding("values", what), tuple(errors), tried)
+            share = worst.share if isinstance(scale, _Scale) else 0.0  # where bits are promised, none may be off
+            return Judgement(Finding("values", what, share), tuple(errors), tried)
         for control, fake in (_controls(right.rounded, right.finite, right.unit) if controls else {}).items():
             shown, _ = scale.compare(name, fake, admitted=worst.admitted)
             tried[control] = tried.get(control, False) or (shown is not None and shown.share > 1)
@@ -290,7 +301,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         )
         if share > 1:
             what = _explain(errors[-1], value, rounded, unit, int(place)) + _hint(truth, value, rounded, int(place))
-            return Judgement(Finding("values", what), tuple(errors), {})
+            return Judgement(Finding("values", what, share), tuple(errors), {})
     return Judgement(None, tuple(errors), {})
 
 

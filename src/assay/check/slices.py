@@ -7,9 +7,10 @@ import multiprocessing
 import os
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from assay.check.judge import Errors, Finding, Prior, judge_maximum
+from assay.check.judge import Errors, Prior, judge_maximum
 from assay.check.oracle import oracle
 from assay.check.outcome import Outcome
 from assay.errors import UsageError
@@ -86,7 +87,7 @@ def judged_in_slices(
         errors += verdict.errors
         if verdict.finding:
             what = f"{verdict.finding.what} (in the slice of {op.independent} from {start})"
-            return Outcome(Finding(verdict.finding.detector, what), tuple(errors), seconds=seconds)
+            return Outcome(replace(verdict.finding, what=what), tuple(errors), seconds=seconds)
     worst = max(errors, key=lambda e: e.share, default=None)
     return Outcome(None, (worst,) if worst else (), seconds=seconds, artifacts=artifacts or [])
 
