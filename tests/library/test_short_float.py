@@ -10,7 +10,7 @@ from assay.backends.nvrtc import HEADERS
 from assay.catalog import library
 
 HEADER = (HEADERS / "assay/short_float.cuh").read_text()
-TRITON = (library.ROOT / "gelu" / "triton.py").read_text()
+TRITON = (library.ROOT / "short_float.py").read_text()
 
 
 def coefficients(function):
@@ -46,7 +46,8 @@ def test_gelu_is_within_its_limit_for_every_input(function, limit, dtype):
                 assert ((got.to(dtype).double() - exact).abs() / unit).max() <= limit
 
 
-def test_triton_has_the_same_coefficients():
-    body = TRITON.split("def _short_phi")[1].split("return")[0].split("else:")[1]
+@pytest.mark.parametrize("function", ["short_gelu", "shorter_gelu"])
+def test_triton_has_the_same_coefficients(function):
+    body = TRITON.split(f"def {function}(x)")[1].split('"""')[2].split("return")[0]
     digits = re.findall(r"\d\.[\d.e-]+", body)
-    assert [np.float32(d) for d in digits] == [abs(c) for c in coefficients("short_gelu")]
+    assert [np.float32(d) for d in digits] == [abs(c) for c in coefficients(function)]

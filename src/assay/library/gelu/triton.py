@@ -1,10 +1,10 @@
-"""GELU in Triton: one program per BLOCK elements, arithmetic in float32. For results of 16 bits Φ is a polynomial
-and two special functions: erf, or a true division, would take more time than the memory does."""
+"""GELU in Triton: one program per BLOCK elements, arithmetic in float32. Results of 16 bits have a shorter formula."""
 
 import triton
 import triton.language as tl
 
 from assay import kernel
+from assay.library.short_float import short_gelu, short_gelu_tanh
 
 
 @triton.jit
@@ -15,28 +15,14 @@ def _phi(v, TANH: tl.constexpr):
 
 
 @triton.jit
-def _short_phi(v, TANH: tl.constexpr):
-    """Φ as 1/(1 + 2^(v·p)), p a polynomial of v². A rsqrt squared is three instructions, a division eight."""
-    t = v * v
-    if TANH:  # −2·log2(e)·√(2/π)·(1 + 0.044715v²)
-        p = t * -0.10294324 - 2.3022082
-    else:  # fitted, as in <assay/short_float.cuh>; negative throughout, so far out 2^(v·p) becomes 0 or ∞ by itself
-        p = (-4.521153229575248e-09 * t + 3.466269618002116e-07) * t - 1.0659651707101148e-05
-        p = (p * t + 0.00015179523325059563) * t + 0.00013010887778364122
-        p = (p * t - 0.10490541905164719) * t - 2.302168607711792
-    r = tl.rsqrt(1 + tl.exp2(v * p))
-    return r * r
-
-
-@triton.jit
 def _gelu(x, y, n, TANH: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # 64-bit: n may exceed 2**31
     v = tl.load(x + i, mask=i < n).to(tl.float32)
     if y.dtype.element_ty.primitive_bitwidth == 16:
-        phi = _short_phi(v, TANH)
+        v = short_gelu_tanh(v) if TANH else short_gelu(v)
     else:
-        phi = _phi(v, TANH)
-    tl.store(y + i, (v * phi).to(y.dtype.element_ty), mask=i < n)
+        v *= _phi(v, TANH)
+    tl.store(y + i, v.to(y.dtype.element_ty), mask=i < n)
 
 
 @triton.jit
