@@ -18,3 +18,13 @@ def whole_row(x, *tensors, keep):
         if vectors % (32 * kept) == 0 and vectors // kept <= 512:
             return vectors // kept, kept
     return None
+
+
+def whole_parts(x, *tensors):
+    """Into how many parts each of few long rows is cut, 256 threads with 4 vectors for each part, so that all
+    multiprocessors have work. 0 for many rows, or where a tensor is absent or not aligned, or a rest would be left."""
+    (rows, cols), width = x.shape, 1 if any(t is None for t in tensors) else vector_width(x, *tensors)
+    if width == 1 or x.stride(0) % width or cols % (1024 * width):
+        return 0
+    parts = cols // (1024 * width)
+    return parts if parts <= 256 and rows * parts <= 4096 else 0

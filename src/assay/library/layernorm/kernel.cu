@@ -2,6 +2,19 @@
 #include <assay/row.cuh>
 #include <assay/whole_row.cuh>
 
+template <typename T, int GROUP, int K>
+__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Moments m, const T* weight, const T* bias, T* y) {
+  using Row = WholeRow<T, GROUP, K>;
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    float v[Row::N], w[Row::N], b[Row::N];
+    row.at(k, v), Row::beside(weight, k, w), Row::beside(bias, k, b);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) v[j] = (v[j] - m.mean) * m.rstd * w[j] + b[j];
+    __stcs(Row::vector(y, k), Row::packed(v));
+  }
+}
+
 // The usual case: aligned rows that GROUP threads hold without a rest, with weight and bias.
 template <typename T, int GROUP, int K, int THREADS>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
@@ -13,15 +26,32 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
   Row row;
   row.read_past_l1(x + r * stride);
   const Moments m = moments(row, eps);
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    float v[Row::N], w[Row::N], b[Row::N];
-    row.at(k, v), Row::beside(weight, k, w), Row::beside(bias, k, b);
-#pragma unroll
-    for (int j = 0; j < Row::N; ++j) v[j] = (v[j] - m.mean) * m.rstd * w[j] + b[j];
-    __stcs(Row::vector(y + r * Row::COLS, k), Row::packed(v));
-  }
+  normalise(row, m, weight, bias, y + r * Row::COLS);
   if (threadIdx.x % GROUP == 0) {
+    if (mean) mean[r] = m.mean;
+    if (rstd) rstd[r] = m.rstd;
+  }
+}
+
+// Few long rows, aligned and of whole parts, with weight and bias.
+template <typename T>
+__global__ void __launch_bounds__(256, 4)
+    layernorm_parts_read(const T* __restrict__ x, float* __restrict__ seen, long long stride, long long parts) {
+  see_part(x, seen, stride, parts);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(256, 4)
+    layernorm_parts_write(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,
+                          float* __restrict__ mean, float* __restrict__ rstd, const float* __restrict__ seen,
+                          long long stride, long long parts, float eps) {
+  using Row = Part<T>;
+  const long long r = blockIdx.x / unsigned(parts), first = blockIdx.x % unsigned(parts) * Row::COLS;
+  Row row;
+  row.read(x + r * stride + first);
+  const Moments m = moments_of_parts<T>(seen, parts, eps);
+  normalise(row, m, weight + first, bias + first, y + r * parts * Row::COLS + first);
+  if (threadIdx.x == 0 && first == 0) {
     if (mean) mean[r] = m.mean;
     if (rstd) rstd[r] = m.rstd;
   }

@@ -3,23 +3,30 @@
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype
 from assay.library.layernorm.cuda import split
-from assay.library.rows import whole_row
+from assay.library.rows import whole_parts, whole_row
 
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
 
 @kernel(
     "ln_gelu",
+    scratch={"seen": ("fp32", 8192)},
     tune={"keep": [1, 2, 4, 8]},
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def ln_gelu(x, weight, bias, *, eps, out, keep=4, longest=32768):
+def ln_gelu(x, weight, bias, *, eps, out, seen, keep=4, longest=32768):
     rows, cols = x.shape
     if cols <= longest and (whole := whole_row(x, weight, bias, out, keep=keep)):
         group, kept = whole
         threads = group if group > 32 else 128 if kept > 3 else 256
         source[f"ln_gelu_whole<{ctype(x)}, {group}, {kept}, {threads}>"](
             cdiv(rows, threads // group), threads, x, weight, bias, out, rows, x.stride(0), eps
+        )
+        return
+    if cols > longest and (parts := whole_parts(x, weight, bias, out)):
+        source[f"ln_gelu_parts_read<{ctype(x)}>"](rows * parts, 256, x, seen, x.stride(0), parts)
+        source[f"ln_gelu_parts_write<{ctype(x)}>"](
+            rows * parts, 256, x, weight, bias, out, seen, x.stride(0), parts, eps
         )
         return
     width, group, kept = split(x, (weight, bias, out), keep, threads=1024, vectors=8, scalars=32)

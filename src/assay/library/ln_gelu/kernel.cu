@@ -8,6 +8,19 @@ template <typename T> __device__ __forceinline__ float gelu(float x) {
   return sizeof(T) == 2 ? shorter_gelu(x) : 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
 }
 
+template <typename T, int GROUP, int K>
+__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Moments m, const T* weight, const T* bias, T* y) {
+  using Row = WholeRow<T, GROUP, K>;
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    float v[Row::N], w[Row::N], b[Row::N];
+    row.at(k, v), Row::beside(weight, k, w), Row::beside(bias, k, b);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) v[j] = gelu<T>((v[j] - m.mean) * m.rstd * w[j] + b[j]);
+    __stcs(Row::vector(y, k), Row::packed(v));
+  }
+}
+
 // The usual case: aligned rows that GROUP threads hold without a rest, with weight and bias.
 template <typename T, int GROUP, int K, int THREADS>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
@@ -18,15 +31,25 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
   if (r >= rows) return;  // a whole warp, in the last block of several rows
   Row row;
   row.read_past_l1(x + r * stride);
-  const Moments m = moments(row, eps);
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    float v[Row::N], w[Row::N], b[Row::N];
-    row.at(k, v), Row::beside(weight, k, w), Row::beside(bias, k, b);
-#pragma unroll
-    for (int j = 0; j < Row::N; ++j) v[j] = gelu<T>((v[j] - m.mean) * m.rstd * w[j] + b[j]);
-    __stcs(Row::vector(y + r * Row::COLS, k), Row::packed(v));
-  }
+  normalise(row, moments(row, eps), weight, bias, y + r * Row::COLS);
+}
+
+// Few long rows, aligned and of whole parts, with weight and bias.
+template <typename T>
+__global__ void __launch_bounds__(256, 4)
+    ln_gelu_parts_read(const T* __restrict__ x, float* __restrict__ seen, long long stride, long long parts) {
+  see_part(x, seen, stride, parts);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(256, 4)
+    ln_gelu_parts_write(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,
+                        const float* __restrict__ seen, long long stride, long long parts, float eps) {
+  using Row = Part<T>;
+  const long long r = blockIdx.x / unsigned(parts), first = blockIdx.x % unsigned(parts) * Row::COLS;
+  Row row;
+  row.read(x + r * stride + first);
+  normalise(row, moments_of_parts<T>(seen, parts, eps), weight + first, bias + first, y + r * parts * Row::COLS + first);
 }
 
 // Any other: a row is kept in registers (KEPT vectors of N per thread) between the passes for mean, variance and result;

@@ -2,7 +2,7 @@
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, vector_width
-from assay.library.rows import whole_row
+from assay.library.rows import whole_parts, whole_row
 
 source = Source("kernel.cu")
 
@@ -13,10 +13,11 @@ def power_of_2(n):
 
 @kernel(
     "rmsnorm",
+    scratch={"seen": ("fp32", 8192)},
     tune={"keep": [1, 2, 4], "threads": [256, 512, 1024]},
     expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def rmsnorm(x, weight, *, eps, out, keep=4, longest=32768, threads=1024):
+def rmsnorm(x, weight, *, eps, out, seen, keep=4, longest=32768, threads=1024):
     """A thread keeps `keep` vectors, up to 4 where 1024 threads would not hold the row otherwise."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
     if cols <= longest and (whole := whole_row(x, weight, out, keep=keep)):
@@ -25,6 +26,10 @@ def rmsnorm(x, weight, *, eps, out, keep=4, longest=32768, threads=1024):
         source[f"rmsnorm_whole<{T}, {group}, {kept}, {block}>"](
             cdiv(rows, block // group), block, x, weight, out, rows, stride, eps
         )
+        return
+    if cols > longest and (parts := whole_parts(x, weight, out)):
+        source[f"rmsnorm_parts_read<{T}>"](rows * parts, 256, x, seen, stride, parts)
+        source[f"rmsnorm_parts_write<{T}>"](rows * parts, 256, x, weight, out, seen, stride, parts, eps)
         return
     N = vector_width(x, out) if weight is None else vector_width(x, out, weight)
     N = N if cols % N == 0 and stride % N == 0 else 1

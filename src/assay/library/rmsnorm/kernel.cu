@@ -2,6 +2,19 @@
 // longer ones are read twice, once for the sum of squares, once to write.
 #include <assay/whole_row.cuh>
 
+template <typename T, int GROUP, int K>
+__device__ __forceinline__ void scale(const WholeRow<T, GROUP, K>& row, float rstd, const T* weight, T* y) {
+  using Row = WholeRow<T, GROUP, K>;
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    float v[Row::N], w[Row::N];
+    row.at(k, v), Row::beside(weight, k, w);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) v[j] = v[j] * rstd * w[j];
+    *Row::vector(y, k) = Row::packed(v);
+  }
+}
+
 // The usual case: aligned rows that GROUP threads hold without a rest, with a weight.
 template <typename T, int GROUP, int K, int THREADS>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
@@ -15,14 +28,32 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
   float sum = 0.0f;
   row.each([&](float (&f)[Row::N]) { sum = add_squares(f, sum); });
   const float rstd = inverse_root(over<Row::COLS>(joined<GROUP, Sum, 0>(sum)) + eps);
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    float v[Row::N], w[Row::N];
-    row.at(k, v), Row::beside(weight, k, w);
-#pragma unroll
-    for (int j = 0; j < Row::N; ++j) v[j] = v[j] * rstd * w[j];
-    *Row::vector(y + r * Row::COLS, k) = Row::packed(v);
-  }
+  scale(row, rstd, weight, y + r * Row::COLS);
+}
+
+// Few long rows, aligned and of whole parts, with a weight: the squares of each part, then, all joined, the result.
+template <typename T>
+__global__ void __launch_bounds__(256, 4)
+    rmsnorm_parts_read(const T* __restrict__ x, float* __restrict__ seen, long long stride, long long parts) {
+  using Row = Part<T>;
+  Row row;
+  row.read(x + blockIdx.x / unsigned(parts) * stride + blockIdx.x % unsigned(parts) * Row::COLS);
+  float sum = 0.0f;
+  row.each([&](float (&f)[Row::N]) { sum = add_squares(f, sum); });
+  sum = joined<256, Sum, 0>(sum);
+  if (threadIdx.x == 0) seen[blockIdx.x] = sum;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(256, 4)
+    rmsnorm_parts_write(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y,
+                        const float* __restrict__ seen, long long stride, long long parts, float eps) {
+  using Row = Part<T>;
+  const long long r = blockIdx.x / unsigned(parts), first = blockIdx.x % unsigned(parts) * Row::COLS;
+  Row row;
+  row.read(x + r * stride + first);
+  const float sum = joined<256, Sum, 0>(threadIdx.x < parts ? seen[r * parts + threadIdx.x] : 0.0f);
+  scale(row, inverse_root(sum / (parts * Row::COLS) + eps), weight + first, y + r * parts * Row::COLS + first);
 }
 
 template <typename T, int N> __device__ __forceinline__ float squares(const Vector<T, N>& v) {

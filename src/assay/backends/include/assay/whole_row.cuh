@@ -135,13 +135,12 @@ template <typename T, int GROUP, int K> struct WholeRow {
   }
 };
 
-// Mean, and 1/√(variance + eps), of a row, in two passes over the registers.
-struct Moments {
-  float mean, rstd;
+// Mean, and the sum of squared differences from it, in two passes over the registers.
+struct Spread {
+  float mean, squares;
 };
 
-template <typename T, int GROUP, int K>
-__device__ __forceinline__ Moments moments(const WholeRow<T, GROUP, K>& row, float eps) {
+template <typename T, int GROUP, int K> __device__ __forceinline__ Spread spread(const WholeRow<T, GROUP, K>& row) {
   constexpr int N = WholeRow<T, GROUP, K>::N, COLS = WholeRow<T, GROUP, K>::COLS;
   float sum = 0.0f, squares = 0.0f;
   row.each([&](float (&f)[N]) { sum += pairwise(f); });
@@ -151,5 +150,37 @@ __device__ __forceinline__ Moments moments(const WholeRow<T, GROUP, K>& row, flo
     for (int j = 0; j < N; ++j) f[j] -= mean;
     squares = add_squares(f, squares);
   });
-  return {mean, inverse_root(over<COLS>(joined<GROUP, Sum, 1>(squares)) + eps)};
+  return {mean, joined<GROUP, Sum, 1>(squares)};
+}
+
+// Mean, and 1/√(variance + eps).
+struct Moments {
+  float mean, rstd;
+};
+
+template <typename T, int GROUP, int K>
+__device__ __forceinline__ Moments moments(const WholeRow<T, GROUP, K>& row, float eps) {
+  const Spread s = spread(row);
+  return {s.mean, inverse_root(over<WholeRow<T, GROUP, K>::COLS>(s.squares) + eps)};
+}
+
+// Few long rows are cut into parts of equal length, a block for each: first what each part has, then, all joined, the
+// result. `seen` has two floats for each part.
+template <typename T> using Part = WholeRow<T, 256, 4>;
+
+template <typename T>
+__device__ __forceinline__ void see_part(const T* x, float* seen, long long stride, long long parts) {
+  Part<T> part;
+  part.read(x + blockIdx.x / unsigned(parts) * stride + blockIdx.x % unsigned(parts) * Part<T>::COLS);
+  const Spread s = spread(part);
+  if (threadIdx.x == 0) seen[2 * blockIdx.x] = s.mean, seen[2 * blockIdx.x + 1] = s.squares;
+}
+
+// Those of the row that this block has a part of, from what was seen of its parts, at most 256 (Chan's formula).
+template <typename T> __device__ __forceinline__ Moments moments_of_parts(const float* seen, long long parts, float eps) {
+  const bool mine = threadIdx.x < parts;
+  const long long at = 2 * (blockIdx.x / unsigned(parts) * parts + threadIdx.x);
+  const float mean = joined<256, Sum, 0>(mine ? seen[at] : 0.0f) / parts, d = mine ? seen[at] - mean : 0.0f;
+  const float squares = joined<256, Sum, 1>(mine ? seen[at + 1] + Part<T>::COLS * d * d : 0.0f);
+  return {mean, inverse_root(squares / (parts * Part<T>::COLS) + eps)};
 }
