@@ -3,7 +3,8 @@
 #include <assay/whole_row.cuh>
 
 template <typename T, int GROUP, int K>
-__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Moments m, const T* weight, const T* bias, T* y) {
+__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Moments m, const T* weight, const T* bias,
+                                          T* y) {
   using Row = WholeRow<T, GROUP, K>;
 #pragma unroll
   for (int k = 0; k < K; ++k) {
@@ -18,8 +19,9 @@ __device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Mome
 // The usual case: aligned rows that GROUP threads hold without a rest, with weight and bias.
 template <typename T, int GROUP, int K, int THREADS>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
-    layernorm_whole(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,
-                    float* __restrict__ mean, float* __restrict__ rstd, long long rows, long long stride, float eps) {
+    layernorm_whole(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
+                    T* __restrict__ y, float* __restrict__ mean, float* __restrict__ rstd, long long rows,
+                    long long stride, float eps) {
   using Row = WholeRow<T, GROUP, K>;
   const long long r = Row::index();
   if (r >= rows) return;  // a whole warp, in the last block of several rows
@@ -42,9 +44,9 @@ __global__ void __launch_bounds__(256, 4)
 
 template <typename T>
 __global__ void __launch_bounds__(256, 4)
-    layernorm_parts_write(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,
-                          float* __restrict__ mean, float* __restrict__ rstd, const float* __restrict__ seen,
-                          long long stride, long long parts, float eps) {
+    layernorm_parts_write(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
+                          T* __restrict__ y, float* __restrict__ mean, float* __restrict__ rstd,
+                          const float* __restrict__ seen, long long stride, long long parts, float eps) {
   using Row = Part<T>;
   const long long r = blockIdx.x / unsigned(parts), first = blockIdx.x % unsigned(parts) * Row::COLS;
   Row row;
@@ -57,8 +59,8 @@ __global__ void __launch_bounds__(256, 4)
   }
 }
 
-// Any other: a row is kept in registers (KEPT vectors of N per thread) between the passes for mean, variance and result;
-// longer rows (KEPT = 0) are read again for each.
+// Any other: a row is kept in registers (KEPT vectors of N per thread) between the passes for mean, variance and
+// result; longer rows (KEPT = 0) are read again for each.
 template <typename T, int N, int GROUP, int KEPT>
 __global__ void __launch_bounds__(GROUP > 128 ? GROUP : 128)
     layernorm(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,

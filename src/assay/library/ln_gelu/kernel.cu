@@ -9,7 +9,8 @@ template <typename T> __device__ __forceinline__ float gelu(float x) {
 }
 
 template <typename T, int GROUP, int K>
-__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Moments m, const T* weight, const T* bias, T* y) {
+__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Moments m, const T* weight, const T* bias,
+                                          T* y) {
   using Row = WholeRow<T, GROUP, K>;
 #pragma unroll
   for (int k = 0; k < K; ++k) {
@@ -43,17 +44,19 @@ __global__ void __launch_bounds__(256, 4)
 
 template <typename T>
 __global__ void __launch_bounds__(256, 4)
-    ln_gelu_parts_write(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,
-                        const float* __restrict__ seen, long long stride, long long parts, float eps) {
+    ln_gelu_parts_write(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
+                        T* __restrict__ y, const float* __restrict__ seen, long long stride, long long parts,
+                        float eps) {
   using Row = Part<T>;
   const long long r = blockIdx.x / unsigned(parts), first = blockIdx.x % unsigned(parts) * Row::COLS;
   Row row;
   row.read(x + r * stride + first);
-  normalise(row, moments_of_parts<T>(seen, parts, eps), weight + first, bias + first, y + r * parts * Row::COLS + first);
+  const Moments m = moments_of_parts<T>(seen, parts, eps);
+  normalise(row, m, weight + first, bias + first, y + r * parts * Row::COLS + first);
 }
 
-// Any other: a row is kept in registers (KEPT vectors of N per thread) between the passes for mean, variance and result;
-// longer rows (KEPT = 0) are read again for each.
+// Any other: a row is kept in registers (KEPT vectors of N per thread) between the passes for mean, variance and
+// result; longer rows (KEPT = 0) are read again for each.
 template <typename T, int N, int GROUP, int KEPT>
 __global__ void __launch_bounds__(GROUP > 128 ? GROUP : 128)
     ln_gelu(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,

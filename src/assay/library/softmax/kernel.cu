@@ -22,8 +22,8 @@ struct Top {
   static __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
 };
 
-// The usual case: aligned rows that GROUP threads hold without a rest. The exponentials are kept as floats between the sum
-// and the result where they take at most 32 registers; else they are computed again.
+// The usual case: aligned rows that GROUP threads hold without a rest. The exponentials are kept as floats between the
+// sum and the result where they take at most 32 registers; else they are computed again.
 template <typename T, int GROUP, int K, int THREADS>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     softmax_whole(const T* __restrict__ x, T* __restrict__ y, long long rows, long long stride) {

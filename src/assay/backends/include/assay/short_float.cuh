@@ -1,5 +1,5 @@
-// Functions for results of 16 bits, from the special-function unit's own 2^x and 1/x. These are within 2 ulps of a float,
-// which a result of 11 bits does not show; what float results need beside them costs three times as many instructions.
+// Functions for results of 16 bits, from the special-function unit's own 2^x and 1/x. These are within 2 ulps of a
+// float, which a result of 11 bits does not show; what float results need costs three times as many instructions.
 #pragma once
 
 __device__ __forceinline__ float power_of_2(float x) {

@@ -1,5 +1,5 @@
-// A row that is read once and stays in registers: GROUP threads hold K vectors of 16 bytes each and nothing is left over,
-// so no element needs a bounds check. GROUP is 32, a warp with a row of its own, or the whole block.
+// A row that is read once and stays in registers: GROUP threads hold K vectors of 16 bytes each and nothing is left
+// over, so no element needs a bounds check. GROUP is 32, a warp with a row of its own, or the whole block.
 #pragma once
 #include <assay/reduce.cuh>
 #include <assay/vector.cuh>
@@ -24,8 +24,8 @@ template <int N> __device__ __forceinline__ float add_squares(const float (&f)[N
   return even + odd;
 }
 
-// A value joined over the group; every thread gets the result. Each USE has shared memory of its own, so that nobody must
-// wait for the readers of the last one: a kernel may have each USE once.
+// A value joined over the group; every thread gets the result. Each USE has shared memory of its own, so that nobody
+// must wait for the readers of the last one: a kernel may have each USE once.
 template <int GROUP, typename R, int USE> __device__ __forceinline__ float joined(float v) {
   v = warp_reduce<R>(v);
   if constexpr (GROUP > 32) {
@@ -54,8 +54,8 @@ __device__ __forceinline__ float inverse_root(float v) {
   return corrected == corrected ? corrected : r;  // v = ∞
 }
 
-// Both elements of a word as floats. A bf16 is the upper half of its float: one instruction an element, where taking the
-// halves apart first would cost another.
+// Both elements of a word as floats. A bf16 is the upper half of its float: one instruction an element, where taking
+// the halves apart first would cost another.
 __device__ __forceinline__ float2 widened(unsigned word, __nv_bfloat16) {
   return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
 }
@@ -72,7 +72,8 @@ template <typename T, int GROUP, int K> struct WholeRow {
     return GROUP == 32 ? blockIdx.x * (long long)(blockDim.x / 32) + threadIdx.x / 32 : blockIdx.x;
   }
 
-  // This thread's k-th vector of a row, or of what goes with it, as weight and bias: neighbours have neighbouring vectors.
+  // This thread's k-th vector of a row, or of what goes with it, as weight and bias. Neighbouring threads have
+  // neighbouring vectors, and all are one address and a constant.
   static __device__ __forceinline__ const uint4* vector(const T* p, int k) {
     const int lane = threadIdx.x % GROUP;
     return reinterpret_cast<const uint4*>(p) + lane + k * GROUP;
@@ -177,7 +178,8 @@ __device__ __forceinline__ void see_part(const T* x, float* seen, long long stri
 }
 
 // Those of the row that this block has a part of, from what was seen of its parts, at most 256 (Chan's formula).
-template <typename T> __device__ __forceinline__ Moments moments_of_parts(const float* seen, long long parts, float eps) {
+template <typename T>
+__device__ __forceinline__ Moments moments_of_parts(const float* seen, long long parts, float eps) {
   const bool mine = threadIdx.x < parts;
   const long long at = 2 * (blockIdx.x / unsigned(parts) * parts + threadIdx.x);
   const float mean = joined<256, Sum, 0>(mine ? seen[at] : 0.0f) / parts, d = mine ? seen[at] - mean : 0.0f;
