@@ -46,7 +46,7 @@ def buffers(monkeypatch):
     monkeypatch.setattr("assay.worker.buffers._uploaded", lambda request, spec, v, memory: drawn[v])
     x, out = (TensorSpec(name, "float32", (40,), (1,), 0, (1, 2, 3)) for name in ("x", "out"))
     call = Call(Kernel(address("op/torch"), None), "op", "", "fp32", "native", {}, (x,), (out,), (), 0, {}, {})
-    request = Time(call, Round("cpu", 5, 1.0, 1, 16 * 320), "", 0, variations=3, changeable=("x",))
+    request = Time(call, Round("cpu", 5, 5, 1.0, 1, 16 * 320), "", 0, variations=3, changeable=("x",))
     made = Buffers(request, memoryview(b""))
     assert made.count == 16
     return made, drawn
@@ -239,12 +239,37 @@ def test_an_interval_as_wide_as_the_value_never_passes_and_fails_only_if_the_ker
 
 def test_the_fastest_form_of_a_yardstick_is_chosen_and_named():
     watch = stopwatch.HostClock()
-    request = TimeYardsticks(Round("cpu", 2, 0.05, 1, 1 << 30), bytes=64_000, beyond_cache=4)
+    request = TimeYardsticks(Round("cpu", 2, 2, 0.05, 1, 1 << 30), bytes=64_000, beyond_cache=4)
     small = yardstick.measured(request, watch)
     assert small.copy.form == "torch copy_" and len(small.cold) == 2 and small.read is None
     large = yardstick.measured(replace(request, beyond_cache=0), watch)
     assert large.read.form.startswith("torch") and large.write.form in ("torch fill_", "torch zero_")
     assert min(large.write.seconds) > 0 and large.write.bytes == 64_000
+
+
+def test_the_best_forms_are_tried_again_for_every_size(monkeypatch):
+    """The driver's copy wins at 64 MB and is a third slower at 64 MB and 4 KB."""
+    speeds = {"driver": {96: 1.0, 100: 9.0}, "ours": {96: 2.0, 100: 2.0}, "slow": {96: 4.0, 100: 3.0}}
+    speeds["slowest"] = {96: 5.0, 100: 0.1}  # not among the best of its size class: not tried again
+    tried = []
+
+    def sample(call, first, count, around=None):
+        name, size = call(first)
+        tried.append((name, size))
+        return SimpleNamespace(seconds=speeds[name][size])
+
+    forms = {name: lambda memory, size, name=name: lambda i: (name, size) for name in speeds}
+    monkeypatch.setattr(yardstick, "_forms", lambda kind, device: forms)
+    monkeypatch.setattr(yardstick, "_fastest", {})
+    monkeypatch.setattr(yardstick, "_ranked", {})
+    watch = SimpleNamespace(sample=sample, finish=lambda: None, shortest_batch=1.0)
+    assert yardstick._chosen("copy", "cuda", None, 96, watch)[0] == "driver"
+    assert {name for name, _ in tried} == set(speeds)
+    tried.clear()
+    assert yardstick._chosen("copy", "cuda", None, 100, watch)[0] == "ours"
+    assert {name for name, _ in tried} == {"driver", "ours", "slow"}
+    tried.clear()
+    assert yardstick._chosen("copy", "cuda", None, 96, watch)[0] == "driver" and not tried
 
 
 @pytest.mark.skipif(backend("cuda").availability().level is Level.MISSING, reason="no NVRTC")

@@ -266,7 +266,8 @@ class Entrant:
         threads, most_bytes = self.processes.threads, self.processes.most_bytes
         capture = self.identity not in self.processes.uncapturable
         seconds = min(_SECONDS, self.processes.round_seconds / _KINDS)
-        return Round(self.here.device, self.processes.samples, seconds, threads, most_bytes, capture)
+        samples, others = self.processes.samples, self.processes.others
+        return Round(self.here.device, samples, others, seconds, threads, most_bytes, capture)
 
     @cached_property
     def _call(self) -> Call:

@@ -37,7 +37,9 @@ class Options:
     rounds: int = 10
     """The least number of rounds."""
     samples: int = 5
-    """Samples of each kind in a round, at most."""
+    """Samples of cold calls in a round, at most."""
+    others: int = 5
+    """Samples of hot calls and of single calls in a round, at most."""
     budget: float = 8.0
     """Seconds of measuring for each kernel and workload, unless the intervals are narrow enough earlier."""
     patient: bool = True
@@ -56,9 +58,9 @@ class Options:
     run: str = field(default_factory=provenance.new_run)
 
     def quicker(self) -> "Options":
-        """Return the same with less time for each kernel: fewer rounds and no second clock, so the intervals are
-        wider."""
-        return replace(self, rounds=5, samples=3, budget=0.4, second_clock=False)
+        """Return the same with less time for each kernel: fewer rounds and samples, and no second clock. The intervals
+        are wider."""
+        return replace(self, rounds=5, samples=3, others=1, budget=0.4, second_clock=False)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,9 @@ class Processes:
     most_bytes: int
     """The most memory that the buffers of one kernel may take."""
     samples: int = 5
-    """Samples of one kind of time in a round, at most."""
+    """Samples of cold calls in a round, at most."""
+    others: int = 5
+    """Samples of each other kind of time in a round, at most."""
     round_seconds: float = float("inf")
     """The part of the budget that one round of a kernel has."""
     spent: Spent = field(default_factory=Spent)

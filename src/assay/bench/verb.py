@@ -52,7 +52,9 @@ def run(
     round_seconds = options.budget / options.rounds
     with (
         Pool(Limits(options.seconds)) as pool,
-        Processes(pool, options.seconds, threads, most_bytes, options.samples, round_seconds, spent) as processes,
+        Processes(
+            pool, options.seconds, threads, most_bytes, options.samples, options.others, round_seconds, spent
+        ) as processes,
     ):
         timed = (k for planned in plans for k in planned.kernels if where_timed(k).level is Level.RUN)
         pool.prepare_meanwhile({(k.address.backend, where_timed(k).mode) for k in timed})

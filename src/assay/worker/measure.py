@@ -40,6 +40,7 @@ from assay.worker.stopwatch import Around, Call, GraphReplay, HeldStream, HostCl
 _MOST = 4096
 """Calls in a batch at most."""
 _WARM = 3
+_WAKING_BYTES, _WAKING_NS = 1 << 28, 100_000_000
 _LEAD = {"cuda": 50e-6, "cpu": 3e-3}
 """Seconds of untimed calls before a cold batch, at most: they leave the cache as the kernel itself leaves it, not full
 of the harness's own writes. In that time all of a cache is written back."""
@@ -89,7 +90,20 @@ def prepared(request: Prepare, arena: channel.Arena) -> Prepared:
         _seal_before(time)
         with _entered(time.call.kernel, time.round.device):
             buffers = Buffers(time, arena.view(time.call.arena), most=1)
+            if time.round.device == "cuda" and backend(time.call.kernel.address.backend).tunes_itself:
+                _wake()
             return Prepared(_warm(time, buffers)[2])
+
+
+def _wake() -> None:
+    """Keep the device's memory busy until its clocks are up: a kernel that chooses among its forms by timing them would
+    time the first ones on a device that idles."""
+    buffer = torch.empty(_WAKING_BYTES, dtype=torch.uint8, device="cuda")
+    until = bound.now() + _WAKING_NS
+    while bound.now() < until:
+        for _ in range(20):
+            buffer.bitwise_not_()
+        bound.synchronize()
 
 
 def observed(request: Observe, arena: channel.Arena) -> Activity:
@@ -268,10 +282,11 @@ class _Samples:
         for left in range(self.count, 0, -1):
             cold.append(self._cold(place, left))
             place += self.batch
-        for left in range(self.count, 0, -1):
+        others = min(self.count, self.request.round.others)
+        for left in range(others, 0, -1):
             hot.append(self._hot(left))
         single = max(1, min(self.batch, math.ceil(50e-6 / max(self.guess, 1e-9))))
-        calls = [self._single(single) for _ in range(self.count)]
+        calls = [self._single(single) for _ in range(others)]
         assert _seal is not None
         if wrong := _seal.finding() or self._warm_cache():
             raise Finding(*wrong)

@@ -214,6 +214,9 @@ class Round:
 
     device: str
     samples: int
+    """Of cold calls, at most."""
+    others: int
+    """Samples of hot calls, of single calls, and of yardsticks other than the copy, at most."""
     seconds: float
     """For one kind of time, at most."""
     threads: int
