@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -92,7 +92,7 @@ def prepared(request: Prepare, arena: channel.Arena) -> Prepared:
             buffers = Buffers(time, arena.view(time.call.arena), most=1)
             if time.round.device == "cuda" and backend(time.call.kernel.address.backend).tunes_itself:
                 _wake()
-            return Prepared(_warm(time, buffers)[2])
+            return Prepared(_warm(time, buffers).first)
 
 
 def _wake() -> None:
@@ -113,7 +113,7 @@ def observed(request: Observe, arena: channel.Arena) -> Activity:
     time = request.time
     _seal_before(time)
     with _alone(time.round), _entered(time.call.kernel, time.round.device):
-        call, _, _ = _warm(time, _fresh_buffers(time, arena.view(time.call.arena)))
+        call = _warm(time, _fresh_buffers(time, arena.view(time.call.arena))).call
         return Activity(**record(call, request.calls, _stream(time.round.device)))
 
 
@@ -169,18 +169,46 @@ def _fresh_buffers(request: Time, memory: memoryview) -> Buffers:
     return Buffers(request, memory, _batches.get(request.workload, 0))
 
 
-def _warm(request: Time, buffers: Buffers) -> tuple[Call, list[Summary], float]:
-    """The kernel on these buffers, called a few times: what calls it, its code, and the seconds of its first call."""
+class _Warmed(NamedTuple):
+    """A kernel that was called a few times."""
+
+    call: Call
+    artifacts: list[Summary]
+    first: float
+    """Seconds of its first call, and of building it."""
+    guess: float
+    """Seconds of a call, on a CPU whose calls are long; else 0."""
+
+
+def _warm(request: Time, buffers: Buffers) -> _Warmed:
+    """The kernel on these buffers, called a few times; twice on a CPU whose calls are long."""
     watch = _watch(buffers.device, request.round.capture)
     began = bound.now()
     call, artifacts = _kernel(request, buffers)
     call(0)
     watch.finish()
-    first = (bound.now() - began) * 1e-9
-    for i in range(1, _WARM + 1):
+    ended = bound.now()
+    first = (ended - began) * 1e-9
+    call(1)
+    watch.finish()
+    second = (bound.now() - ended) * 1e-9
+    if buffers.device == "cpu" and _is_long(second, "cpu"):
+        return _Warmed(call, artifacts, first, second)
+    for i in range(2, _WARM + 1):
         call(i)
     watch.finish()
-    return call, artifacts, first
+    return _Warmed(call, artifacts, first, 0.0)
+
+
+def _is_long(seconds: float, device: str) -> bool:
+    """Whether a call is so long that neither what is in the cache before it nor an interruption makes a difference."""
+    return seconds >= _LONG * _LEAD[device]
+
+
+def _guess(call: Call, watch: Watch, device: str) -> float:
+    """Seconds of a call. An interruption makes a short call look long, and its batches short."""
+    guess = watch.sample(call, 4, 2).seconds
+    return guess if _is_long(guess, device) else min(guess, *(watch.sample(call, i, 2).seconds for i in (6, 8)))
 
 
 def _round(request: Time, memory: memoryview) -> Timed:
@@ -190,14 +218,12 @@ def _round(request: Time, memory: memoryview) -> Timed:
     _seal_before(request)
     with _entered(kernel, device):
         buffers = _fresh_buffers(request, memory)
-        call, artifacts, first = _warm(request, buffers)
+        call, artifacts, first, guess = _warm(request, buffers)
         peak = _peak(call) if device == "cuda" and request.number == 0 else None
-        guess = watch.sample(call, 4, 2).seconds
-        if guess < _LONG * _LEAD[device]:  # an interruption makes a short call look long, and its batches short
-            guess = min(guess, *(watch.sample(call, place, 2).seconds for place in (6, 8)))
+        guess = guess or _guess(call, watch, device)
         batch = max(1, min(_MOST, math.ceil(watch.shortest_batch / max(guess, 1e-9))))
         lead = max(1, min(last_cache(device) // buffers.size, math.ceil(_LEAD[device] / max(guess, 1e-9)), _MOST))
-        lead = lead if guess < _LONG * _LEAD[device] else 0
+        lead = 0 if _is_long(guess, device) else lead
         _batches[request.workload] = batch + lead
         if batch + lead > buffers.count:
             del call
