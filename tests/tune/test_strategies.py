@@ -2,6 +2,8 @@
 
 import math
 import random
+import sys
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -103,12 +105,21 @@ def test_guided_is_within_2_percent_of_the_best_with_a_tenth_of_the_measurements
     assert hits >= (19 if modelled else 17)
 
 
-def test_tpe_says_what_to_install_or_finds_the_best():
+@pytest.fixture
+def of_64():
     space = Space({"a": list(range(8)), "b": list(range(8))}, default={"a": 7, "b": 7})
-    problem = Problem(space, space.configurations, 30)
-    try:
-        measured = search("tpe", problem, lambda c: 1.0 + c["a"] + c["b"])
-    except Lacking as problem:
-        assert "pip install optuna" in problem.fix
-        return
+    return Problem(space, space.configurations, 30)
+
+
+def test_tpe_finds_the_best(of_64):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        measured = search("tpe", of_64, lambda c: 1.0 + c["a"] + c["b"])
     assert min(c["a"] + c["b"] for c in measured) <= 2 and len(measured) == 30
+
+
+def test_tpe_says_what_to_install(of_64, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(Lacking) as lacking:
+        search("tpe", of_64, lambda c: 1.0)
+    assert "pip install optuna" in lacking.value.fix

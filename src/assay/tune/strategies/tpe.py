@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +34,9 @@ class Tpe(Strategy):
 
     @cached_property
     def _study(self) -> Any:
-        sampler = self._optuna.samplers.TPESampler(seed=self.problem.seed, multivariate=True, constant_liar=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", self._optuna.exceptions.ExperimentalWarning)
+            sampler = self._optuna.samplers.TPESampler(seed=self.problem.seed, multivariate=True, constant_liar=True)
         study = self._optuna.create_study(direction="minimize", sampler=sampler)
         if self.problem.space.default:
             study.enqueue_trial(self._indices(self.problem.space.default))
