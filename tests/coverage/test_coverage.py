@@ -201,6 +201,13 @@ def test_two_axes_of_the_same_length_are_tried(name, where):
     assert met == pairs
 
 
+@given(st.integers(3, 200))
+@settings(max_examples=30, deadline=None)
+def test_both_axes_are_as_long_as_a_constant_of_the_kernel(constant):
+    rows = coverage.plan(library.find_op("transpose"), dtype("fp32"), NATIVE, 0, Constants((constant,))).rows
+    assert {(constant, constant), (2 * constant, 2 * constant)} <= {tuple(dict(r.workload.axes).values()) for r in rows}
+
+
 @pytest.mark.parametrize("where", sorted(EFFORTS))
 @pytest.mark.parametrize("name", OPS)
 def test_every_kind_of_values_is_tried_however_short_the_plan(name, where):

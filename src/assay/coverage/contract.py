@@ -8,8 +8,8 @@ from assay.coverage import fit
 from assay.coverage.factors import Factors
 from assay.coverage.row import Planned
 
-_EQUAL = (37, 16, 5, 3, 2)
-"""Lengths that two axes have at the same time, the first that the contract and the budget allow."""
+_EQUAL = ((37, 5, 3), (64, 16, 8, 4, 2))
+"""Lengths that two axes have at the same time: of each row the first that the contract and the budget allow."""
 _PAIRS = 24
 """The most pairs of axes."""
 _DIVISORS = (24, 12, 6, 5, 3)
@@ -63,11 +63,11 @@ def equal(space: Factors) -> Iterator[Planned]:
         levels = space.random_levels(space.plain)
         drawn = {n: space.rng.choice(space.sizes[n][levels[n]]) or 1 for n in space.op.axes}
         beside = fit.shortened(space, drawn, "", space.effort.elements // 4)
-        for size in _EQUAL:
-            row = space.at({**beside, first: size, second: size}, space.plain)
-            if row is not None and space.cost(row) <= space.effort.most:
+        for sizes in _EQUAL:
+            rows = (space.at({**beside, first: size, second: size}, space.plain) for size in sizes)
+            fits = (row for row in rows if row is not None and space.cost(row) <= space.effort.most)
+            for row in itertools.islice(fits, 1):
                 yield space.planned(row, "equal axes", space.plain)
-                break
 
 
 def multiples(space: Factors) -> Iterator[Planned]:

@@ -15,6 +15,7 @@ def around(space: Factors, constants: Constants) -> Iterator[Planned]:
     yield from itertools.islice(_at_sizes(space, constants), space.effort.constants)
     yield from _beyond(space, constants.bounds)
     yield from _both(space, constants.bounds)
+    yield from itertools.islice(_equal(space, constants.sizes), max(4, space.effort.constants // 8))
     for value in constants.values[: max(2, space.effort.constants // 8)]:
         levels = space.random_levels({"values": "normal"})
         row = fit.resolve(space, levels, space.effort.elements)
@@ -63,6 +64,17 @@ def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
                 yield space.planned(row, why, levels)
         if combined >= space.effort.constants // 4:
             return
+
+
+def _equal(space: Factors, sizes: tuple[int, ...]) -> Iterator[Planned]:
+    """Two axes of equal length, a constant or twice that: a shortcut for whole square tiles is taken there."""
+    few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
+    for c in sizes:
+        for first, second in itertools.combinations(space.lengths, 2):
+            for size in (c, 2 * c):
+                row = space.at(few | {first: size, second: size}, space.plain)
+                if row is not None and space.cost(row) <= space.effort.most:
+                    yield space.planned(row, f"constant {c}", space.plain)
 
 
 def _beside(
