@@ -48,13 +48,14 @@ def test_a_launch_goes_to_torchs_current_stream_and_into_a_graph():
 def test_a_binary_is_loaded_and_launched_by_its_demangled_name(kind, compiler, tmp_path):
     from assay.backends.cuda import Binary
 
-    artifact = compiler.build(KERNEL.read_text(), str(KERNEL), NAME, Target("sm_90"))
-    file = tmp_path / f"gelu.{kind}"
+    source, name = library.ROOT / "silu" / "kernel.cu", "silu<float, 4>"
+    artifact = compiler.build(source.read_text(), str(source), name, Target("sm_90"))
+    file = tmp_path / f"silu.{kind}"
     file.write_bytes(getattr(artifact, kind))
     x, out = torch.randn(4096, device="cuda"), torch.zeros(4096, device="cuda")
-    Binary(file)[NAME](4, 256, x, out, 4096)
+    Binary(file)[name](4, 256, x, out, 4096)
     torch.cuda.synchronize()
-    torch.testing.assert_close(out, torch.nn.functional.gelu(x))
+    torch.testing.assert_close(out, torch.nn.functional.silu(x))
 
 
 def test_a_launch_the_device_refuses_is_an_error_not_silence(tmp_path):

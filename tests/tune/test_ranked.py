@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(host.tool("nvdisasm") is None, reason="no nvdisa
 
 
 def test_a_gpu_kernel_is_ranked_for_a_target_and_the_records_say_that_nothing_ran(assay):
-    done = assay("tune", "gelu/cuda", "--target", "sm_90", "--json", env={"ASSAY_STORE": "none"})
+    done = assay("tune", "silu/cuda", "--target", "sm_90", "--json", env={"ASSAY_STORE": "none"})
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)["records"]
     assert {r["verb"] for r in records} == {"tune"} and {r["status"] for r in records} == {"compiled"}
@@ -31,7 +31,7 @@ def test_a_gpu_kernel_is_ranked_for_a_target_and_the_records_say_that_nothing_ra
 
 def test_a_configuration_that_no_device_would_launch_is_pruned_with_the_number():
     options = Options(target="sm_90", parameters={"threads": 2048})
-    pruned, choice = run(plan(["gelu/cuda"], options), options)
+    pruned, choice = run(plan(["silu/cuda"], options), options)
     assert pruned.status is Status.SKIPPED and "2048 threads in a block" in TuneEvidence.of(pruned).pruned
     assert choice.failed and "none of 1 configurations" in choice.reason
 

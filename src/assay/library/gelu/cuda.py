@@ -1,4 +1,4 @@
-"""GELU in CUDA C++: one 16-byte vector per thread where the tensors are aligned, one element where they are not."""
+"""GELU in CUDA C++: 16-byte vectors where the tensors are aligned, single elements where they are not."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, vector_width
@@ -6,9 +6,11 @@ from assay.backends.cuda import Source, cdiv, ctype, vector_width
 source = Source("kernel.cu")
 
 
-def forward(phi, x, out, threads):
+def forward(phi, x, out, threads, vectors, load, store):
     n, width = x.numel(), vector_width(x, out)
-    source[f"gelu<{ctype(x)}, {width}, {phi}>"](cdiv(n, threads * width), threads, x, out, n)
+    source[f"gelu<{ctype(x)}, {width}, {phi}, {vectors}, {load}, {store}>"](
+        cdiv(n, threads * width * vectors), threads, x, out, n
+    )
 
 
 def backward(phi, dy, x, out, threads):
@@ -16,22 +18,30 @@ def backward(phi, dy, x, out, threads):
     source[f"gelu_backward<{ctype(x)}, {width}, {phi}>"](cdiv(n, threads * width), threads, dy, x, out, n)
 
 
+TUNE = {
+    "threads": [64, 96, 128, 192, 256, 384, 512, 768, 1024],
+    "vectors": [1, 2, 4, 8],
+    "load": ["plain", "cs", "cg"],
+    "store": ["plain", "cs"],
+}
+
+
 @kernel(
     "gelu",
-    tune={"threads": [128, 256, 512]},
+    tune=TUNE,
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
 )
-def gelu(x, *, out, threads=256):
-    forward("Erf", x, out, threads)
+def gelu(x, *, out, threads=256, vectors=1, load="plain", store="plain"):
+    forward("Erf", x, out, threads, vectors, load, store)
 
 
 @kernel(
     "gelu_tanh",
-    tune={"threads": [128, 256, 512]},
+    tune=TUNE,
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
 )
-def gelu_tanh(x, *, out, threads=256):
-    forward("Tanh", x, out, threads)
+def gelu_tanh(x, *, out, threads=256, vectors=1, load="plain", store="plain"):
+    forward("Tanh", x, out, threads, vectors, load, store)
 
 
 @kernel(

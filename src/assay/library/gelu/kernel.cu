@@ -1,4 +1,4 @@
-// GELU and its backward pass, one 16-byte vector per thread, arithmetic in float. Results of 16 bits take Φ from a
+// GELU and its backward pass in 16-byte vectors, arithmetic in float. Results of 16 bits take Φ from a
 // polynomial and the special-function unit: erff and tanhf alone would cost more time than the memory does.
 #include <assay/short_float.cuh>
 #include <assay/vector.cuh>
@@ -25,15 +25,26 @@ struct Tanh {
   }
 };
 
-template <typename T, int N, typename F> __global__ void gelu(const T* x, T* y, long long n) {
-  const long long i = (blockIdx.x * (long long)blockDim.x + threadIdx.x) * N;
-  if (i + N <= n) {
-    Vector<T, N> v = load<N>(x + i);
+// K vectors a thread, a block's width apart, all loaded before the first is used.
+template <typename T, int N, typename F, int K = 1, Hint LOAD = plain, Hint STORE = plain>
+__global__ void gelu(const T* x, T* y, long long n) {
+  const long long i = (blockIdx.x * (long long)(blockDim.x * K) + threadIdx.x) * N;
+  const int apart = blockDim.x * N;
+  if (i + (K - 1) * apart + N <= n) {
+    Vector<T, N> v[K];
 #pragma unroll
-    for (int k = 0; k < N; ++k) v.at[k] = rounded<T>(F::template value<T>(widen(v.at[k])));
-    store<N>(y + i, v);
+    for (int k = 0; k < K; ++k) v[k] = load<N, LOAD>(x + i + k * apart);
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+#pragma unroll
+      for (int j = 0; j < N; ++j) v[k].at[j] = rounded<T>(F::template value<T>(widen(v[k].at[j])));
+      store<N, STORE>(y + i + k * apart, v[k]);
+    }
   } else {
-    for (long long k = i; k < n; ++k) y[k] = rounded<T>(F::template value<T>(widen(x[k])));
+    for (int k = 0; k < K; ++k) {
+      const long long from = i + k * apart, to = K == 1 ? n : min(n, from + N);
+      for (long long j = from; j < to; ++j) y[j] = rounded<T>(F::template value<T>(widen(x[j])));
+    }
   }
 }
 

@@ -8,7 +8,11 @@ from assay import kernel
 from assay.backends.njit import arrays, jitted, load, store
 
 VARIANTS = {"parallel": {"parallel": True}, "fastmath": {"fastmath": True}}
-TUNE = {"parallel": [False, True], "threads": [0, 1, 2, 4, 8, 16, 32, 64], "chunk": [0, 4096, 65536]}
+TUNE = {
+    "parallel": [False, True],
+    "threads": [0, 1, 2, 4, 8, 16, 32, 64],
+    "chunk": [0, 1024, 4096, 16384, 65536, 262144],
+}
 FITS = "threads < cores if parallel else threads == 0 and chunk == 0"
 
 

@@ -1,4 +1,5 @@
-"""GELU in Triton: one program per BLOCK elements, arithmetic in float32. Results of 16 bits have a shorter formula."""
+"""GELU in Triton: `tiles` of BLOCK elements for each program, arithmetic in float32. Results of 16 bits have a shorter
+formula."""
 
 import triton
 import triton.language as tl
@@ -15,14 +16,18 @@ def _phi(v, TANH: tl.constexpr):
 
 
 @triton.jit
-def _gelu(x, y, n, TANH: tl.constexpr, BLOCK: tl.constexpr):
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # 64-bit: n may exceed 2**31
-    v = tl.load(x + i, mask=i < n).to(tl.float32)
-    if y.dtype.element_ty.primitive_bitwidth == 16:
-        v = short_gelu_tanh(v) if TANH else short_gelu(v)
-    else:
-        v *= _phi(v, TANH)
-    tl.store(y + i, v.to(y.dtype.element_ty), mask=i < n)
+def _gelu(
+    x, y, n, TANH: tl.constexpr, BLOCK: tl.constexpr, TILES: tl.constexpr, STAGES: tl.constexpr,
+    LOAD: tl.constexpr, STORE: tl.constexpr,
+):  # fmt: skip
+    for t in tl.range(TILES, num_stages=STAGES):  # with stages the next tiles are loaded while one is computed
+        i = (tl.program_id(0).to(tl.int64) * TILES + t) * BLOCK + tl.arange(0, BLOCK)  # 64-bit: n may exceed 2**31
+        v = tl.load(x + i, mask=i < n, eviction_policy=LOAD).to(tl.float32)
+        if y.dtype.element_ty.primitive_bitwidth == 16:
+            v = short_gelu_tanh(v) if TANH else short_gelu(v)
+        else:
+            v *= _phi(v, TANH)
+        tl.store(y + i, v.to(y.dtype.element_ty), mask=i < n, cache_modifier=STORE)
 
 
 @triton.jit
@@ -41,22 +46,39 @@ def _gelu_backward(dy, x, dx, n, TANH: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(dx + i, (g * slope).to(dx.dtype.element_ty), mask=i < n)
 
 
+TUNE = {
+    "BLOCK": [512, 1024, 2048, 4096, 8192],
+    "num_warps": [1, 2, 4, 8, 16],
+    "tiles": [1, 2, 4],
+    "stages": [1, 2],
+    "load": ["", "evict_first"],
+    "store": ["", ".cs"],
+}
+FITS = "4 * 32 * num_warps <= BLOCK <= 32 * 32 * num_warps and stages <= tiles and (stages == 1 or not load)"
+
+
 @kernel(
     "gelu",
-    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    tune=TUNE,
+    fits=FITS,
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
 )
-def gelu(x, *, out, BLOCK=1024, num_warps=4):
-    _gelu[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), False, BLOCK, num_warps=num_warps)
+def gelu(x, *, out, BLOCK=1024, num_warps=4, tiles=1, stages=1, load="", store=""):
+    _gelu[(triton.cdiv(x.numel(), BLOCK * tiles),)](
+        x, out, x.numel(), False, BLOCK, tiles, stages, load, store, num_warps=num_warps
+    )
 
 
 @kernel(
     "gelu_tanh",
-    tune={"BLOCK": [512, 1024, 2048, 4096], "num_warps": [4, 8]},
+    tune=TUNE,
+    fits=FITS,
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 32},
 )
-def gelu_tanh(x, *, out, BLOCK=1024, num_warps=4):
-    _gelu[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), True, BLOCK, num_warps=num_warps)
+def gelu_tanh(x, *, out, BLOCK=1024, num_warps=4, tiles=1, stages=1, load="", store=""):
+    _gelu[(triton.cdiv(x.numel(), BLOCK * tiles),)](
+        x, out, x.numel(), True, BLOCK, tiles, stages, load, store, num_warps=num_warps
+    )
 
 
 @kernel(

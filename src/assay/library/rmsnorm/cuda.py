@@ -14,16 +14,29 @@ def power_of_2(n):
 @kernel(
     "rmsnorm",
     scratch={"seen": ("fp32", 8192)},
-    tune={"keep": [1, 2, 4], "threads": [256, 512, 1024]},
+    tune={
+        "keep": [1, 2, 4, 8],
+        "block": [64, 128, 256, 512],
+        "resident": [512, 1024, 1536, 2048],
+        "load": ["plain", "cs", "cg", "past_l1"],
+        "store": ["plain", "cs", "cg"],
+        "threads": [256, 512, 1024],
+    },
+    fits="(keep <= 4 or cols * itemsize > 2048) and (block == 256 or cols * itemsize <= 512 * keep)"
+    " and (resident == 1024 or keep > 2) and (threads == 1024 or cols * itemsize > 65536)",
     expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def rmsnorm(x, weight, *, eps, out, seen, keep=4, longest=32768, threads=1024):
-    """A thread keeps `keep` vectors, up to 4 where 1024 threads would not hold the row otherwise."""
+def rmsnorm(
+    x, weight, *, eps, out, seen, keep=4, block=256, resident=1024, load="plain", store="plain",
+    longest=32768, threads=1024,
+):  # fmt: skip
+    """A thread keeps `keep` vectors, up to 4 where 1024 threads would not hold the row otherwise. Rows that a warp
+    holds come several to a `block`; long ones that are not kept have `threads` each."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
     if cols <= longest and (whole := whole_row(x, weight, out, keep=keep)):
         group, kept = whole
-        block = 256 if group == 32 else group
-        source[f"rmsnorm_whole<{T}, {group}, {kept}, {block}>"](
+        block = block if group == 32 else group
+        source[f"rmsnorm_whole<{T}, {group}, {kept}, {block}, {resident}, {load}, {store}>"](
             cdiv(rows, block // group), block, x, weight, out, rows, stride, eps
         )
         return

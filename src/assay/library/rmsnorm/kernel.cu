@@ -2,7 +2,7 @@
 // longer ones are read twice, once for the sum of squares, once to write.
 #include <assay/whole_row.cuh>
 
-template <typename T, int GROUP, int K>
+template <Hint STORE = plain, typename T, int GROUP, int K>
 __device__ __forceinline__ void scale(const WholeRow<T, GROUP, K>& row, float rstd, const T* weight, T* y) {
   using Row = WholeRow<T, GROUP, K>;
 #pragma unroll
@@ -11,24 +11,25 @@ __device__ __forceinline__ void scale(const WholeRow<T, GROUP, K>& row, float rs
     row.at(k, v), Row::beside(weight, k, w);
 #pragma unroll
     for (int j = 0; j < Row::N; ++j) v[j] = v[j] * rstd * w[j];
-    *Row::vector(y, k) = Row::packed(v);
+    write_as<STORE>(Row::vector(y, k), Row::packed(v));
   }
 }
 
-// The usual case: aligned rows that GROUP threads hold without a rest, with a weight.
-template <typename T, int GROUP, int K, int THREADS>
-__global__ void __launch_bounds__(THREADS, 1024 / THREADS)
+// The usual case: aligned rows that GROUP threads hold without a rest, with a weight. A multiprocessor must have room
+// for RESIDENT threads.
+template <typename T, int GROUP, int K, int THREADS, int RESIDENT, Hint LOAD, Hint STORE>
+__global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
     rmsnorm_whole(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y, long long rows,
                   long long stride, float eps) {
   using Row = WholeRow<T, GROUP, K>;
   const long long r = Row::index();
   if (r >= rows) return;  // a whole warp, in the last block of several rows
   Row row;
-  row.read(x + r * stride);
+  row.template read<LOAD>(x + r * stride);
   float sum = 0.0f;
   row.each([&](float (&f)[Row::N]) { sum = add_squares(f, sum); });
   const float rstd = inverse_root(over<Row::COLS>(joined<GROUP, Sum, 0>(sum)) + eps);
-  scale(row, rstd, weight, y + r * Row::COLS);
+  scale<STORE>(row, rstd, weight, y + r * Row::COLS);
 }
 
 // Few long rows, aligned and of whole parts, with a weight: the squares of each part, then, all joined, the result.

@@ -9,18 +9,23 @@ from assay.library.layernorm.triton import _load, cut, full, tile
 
 
 @triton.jit
-def _rmsnorm_kept(x, weight, y, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr, FULL: tl.constexpr):
-    row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]  # 64-bit: offsets may exceed 2**31
+def _rmsnorm_kept(
+    x, weight, y, rows, cols, stride, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr, FULL: tl.constexpr,
+    TILES: tl.constexpr, STAGES: tl.constexpr, LOAD: tl.constexpr, STORE: tl.constexpr,
+):  # fmt: skip
     c = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (c < cols)
-    v = _load(x + row * stride + c, inside, FULL)
-    v *= tl.rsqrt(tl.sum(v * v, 1) / cols + eps)[:, None]
-    if weight is not None:
-        v *= _load(weight + c, c < cols, FULL)
-    if FULL:
-        tl.store(y + row * cols + c, v.to(y.dtype.element_ty))
-    else:
-        tl.store(y + row * cols + c, v.to(y.dtype.element_ty), mask=inside)
+    for t in tl.range(TILES, num_stages=STAGES):  # with stages the next tiles are loaded while one is computed
+        first = (tl.program_id(0).to(tl.int64) * TILES + t) * ROWS  # 64-bit: offsets may exceed 2**31
+        row = (first + tl.arange(0, ROWS))[:, None]
+        inside = (row < rows) & (c < cols)
+        v = _load(x + row * stride + c, inside, FULL, LOAD)
+        v *= tl.rsqrt(tl.sum(v * v, 1) / cols + eps)[:, None]
+        if weight is not None:
+            v *= _load(weight + c, c < cols, FULL)
+        if FULL:
+            tl.store(y + row * cols + c, v.to(y.dtype.element_ty), cache_modifier=STORE)
+        else:
+            tl.store(y + row * cols + c, v.to(y.dtype.element_ty), mask=inside, cache_modifier=STORE)
 
 
 @triton.jit
@@ -61,19 +66,37 @@ def _rmsnorm_parts(x, weight, y, seen, cols, stride, parts, eps, PART: tl.conste
     tl.store(y + row * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
 
 
+FITS = (
+    "(keep == 32768 or cols > 8192) and (size == 1024 or size >= 2 * cols) and 32 * elements <= max(size, cols)"
+    " and stages <= tiles and (stages == 1 or not load)"
+)
+"""Without what makes no difference: `keep` for rows that are kept anyway, a `size` that one row exceeds."""
+
+
 @kernel(
     "rmsnorm",
     scratch={"seen": ("fp32", 4096)},
-    tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
+    tune={
+        "keep": [8192, 16384, 32768],
+        "size": [1024, 2048, 4096],
+        "elements": [4, 8, 16, 32, 64],
+        "tiles": [1, 2, 4],
+        "stages": [1, 2],
+        "load": ["", "evict_first"],
+        "store": ["", ".cs"],
+    },
+    fits=FITS,
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def rmsnorm(x, weight, *, eps, out, seen, keep=32768, size=1024, elements=16):
+def rmsnorm(
+    x, weight, *, eps, out, seen, keep=32768, size=1024, elements=16, tiles=1, stages=1, load="", store=""
+):  # fmt: skip
     rows, cols = x.shape
     if cols <= keep:
         ROWS, BLOCK, warps = tile(cols, size, elements)
-        FULL = full(rows, cols, ROWS, BLOCK)
-        _rmsnorm_kept[(triton.cdiv(rows, ROWS),)](
-            x, weight, out, rows, cols, x.stride(0), eps, ROWS, BLOCK, FULL, num_warps=warps
+        FULL = full(rows, cols, ROWS * tiles, BLOCK)
+        _rmsnorm_kept[(triton.cdiv(rows, ROWS * tiles),)](
+            x, weight, out, rows, cols, x.stride(0), eps, ROWS, BLOCK, FULL, tiles, stages, load, store, num_warps=warps
         )
     elif parts := cut(rows, cols):
         whole = {"PART": 8192, "PARTS": triton.next_power_of_2(parts), "num_warps": 8}

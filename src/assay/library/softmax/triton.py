@@ -10,20 +10,26 @@ from assay.library.layernorm.triton import cut, full, tile
 
 # tl.max drops NaN; the sum of exponentials brings it back, so a NaN makes its whole row NaN.
 @triton.jit
-def _softmax_kept(x, y, rows, cols, stride, ROWS: tl.constexpr, BLOCK: tl.constexpr, FULL: tl.constexpr):
-    row = (tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS))[:, None]  # 64-bit: offsets may exceed 2**31
+def _softmax_kept(
+    x, y, rows, cols, stride, ROWS: tl.constexpr, BLOCK: tl.constexpr, FULL: tl.constexpr,
+    TILES: tl.constexpr, STAGES: tl.constexpr, LOAD: tl.constexpr, STORE: tl.constexpr,
+):  # fmt: skip
     c = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (c < cols)
-    if FULL:  # a mask would cost a register and an instruction for every word
-        v = tl.load(x + row * stride + c).to(tl.float32)
-    else:
-        v = tl.load(x + row * stride + c, mask=inside, other=-float("inf")).to(tl.float32)
-    e = tl.exp(v - tl.max(v, 1)[:, None])
-    p = (e * (1 / tl.sum(e, 1)[:, None])).to(y.dtype.element_ty)  # one division a row, not one an element
-    if FULL:
-        tl.store(y + row * cols + c, p)
-    else:
-        tl.store(y + row * cols + c, p, mask=inside)
+    for t in tl.range(TILES, num_stages=STAGES):  # with stages the next tiles are loaded while one is computed
+        first = (tl.program_id(0).to(tl.int64) * TILES + t) * ROWS  # 64-bit: offsets may exceed 2**31
+        row = (first + tl.arange(0, ROWS))[:, None]
+        inside = (row < rows) & (c < cols)
+        at = x + row * stride + c
+        if FULL:  # a mask would cost a register and an instruction for every word
+            v = tl.load(at, eviction_policy=LOAD).to(tl.float32)
+        else:
+            v = tl.load(at, mask=inside, other=-float("inf"), eviction_policy=LOAD).to(tl.float32)
+        e = tl.exp(v - tl.max(v, 1)[:, None])
+        p = (e * (1 / tl.sum(e, 1)[:, None])).to(y.dtype.element_ty)  # one division a row, not one an element
+        if FULL:
+            tl.store(y + row * cols + c, p, cache_modifier=STORE)
+        else:
+            tl.store(y + row * cols + c, p, mask=inside, cache_modifier=STORE)
 
 
 @triton.jit
@@ -69,18 +75,36 @@ def _softmax_parts(x, y, seen, cols, stride, parts, PART: tl.constexpr, PARTS: t
     tl.store(y + row * cols + c, (tl.exp(v - top) * scale).to(y.dtype.element_ty), mask=c < cols)
 
 
+FITS = (
+    "(keep == 32768 or cols > 8192) and (size == 1024 or size >= 2 * cols) and 32 * elements <= max(size, cols)"
+    " and stages <= tiles and (stages == 1 or not load)"
+)
+"""Without what makes no difference: `keep` for rows that are kept anyway, a `size` that one row exceeds."""
+
+
 @kernel(
     "softmax",
     scratch={"seen": ("fp32", 8192)},
-    tune={"keep": [8192, 16384, 32768], "size": [1024, 2048, 4096], "elements": [8, 16, 32]},
+    tune={
+        "keep": [8192, 16384, 32768],
+        "size": [1024, 2048, 4096],
+        "elements": [4, 8, 16, 32, 64],
+        "tiles": [1, 2, 4],
+        "stages": [1, 2],
+        "load": ["", "evict_first"],
+        "store": ["", ".cs"],
+    },
+    fits=FITS,
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def softmax(x, *, out, seen, keep=32768, size=1024, elements=16):
+def softmax(x, *, out, seen, keep=32768, size=1024, elements=16, tiles=1, stages=1, load="", store=""):
     rows, cols = x.shape
     if cols <= keep:
         ROWS, BLOCK, warps = tile(cols, size, elements)
-        FULL = full(rows, cols, ROWS, BLOCK)
-        _softmax_kept[(triton.cdiv(rows, ROWS),)](x, out, rows, cols, x.stride(0), ROWS, BLOCK, FULL, num_warps=warps)
+        FULL = full(rows, cols, ROWS * tiles, BLOCK)
+        _softmax_kept[(triton.cdiv(rows, ROWS * tiles),)](
+            x, out, rows, cols, x.stride(0), ROWS, BLOCK, FULL, tiles, stages, load, store, num_warps=warps
+        )
     elif parts := cut(rows, cols):
         whole = {"PART": 8192, "PARTS": triton.next_power_of_2(parts), "num_warps": 8}
         _softmax_part[(rows * parts,)](x, seen, cols, x.stride(0), parts, PART=8192, num_warps=8)

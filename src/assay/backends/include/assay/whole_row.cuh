@@ -80,19 +80,13 @@ template <typename T, int GROUP, int K> struct WholeRow {
   }
   static __device__ __forceinline__ uint4* vector(T* p, int k) { return const_cast<uint4*>(vector((const T*)p, k)); }
 
-  __device__ __forceinline__ void read(const T* row) {
+  template <Hint H = plain> __device__ __forceinline__ void read(const T* row) {
 #pragma unroll
-    for (int k = 0; k < K; ++k) kept[k] = *vector(row, k);
+    for (int k = 0; k < K; ++k) kept[k] = read_as<H>(vector(row, k));
   }
 
-  // The same past the L1 cache, which keeps what every row needs: weight and bias.
-  __device__ __forceinline__ void read_past_l1(const T* row) {
-#pragma unroll
-    for (int k = 0; k < K; ++k)
-      asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(kept[k].x), "=r"(kept[k].y), "=r"(kept[k].z), "=r"(kept[k].w)
-                   : "l"(vector(row, k)));
-  }
+  // Past the L1 cache, which keeps what every row needs: weight and bias.
+  __device__ __forceinline__ void read_past_l1(const T* row) { read<past_l1>(row); }
 
   // The k-th vector as floats.
   __device__ __forceinline__ void at(int k, float (&f)[N]) const {
