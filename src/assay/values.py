@@ -135,6 +135,18 @@ def _subnormal(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torc
     return (drawn.double() * (smallest / 4)).clamp_(-smallest, smallest)
 
 
+def _negative(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
+    """Every second row, or half of a vector, is so far below zero that a zero that does not belong there (padding, a
+    wrong start of a maximum) outweighs it."""
+    values = -drawn.abs()
+    first, far = int(torch.randint(2, (1,), generator=rng)), min(1000.0, -within.low / 4)
+    if values.dim() > 1 and values.numel():
+        values.view(-1, values.shape[-1])[first::2] -= far
+    else:
+        values.view(-1)[first * values.numel() // 2 :] -= far
+    return values
+
+
 def _rows(values: torch.Tensor) -> torch.Tensor:
     """The first element of each row, all along it."""
     return values[..., :1].expand_as(values).clone() if values.dim() else values
@@ -211,7 +223,7 @@ _FLOATS: dict[str, Draw] = {
     "beyond": _wide,
     "zeros": _zeros,
     "subnormal": _subnormal,
-    "negative": lambda drawn, within, rng: -drawn.abs(),
+    "negative": _negative,
     "constant": _constant,
     "ties": _ties,
     "outlier": _outlier,

@@ -23,7 +23,7 @@ VALUES = {
     "special": "the NaN and Inf that the op declares, at a few places",
     "zeros": "half of the elements are zero, of either sign",
     "subnormal": "below the smallest normal number of the format",
-    "negative": "no element is positive",
+    "negative": "no element is positive; half of the rows are far below zero",
     "constant": "each row repeats one value",
     "ties": "few distinct values, each many times",
     "lines": "whole rows of −Inf or NaN, where the op declares them",
