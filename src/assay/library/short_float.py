@@ -1,7 +1,7 @@
 """Functions for results of 16 bits in Triton, as <assay/short_float.cuh> has them in CUDA C++.
 
-Each is x·Φ(x) with Φ = 1/(1 + 2^(x·p)), p a polynomial of x²: erf, or a true division, would take more time than the
-memory does. Outside of the kernels' files, since both languages and several ops use the same coefficients:
+Each has Φ(x) = 1/(1 + 2^(x·p)), p a polynomial of x²: erf, or a true division, would take more time than the memory
+does. Outside of the kernels' files, since both languages and several ops use the same coefficients:
 tests/library/test_short_float.py proves them over every bf16 and fp16.
 """
 
@@ -39,3 +39,28 @@ def shorter_gelu(x):
 def short_gelu_tanh(x):
     """p is −2·log2(e)·√(2/π)·(1 + 0.044715x²)."""
     return x * _phi_of_2(x * (x * x * -0.10294324 - 2.3022082))
+
+
+@triton.jit
+def _bell(t):
+    """φ(x) of t = x²: 2^(−x²·log2(e)/2 − log2(√(2π)))."""
+    return tl.exp2(t * -0.7213475204444817 - 1.3257480647361593)
+
+
+@triton.jit
+def short_gelu_slope(x):
+    """Φ(x) + x·φ(x), within 0.7 units. Near x = −0.75 the two cancel: p is fitted for that and differs from GELU's."""
+    t = x * x
+    p = (-4.428136968215313e-09 * t + 3.460324364823464e-07) * t - 1.0771087545435876e-05
+    p = (p * t + 0.00015440034621860832) * t + 0.00010966146510327235
+    p = (p * t - 0.10484837740659714) * t - 2.30220627784729
+    return _phi_of_2(x * p) + x * _bell(t)
+
+
+@triton.jit
+def shorter_gelu_slope(x):
+    """Within 0.75 units with two coefficients fewer: for an x that was rounded on its way, as after a LayerNorm."""
+    t = x * x
+    p = (-2.2861029265186517e-06 * t + 6.92530011292547e-05) * t + 0.0004521177615970373
+    p = (p * t - 0.10528033971786499) * t - 2.3020570278167725
+    return _phi_of_2(x * p) + x * _bell(t)

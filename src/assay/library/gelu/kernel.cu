@@ -8,8 +8,8 @@ struct Erf {
   template <typename T> static __device__ __forceinline__ float value(float x) {
     return sizeof(T) == 2 ? short_gelu(x) : x * phi(x);
   }
-  static __device__ __forceinline__ float slope(float x) {
-    return phi(x) + x * expf(-0.5f * x * x) * 0.3989422804014327f;
+  template <typename T> static __device__ __forceinline__ float slope(float x) {
+    return sizeof(T) == 2 ? short_gelu_slope(x) : phi(x) + x * expf(-0.5f * x * x) * 0.3989422804014327f;
   }
 };
 
@@ -18,7 +18,7 @@ struct Tanh {
   template <typename T> static __device__ __forceinline__ float value(float x) {
     return sizeof(T) == 2 ? short_gelu_tanh(x) : 0.5f * x * (1.0f + tanhf(a * (x + b * x * x * x)));
   }
-  static __device__ __forceinline__ float slope(float x) {
+  template <typename T> static __device__ __forceinline__ float slope(float x) {
     if (fabsf(x) > 1e4f) return x > 0.0f;  // x³ overflows far out, where the slope is flat
     const float t = tanhf(a * (x + b * x * x * x));
     return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * a * (1.0f + 3.0f * b * x * x);
@@ -54,9 +54,9 @@ template <typename T, int N, typename F> __global__ void gelu_backward(const T* 
     const Vector<T, N> g = load<N>(dy + i), v = load<N>(x + i);
     Vector<T, N> d;
 #pragma unroll
-    for (int k = 0; k < N; ++k) d.at[k] = rounded<T>(widen(g.at[k]) * F::slope(widen(v.at[k])));
+    for (int k = 0; k < N; ++k) d.at[k] = rounded<T>(widen(g.at[k]) * F::template slope<T>(widen(v.at[k])));
     store<N>(dx + i, d);
   } else {
-    for (long long k = i; k < n; ++k) dx[k] = rounded<T>(widen(dy[k]) * F::slope(widen(x[k])));
+    for (long long k = i; k < n; ++k) dx[k] = rounded<T>(widen(dy[k]) * F::template slope<T>(widen(x[k])));
   }
 }

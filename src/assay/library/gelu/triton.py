@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from assay import kernel
-from assay.library.short_float import short_gelu, short_gelu_tanh
+from assay.library.short_float import short_gelu, short_gelu_slope, short_gelu_tanh
 
 
 @triton.jit
@@ -40,6 +40,8 @@ def _gelu_backward(dy, x, dx, n, TANH: tl.constexpr, BLOCK: tl.constexpr):
         phi = tl.where(w >= 0, 1, e) / (1 + e)
         bell = e / ((1 + e) * (1 + e)) * 1.5957691216057308 * (1 + 0.134145 * v * v)
         slope = phi + tl.where(e == 0, 0.0, v * bell)  # far out 0·v³ would be NaN
+    elif dx.dtype.element_ty.primitive_bitwidth == 16:
+        slope = short_gelu_slope(v)
     else:
         slope = _phi(v, TANH) + v * tl.exp(-0.5 * v * v) * 0.3989422804014327
     g = tl.load(dy + i, mask=i < n).to(tl.float32)
