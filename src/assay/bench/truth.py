@@ -24,6 +24,9 @@ longer than all the timing, and shows no more."""
 _FEW = 1 << 16
 """Outputs of no more elements than this are judged in every round."""
 _SLICE = 1 << 18
+_COSTLY = 1 << 19
+"""The same where the op declares neither `magnitude` nor `roundings`: measuring them takes ten times as long."""
+_COSTLY_SLICE = 1 << 15
 _OFTEN, _SELDOM = 0.25, 0.1
 """The probability that a later round is judged, for outputs of fewer and of more than `_MANY` elements."""
 _DRAWN = 1 << 30
@@ -103,8 +106,11 @@ class Truth:
     def _judge(self, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
         prior = self._prior()
         inputs = self._inputs(call)
-        if self.many and self.workload.op.independent:
-            return judged_in_slices(self.workload, inputs, outputs, prior, size=_SLICE).finding
+        op = self.workload.op
+        costly = op.magnitude is None and op.roundings is None and self.elements > _COSTLY
+        if (self.many or costly) and op.independent:
+            size = _COSTLY_SLICE if costly else _SLICE
+            return judged_in_slices(self.workload, inputs, outputs, prior, size=size).finding
         (plain,) = self._plain.outputs(self.workload, [inputs], self._device)
         return judge(outputs, Measures(oracle(self.workload, inputs), plain, prior)).finding
 

@@ -164,7 +164,7 @@ def _of_kernel(
     }
     refuse_unknown_gates(kernel)
     if kernel.address.backend not in LANGUAGES:
-        why = f"{kernel.address.backend} kernels are no GPU machine code of their own"
+        why = f"{kernel.address.backend} kernels have no GPU machine code to show"
         yield Inspection(Record(status=Status.SKIPPED, reason=why, **common))
         return
     try:
