@@ -124,4 +124,13 @@ def test_a_kernel_without_tunables_says_where_to_declare_them():
     ((kernel, op),) = select(["gelu/torch"])
     with pytest.raises(UsageError, match="gelu/torch declares no tunables") as problem:
         space_of(kernel, Workload.of(op))
-    assert 'tune={"BLOCK": [512, 1024]}' in problem.value.fix
+    assert 'tune={"threads": [256, 512]}' in problem.value.fix
+
+
+def test_a_bare_cuda_file_is_told_where_tunables_can_stand(tmp_path):
+    file = tmp_path / "my_relu.cu"
+    file.write_text("// assay: relu<<<1, 32>>>(x, out, n)\n__global__ void relu(const float*, float*, long long) {}\n")
+    ((kernel, op),) = select([str(file)], "relu")
+    with pytest.raises(UsageError) as problem:
+        space_of(kernel, Workload.of(op))
+    assert 'Source("my_relu.cu")' in problem.value.fix and "tune=" in problem.value.fix

@@ -30,7 +30,8 @@ def which_op(file: Path, named: Mapping[str, Iterable[str]], command: str) -> st
     """Return how to say which op a bare .cu file computes. `named`: the ops of the command's own files."""
     own = [f"{home}:{op}" for home, ops in {**neighbours(file), **named}.items() for op in ops]
     own.sort(key=lambda text: -SequenceMatcher(None, file.stem, text.rpartition(":")[2]).ratio())
-    first = [*own, file.stem if file.stem in library.ops() else "gelu"][0]
+    likely = max((op for op in library.ops() if op in file.stem), key=len, default="gelu")
+    first = [*own, likely][0]
     said = f"{command} {shlex.quote(str(file))} --op {shlex.quote(first)}" if command else f'say op="{first}"'
     others = own[1:4] if own else ["FILE.py:NAME for an op of yours"]
     return f"{said}, or {' or '.join(others)}" if others else said

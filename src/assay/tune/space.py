@@ -110,10 +110,12 @@ def space_of(kernel: Kernel, workload: Workload, parameters: Mapping[str, Any] |
     }
     if not values:
         where = f"{kernel.file}:{kernel.line}" if kernel.file else kernel.name
-        raise UsageError(
-            f"{kernel} declares no tunables",
-            fix=f'{where}: list what may be tried, e.g. @kernel("{kernel.address.op}", tune={{"BLOCK": [512, 1024]}})',
-        )
+        listed = f'list what may be tried, e.g. @kernel("{kernel.address.op}", tune={{"threads": [256, 512]}})'
+        if kernel.file and kernel.file.suffix == ".cu":
+            fix = f'launch it from a Python file with Source("{kernel.file.name}") (docs/languages.md), and {listed}'
+        else:
+            fix = f"{where}: {listed}"
+        raise UsageError(f"{kernel} declares no tunables", fix=fix)
     known = {**workload.named, CORES: _cores(), ITEMSIZE: workload.dtype.itemsize, **kernel.fixed}
     signature = {**defaults(kernel), **given}
     default = {name: signature[name] for name in values if name in signature}
