@@ -418,7 +418,7 @@ def test_gates_may_speak_of_one_launch_among_several():
     found = list(assay.inspect("layernorm_backward/cuda", dtypes="bf16"))
     assert all(r.status == "compiled" for r in found)
     gated = {r.evidence["name"].split("<")[0]: "gates" in r.evidence for r in found}
-    assert gated == {"layernorm_backward": True, "column_sums": False}
+    assert gated == {"layernorm_backward_whole": True, "join_parts": False}
 
 
 def test_a_tunable_gives_other_code_and_stands_in_the_record():

@@ -21,7 +21,7 @@ from assay.isa import cubin as cubins
 from assay.isa.names import canonical, instance
 from assay.isa.parameters import Parameter, parameters
 from assay.isa.ptx import entries
-from assay.target import Target
+from assay.target import DEFAULT, Target
 
 if TYPE_CHECKING:
     import torch
@@ -73,6 +73,14 @@ class _Tracing(NamedTuple):
 
 _tracing: _Tracing | None = None
 _launched: list[Artifact] | None = None
+
+
+def built_for() -> Target:
+    """What the next launch is built for: the target being traced, or this machine's GPU."""
+    if _tracing is not None:
+        return _tracing.target
+    gpu = host.gpu()
+    return gpu.target if gpu else DEFAULT
 
 
 def ctype(tensor: torch.Tensor) -> str:
@@ -197,10 +205,17 @@ class Function:
         return Launcher(kernel)
 
     def __call__(
-        self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *args: Any, shared: int = 0, where: str = ""
+        self,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        *args: Any,
+        shared: int = 0,
+        early: bool = False,
+        where: str = "",
     ) -> None:
-        """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`. `where`
-        is the place of the launch that a message names, if that is not the line of the call."""
+        """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`. `early`:
+        it may start while the launch before it ends, and waits for that itself (sm_90; assay/bulk.cuh). `where` is
+        the place of the launch that a message names, if that is not the line of the call."""
         grid = grid if isinstance(grid, tuple) else (grid,)
         block = block if isinstance(block, tuple) else (block,)
         if 0 in grid:
@@ -214,7 +229,7 @@ class Function:
         if not self._checked or _launched is not None:  # not at every launch: that would double what a launch costs
             self._check(self._parameters, args, where)
             self._checked = True
-        launcher(grid, block, args, shared)
+        launcher(grid, block, args, shared, early)
         if _launched is not None and self.artifact is not None:
             _launched.append(self.artifact)
 

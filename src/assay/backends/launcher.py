@@ -19,14 +19,16 @@ class Launcher:
         self._int, self._float, self._bool, self._tensor = numpy.int64, numpy.float32, numpy.bool_, torch.Tensor
         self._stream, self._device = torch._C._cuda_getCurrentRawStream, torch.cuda.current_device
 
-    def __call__(self, grid: Sizes, block: Sizes, arguments: tuple[Any, ...], shared: int = 0) -> None:
+    def __call__(
+        self, grid: Sizes, block: Sizes, arguments: tuple[Any, ...], shared: int = 0, early: bool = False
+    ) -> None:
         from cuda.core import launch
 
         if shared > 48 * 1024 and shared > self._shared:
             _allow(self._kernel, shared)
             self._shared = shared
         stream = _stream(self._stream(self._device()))
-        launch(stream, _config(grid, block, shared), self._kernel, *map(self._plain, arguments))
+        launch(stream, _config(grid, block, shared, early), self._kernel, *map(self._plain, arguments))
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, self._tensor):
@@ -50,10 +52,10 @@ def _stream(handle: int) -> Any:
 
 
 @lru_cache(4096)
-def _config(grid: Sizes, block: Sizes, shared: int) -> Any:
+def _config(grid: Sizes, block: Sizes, shared: int, early: bool) -> Any:
     from cuda.core import LaunchConfig
 
-    return LaunchConfig(grid=grid, block=block, shmem_size=shared)
+    return LaunchConfig(grid=grid, block=block, shmem_size=shared, programmatic_stream_serialization=early)
 
 
 def _allow(kernel: Any, shared: int) -> None:

@@ -1,6 +1,8 @@
 """How the row operations in CUDA C++ share a row among threads."""
 
-from assay.backends.cuda import vector_width
+from typing import NamedTuple
+
+from assay.backends.cuda import built_for, cdiv, ctype, vector_width
 
 
 def whole_row(x, *tensors, keep):
@@ -28,3 +30,50 @@ def whole_parts(x, *tensors):
         return 0
     parts = cols // (1024 * width)
     return parts if parts <= 256 and rows * parts <= 4096 else 0
+
+
+class Rings(NamedTuple):
+    """How norm_backward.cuh shares rows: a block is `groups` groups of `threads`, each with rows and a ring of `stages`
+    rows of its own."""
+
+    threads: int
+    kept: int
+    groups: int
+    stages: int
+    row: int
+    """Bytes of a row."""
+
+    @property
+    def shared(self):
+        return self.groups * self.stages * 2 * self.row
+
+
+def rings(x, *tensors, kept, stages):
+    """For rows that divide evenly among a group, with the first of `kept` vectors a thread that fits. None where a
+    tensor is absent or not aligned, or a rest would be left, or the target has no bulk copies."""
+    target = built_for().capability
+    if target < (9, 0) or any(t is None for t in tensors):
+        return None
+    wide, width, cols = x.element_size() == 4, vector_width(x, *tensors), x.shape[1]
+    if width == 1 or cols % width:
+        return None
+    for count in kept:
+        threads, rest = divmod(cols // width, count)
+        # The column sums take 2·width·count registers a thread: 512 threads with 128 registers, or 256 with 255.
+        block = 512 if wide or count == 2 else 256
+        most = block if wide or len(kept) == 1 else 256
+        if rest == 0 and threads % 32 == 0 and 32 <= threads <= most:
+            one = Rings(threads, count, block // threads, 1, 16 * threads * count)
+            depth = min(stages, (96 if target[0] == 12 else 192) * 1024 // one.shared)
+            return one._replace(stages=depth) if depth > 1 else None
+    return None
+
+
+def norm_backward(source, name, how, inputs, out, parts, gradients, blocks):
+    """Both launches: dx with each block's column sums, then dweight and dbias, either of which may be absent."""
+    rows, cols = out.shape
+    T, count = ctype(out), max(1, min(blocks, 256, cdiv(rows, how.groups)))
+    source[f"{name}<{T}, {how.threads}, {how.kept}, {how.groups}, {how.stages}>"](
+        count, how.threads * how.groups, *inputs, out, *parts, rows, shared=how.shared
+    )
+    source[f"join_parts<{T}>"]((cols // 32, 2), 256, *parts, *gradients, count, cols, early=True)

@@ -1,10 +1,20 @@
 // The backward pass of LayerNorm, with g = dy·weight and n = (x − mean)·rstd:
 //   dx = rstd·(g − Σg/cols − n·Σ(g·n)/cols)   along each row,
 //   dweight = Σ dy·n,  dbias = Σ dy           down the columns, in two stages and so in a fixed order.
+#include <assay/norm_backward.cuh>
 #include <assay/row.cuh>
 
-// Rows as in the forward pass. With SUMS each block walks over many rows and leaves the column sums of all of them in
-// its row of dweight and dbias; where it has several groups, these are joined through `sums` (2·cols floats).
+// Rows that divide evenly, on sm_90 and newer.
+template <typename T, int THREADS, int K, int GROUPS, int STAGES>
+__global__ void __launch_bounds__(THREADS* GROUPS, 1)
+    layernorm_backward_whole(const T* __restrict__ dy, const T* __restrict__ x, const T* __restrict__ weight,
+                             const float* __restrict__ mean, const float* __restrict__ rstd, T* __restrict__ dx,
+                             float* __restrict__ dweight, float* __restrict__ dbias, long long rows) {
+  norm_backward<T, Flat, THREADS, K, GROUPS, STAGES>(dy, x, weight, nullptr, mean, rstd, dx, dweight, dbias, rows);
+}
+
+// Any others. Rows as in the forward pass. With SUMS each block walks over many rows and leaves the column sums of all
+// of them in its row of dweight and dbias; where it has several groups, these are joined through `sums` (2·cols floats).
 template <typename T, int N, int GROUP, int KEPT, bool SUMS>
 __global__ void __launch_bounds__(GROUP > 256 ? GROUP : 256, GROUP > 256 ? 1 : 2)
     layernorm_backward(const T* __restrict__ dy, const T* __restrict__ x, const T* __restrict__ weight,

@@ -1,14 +1,31 @@
 // The backward pass of GELU of LayerNorm, with n = (x − mean)·rstd, dz = dy·gelu′(n·weight + bias) and g = dz·weight:
 //   dx = rstd·(g − Σg/cols − n·Σ(g·n)/cols)   along each row,
 //   dweight = Σ dz·n,  dbias = Σ dz           down the columns, in two stages and so in a fixed order.
+#include <assay/norm_backward.cuh>
 #include <assay/row.cuh>
+#include <assay/short_float.cuh>
 
 __device__ __forceinline__ float slope(float x) {
   return 0.5f * (1.0f + erff(x * 0.7071067811865476f)) + x * expf(-0.5f * x * x) * 0.3989422804014327f;
 }
 
-// Rows as in the forward pass. With SUMS each block walks over many rows and leaves the column sums of all of them in
-// its row of dweight and dbias; where it has several groups, these are joined through `sums` (2·cols floats).
+// For 16-bit results the short form: half the instructions of this kernel were the slope's.
+struct GeluSlope {
+  template <typename T> static __device__ __forceinline__ float of(float x, T) { return shorter_gelu_slope(x); }
+  static __device__ __forceinline__ float of(float x, float) { return slope(x); }
+};
+
+// Rows that divide evenly, on sm_90 and newer.
+template <typename T, int THREADS, int K, int GROUPS, int STAGES>
+__global__ void __launch_bounds__(THREADS* GROUPS, 1)
+    ln_gelu_backward_whole(const T* __restrict__ dy, const T* __restrict__ x, const T* __restrict__ weight,
+                           const T* __restrict__ bias, const float* __restrict__ mean, const float* __restrict__ rstd,
+                           T* __restrict__ dx, float* __restrict__ dweight, float* __restrict__ dbias, long long rows) {
+  norm_backward<T, GeluSlope, THREADS, K, GROUPS, STAGES>(dy, x, weight, bias, mean, rstd, dx, dweight, dbias, rows);
+}
+
+// Any others. Rows as in the forward pass. With SUMS each block walks over many rows and leaves the column sums of all
+// of them in its row of dweight and dbias; where it has several groups, these are joined through `sums` (2·cols floats).
 template <typename T, int N, int GROUP, int KEPT, bool SUMS>
 __global__ void __launch_bounds__(GROUP > 256 ? GROUP : 256, GROUP > 256 ? 1 : 2)
     ln_gelu_backward(const T* __restrict__ dy, const T* __restrict__ x, const T* __restrict__ weight,

@@ -3,7 +3,7 @@
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype
 from assay.library.layernorm.cuda import split
-from assay.library.rows import whole_parts, whole_row
+from assay.library.rows import norm_backward, rings, whole_parts, whole_row
 
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
@@ -38,27 +38,33 @@ def ln_gelu(x, weight, bias, *, eps, out, seen, keep=4, longest=32768):
 
 @kernel(
     "ln_gelu_backward",
-    tune={"keep": [1, 2], "blocks": [132, 256]},
+    tune={"vectors": [0, 2, 4], "stages": [3, 4, 6], "blocks": [128, 132]},
     scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
     expects={
         "of": "ln_gelu_backward",
         "spills": 0,
         "widest_global_load": 128,
         "widest_global_store": 128,
-        "max_registers": 128,
+        "max_registers": 255,
     },
 )
 def ln_gelu_backward(
-    dy, x, weight, bias, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None, keep=2, blocks=256
-):
+    dy, x, weight, bias, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None,
+    vectors=0, stages=4, blocks=132,
+):  # fmt: skip
     (rows, cols), T = x.shape, ctype(x)
-    width, group, kept = split(x, (dy, weight, bias, out), keep, threads=512, vectors=4, scalars=16)
+    sums = dweight is not None or dbias is not None
+    kept = (vectors,) if vectors else (4, 2)
+    if sums and (whole := rings(x, dy, weight, bias, out, dw_parts, db_parts, kept=kept, stages=stages)):
+        inputs, parts, gradients = (dy, x, weight, bias, mean, rstd), (dw_parts, db_parts), (dweight, dbias)
+        norm_backward(backward, "ln_gelu_backward_whole", whole, inputs, out, parts, gradients, blocks)
+        return
+    width, group, kept = split(x, (dy, weight, bias, out), 2, threads=512, vectors=4, scalars=16)
     threads = max(256, group)
     groups = threads // group
-    sums = dweight is not None or dbias is not None
     args = dy, x, weight, bias, mean, rstd, out, dw_parts, db_parts, rows, cols
     if sums and kept:
-        parts = max(1, min(blocks, cdiv(rows, groups)))
+        parts = max(1, min(256, cdiv(rows, groups)))
         shared = 8 * cols if groups > 1 else 0
         backward[f"ln_gelu_backward<{T}, {width}, {group}, {kept}, true>"](parts, threads, *args, shared=shared)
     else:
