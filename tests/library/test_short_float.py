@@ -78,25 +78,27 @@ def test_gelu_is_within_its_limit_for_every_input(function, limit, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("function, roundings, limit", [("short_gelu_slope", 6, 0.7), ("shorter_gelu_slope", 8, 0.75)])
-def test_the_slope_is_within_its_limit_for_every_input(function, roundings, limit, dtype):
+def test_the_slope_is_within_its_limit_for_every_input(dtype):
     x = every(dtype)
     exact = torch.special.ndtr(x.double()) + x.double() * torch.exp(-0.5 * x.double() ** 2) * 0.3989422804014327
     # Of dy only the mantissa matters: thirty-two of them, and the largest. As check counts, the unit is an ulp of the
     # result, or twice the op's roundings in float32 at the scale of dy.
     every_dy = torch.cat([1 + torch.arange(32) / 32, torch.tensor([2 - torch.finfo(dtype).eps])])
-    least = 2 * roundings * 2.0**-23
+    least = 2 * 6 * 2.0**-23
     with np.errstate(all="ignore"):
         for power_off in (-2, 0, 2):
             for reciprocal_off in (-3, 0, 3):  # Triton's: a reciprocal root within 1.1 ulps, squared and rounded
-                got = torch.from_numpy(slope(x.float().numpy(), coefficients(function), power_off, reciprocal_off))
+                got = torch.from_numpy(
+                    slope(x.float().numpy(), coefficients("short_gelu_slope"), power_off, reciprocal_off)
+                )
+                assert (got.double() - exact).abs().max() <= 6e-7
                 for dy in every_dy:
                     right = exact * dy.double()
                     error = ((got * dy).to(dtype).double() - right).abs()
-                    assert (error / ulp(right, dtype).clamp(min=least)).max() <= limit
+                    assert (error / ulp(right, dtype).clamp(min=least)).max() <= 0.61
 
 
-@pytest.mark.parametrize("function", ["short_gelu", "shorter_gelu", "short_gelu_slope", "shorter_gelu_slope"])
+@pytest.mark.parametrize("function", ["short_gelu", "shorter_gelu", "short_gelu_slope"])
 def test_triton_has_the_same_coefficients(function):
     body = TRITON.split(f"def {function}(x)")[1].split('"""')[2].split("return")[0]
     digits = re.findall(r"\d\.[\d.e-]+", body)

@@ -49,18 +49,9 @@ def _bell(t):
 
 @triton.jit
 def short_gelu_slope(x):
-    """Φ(x) + x·φ(x), within 0.7 units. Near x = −0.75 the two cancel: p is fitted for that and differs from GELU's."""
+    """Φ(x) + x·φ(x), within 6·10⁻⁷: a sum of several may cancel, so p is fitted for the least absolute error."""
     t = x * x
-    p = (-4.428136968215313e-09 * t + 3.460324364823464e-07) * t - 1.0771087545435876e-05
-    p = (p * t + 0.00015440034621860832) * t + 0.00010966146510327235
-    p = (p * t - 0.10484837740659714) * t - 2.30220627784729
-    return _phi_of_2(x * p) + x * _bell(t)
-
-
-@triton.jit
-def shorter_gelu_slope(x):
-    """Within 0.75 units with two coefficients fewer: for an x that was rounded on its way, as after a LayerNorm."""
-    t = x * x
-    p = (-2.2861029265186517e-06 * t + 6.92530011292547e-05) * t + 0.0004521177615970373
-    p = (p * t - 0.10528033971786499) * t - 2.3020570278167725
+    p = (-5.067239072786833e-09 * t + 3.816313665083726e-07) * t - 1.1439834452176001e-05
+    p = (p * t + 0.000159579940373078) * t + 9.404921001987532e-05
+    p = (p * t - 0.10483512282371521) * t - 2.3022093772888184
     return _phi_of_2(x * p) + x * _bell(t)

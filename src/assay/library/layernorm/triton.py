@@ -7,11 +7,11 @@ from assay import kernel
 
 
 @triton.jit
-def _load(p, inside, FULL: tl.constexpr, EVICT: tl.constexpr = ""):
+def _load(p, inside, FULL: tl.constexpr):
     """As float32; without a mask where the tile is full: it would cost a register and an instruction for every word."""
     if FULL:
-        return tl.load(p, eviction_policy=EVICT).to(tl.float32)
-    return tl.load(p, mask=inside, other=0, eviction_policy=EVICT).to(tl.float32)
+        return tl.load(p).to(tl.float32)
+    return tl.load(p, mask=inside, other=0).to(tl.float32)
 
 
 @triton.jit

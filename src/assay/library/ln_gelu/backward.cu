@@ -11,7 +11,7 @@ __device__ __forceinline__ float slope(float x) {
 
 // For 16-bit results the short form: half the instructions of this kernel were the slope's.
 struct GeluSlope {
-  template <typename T> static __device__ __forceinline__ float of(float x, T) { return shorter_gelu_slope(x); }
+  template <typename T> static __device__ __forceinline__ float of(float x, T) { return short_gelu_slope(x); }
   static __device__ __forceinline__ float of(float x, float) { return slope(x); }
 };
 

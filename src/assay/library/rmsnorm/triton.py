@@ -18,7 +18,10 @@ def _rmsnorm_kept(
         first = (tl.program_id(0).to(tl.int64) * TILES + t) * ROWS  # 64-bit: offsets may exceed 2**31
         row = (first + tl.arange(0, ROWS))[:, None]
         inside = (row < rows) & (c < cols)
-        v = _load(x + row * stride + c, inside, FULL, LOAD)
+        if FULL:
+            v = tl.load(x + row * stride + c, eviction_policy=LOAD).to(tl.float32)
+        else:
+            v = tl.load(x + row * stride + c, mask=inside, other=0, eviction_policy=LOAD).to(tl.float32)
         v *= tl.rsqrt(tl.sum(v * v, 1) / cols + eps)[:, None]
         if weight is not None:
             v *= _load(weight + c, c < cols, FULL)
