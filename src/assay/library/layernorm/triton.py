@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from assay import kernel
+from assay.library.norm_backward import backward_whole, join_parts, whole_rows
 
 
 @triton.jit
@@ -275,10 +276,20 @@ def layernorm(x, weight, bias, *, eps, out, seen, mean=None, rstd=None, keep=327
 )
 def layernorm_backward(
     dy, x, weight, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None,
-    keep=8192, size=2048, elements=16, programs=256,
+    keep=8192, size=2048, elements=16, programs=256, whole=16384,
 ):  # fmt: skip
     rows, cols = x.shape
     sums = dweight is not None or dbias is not None
+    if sums and whole_rows(x, weight, shortest=8192, longest=whole):
+        parts = max(1, min(132, rows))
+        stages = 4 if cols * x.element_size() <= 8192 else 3
+        backward_whole[(parts,)](
+            dy, x, weight, None, mean, rstd, out, dw_parts, db_parts, rows, cols, False, stages, num_warps=8
+        )
+        join_parts[(triton.cdiv(cols, 32), 2)](
+            dw_parts, db_parts, dweight, dbias, parts, cols, triton.next_power_of_2(parts), 32
+        )
+        return
     if cols <= keep:
         ROWS, BLOCK, warps = tile(cols, size, elements)
         parts = max(1, min(programs, triton.cdiv(rows, ROWS))) if sums else triton.cdiv(rows, ROWS)

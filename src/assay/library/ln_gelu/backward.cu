@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(GROUP > 256 ? GROUP : 256, GROUP > 256 ? 1 : 2
       const Vector<T, N> w = load_or<N>(weight, c, 1.0f), b = load_or<N>(bias, c, 0.0f);
 #pragma unroll
       for (int j = 0; j < N; ++j)
-        dz[k][j] = widen(d.at[j]) * slope((widen(v.at[j]) - mu) * scale * widen(w.at[j]) + widen(b.at[j]));
+        dz[k][j] = widen(d.at[j]) * GeluSlope::of((widen(v.at[j]) - mu) * scale * widen(w.at[j]) + widen(b.at[j]), T());
     };
 
     float along = 0.0f, total = 0.0f;
@@ -117,7 +117,7 @@ __global__ void ln_gelu_backward_columns(const T* __restrict__ dy, const T* __re
 #pragma unroll
     for (int j = 0; j < N; ++j) {
       const float n = (widen(v.at[j]) - mean[r]) * rstd[r];
-      const float dz = widen(d.at[j]) * slope(n * widen(w.at[j]) + widen(b.at[j]));
+      const float dz = widen(d.at[j]) * GeluSlope::of(n * widen(w.at[j]) + widen(b.at[j]), T());
       dw[j] += dz * n;
       db[j] += dz;
     }

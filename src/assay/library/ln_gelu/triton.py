@@ -15,6 +15,7 @@ from assay.library.layernorm.triton import (
     full,
     tile,
 )
+from assay.library.norm_backward import backward_whole, gelu_slope, join_parts, whole_rows
 from assay.library.short_float import shorter_gelu
 
 
@@ -24,11 +25,6 @@ def _gelu(x, SHORT: tl.constexpr):
     if SHORT:
         return shorter_gelu(x)
     return 0.5 * x * (1 + tl.erf(x * 0.7071067811865476))
-
-
-@triton.jit
-def _gelu_slope(x):
-    return 0.5 * (1 + tl.erf(x * 0.7071067811865476)) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327
 
 
 @triton.jit
@@ -86,6 +82,7 @@ def _backward_kept(
     SUMS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """dx; and with SUMS, where a program walks over many rows, its part of dweight and dbias."""
+    SHORT: tl.constexpr = dy.dtype.element_ty.primitive_bitwidth == 16
     c = tl.arange(0, BLOCK)[None, :]
     w, b = 1.0, 0.0
     if weight is not None:
@@ -100,7 +97,8 @@ def _backward_kept(
         scale = tl.load(rstd + r, mask=r < rows, other=0)
         n = tl.load(x + r * cols + c, mask=inside, other=0).to(tl.float32)
         n = tl.where(inside, (n - tl.load(mean + r, mask=r < rows, other=0)) * scale, 0)
-        dz = tl.load(dy + r * cols + c, mask=inside, other=0).to(tl.float32) * _gelu_slope(n * w + b)
+        dz = tl.load(dy + r * cols + c, mask=inside, other=0).to(tl.float32)
+        dz *= gelu_slope(n * w + b, SHORT)
         g = dz * w
         along = tl.sum(g * n, 1, keep_dims=True) / cols
         total = tl.sum(g, 1, keep_dims=True) / cols
@@ -117,6 +115,7 @@ def _backward_kept(
 @triton.jit
 def _backward_chunk(dy, x, weight, bias, mu, scale, r, c, cols):
     """The normalised x and the gradient that reaches it, of one chunk of a row."""
+    SHORT: tl.constexpr = dy.dtype.element_ty.primitive_bitwidth == 16
     n = tl.load(x + r * cols + c, mask=c < cols, other=0).to(tl.float32)
     n = tl.where(c < cols, (n - mu) * scale, 0)
     w, z = 1.0, n
@@ -125,7 +124,8 @@ def _backward_chunk(dy, x, weight, bias, mu, scale, r, c, cols):
         z = n * w
     if bias is not None:
         z += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
-    return n, tl.load(dy + r * cols + c, mask=c < cols, other=0).to(tl.float32) * _gelu_slope(z) * w
+    d = tl.load(dy + r * cols + c, mask=c < cols, other=0).to(tl.float32)
+    return n, d * gelu_slope(z, SHORT) * w
 
 
 @triton.jit
@@ -156,6 +156,7 @@ def _backward_columns(
     dy, x, weight, bias, mean, rstd, dw_parts, db_parts, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Parts of dweight and dbias where rows are long: some columns, every num_programs(1)-th tile of rows."""
+    SHORT: tl.constexpr = dy.dtype.element_ty.primitive_bitwidth == 16
     c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[None, :]
     w, b = 1.0, 0.0
     if weight is not None:
@@ -170,7 +171,8 @@ def _backward_columns(
         n = tl.load(x + r * cols + c, mask=inside, other=0).to(tl.float32)
         n = (n - tl.load(mean + r, mask=r < rows, other=0)) * tl.load(rstd + r, mask=r < rows, other=0)
         n = tl.where(inside, n, 0)
-        dz = tl.load(dy + r * cols + c, mask=inside, other=0).to(tl.float32) * _gelu_slope(n * w + b)
+        dz = tl.load(dy + r * cols + c, mask=inside, other=0).to(tl.float32)
+        dz *= gelu_slope(n * w + b, SHORT)
         dw += dz * n
         db += dz
     part = tl.program_id(1).to(tl.int64) * cols + c
@@ -202,7 +204,13 @@ def ln_gelu(x, weight, bias, *, eps, out, seen, keep=32768, size=1024, elements=
 
 @kernel(
     "ln_gelu_backward",
-    tune={"keep": [4096, 8192], "size": [1024, 2048, 4096], "elements": [8, 16], "programs": [132, 256]},
+    tune={
+        "size": [1024, 2048, 4096],
+        "elements": [8, 16],
+        "programs": [132, 256],
+        "stages": [0, 1, 3],
+        "warps": [0, 8, 16, 32],
+    },
     scratch={"dw_parts": ("fp32", 256, "cols"), "db_parts": ("fp32", 256, "cols")},
     expects={
         "of": "_backward_kept",
@@ -214,10 +222,22 @@ def ln_gelu(x, weight, bias, *, eps, out, seen, keep=32768, size=1024, elements=
 )
 def ln_gelu_backward(
     dy, x, weight, bias, mean, rstd, *, out, dw_parts, db_parts, dweight=None, dbias=None,
-    keep=8192, size=2048, elements=16, programs=256,
+    keep=8192, size=2048, elements=16, programs=256, whole=16384, stages=0, warps=0,
 ):  # fmt: skip
     rows, cols = x.shape
     sums = dweight is not None or dbias is not None
+    if sums and whole_rows(x, weight, bias, shortest=8192, longest=whole):
+        parts = max(1, min(132, rows))
+        # Long 16-bit rows leave no registers for rows on their way: many warps hide the wait instead.
+        depth, many = (1, 32) if cols > 4096 else (4 if x.element_size() == 2 else 3, 8)
+        backward_whole[(parts,)](
+            dy, x, weight, bias, mean, rstd, out, dw_parts, db_parts, rows, cols, True, stages or depth,
+            num_warps=warps or many,
+        )  # fmt: skip
+        join_parts[(triton.cdiv(cols, 32), 2)](
+            dw_parts, db_parts, dweight, dbias, parts, cols, triton.next_power_of_2(parts), 32
+        )
+        return
     if cols <= keep:
         ROWS, BLOCK, warps = tile(cols, size, elements)
         parts = max(1, min(programs, triton.cdiv(rows, ROWS))) if sums else triton.cdiv(rows, ROWS)

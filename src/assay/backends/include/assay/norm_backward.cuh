@@ -111,9 +111,9 @@ __device__ __forceinline__ void norm_backward(const T* dy, const T* x, const T* 
     for (int k = 0; k < K; ++k) {
       float d[N], n[N], w[N];
       Row::unpack(dys[k * THREADS], d), Row::unpack(xs[k * THREADS], n), beside(weight, weights[KEPT ? k : 0], k, w);
-      // For 16-bit results x·rstd − mean·rstd: one instruction, with a rounding of the mean's size.
+      // Not x·rstd − mean·rstd, though that is one instruction: its rounding of the mean's size shows in 16 bits.
 #pragma unroll
-      for (int j = 0; j < N; ++j) n[j] = SHORT ? fmaf(n[j], scale, -mu * scale) : (n[j] - mu) * scale;
+      for (int j = 0; j < N; ++j) n[j] = (n[j] - mu) * scale;
       if constexpr (SLOPE) {
         float b[N];
         beside(bias, biases[KEPT ? k : 0], k, b);
@@ -136,19 +136,18 @@ __device__ __forceinline__ void norm_backward(const T* dy, const T* x, const T* 
 
     // dx = slant·(x − mean) + (rstd·g + shift): two instructions an element.
     const float slant = -sums.x * (scale * scale * (1.0f / COLS)), shift = -sums.y * (scale * (1.0f / COLS));
-    const float from_mean = SHORT ? fmaf(-mu, slant, shift) : shift;
 #pragma unroll
     for (int k = 0; k < K; ++k) {
       float v[N];
       Row::unpack(xs[k * THREADS], v);
       if constexpr (SLOPE) {
 #pragma unroll
-        for (int j = 0; j < N; ++j) v[j] = fmaf(SHORT ? v[j] : v[j] - mu, slant, fmaf(g[k][j], scale, from_mean));
+        for (int j = 0; j < N; ++j) v[j] = fmaf(v[j] - mu, slant, fmaf(g[k][j], scale, shift));
       } else {
         float d[N], w[N];
         Row::unpack(dys[k * THREADS], d), beside(weight, weights[KEPT ? k : 0], k, w);
 #pragma unroll
-        for (int j = 0; j < N; ++j) v[j] = fmaf(SHORT ? v[j] : v[j] - mu, slant, fmaf(d[j] * w[j], scale, from_mean));
+        for (int j = 0; j < N; ++j) v[j] = fmaf(v[j] - mu, slant, fmaf(d[j] * w[j], scale, shift));
       }
       __stcs(Row::vector(dx + (long long)r * COLS, k), Row::packed(v));
     }
