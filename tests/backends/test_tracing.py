@@ -39,9 +39,13 @@ CASES = {
     "softmax/numba": (ROWS, (1000,), (64,)),
     "softmax/cuda": (ROWS, (125,), (256,)),
     "softmax/cupy": (ROWS, (1000,), (256,)),
+    "transpose/triton": ("rows=1000,cols=1000,dtype=bf16", (64,), (256,)),
+    "transpose/cuda": ("rows=1000,cols=1000,dtype=bf16", (64,), (256,)),
     "transpose/triton:tiled": ("rows=1000,cols=1000,dtype=fp32", (256,), (128,)),
     "transpose/numba:tiled": ("rows=1000,cols=1000,dtype=fp32", (1024,), (32, 4)),
     "transpose/cuda:tiled": ("rows=1000,cols=1000,dtype=fp32", (1024,), (32, 8)),
+    "sum/triton": ("n=1000000,dtype=bf16", None, None),
+    "sum/cuda": ("n=1000000,dtype=bf16", None, None),
     "conv2d/triton": ("n=4,c=16,h=28,w=28,k=32,dtype=bf16", (49,), (128,)),
     "conv2d/cuda": ("n=4,c=16,h=28,w=28,k=32,dtype=bf16", (28,), (128,)),
 }
@@ -98,6 +102,19 @@ def test_a_tritons_launch_carries_the_shared_memory_it_asks_for(built):
     assert tiled.shared == 64 * 64 * 4
     (gelu,) = built("gelu/triton", "n=4096,dtype=fp32")
     assert gelu.shared == 0 and gelu.artifact.spills == 0
+
+
+@pytest.mark.parametrize("sizes", ["rows=1001,cols=1000", "rows=1000,cols=1001", "rows=1000,cols=1000,offset=1"])
+def test_a_transpose_moves_single_elements_where_a_vector_would_be_cut_or_not_aligned(built, sizes):
+    (whole,) = built("transpose/cuda", "rows=1000,cols=1000,dtype=bf16")
+    (cut,) = built("transpose/cuda", f"{sizes},dtype=bf16")
+    assert whole.artifact.name.startswith("turned<") and cut.artifact.name.startswith("tiled<")
+
+
+def test_a_sum_is_one_launch_if_a_block_has_all_and_two_else(built):
+    assert [launch.grid for launch in built("sum/cuda", "n=1000,dtype=bf16")] == [(1,)]
+    assert [launch.grid for launch in built("sum/cuda", "n=1000000,dtype=bf16")] == [(62,), (1,)]
+    assert [launch.grid for launch in built("sum/cuda", "n=100000000,dtype=bf16")] == [(264,), (1,)]
 
 
 def test_spills_are_what_ptxas_says(built, write, tmp_path):

@@ -26,6 +26,8 @@ KERNELS = (
     "gelu/cuda",
     "layernorm/cuda",
     "softmax/cuda",
+    "transpose/cuda",
+    "sum/cuda",
     "conv2d/cuda:inline_ptx",
     "gelu/triton",
     "layernorm/triton",

@@ -40,11 +40,17 @@ def test_convolution_and_transpose_have_their_designs():
         "conv2d/cuda",
         "conv2d/cuda:inline_ptx",
         "conv2d/triton",
+        "transpose/cuda",
+        "transpose/triton",
         "transpose/triton:naive",
         "transpose/triton:tiled",
     }
     wanted |= {f"transpose/{b}:{v}" for b in ("cuda", "numba") for v in ("naive", "tiled", "padded")}
     assert wanted <= NAMES
+
+
+def test_the_sum_stands_in_cuda_too():
+    assert "sum/cuda" in NAMES
 
 
 @pytest.mark.parametrize("kernel", sorted(NAMES))

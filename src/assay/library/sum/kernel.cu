@@ -1,6 +1,6 @@
-// The sum of a vector: each block leaves the sum of its share in its own element of out. Launched twice, the second time
-// with one block on what the first one left, it is the sum of all. Every addition has its place, so the same input gives
-// the same bits; nothing is kept between calls, so two streams may run it at once.
+// The sum of a vector: each block leaves the sum of its share in its own element of out. Launched twice, the second
+// time with one block on what the first one left, it is the sum of all. Every addition has its place, so the same input
+// gives the same bits; nothing is kept between calls, so two streams may run it at once.
 #include <assay/reduce.cuh>
 #include <assay/whole_row.cuh>
 

@@ -8,8 +8,8 @@ source, scalar = Source("vector.cu"), Source("kernel.cu")
 
 @kernel(
     "transpose",
-    tune={"down": [8, 16, 32], "across": [8, 16, 32], "order": ["auto", "along", "down"]},
-    fits="down * across <= 256",
+    tune={"down": [8, 16], "across": [8, 16, 32], "order": ["auto", "along", "down"]},
+    fits="down <= across and down * across <= 256",
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 48},
 )
 def transpose(x, *, out, down=16, across=16, order="auto"):
