@@ -78,7 +78,7 @@ def test_gelu_is_within_its_limit_for_every_input(function, limit, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("function, roundings, limit", [("short_gelu_slope", 6, 0.7), ("shorter_gelu_slope", 8, 0.75)])
+@pytest.mark.parametrize("function, roundings, limit", [("short_gelu_slope", 6, 0.7)])
 def test_the_slope_is_within_its_limit_for_every_input(function, roundings, limit, dtype):
     x = every(dtype)
     exact = torch.special.ndtr(x.double()) + x.double() * torch.exp(-0.5 * x.double() ** 2) * 0.3989422804014327
@@ -96,7 +96,7 @@ def test_the_slope_is_within_its_limit_for_every_input(function, roundings, limi
                     assert (error / ulp(right, dtype).clamp(min=least)).max() <= limit
 
 
-@pytest.mark.parametrize("function", ["short_gelu", "shorter_gelu", "short_gelu_slope", "shorter_gelu_slope"])
+@pytest.mark.parametrize("function", ["short_gelu", "shorter_gelu", "short_gelu_slope"])
 def test_triton_has_the_same_coefficients(function):
     body = TRITON.split(f"def {function}(x)")[1].split('"""')[2].split("return")[0]
     digits = re.findall(r"\d\.[\d.e-]+", body)

@@ -55,12 +55,3 @@ def short_gelu_slope(x):
     p = (p * t + 0.00015440034621860832) * t + 0.00010966146510327235
     p = (p * t - 0.10484837740659714) * t - 2.30220627784729
     return _phi_of_2(x * p) + x * _bell(t)
-
-
-@triton.jit
-def shorter_gelu_slope(x):
-    """Within 0.75 units with two coefficients fewer: for an x that was rounded on its way, as after a LayerNorm."""
-    t = x * x
-    p = (-2.2861029265186517e-06 * t + 6.92530011292547e-05) * t + 0.0004521177615970373
-    p = (p * t - 0.10528033971786499) * t - 2.3020570278167725
-    return _phi_of_2(x * p) + x * _bell(t)

@@ -69,14 +69,3 @@ __device__ __forceinline__ float short_gelu_slope(float x) {
   p = fmaf(p, t, -2.30220627784729f);
   return fmaf(x, short_bell(t), sigmoid_of_2(x * p));
 }
-
-// The same with two coefficients fewer, within 0.75 units: for an x that was rounded on its way, as after a LayerNorm.
-__device__ __forceinline__ float shorter_gelu_slope(float x) {
-  const float t = x * x;
-  float p = -2.2861029265186517e-06f;
-  p = fmaf(p, t, 6.92530011292547e-05f);
-  p = fmaf(p, t, 0.0004521177615970373f);
-  p = fmaf(p, t, -0.10528033971786499f);
-  p = fmaf(p, t, -2.3020570278167725f);
-  return fmaf(x, short_bell(t), sigmoid_of_2(x * p));
-}
