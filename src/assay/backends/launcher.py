@@ -55,7 +55,8 @@ def _stream(handle: int) -> Any:
 def _config(grid: Sizes, block: Sizes, shared: int, early: bool) -> Any:
     from cuda.core import LaunchConfig
 
-    return LaunchConfig(grid=grid, block=block, shmem_size=shared, programmatic_stream_serialization=early)
+    more = {"programmatic_stream_serialization": True} if early else {}  # older cuda-core does not know it
+    return LaunchConfig(grid=grid, block=block, shmem_size=shared, **more)
 
 
 def _allow(kernel: Any, shared: int) -> None:
