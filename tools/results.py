@@ -202,25 +202,37 @@ def _timed(document: dict) -> str:
 
 
 def _memory_bound(document: dict) -> str:
-    """Op and shape × language: the speed as a share of the fastest copy of the same bytes, in the same rounds."""
-    shares: dict[tuple[str, str, str], dict[str, float]] = {}
+    return (
+        "### bench: memory-bound kernels\n\nThe speed of a cold call as a share of that of the fastest copy of as many "
+        "bytes, timed in the same rounds (`--quick`; LayerNorm with its saved mean and rstd). † Its source has changed "
+        "since.\n\n" + _shares(document)
+    )
+
+
+def _beside_peers(document: dict) -> str:
+    return (
+        "### bench: memory-bound kernels beside PyTorch\n\nThe same in other runs, beside plain PyTorch and "
+        "torch.compile with static shapes (LayerNorm without mean and rstd, which these do not give).\n\n"
+        + _shares(document)
+    )
+
+
+def _shares(document: dict) -> str:
+    """Op, shape and dtype × language."""
+    shares: dict[tuple[str, str, str], dict[str, str]] = {}
     for record in (r for r in document["records"] if r["median"]):
         workload = Workload.of(library.find_op(address(record["kernel"]).op), record["workload"])
         shape = "×".join(str(size) for _, size in workload.axes)
         kernel = address(record["kernel"])
-        shares.setdefault((kernel.op, shape, workload.dtype.name), {})[kernel.backend] = record["evidence"][
-            "share_of_copy"
-        ]
+        share = f"{record['evidence']['share_of_copy']:.0%}{'†' if _stale(record) else ''}"
+        shares.setdefault((kernel.op, shape, workload.dtype.name), {})[kernel.backend] = share
     languages = list(dict.fromkeys(language for row in shares.values() for language in row))
     lines = [
-        "### bench: memory-bound kernels\n",
-        "The speed of a cold call as a share of that of the fastest copy of as many bytes, timed in the same rounds "
-        "(`--quick`; LayerNorm with its saved mean and rstd).\n",
         f"| op | shape | dtype | {' | '.join(languages)} |",
         f"|---|---|---|{'---:|' * len(languages)}",
     ]
     for (op, shape, dtype), row in sorted(shares.items(), key=lambda item: item[0][0]):
-        cells = " | ".join(f"{row[language]:.0%}" if language in row else "" for language in languages)
+        cells = " | ".join(row.get(language, "") for language in languages)
         lines.append(f"| {op} | {shape} | {dtype} | {cells} |")
     return "\n".join(lines) + "\n"
 
@@ -285,6 +297,7 @@ SECTIONS = {
     "machine": _machine,
     "bench": _timed,
     "memory_bound": _memory_bound,
+    "memory_bound_peers": _beside_peers,
     "mx": _packed,
     "ncu": _two_tools,
     "compare": _compared,
