@@ -36,6 +36,38 @@ def test_a_configuration_that_no_device_would_launch_is_pruned_with_the_number()
     assert choice.failed and "none of 1 configurations" in choice.reason
 
 
+SEVERAL = """
+import os
+from assay import kernel
+from assay.backends.cuda import Source
+
+source = Source("several.cu")
+
+@kernel("gelu", tune={"way": ["first", "crash", "second", "third"]})
+def gelu(x, *, out, way="second"):
+    if way == "crash":
+        os.abort()
+    source[f"copy<{dict(first=1, second=1 + 1, third=3)[way]}>"](1, 128, x, out)
+"""
+COPY = """
+template <int WAY> __global__ void copy(const float* x, float* y) {
+  y[threadIdx.x] = WAY == 3 ? x[threadIdx.x] : 2 * x[threadIdx.x];
+}
+"""
+
+
+def test_a_build_that_crashes_is_one_configurations_fault_and_equal_code_under_two_names_is_one_kernel(write):
+    """All are built in the same process, one after the other."""
+    write("several.cu", COPY)
+    file = write("several.py", SEVERAL)
+    options = Options(target="sm_90", dtypes=("fp32",))
+    *configurations, choice = run(plan([file], options), options)
+    of = {r.evidence["parameters"]["way"]: r for r in configurations}
+    assert "does not build: the build ended without an answer" in of["crash"].reason and "SIGABRT" in of["crash"].reason
+    assert TuneEvidence.of(of["first"]).same_as == {"way": "second"}  # the default is measured in its place
+    assert of["second"].status is of["third"].status is Status.COMPILED and choice.status is Status.COMPILED
+
+
 @pytest.mark.parametrize(
     ("what", "settings", "message"),
     [

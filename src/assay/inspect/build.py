@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from assay.artifact import Artifact
 from assay.backends import Level, here
@@ -12,7 +12,7 @@ from assay.backends.base import Launch
 from assay.errors import AssayError, BuildError, LaunchError, SourceError, UsageError
 from assay.kernel import Kernel
 from assay.target import Target
-from assay.worker import Pool, WorkerLost
+from assay.worker import Pool, Worker, WorkerLost
 from assay.worker.failure import Failure, Refused
 from assay.worker.questions import Built, Compile
 from assay.worker.request import Call
@@ -35,19 +35,59 @@ def launches(
 ) -> list[Launch]:
     """What the kernel would launch on the workload, in order, with PTX, cubin and intermediate code; empty where it
     would launch nothing. `parameters` are tunables that are not at their defaults; `compiler` is for CUDA C++."""
-    _refuse(kernel, target, compiler)
-    request = Compile(Call.of(kernel, workload, "native", parameters or {}), str(target), compiler)
-    try:
-        worker = pool.worker(kernel.address.backend, "native")
+    with Builder(kernel, pool) as builder:
+        return builder.launches(workload, target, parameters, compiler)
+
+
+class Builder:
+    """Builds one kernel several times in the same process, which saves its start and the import of the kernel's file.
+    Not shared between threads; a context manager."""
+
+    def __init__(self, kernel: Kernel, pool: Pool) -> None:
+        self.kernel, self.pool = kernel, pool
+        self._worker: Worker | None = None
+
+    def launches(
+        self, workload: Workload, target: Target, parameters: Mapping[str, Any] | None = None, compiler: str = ""
+    ) -> list[Launch]:
+        """As above. A build that ends a process which built others before is tried again in a new one: the loss may
+        have another cause than this build."""
+        _refuse(self.kernel, target, compiler)
+        request = Compile(Call.of(self.kernel, workload, "native", parameters or {}), str(target), compiler)
+        kept = self._worker is not None
         try:
-            answer = worker.ask(request)
-            return list(_read(answer, worker.memory(answer.shared_bytes)))
-        finally:
-            worker.close()
-    except Refused as refused:
-        raise _error(refused.failure) from None
-    except WorkerLost as lost:
-        raise BuildError(f"the build ended without an answer: {lost.detail}", where=str(kernel.file or "")) from None
+            try:
+                return self._built(request)
+            except WorkerLost:
+                if not kept:
+                    raise
+                return self._built(request)
+        except Refused as refused:
+            raise _error(refused.failure) from None
+        except WorkerLost as lost:
+            where = str(self.kernel.file or "")
+            raise BuildError(f"the build ended without an answer: {lost.detail}", where=where) from None
+
+    def _built(self, request: Compile) -> list[Launch]:
+        if self._worker is None:
+            self._worker = self.pool.worker(self.kernel.address.backend, "native")
+        try:
+            answer = self._worker.ask(request)
+            return list(_read(answer, self._worker.memory(answer.shared_bytes)))
+        except WorkerLost:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _refuse(kernel: Kernel, target: Target, compiler: str) -> None:

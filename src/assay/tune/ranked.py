@@ -4,6 +4,7 @@ judged, so none passes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 from assay.record import Record, Status
@@ -12,7 +13,7 @@ from assay.tune.estimate import model_for
 from assay.tune.evidence import Choice, Static, TuneEvidence
 from assay.tune.planning import Options, TunePlan
 from assay.tune.pruning import Pruned, pruned
-from assay.tune.space import key, label
+from assay.tune.space import Configuration, key, label
 from assay.tune.static import Compiled, Compiler
 from assay.units import duration
 from assay.worker import Limits, Pool
@@ -23,14 +24,14 @@ def compile_all(
 ) -> tuple[list[Compiled], Pruned]:
     """Compile the whole space on all cores, and sort it out. `device`: the GPU that it is compiled for, if there."""
     assert planned.target is not None
-    space, done = planned.space, 0
-    compiled = []
+    space, done = planned.space, count(1)
+
+    def built(configuration: Configuration) -> None:
+        tick(f"{planned.kernel} compiled {next(done)} of {len(space.configurations)}: {label(configuration)}")
+
     with Pool(Limits(options.seconds)) as pool:
         compiler = Compiler(planned.kernel, planned.workload, planned.target, pool, model_for(planned.target, device))
-        for one in compiler.compiled(space.configurations):
-            compiled.append(one)
-            done += 1
-            tick(f"{planned.kernel} compiled {done} of {len(space.configurations)}: {label(one.configuration)}")
+        compiled = compiler.compiled(space.configurations, built)
     return compiled, pruned(compiled, space.default)
 
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import math
+import multiprocessing
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.artifact import Artifact
 from assay.backends.base import Launch
 from assay.errors import AssayError, UsageError
-from assay.inspect.build import launches
+from assay.inspect.build import Builder
 from assay.inspect.evidence import Summary
 from assay.inspect.occupancy import WARP, occupancy
 from assay.inspect.summary import summary
-from assay.inspect.table import table
+from assay.inspect.table import tables
+from assay.isa.bundle import bundle
 from assay.isa.chips import chip
-from assay.isa.cubin import functions
+from assay.isa.cubin import functions, sections
 from assay.kernel import Kernel
 from assay.machine.model import Model
 from assay.target import Target
@@ -53,34 +56,51 @@ class Compiler:
     pool: Pool
     model: Model | None
     _summaries: dict[str, Summary] = field(default_factory=dict)
-    _locks: dict[str, threading.Lock] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    """By the hash of the code."""
 
     def compiled(
         self, configurations: Sequence[Configuration], tick: Callable[[Configuration], None] = lambda _: None
-    ) -> Iterator[Compiled]:
-        """Yield what became of each configuration, as it is ready. All cores compile at the same time."""
+    ) -> list[Compiled]:
+        """Return what became of each configuration, in their order. All cores compile, then all cores read the code.
+        `tick` is called as each is built."""
         width = max(1, min(len(configurations), os.cpu_count() or 1))
+        waiting, built = deque(enumerate(configurations)), dict[int, list[Launch] | Compiled]()
         with ThreadPoolExecutor(width) as executor:
-            waiting = {executor.submit(self._one, c): c for c in configurations}
             try:
-                for done in as_completed(waiting):
-                    tick(waiting[done])
-                    yield done.result()
+                for done in [executor.submit(self._build, waiting, built, tick) for _ in range(width)]:
+                    done.result()
             finally:
-                for one in waiting:
-                    one.cancel()
+                waiting.clear()
+        self._summaries |= _read([one for each in built.values() if isinstance(each, list) for one in each], width)
+        return [self._known(c, built[i]) for i, c in enumerate(configurations)]
 
-    def _one(self, configuration: Configuration) -> Compiled:
-        try:
-            started = launches(self.kernel, self.workload, self.target, self.pool, configuration)
-        except UsageError:
-            raise
-        except AssayError as problem:
-            return Compiled(configuration, problem=problem.what.strip())
-        if not started:
+    def _build(
+        self,
+        waiting: deque[tuple[int, Configuration]],
+        built: dict[int, list[Launch] | Compiled],
+        tick: Callable[[Configuration], None],
+    ) -> None:
+        """Build one configuration after another, in one process, until none waits."""
+        with Builder(self.kernel, self.pool) as builder:
+            while waiting:
+                try:
+                    index, configuration = waiting.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                try:
+                    built[index] = builder.launches(self.workload, self.target, configuration)
+                except UsageError:
+                    raise
+                except AssayError as problem:
+                    built[index] = Compiled(configuration, problem=problem.what.strip())
+                tick(configuration)
+
+    def _known(self, configuration: Configuration, built: list[Launch] | Compiled) -> Compiled:
+        if isinstance(built, Compiled):
+            return built
+        if not built:
             return Compiled(configuration, problem="it launches nothing on this workload")
-        return Compiled(configuration, self._static(started), excess=self._excess(started))
+        return Compiled(configuration, self._static(built), excess=self._excess(built))
 
     def _static(self, started: Sequence[Launch]) -> Static:
         about = [(launch, self._summary(launch.artifact)) for launch in started]
@@ -127,20 +147,43 @@ class Compiler:
         return ""
 
     def _summary(self, artifact: Artifact) -> Summary:
-        """Return what inspect derives from the code; of code that another thread is reading, its result."""
-        with self._lock:
-            lock = self._locks.setdefault(artifact.text_hash, threading.Lock())
-        with lock:
-            if artifact.text_hash not in self._summaries:
-                rows = table(artifact.cubin, artifact.symbol)
-                function = next(f for f in functions(artifact.cubin) if f.symbol == artifact.symbol)
-                self._summaries[artifact.text_hash] = summary(rows, function, artifact.target, None, 0, None)
-            return self._summaries[artifact.text_hash]
+        return self._summaries[artifact.text_hash]
+
+
+def _read(started: Sequence[Launch], width: int) -> dict[str, Summary]:
+    """Return what inspect derives from the code of these launches, by the code's hash. Each core has a share of it, in
+    a process of its own: reading a listing is Python, and threads would wait for each other."""
+    different = list({one.artifact.text_hash: one.artifact for one in started}.values())
+    shares = [different[i::width] for i in range(width) if different[i::width]]
+    if len(shares) < 2:
+        return _summaries(different) if different else {}
+    try:
+        with ProcessPoolExecutor(len(shares), multiprocessing.get_context("fork")) as executor:
+            return dict(each for share in executor.map(_summaries, shares) for each in share.items())
+    except BrokenProcessPool:  # a process was lost, for lack of memory perhaps
+        return _summaries(different)
+
+
+def _summaries(artifacts: Sequence[Artifact]) -> dict[str, Summary]:
+    """Return the same for one share. All are built for the same target, and disassembled at once."""
+    code = [next(f for f in functions(a.cubin) if f.symbol == a.symbol) for a in artifacts]
+    read = tables(bundle(artifacts[0].cubin, code))
+    return {
+        artifact.text_hash: summary(read[str(i)], function, artifact.target, None, 0, None)
+        for i, (artifact, function) in enumerate(zip(artifacts, code, strict=True))
+    }
 
 
 def _code(started: Sequence[Launch]) -> str:
-    parts = [(one.artifact.symbol, one.artifact.text_hash, one.grid, one.block, one.shared) for one in started]
+    """Return what is equal where code, constants and launches are: a template's instances may be so under two names."""
+    parts = [(one.artifact.text_hash, _constants(one.artifact), one.grid, one.block, one.shared) for one in started]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _constants(artifact: Artifact) -> list[bytes]:
+    """The constants that the code reads, without bank 0, which holds the arguments of a launch."""
+    names = (".nv.constant", ".nv.global")
+    return [s.data for s in sections(artifact.cubin) if s.name.startswith(names) and ".nv.constant0" not in s.name]
 
 
 def _largest(values: Any) -> int | None:

@@ -16,8 +16,8 @@ def power_of_2(n):
     scratch={"seen": ("fp32", 8192)},
     tune={
         "keep": [1, 2, 4, 8],
-        "block": [64, 128, 256, 512],
-        "resident": [512, 1024, 1536, 2048],
+        "block": [64, 128, 192, 256, 384, 512],
+        "resident": [512, 1024, 1280],
         "load": ["plain", "cs", "cg", "past_l1"],
         "store": ["plain", "cs", "cg"],
         "threads": [256, 512, 1024],
