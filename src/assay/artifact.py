@@ -6,6 +6,9 @@ from typing import Any
 
 from assay.target import Target
 
+TO_BE_TUNED = "configurations to be tuned"
+"""How the name of a build ends that Triton's autotuner may replace by another one when the kernel first runs."""
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -30,6 +33,11 @@ class Artifact:
     """Why a launch on a GPU may start other code than this; empty where it will not."""
     ir: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     """What the compiler went through on its way to PTX, by name: `ttir`, `ttgir`, `llir`."""
+
+    @property
+    def tunes_itself(self) -> bool:
+        """Whether the kernel times several such builds when it first runs, and chooses one."""
+        return self.name.endswith(TO_BE_TUNED)
 
     def summary(self) -> dict[str, Any]:
         """What a record keeps of it."""

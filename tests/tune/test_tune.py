@@ -79,13 +79,13 @@ def test_a_crash_and_a_hang_are_records_and_the_others_go_on(tuned):
 def test_a_second_run_measures_nothing_and_a_new_value_is_all_that_a_third_measures(tuned, monkeypatch):
     file, first = tuned
     measured_now = []
-    judged = measured.judged
+    judged = measured.Judge.judged
 
-    def noted(plan, configurations, options):
+    def noted(self, configurations):
         measured_now.extend(c["way"] for c in configurations)
-        return judged(plan, configurations, options)
+        return judged(self, configurations)
 
-    monkeypatch.setattr(measured, "judged", noted)
+    monkeypatch.setattr(measured.Judge, "judged", noted)
     again = list(package.tune(file, **SETTINGS))
     assert not measured_now and sorted(map(repr, again)) == sorted(map(repr, first))
     with open_store() as store:

@@ -66,6 +66,10 @@ class Backend:
         """How a peer is run, for the record; empty where there is nothing to choose."""
         return ""
 
+    def built_for(self, target: Target) -> Target:
+        """What kernels are built for where they run on a device of this target."""
+        return target
+
     # The rest is called inside a worker.
 
     def prepare(self, mode: str) -> None:

@@ -46,6 +46,10 @@ class Cuda(Backend):
             Level.COMPILE, f"{no_gpu()}: builds PTX and cubin, cannot run", "run it on a machine with an NVIDIA GPU"
         )
 
+    def built_for(self, target: Target) -> Target:
+        """sm_90 is built as sm_90a, as Triton does: wgmma needs it."""
+        return Target("sm_90a") if str(target) == "sm_90" else target
+
     @contextlib.contextmanager
     def tracing(self, target: Target, compiler: str = "") -> Iterator[list[Launch]]:
         global _tracing
@@ -135,12 +139,12 @@ class Source:
         return nvrtc.build(self.text, str(self.file), name, target, (f"-I{self.file.parent}", *self.options))
 
     def load(self, name: str) -> Loaded:
-        """Build one instance for this GPU and load it. sm_90 is built as sm_90a, as Triton does: wgmma needs it."""
+        """Build one instance for this GPU and load it."""
         from cuda.core import ObjectCode
 
         gpu = host.gpu()
         assert gpu is not None
-        artifact = self.build(name, Target("sm_90a") if str(gpu.target) == "sm_90" else gpu.target)
+        artifact = self.build(name, BACKEND.built_for(gpu.target))
         kernel = ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol)
         return Loaded(kernel, artifact, parameters(artifact.symbol, artifact.ptx))
 

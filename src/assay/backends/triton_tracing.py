@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from assay import host
-from assay.artifact import Artifact
+from assay.artifact import TO_BE_TUNED, Artifact
 from assay.backends.base import Launch
 from assay.backends.nvrtc import describe
 from assay.errors import BuildError, UsageError
@@ -105,7 +105,8 @@ def launched() -> Iterator[list[Artifact]]:
     run = JITFunction.run
 
     def launch(self: Any, *args: Any, warmup: bool, **kwargs: Any) -> Any:
-        kernel = run(self, *args, warmup=warmup, **kwargs)
+        with _caching(self):  # what was built without a GPU is not built again
+            kernel = run(self, *args, warmup=warmup, **kwargs)
         if kernel is not None and not warmup:
             seen.append(_artifact(kernel, 0))
         return kernel
@@ -119,17 +120,24 @@ def launched() -> Iterator[list[Artifact]]:
 
 @contextlib.contextmanager
 def _compiling(function: Any) -> Iterator[None]:
-    """Uses one Triton cache per file: its key is the kernel's text without the file's name, which is in the line table.
-    Suppresses what Triton prints about a failure, because the error contains it too."""
-    from triton import knobs
-
-    file = function.fn.__code__.co_filename
-    with knobs.cache.scope(), contextlib.redirect_stdout(io.StringIO()):
-        knobs.cache.dir = str(host.cache_folder() / "triton" / hashlib.sha256(file.encode()).hexdigest()[:16])
+    """Uses the cache of its file, and suppresses what Triton prints about a failure, because the error contains it."""
+    with _caching(function), contextlib.redirect_stdout(io.StringIO()):
         try:
             yield
         except Exception as error:
             raise _refusal(function, error) from error
+
+
+@contextlib.contextmanager
+def _caching(function: Any) -> Iterator[None]:
+    """Uses one Triton cache per file: its key is the kernel's text without the file's name, which is in the line
+    table."""
+    from triton import knobs
+
+    file = function.fn.__code__.co_filename
+    with knobs.cache.scope():
+        knobs.cache.dir = str(host.cache_folder() / "triton" / hashlib.sha256(file.encode()).hexdigest()[:16])
+        yield
 
 
 def _refusal(function: Any, error: Exception) -> BuildError:
@@ -204,5 +212,5 @@ def _name(kernel: Any, choices: int) -> str:
     for option, usual in _OPTIONS.items():
         if (value := getattr(kernel.metadata, option)) != usual:
             parts.append(f"{option}={value}")
-    tuned = f", the first of {choices} configurations to be tuned" if choices > 1 else ""
+    tuned = f", the first of {choices} {TO_BE_TUNED}" if choices > 1 else ""
     return f"{source.fn.__name__}[{', '.join(parts)}]{tuned}"

@@ -43,11 +43,13 @@ def changeable(workload: Workload) -> list[str]:
 class Truth:
     """What a workload's outputs must be, for every set of values in use."""
 
-    def __init__(self, workload: Workload, plain: PlainTorch, device: str) -> None:
+    def __init__(self, workload: Workload, plain: PlainTorch, device: str, slice_: int = 0) -> None:
+        """`slice_`: where kernels were checked on this workload before, slices of so many elements are judged."""
         self.workload = workload
         self.elements = workload.elements
         self.huge = self.elements > HUGE
-        self.many = self.elements > _MANY
+        self.many = self.elements > (_FEW if slice_ else _MANY)
+        self._slice = slice_ or _SLICE
         size = sum(workload.dtype_of(t).itemsize * math.prod(workload.shape(t)) for t in workload.present.values())
         self.sets = 1 if size > _DRAWN else 2 if self.many else drawing.FRESH
         self.changeable = changeable(workload)
@@ -109,7 +111,7 @@ class Truth:
         op = self.workload.op
         costly = op.magnitude is None and op.roundings is None and self.elements > _COSTLY
         if (self.many or costly) and op.independent:
-            size = _COSTLY_SLICE if costly else _SLICE
+            size = min(_COSTLY_SLICE, self._slice) if costly else self._slice
             return judged_in_slices(self.workload, inputs, outputs, prior, size=size).finding
         (plain,) = self._plain.outputs(self.workload, [inputs], self._device)
         return judge(outputs, Measures(oracle(self.workload, inputs), plain, prior)).finding

@@ -71,17 +71,28 @@ def threads(
     running: list[tuple[str, str]],
 ) -> Iterator[Verdict | Through]:
     """The results of `wide` threads of this process, as they are ready."""
-    with pool() as workers, contextlib.ExitStack() as stack:
+    with pool() as workers:
+        yield from threads_with(workers, next_task, settings, wide, running)
+
+
+def threads_with(
+    workers: Pool, next_task: Callable[[], Task | None], settings: Share, wide: int, running: list[tuple[str, str]]
+) -> Iterator[Verdict | Through]:
+    """The same with the workers of this pool, which stays open for others unless the results are not all taken."""
+    with contextlib.ExitStack() as stack:
         workers.prepare_meanwhile(running[:2])
         if running:
             _keep_freed_memory()
             stack.enter_context(_quiet_torch())
         crew = _Crew(next_task, workers, settings, wide)
+        through = False
         try:
             yield from crew.results()
+            through = True
         finally:
             crew.stop.set()
-            workers.close()
+            if not through:  # so that no thread waits for a worker
+                workers.close()
             for thread in crew.threads:  # none may still be inside torch when the interpreter ends
                 thread.join(30)
 

@@ -9,7 +9,7 @@ import queue
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from assay.check.crew import Group, Share, Task, Verdict, languages, threads
+from assay.check.crew import Group, Share, Task, Verdict, languages, threads, threads_with
 from assay.check.job import Job
 from assay.check.judges import forks, judged
 from assay.record import Record
@@ -45,7 +45,22 @@ def side_by_side(groups: list[Group], pool: Callable[[], Pool], settings: Share,
         yield from judged(tasks, pool, settings, wide, judges)
 
 
+def in_threads(groups: list[Group], pool: Pool, settings: Share) -> Iterator[tuple[int, Record]]:
+    """Numbers of groups and their records, as they are ready. All are judged in threads of this process, with the
+    workers of a pool that stays open: a judging process would first import all that a language needs."""
+    tasks = [Task(i, group, tuple(range(len(group)))) for i, group in enumerate(groups)]
+    for each in threads_with(pool, _in_order(tasks), settings, min(width(None), len(groups)), languages(tasks)):
+        if isinstance(each, Verdict):
+            yield each.task, each.record
+
+
 def _here(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int) -> Iterator[Record]:
+    for each in threads(_in_order(tasks), pool, settings, wide, languages(tasks)):
+        if isinstance(each, Verdict):
+            yield each.record
+
+
+def _in_order(tasks: list[Task]) -> Callable[[], Task | None]:
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
@@ -55,6 +70,4 @@ def _here(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: in
             return waiting.get_nowait()
         return None
 
-    for each in threads(next_task, pool, settings, wide, languages(tasks)):
-        if isinstance(each, Verdict):
-            yield each.record
+    return next_task

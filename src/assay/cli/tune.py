@@ -143,6 +143,9 @@ def show(records: list[Record], terminal: Any) -> None:
             if evidence.choice:
                 terminal.print(f"[bold]{record.reason}[/]")
                 _ranking(evidence.choice, terminal)
+                if spent := evidence.choice.spent:
+                    took = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in spent.items() if seconds >= 0.05)
+                    terminal.print(f"where the time went: {took}; {record.seconds:.0f} s in all", style="dim")
 
 
 def _table(title: str, shown: list[tuple[Record, TuneEvidence]], terminal: Any) -> None:

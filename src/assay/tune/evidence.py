@@ -76,6 +76,8 @@ class Choice:
     """The workloads that the winner is used for: see assay.store.tuned."""
     considered: str = ""
     """Identifies the configurations and times that the choice was made from."""
+    spent: dict[str, float] | None = None
+    """Seconds by stage: `compile`, `check`, and those of bench."""
 
 
 @dataclass(frozen=True)

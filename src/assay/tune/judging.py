@@ -6,19 +6,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from assay.check.evidence import CheckEvidence
 from assay.check.exploring import Bounds
 from assay.check.job import Job, Settings
 from assay.check.plain import PlainTorch
-from assay.check.schedule import side_by_side
+from assay.check.schedule import in_threads
 from assay.record import Record, Status
 from assay.target import DEFAULT
 from assay.tune.planning import Options, TunePlan
 from assay.tune.space import Configuration, Key, key
-from assay.worker import Limits, Pool
+from assay.worker import Pool
 
 
 @dataclass(frozen=True)
@@ -36,44 +36,45 @@ class Judged:
         return self.status is Status.PASS
 
 
-def judged(plan: TunePlan, configurations: Sequence[Configuration], options: Options) -> Iterator[tuple[Key, Judged]]:
-    """Yield whether each configuration computes the right result, as each is known."""
-    # What the machine code must be holds for the default configuration: `check` looks at that.
-    kernel = replace(plan.kernel, expects={})
-    groups = []
-    for configuration in configurations:
-        jobs = [Job(kernel, plan.op, plan.workload.dtype, plan.workload, parameters=configuration)]
-        if options.workloads:
-            jobs.insert(0, Job(kernel, plan.op, plan.workload.dtype, parameters=configuration))
-        groups.append(jobs)
-    waiting = {key(c): len(jobs) for c, jobs in zip(configurations, groups, strict=True)}
-    found: dict[Key, list[Record]] = {k: [] for k in waiting}
-    for record in side_by_side(groups, lambda: Pool(Limits(options.seconds)), _settings(plan, options), None):
-        this = key(CheckEvidence.of(record).parameters or {})
-        if this not in found:
-            continue
-        found[this].append(record)
-        if len(found[this]) == waiting[this]:
-            yield this, _summed(found.pop(this))
-    for this, records in found.items():  # a judging process was lost
-        lost = Judged(Status.INCONCLUSIVE, "it could not be checked: the process that judges was lost")
-        yield this, _summed(records) if any(r.failed for r in records) else lost
+@dataclass(frozen=True)
+class Judge:
+    """Checks configurations of one kernel, a batch at a time. The pool and plain PyTorch are the same for all batches:
+    their processes have imported what a language needs, and know PyTorch's own errors."""
 
+    plan: TunePlan
+    options: Options
+    pool: Pool
+    plain: PlainTorch
 
-def _settings(plan: TunePlan, options: Options) -> Callable[[Pool, threading.Event], Settings]:
-    def settings(pool: Pool, stop: threading.Event) -> Settings:
+    def judged(self, configurations: Sequence[Configuration]) -> Iterator[tuple[Key, Judged]]:
+        """Yield whether each configuration computes the right result, as each is known."""
+        plan = self.plan
+        # What the machine code must be holds for the default configuration: `check` looks at that.
+        kernel = replace(plan.kernel, expects={})
+        groups = []
+        for configuration in configurations:
+            jobs = [Job(kernel, plan.op, plan.workload.dtype, plan.workload, parameters=configuration)]
+            if self.options.workloads:
+                jobs.insert(0, Job(kernel, plan.op, plan.workload.dtype, parameters=configuration))
+            groups.append(jobs)
+        records: list[list[Record]] = [[] for _ in groups]
+        for index, record in in_threads(groups, self.pool, self._settings):
+            records[index].append(record)
+            if len(records[index]) == len(groups[index]):
+                yield key(configurations[index]), _summed(records[index])
+
+    def _settings(self, pool: Pool, stop: threading.Event) -> Settings:
+        options = self.options
         return Settings(
             pool,
-            PlainTorch(pool),
-            plan.target or DEFAULT,
+            self.plain,
+            self.plan.target or DEFAULT,
             Bounds(options.workloads, seed=options.seed),
             {},
             options.run,
             threads=max(2, (os.cpu_count() or 2) // 2),
             stop=stop,
         )
-
-    return settings
 
 
 def _summed(records: list[Record]) -> Judged:

@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from assay.catalog.untuned import hash_without_space
+from assay.check.plain import PlainTorch
 from assay.machine.model import this_device
 from assay.record import Record, Status
 from assay.store.tuned import shape_class
 from assay.tune.choosing import Winner, chosen, considered, finalists
 from assay.tune.evidence import Choice, Static, TuneEvidence
-from assay.tune.judging import Judged, judged
+from assay.tune.judging import Judge, Judged
 from assay.tune.known import known
 from assay.tune.planning import Options, TunePlan
 from assay.tune.quiet import held_down
@@ -23,6 +24,7 @@ from assay.tune.space import Configuration, Key, key, label
 from assay.tune.strategies import STRATEGIES, Problem, Strategy
 from assay.tune.timing import Timing, method_of, spread
 from assay.units import duration
+from assay.worker import Limits, Pool
 
 
 class Measured:
@@ -42,10 +44,14 @@ class Measured:
         self.taken = 0
         """How many of them were taken from the store."""
         self.pruned = 0
+        self.tunes_itself = True
+        """Whether a first call may time variants of its own."""
+        self.spent = {"compile": 0.0, "check": 0.0}
+        """Seconds before anything is timed."""
+        self.began = time.perf_counter()
 
     def run(self) -> Iterator[Record]:
         """Yield a record for each configuration, as soon as it is known, and then the choice."""
-        began = time.perf_counter()
         candidates = yield from self._candidates()
         stored = known(self.plan, self.options)
         strategy = self._strategy(candidates)
@@ -54,21 +60,31 @@ class Measured:
                 self.records[this], self.taken = record, self.taken + 1
                 strategy.tell(self.configurations[this], record.median if record.status is Status.PASS else None)
                 yield record
-        with Timing(self.plan, self.options) as timing:
+        with Pool(Limits(self.options.seconds)) as pool:
+            yield from self._measured(strategy, pool, stored.choice)
+
+    def _measured(self, strategy: Strategy, pool: Pool, before: Record | None) -> Iterator[Record]:
+        """Measure what the strategy proposes, then choose."""
+        plain = PlainTorch(pool)
+        judge = Judge(self.plan, self.options, pool, plain)
+        with Timing(self.plan, self.options, pool, plain, self.tunes_itself) as timing:
             while batch := strategy.propose(strategy.batch):
-                for record in self._batch(batch, timing):
+                for record in self._batch(batch, judge, timing):
                     this = key(TuneEvidence.of(record).parameters or {})
                     self.records[this] = record
                     strategy.tell(self.configurations[this], self._seconds(record))
                     yield record
-            yield self._choice(timing, stored.choice, time.perf_counter() - began)
+            yield self._choice(timing, before)
 
     def _candidates(self) -> Generator[Record, None, list[Configuration]]:
         """Compile and prune where there is a compiler; yield the records of what is left out, return the rest."""
         space = self.plan.space
         if self.plan.target is None:
             return space.configurations
+        began = time.perf_counter()
         compiled, sorted_out = compile_all(self.plan, self.options, self.tick, this_device("cuda"))
+        self.tunes_itself = any(c.tunes_itself for c in compiled)
+        self.spent["compile"] = time.perf_counter() - began
         target, device = str(self.plan.target), self.plan.here.device
         yield from left_out(compiled, sorted_out, target, self.common, device)
         self.pruned = len(sorted_out.reasons)
@@ -80,15 +96,17 @@ class Measured:
         problem = Problem(self.plan.space, candidates, self.plan.most, estimates, self.options.seed)
         return STRATEGIES[self.plan.strategy](problem)
 
-    def _batch(self, batch: list[Configuration], timing: Timing) -> Iterator[Record]:
+    def _batch(self, batch: list[Configuration], judge: Judge, timing: Timing) -> Iterator[Record]:
         """Check a batch, then time what is right in the same rounds."""
         verdicts: dict[Key, Judged] = {}
-        for number, (this, verdict) in enumerate(judged(self.plan, batch, self.options), 1):
+        began = time.perf_counter()
+        for number, (this, verdict) in enumerate(judge.judged(batch), 1):
             verdicts[this] = verdict
             shown = label(self.configurations[this])
             self.tick(f"{self.plan.kernel} checked {number} of {len(batch)}: {shown}")
             if not verdict.right:
                 yield self._refused(this, verdict)
+        self.spent["check"] += time.perf_counter() - began
         right = [c for c in batch if key(c) in verdicts and verdicts[key(c)].right]
         if right:
             times = timing.timed(right, self.options.rounds, self.tick)
@@ -142,7 +160,7 @@ class Measured:
     def _seconds(record: Record) -> float | None:
         return record.median if record.status is Status.PASS else None
 
-    def _choice(self, timing: Timing, before: Record | None, seconds: float) -> Record:
+    def _choice(self, timing: Timing, before: Record | None) -> Record:
         """Time the finalists together, and return the record of the choice; the earlier one if nothing is new."""
         passed = {k: r for k, r in self.records.items() if r.status is Status.PASS and r.median}
         times = {k: r.median for k, r in passed.items() if r.median}
@@ -165,13 +183,14 @@ class Measured:
         if winner is None:
             reason = "every configuration that was right at first failed when it was timed again"
             return Record(status=Status.FAIL, reason=reason, evidence=self._about().to_dict(), **self.common)
-        return self._chosen(winner, marked, failed + len(lost), lost, held, seconds)
+        spent = {k: round(v, 1) for k, v in {**self.spent, **timing.spent.seconds}.items()}
+        return self._chosen(winner, marked, failed + len(lost), lost, held, spent)
 
     def _about(self) -> TuneEvidence:
         return TuneEvidence(source=self.source, device=self.plan.here.device, target=str(self.plan.target or ""))
 
     def _chosen(
-        self, winner: Winner, marked: str, failed: int, lost: list[Key], held: list[str], seconds: float
+        self, winner: Winner, marked: str, failed: int, lost: list[Key], held: list[str], spent: dict[str, float]
     ) -> Record:
         space = self.plan.space
         this = key(winner.configuration)
@@ -193,6 +212,7 @@ class Measured:
             failed=failed,
             shape_class=shape_class(self.plan.workload),
             considered=marked,
+            spent=spent,
         )
         evidence = replace(self._evidence(this, **method_of(winner.record)), parameters=None, choice=choice, place=None)
         reason = _words(choice)
@@ -202,7 +222,7 @@ class Measured:
             status=Status.INCONCLUSIVE if held else Status.PASS,
             reason=reason,
             evidence=evidence.to_dict(),
-            seconds=seconds,
+            seconds=time.perf_counter() - self.began,
             median=winner.record.median,
             interval=winner.record.interval,
             samples=winner.record.samples,

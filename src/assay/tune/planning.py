@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay import host, provenance
-from assay.backends import Availability, Level
+from assay.backends import Availability, Level, backend
 from assay.backends import here as available
 from assay.bench import sweep
 from assay.catalog.asked import asked
@@ -120,6 +120,8 @@ def _planned(kernel: Kernel, op: Op, workload: Workload, options: Options, sever
     native = gpu.target if gpu else None
     target = (target_of(options.target) if options.target else native or DEFAULT) if compiled else None
     runs = here.level is Level.RUN and (target is None or not options.target or target == native)
+    if runs and target is not None:
+        target = backend(kernel.address.backend).built_for(target)
     strategy = options.strategy or ("exhaustive" if len(space.configurations) <= SMALL else "guided")
     count = len(space.configurations)
     few = count if strategy == "exhaustive" else max(8, count // 10)

@@ -44,6 +44,8 @@ class Compiled:
     """Why it was not built."""
     excess: str = ""
     """The resource that it needs more of than the target has; it cannot be launched there."""
+    tunes_itself: bool = False
+    """Whether its first call times variants of its own."""
 
 
 @dataclass
@@ -100,7 +102,8 @@ class Compiler:
             return built
         if not built:
             return Compiled(configuration, problem="it launches nothing on this workload")
-        return Compiled(configuration, self._static(built), excess=self._excess(built))
+        tunes_itself = any(one.artifact.tunes_itself for one in built)
+        return Compiled(configuration, self._static(built), excess=self._excess(built), tunes_itself=tunes_itself)
 
     def _static(self, started: Sequence[Launch]) -> Static:
         about = [(launch, self._summary(launch.artifact)) for launch in started]

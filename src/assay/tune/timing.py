@@ -18,40 +18,48 @@ from assay.bench.entrant import YARDSTICKS, Entrant
 from assay.bench.evidence import BenchEvidence
 from assay.bench.planning import Options as BenchOptions
 from assay.bench.processes import Processes
+from assay.bench.spent import Spent
 from assay.bench.truth import Truth
 from assay.check.plain import PlainTorch
 from assay.machine.model import Model, best, this_device
 from assay.record import Record
 from assay.tune.planning import Options, TunePlan
 from assay.tune.space import Configuration, Key, key, label
-from assay.worker import Limits, Pool
+from assay.worker import Pool
+
+_SLICE = 1 << 15
+"""Elements of the slices of which outputs of timed calls are judged: every configuration was checked before, whole."""
+_OTHERS = 1
+"""Samples of each other kind of time in a round: only cold times are compared."""
 
 
 @dataclass
 class _Configured(Entrant):
     """One configuration of a kernel. Configurations share nothing, least of all a process."""
 
+    chooses: bool = True
+    """Whether its first call may time variants of its own."""
+
     @property
     def identity(self) -> str:
         return f"{super().identity} with {label(self.parameters)}"
 
+    @property
+    def tunes_itself(self) -> bool:
+        return self.chooses and super().tunes_itself
+
 
 class Timing:
-    """Times configurations of one kernel on one workload. A context manager: it owns the processes."""
+    """Times configurations of one kernel on one workload. A context manager: it owns the processes that are timed."""
 
-    def __init__(self, plan: TunePlan, options: Options) -> None:
-        self.plan, self.options = plan, options
-        self._stack = ExitStack()
+    def __init__(self, plan: TunePlan, options: Options, pool: Pool, plain: PlainTorch, tunes_itself: bool) -> None:
+        """`tunes_itself`: whether a first call may time variants of its own, so that none is built beside it."""
+        self.plan, self.options, self.tunes_itself = plan, options, tunes_itself
+        self.spent = Spent()
+        self._pool, self._plain, self._stack = pool, plain, ExitStack()
 
     def __enter__(self) -> Self:
         return self
-
-    @cached_property
-    def _pool(self) -> Pool:
-        """Started with the first configuration that is timed: where all have a record, nothing is started."""
-        pool = self._stack.enter_context(Pool(Limits(self.options.seconds)))
-        pool.prepare_meanwhile({(self.plan.kernel.address.backend, self.plan.here.mode)})
-        return pool
 
     @cached_property
     def _processes(self) -> Processes:
@@ -59,12 +67,20 @@ class Timing:
         threads = options.threads or os.cpu_count() or 1
         most_bytes = min(4 << 30, psutil.virtual_memory().available // 8)
         round_seconds = options.budget / options.rounds
-        processes = Processes(self._pool, options.seconds, threads, most_bytes, round_seconds=round_seconds)
+        processes = Processes(
+            self._pool,
+            options.seconds,
+            threads,
+            most_bytes,
+            round_seconds=round_seconds,
+            spent=self.spent,
+            others=_OTHERS,
+        )
         return self._stack.enter_context(processes)
 
     @cached_property
     def _truth(self) -> Truth:
-        return Truth(self.plan.workload, PlainTorch(self._pool), self.plan.here.device)
+        return Truth(self.plan.workload, self._plain, self.plan.here.device, _SLICE)
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -75,11 +91,12 @@ class Timing:
         """Return bench's record of each configuration, all timed in the same rounds."""
         kernel, here = self.plan.kernel, self.plan.here
         entrants: list[Entrant] = [
-            _Configured(label(c), kernel, here, self._truth, self._processes, dict(c)) for c in configurations
+            _Configured(label(c), kernel, here, self._truth, self._processes, dict(c), chooses=self.tunes_itself)
+            for c in configurations
         ]
         if (yardstick := backend("torch").availability()).device == here.device:
             entrants.append(Entrant(COPY, None, yardstick, self._truth, self._processes))
-        cell = Cell(self.plan.workload, entrants, "", self._cell_options(rounds), _model)
+        cell = Cell(self.plan.workload, entrants, "", self._cell_options(rounds), _model, self.spent)
         try:
             records = list(cell.run(tick))
         finally:
