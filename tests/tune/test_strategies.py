@@ -90,9 +90,9 @@ def landscape(seed):
 
 @pytest.mark.parametrize("modelled", [True, False])
 def test_guided_is_within_2_percent_of_the_best_with_a_tenth_of_the_measurements(modelled):
-    """On 20 spaces of more than 200 valid configurations; without a static model in most of them."""
+    """On 12 spaces of more than 200 valid configurations; without a static model in most of them."""
     hits = 0
-    for seed in range(20):
+    for seed in range(12):
         space, seconds, guessed = landscape(seed)
         every = space.configurations
         assert len(every) >= 200
@@ -102,7 +102,7 @@ def test_guided_is_within_2_percent_of_the_best_with_a_tenth_of_the_measurements
         measured = search("guided", problem, seconds, batch=4)
         assert len(measured) <= len(every) // 10
         hits += min(map(seconds, measured)) <= 1.02 * min(map(seconds, every))
-    assert hits >= (19 if modelled else 17)
+    assert hits >= (12 if modelled else 11)
 
 
 @pytest.fixture

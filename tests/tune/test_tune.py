@@ -20,7 +20,8 @@ import os
 import torch
 from assay import kernel
 
-WAYS = ["twice", "once", "wrong", "wrong on odd sizes", "crash", "hang"]
+WAYS = ["twice", "once", "wrong", "wrong on odd sizes", "crash", "hang", "a third left out", "right at first"]
+calls = 0
 
 @kernel("gelu", backend="torch", tune={"way": WAYS})
 def gelu(x, *, out, way="twice"):
@@ -31,7 +32,12 @@ def gelu(x, *, out, way="twice"):
     if way == "wrong":
         out.copy_(x)
         return
+    global calls
+    calls += 1
     end = x.numel() // 2 * 2 if way == "wrong on odd sizes" else x.numel()
+    if way == "a third left out" or (way == "right at first" and calls > 50):
+        end = x.numel() * 2 // 3
+        out[end:] = x[end:]
     for _ in range(8 if way == "twice" else 1):
         torch.ops.aten.gelu.out(x[:end], out=out[:end])
     if way == "wrong on odd sizes":
@@ -63,6 +69,15 @@ def test_a_wrong_configuration_that_is_faster_never_wins(tuned):
     assert choice.evidence["choice"]["gain_verdict"] == "FASTER" and choice.evidence["choice"]["gain"] > 2
 
 
+@pytest.mark.parametrize("way", ["a third left out", "right at first"])
+def test_a_sabotaged_configuration_does_less_work_and_never_wins(tuned, way):
+    """One of them is right until it has been called fifty times: what is timed is judged, too."""
+    configurations, choice = by_way(tuned[1])
+    assert configurations[way].failed and "values" in configurations[way].reason, configurations[way].reason
+    assert configurations[way].median is None
+    assert {"way": way} not in [r["parameters"] for r in choice.evidence["choice"]["ranking"]]
+
+
 def test_a_configuration_that_is_wrong_on_other_sizes_than_the_tuned_one_does_not_win_either(tuned):
     record = by_way(tuned[1])[0]["wrong on odd sizes"]
     assert record.failed and record.median is None and record.replay.startswith("assay check ")
@@ -72,7 +87,7 @@ def test_a_crash_and_a_hang_are_records_and_the_others_go_on(tuned):
     configurations, choice = by_way(tuned[1])
     assert configurations["crash"].evidence["detector"] == "crash" and "SIGABRT" in configurations["crash"].reason
     assert configurations["hang"].evidence["detector"] == "timeout"
-    assert choice.evidence["choice"]["failed"] == 4 and choice.evidence["choice"]["measured"] == 6
+    assert choice.evidence["choice"]["failed"] == 6 and choice.evidence["choice"]["measured"] == 8
     assert {n for n, r in configurations.items() if r.status is Status.PASS} == {"once", "twice"}
 
 
@@ -93,7 +108,7 @@ def test_a_second_run_measures_nothing_and_a_new_value_is_all_that_a_third_measu
     file.write_text(MINE.replace('"once", ', '"once", "new", '))
     third = list(package.tune(file, keep=False, **SETTINGS))
     file.write_text(MINE)
-    assert measured_now == ["new"] and third[-1].evidence["choice"]["known"] == 6
+    assert measured_now == ["new"] and third[-1].evidence["choice"]["known"] == 8
 
 
 def test_what_was_tuned_is_used_for_its_shape_class_and_says_where_it_comes_from(tuned):
@@ -132,7 +147,7 @@ def test_the_winner_is_written_for_other_programs(tuned, tmp_path, assay, suffix
     done = assay("tune", tuned[0], *map(str, given))
     assert done.returncode == 1 and text in out.read_text()  # some configurations fail
     document = json.loads(done.stdout)
-    assert document["verb"] == "tune" and len(document["records"]) == 7
+    assert document["verb"] == "tune" and len(document["records"]) == 9
     assert TuneEvidence.of(next(r for r in tuned[1] if "choice" in r.evidence)).choice.ties == []
 
 
@@ -141,7 +156,7 @@ def test_the_hash_of_a_source_leaves_out_its_space_and_nothing_else(write):
         ((kernel, _),) = select([write("mine.py", text)])
         return hash_without_space(kernel)
 
-    same = MINE.replace('"hang"]', '"hang", "more"]').replace("import os", "import os  # a comment")
+    same = MINE.replace('"hang", ', '"hang", "more", ').replace("import os", "import os  # a comment")
     assert hashed(MINE) == hashed(same)
     assert hashed(MINE) != hashed(MINE.replace("range(8 ", "range(9 "))
     assert hashed(MINE) != hashed(MINE.replace('way="twice"', 'way="once"'))

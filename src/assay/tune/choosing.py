@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.bench.evidence import BenchEvidence
@@ -46,6 +46,43 @@ def finalists(times: Mapping[Key, float], spreads: Mapping[Key, float], default:
     reach = times[best] * (1 + max(MARGIN, spreads.get(best, 0.0)))
     close = [k for k in ordered if times[k] * (1 - min(0.5, spreads.get(k, 0.0))) <= reach][:FINALISTS]
     return [*close, *([default] if default in times and default not in close else [])]
+
+
+@dataclass(frozen=True)
+class Decision:
+    winner: Winner | None
+    """None: no configuration is right."""
+    again: Mapping[Key, Record]
+    """Of the finalists: the records of the rounds in which they were timed together."""
+
+    @property
+    def lost(self) -> list[Key]:
+        """Finalists that failed when they were timed again."""
+        return [k for k, r in self.again.items() if r.failed]
+
+
+def decided(
+    passed: Mapping[Key, Record],
+    configurations: Mapping[Key, Configuration],
+    default: Key,
+    timed: Callable[[Sequence[Configuration]], Mapping[Key, Record]],
+) -> Decision:
+    """Return the winner among configurations that are right and were timed. `timed`: times some of them together."""
+    times = {k: r.median for k, r in passed.items() if r.median}
+    last = finalists(times, {k: spread(r) or 0.0 for k, r in passed.items()}, default)
+    again = timed([configurations[k] for k in last]) if len(last) > 1 else {k: passed[k] for k in last}
+    winner = chosen(again or passed, configurations, default)
+    if winner is None:
+        lost = {k for k, r in again.items() if r.failed}
+        winner = chosen({k: r for k, r in passed.items() if k not in lost}, configurations, default)
+    return Decision(winner, again)
+
+
+def spread(record: Record) -> float | None:
+    """Return half of the interval of a record's time, as a share of it."""
+    if not record.median or not record.interval:
+        return None
+    return (record.interval[1] - record.interval[0]) / 2 / record.median
 
 
 def chosen(records: Mapping[Key, Record], configurations: Mapping[Key, Configuration], default: Key) -> Winner | None:

@@ -13,7 +13,7 @@ from assay.check.plain import PlainTorch
 from assay.machine.model import this_device
 from assay.record import Record, Status
 from assay.store.tuned import shape_class
-from assay.tune.choosing import Winner, chosen, considered, finalists
+from assay.tune.choosing import Winner, considered, decided, spread
 from assay.tune.evidence import Choice, Static, TuneEvidence
 from assay.tune.judging import Judge, Judged
 from assay.tune.known import known
@@ -22,7 +22,7 @@ from assay.tune.quiet import held_down
 from assay.tune.ranked import compile_all, left_out
 from assay.tune.space import Configuration, Key, key, label
 from assay.tune.strategies import STRATEGIES, Problem, Strategy
-from assay.tune.timing import Timing, method_of, spread
+from assay.tune.timing import Timing, method_of
 from assay.units import duration
 from assay.worker import Limits, Pool
 
@@ -171,15 +171,10 @@ class Measured:
         marked = considered(times)
         if before and (earlier := TuneEvidence.of(before).choice) and earlier.considered == marked:
             return before
-        last = finalists(times, {k: spread(r) or 0.0 for k, r in passed.items()}, self.default)
-        again = {k: passed[k] for k in last}
-        if len(last) > 1:
-            again = timing.timed([self.configurations[k] for k in last], 2 * self.options.rounds, self.tick)
-        lost = [k for k, r in again.items() if r.failed]
-        held = sorted({reason for r in again.values() for reason in held_down(r)})
-        winner = chosen(again or passed, self.configurations, self.default)
-        if winner is None:
-            winner = chosen({k: r for k, r in passed.items() if k not in lost}, self.configurations, self.default)
+        rounds = 2 * self.options.rounds
+        decision = decided(passed, self.configurations, self.default, lambda c: timing.timed(c, rounds, self.tick))
+        held = sorted({reason for r in decision.again.values() for reason in held_down(r)})
+        winner, lost = decision.winner, decision.lost
         if winner is None:
             reason = "every configuration that was right at first failed when it was timed again"
             return Record(status=Status.FAIL, reason=reason, evidence=self._about().to_dict(), **self.common)

@@ -104,6 +104,11 @@ def plan(what: Iterable[Named], options: Options) -> list[TunePlan]:
     return plans
 
 
+def few(count: int) -> int:
+    """Return how many of so many configurations a strategy measures, unless another number is asked for."""
+    return max(8, count // 10)
+
+
 def _planned(kernel: Kernel, op: Op, workload: Workload, options: Options, several: bool) -> TunePlan:
     if workload.inplace:
         raise UsageError("an in-place workload changes its own inputs", fix="leave out inplace=1")
@@ -124,8 +129,7 @@ def _planned(kernel: Kernel, op: Op, workload: Workload, options: Options, sever
         target = backend(kernel.address.backend).built_for(target)
     strategy = options.strategy or ("exhaustive" if len(space.configurations) <= SMALL else "guided")
     count = len(space.configurations)
-    few = count if strategy == "exhaustive" else max(8, count // 10)
-    most = min(count, options.most or few)
+    most = min(count, options.most or (count if strategy == "exhaustive" else few(count)))
     return TunePlan(kernel, op, workload, space, here, target, runs, strategy, most)
 
 

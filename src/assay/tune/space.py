@@ -77,25 +77,25 @@ class Space:
             near += [
                 {**configuration, name: value}
                 for index, value in enumerate(values)
-                if index != at and (abs(index - at) <= steps or not _ordered(values))
+                if index != at and (abs(index - at) <= steps or not ordered(values))
             ]
         return [c for c in near if self.fits(c)]
 
     def far(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
         """Return how far apart two configurations are: places between their values, summed over the tunables."""
-        return sum(_apart(values, one[name], other[name]) for name, values in self.values.items())
+        return sum(apart(values, one[name], other[name]) for name, values in self.values.items())
 
 
-def _ordered(values: Sequence[Any]) -> bool:
+def ordered(values: Sequence[Any]) -> bool:
     """Whether neighbouring values of this list are alike: numbers are, words and switches are not."""
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
 
-def _apart(values: Sequence[Any], one: Any, other: Any) -> int:
+def apart(values: Sequence[Any], one: Any, other: Any) -> int:
     if one == other:
         return 0
     listed = list(values)
-    if not _ordered(values) or one not in listed or other not in listed:
+    if not ordered(values) or one not in listed or other not in listed:
         return 1
     return abs(listed.index(one) - listed.index(other))
 

@@ -23,6 +23,7 @@ from assay.bench.truth import Truth
 from assay.check.plain import PlainTorch
 from assay.machine.model import Model, best, this_device
 from assay.record import Record
+from assay.tune.choosing import spread
 from assay.tune.planning import Options, TunePlan
 from assay.tune.space import Configuration, Key, key, label
 from assay.worker import Pool
@@ -121,13 +122,6 @@ class Timing:
 @cache
 def _model(device: str) -> Model | None:
     return best(this_device(device))
-
-
-def spread(record: Record) -> float | None:
-    """Return half of the interval of a record's time, as a share of it."""
-    if not record.median or not record.interval:
-        return None
-    return (record.interval[1] - record.interval[0]) / 2 / record.median
 
 
 def method_of(record: Record) -> dict[str, Any]:

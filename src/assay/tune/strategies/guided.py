@@ -1,51 +1,47 @@
-"""Guided: first what the static model promises, spread over the space; then around the best that was measured.
-
-A model of the logarithm of the time, one term for each value of each tunable and one for the static estimate, is fitted
-to what was measured. It orders the neighbours of the best, and in every third step the whole space."""
+"""Guided: first what the static model promises, spread over the space; then where a model of the times that were
+measured expects the largest improvement."""
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
 
-from assay.tune.space import Configuration, Key, key
-from assay.tune.strategies.problem import Problem, Strategy
+from assay.tune.space import Configuration
+from assay.tune.strategies.problem import Strategy
+from assay.tune.strategies.surrogate import Surrogate
 
-_FIRST = 0.4
+_FIRST = 0.35
 """The share of the measurements that go by the static model alone."""
-_RIDGE = 0.3
-"""How strongly the terms of the fitted model are held near zero: there are more of them than measurements."""
-_BEST = 3
-"""How many of the best configurations have their neighbours tried."""
+_MODELLED = 4096
+"""The most configurations whose times are modelled."""
+_MOST, _LATER = 12, 5
+"""The most configurations of a batch, and how many a batch has once it is chosen by the times before it."""
 
 
 class Guided(Strategy):
-    batch = 4  # fewer: each batch is chosen by what the ones before it showed
+    @property
+    def batch(self) -> int:
+        """The first ones at once, since none depends on another's time; later fewer, each chosen by all before it."""
+        return max(_LATER, min(_MOST, self._first - len(self._proposed)))
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self._step = 0
+    @property
+    def _first(self) -> int:
+        return max(3, math.ceil(_FIRST * self.problem.most))
 
     def _next(self) -> Configuration | None:
         left = self.left
         if not left:
             return None
-        self._step += 1
-        first = max(3, math.ceil(_FIRST * self.problem.most))
-        known = {k: t for k, t in self.times.items() if t}
-        if len(self._proposed) < first or len(known) < 2:
+        if len(self._proposed) < self._first:
             return self._promising(left)
-        predicted = self._predicted(known)
-        near = self._near(known, left)
-        pool = left if self._step % 3 == 0 or not near else near
-        return min(pool, key=lambda c: predicted[key(c)])
+        return self._improving() or self._promising(left)
 
     def _promising(self, left: list[Configuration]) -> Configuration:
         """Return the default first, then the best by the static model that is not close to what was proposed."""
         space = self.problem.space
         if space.default in left:
             return space.default
-        chosen = [c for c in self.problem.candidates if key(c) in self._proposed]
+        chosen = [c for k, c in self.candidates.items() if k in self._proposed]
         upper = left[: max(1, len(left) // 2)] if self.problem.estimates else left
         for apart in (3, 2):
             for configuration in upper:
@@ -53,41 +49,30 @@ class Guided(Strategy):
                     return configuration
         return left[0]
 
-    def _near(self, known: dict[Key, float], left: list[Configuration]) -> list[Configuration]:
-        """Return the neighbours of the best configurations that are left; of the very best first."""
-        waiting = {key(c): c for c in left}
-        for best in sorted(known, key=lambda k: known[k])[:_BEST]:
-            near = [waiting[key(c)] for c in self.problem.space.neighbours(self._all[best]) if key(c) in waiting]
-            if near:
-                return near
-        return []
+    def _improving(self) -> Configuration | None:
+        """Return the configuration with the largest expected improvement; None where too little was measured. Those
+        that were proposed and have no time yet count with the time that is expected of them."""
+        model = self._surrogate
+        known = {k: math.log(t) for k, t in self.times.items() if t and k in model}
+        left = [k for k in model.keys if k not in self._proposed]
+        if len(known) < 2 or not left:
+            return None
+        expected = model.expected(known, [k for k in self._proposed if k in model and k not in self.times])
+        best = min(known.values())
+        return self.candidates[max(left, key=lambda k: _improvement(best, *expected[k]))]
 
     @cached_property
-    def _all(self) -> dict[Key, Configuration]:
-        return {key(c): c for c in self.problem.candidates}
+    def _surrogate(self) -> Surrogate:
+        """Of a very large space: of the most promising, or of some from everywhere."""
+        listed = self.problem.candidates
+        listed = listed[:_MODELLED] if self.problem.estimates else listed[:: -(-len(listed) // _MODELLED)]
+        return Surrogate(self.problem.space, listed, self.problem.estimates)
 
-    @cached_property
-    def _features(self) -> dict[Key, list[float]]:
-        """Return a number for each term: 1 for the value that a tunable has, and the logarithm of the estimate."""
-        names = [(n, repr(v)) for n, values in self.problem.space.values.items() for v in values]
-        estimates = self.problem.estimates
-        logs = {k: math.log(e) for k, e in estimates.items() if e > 0 and math.isfinite(e)}
-        middle = sum(logs.values()) / len(logs) if logs else 0.0
-        rows = {}
-        for k, c in self._all.items():
-            has = {(n, repr(v)) for n, v in c.items()}
-            rows[k] = [float(name in has) for name in names] + [2.0 * (logs.get(k, middle) - middle)]
-        return rows
 
-    def _predicted(self, known: dict[Key, float]) -> dict[Key, float]:
-        """Return the logarithm of the time of every candidate, by a ridge regression on what was measured."""
-        import numpy as np
-
-        seen = [k for k in known if k in self._features]
-        x = np.array([self._features[k] for k in seen])
-        y = np.log(np.array([known[k] for k in seen]))
-        mean = float(y.mean())
-        weights = np.linalg.solve(x.T @ x + _RIDGE * np.eye(x.shape[1]), x.T @ (y - mean))
-        every = list(self._features)
-        values = np.array([self._features[k] for k in every]) @ weights
-        return dict(zip(every, (mean + values).tolist(), strict=True))
+def _improvement(best: float, expected: float, deviation: float) -> float:
+    """The expected improvement over the best, of a normal distribution."""
+    if deviation <= 0:
+        return max(0.0, best - expected)
+    z = (best - expected) / deviation
+    below, density = 0.5 * math.erfc(-z / math.sqrt(2)), math.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+    return (best - expected) * below + deviation * density

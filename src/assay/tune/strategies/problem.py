@@ -23,12 +23,15 @@ class Problem:
 class Strategy:
     """Proposes configurations, and learns their times. The base class keeps account of both."""
 
-    batch = 8
-    """Configurations to ask for at once. They are timed in the same rounds, each in its own process, which on a GPU has
-    its own context."""
+    @property
+    def batch(self) -> int:
+        """Configurations to ask for at once. They are timed in the same rounds, each in its own process, which on a GPU
+        has its own context."""
+        return 8
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        self.candidates = {key(c): c for c in problem.candidates}
         self.times: dict[Key, float | None] = {}
         """Seconds of the configurations measured so far; None where one failed."""
         self._proposed: set[Key] = set()
@@ -51,7 +54,7 @@ class Strategy:
     @property
     def left(self) -> list[Configuration]:
         """The candidates that were not proposed yet, in their order."""
-        return [c for c in self.problem.candidates if key(c) not in self._proposed]
+        return [c for k, c in self.candidates.items() if k not in self._proposed]
 
     def _next(self) -> Configuration | None:
         """Return one configuration that was not proposed yet; None when there is none."""
