@@ -178,12 +178,12 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from assay.isa import cubin
-from assay.library.gelu.triton import _gelu
+from assay.library.silu.triton import _silu
 
-signature = {"x": "*fp32", "y": "*fp32", "n": "i32", "TANH": "constexpr", "BLOCK": "constexpr"}
+signature = {"x": "*fp32", "y": "*fp32", "n": "i32", "BLOCK": "constexpr"}
 for known in ([0, 1, 2], [0, 1], [2]):
     attributes = {(i,): [["tt.divisibility", 16]] for i in known}
-    source = ASTSource(_gelu, signature, {"TANH": False, "BLOCK": 1024}, attributes)
+    source = ASTSource(_silu, signature, {"BLOCK": 1024}, attributes)
     kernel = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
     (function,) = cubin.functions(kernel.asm["cubin"])
     print(function.text_hash)
@@ -194,7 +194,7 @@ def test_triton_gives_the_machine_code_of_its_ahead_of_time_compiler(built, tmp_
     """Told the specialization by hand, `triton.compile` makes the same code."""
     done = python(AHEAD_OF_TIME, TRITON_CACHE_DIR=str(tmp_path))
     traced = [
-        built("gelu/triton", w)[0].artifact.text_hash
+        built("silu/triton", w)[0].artifact.text_hash
         for w in ("n=1048576,dtype=fp32", "n=1000003,dtype=fp32", "n=1048576,dtype=fp32,offset=1")
     ]
     assert done.split() == traced
