@@ -30,6 +30,8 @@ def test_the_fastest_wins_and_those_that_the_rule_cannot_tell_from_it_are_named(
 def test_a_default_that_is_as_fast_is_kept():
     winner = chosen({key(A): timed(10e-6), key(B): timed(10.02e-6)}, ALL, key(B))
     assert winner.configuration == B and winner.ties == [A] and winner.gain is None
+    slower = chosen({key(A): timed(10e-6), key(B): timed(10.07e-6)}, ALL, key(B))
+    assert slower.configuration == A and slower.ties == [B] and slower.gain_verdict == "SAME"
 
 
 def test_a_default_whose_time_is_not_known_well_enough_is_not_kept():

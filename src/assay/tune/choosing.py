@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from assay.bench.evidence import BenchEvidence
 from assay.bench.statistics import of_rounds
-from assay.compare.rule import Side, Verdict, judge
+from assay.compare.rule import MATTERS, Side, Verdict, judge
 from assay.record import Record
 from assay.tune.evidence import Ranked
 from assay.tune.space import Configuration, Key, key
@@ -86,15 +86,15 @@ def spread(record: Record) -> float | None:
 
 
 def chosen(records: Mapping[Key, Record], configurations: Mapping[Key, Configuration], default: Key) -> Winner | None:
-    """Return the winner among records of the same rounds. A default that is as fast (SAME) wins over the fastest:
-    nothing is changed without evidence."""
+    """Return the winner among records of the same rounds. A default that is as fast (SAME, and slower by no more than
+    half of what matters) wins over the fastest: nothing is changed without evidence."""
     timed = {k: r for k, r in records.items() if r.median and not r.failed}
     if not timed:
         return None
     ordered = sorted(timed, key=lambda k: timed[k].median or 0.0)
     first = ordered[0]
     verdicts = _against(first, ordered, timed)
-    if default in verdicts and verdicts[default][0] is Verdict.SAME:
+    if default in verdicts and verdicts[default][0] is Verdict.SAME and _near(timed[default], timed[first]):
         first = default
         ordered = [default, *(k for k in ordered if k != default)]
         verdicts = _against(first, ordered, timed)
@@ -112,6 +112,12 @@ def _against(winner: Key, ordered: Sequence[Key], timed: Mapping[Key, Record]) -
         return {}
     changes = judge([(_side(timed[winner]), _side(timed[k])) for k in others])
     return {k: (change.verdict, change.why) for k, change in zip(others, changes, strict=True)}
+
+
+def _near(default: Record, fastest: Record) -> bool:
+    """A winner is to be within what matters of the best there is, and the best may be none of those measured."""
+    assert default.median and fastest.median
+    return default.median <= (1 + MATTERS / 2) * fastest.median
 
 
 def _side(record: Record) -> Side:
