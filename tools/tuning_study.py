@@ -18,7 +18,8 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -162,19 +163,30 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=180.0)
     given = parser.parse_args()
     if given.measure:
-        for name in given.measure:
-            study = measured(name, given.workload, given.seconds)
-            file = (given.out or ROOT / "results") / f"tuning_{study.kernel.replace('/', '_').replace(':', '_')}.json"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(asdict(study), indent=None, separators=(",", ":")) + "\n")
-            best, slow = study.best, study.timed[key(study.default)].seconds
-            print(f"{file}: {len(study.timed)} of {len(study.points)} timed in {study.seconds:.0f} s, the best "
-                  f"{duration(best)}, the default {duration(slow)}", flush=True)  # fmt: skip
-        return
+        sys.exit(max(_measured_into(name, given.workload, given.seconds, given.out) for name in given.measure))
     text = page(PAGE.read_text(), sorted((ROOT / "results").glob("*/tuning_*.json")))
     if given.check and text != PAGE.read_text():
         sys.exit("docs/tune.md is not what the records give: run `python tools/tuning_study.py`")
     PAGE.write_text(text)
+
+
+def _measured_into(name: str, workload: str, seconds: float, folder: Path | None) -> int:
+    """Measure one kernel; its file is written after every batch. Return 1 where it failed, for the others to go on."""
+
+    def save(study: Study) -> None:
+        file = (folder or ROOT / "results") / f"tuning_{study.kernel.replace('/', '_').replace(':', '_')}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(asdict(study), separators=(",", ":")) + "\n")
+        best = f", the best {duration(study.best)}" if study.timed else ""
+        timed = f"{len(study.timed)} of {len(study.points)} timed"
+        print(f"{file}: {timed} in {study.seconds:.0f} s{best}", flush=True)
+
+    try:
+        measured(name, workload, seconds, save)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 def page(text: str, files: Sequence[Path]) -> str:
@@ -232,7 +244,8 @@ class Whole(Measured):
     def _built(self) -> Iterator[Record]:
         self.candidates = yield from self._candidates()
 
-    def study(self, seconds: float) -> Study:
+    def study(self, seconds: float, save: Callable[[Study], None]) -> Study:
+        """Measure; `save` gets what there is after every batch."""
         began = time.perf_counter()
         left_out = {key(e.parameters or {}): e.pruned for e in map(TuneEvidence.of, self._built())}
         found: dict[Key, Record] = {}
@@ -246,8 +259,11 @@ class Whole(Measured):
             while waiting and time.perf_counter() - began < 0.75 * seconds:
                 batch, waiting = waiting[:TOGETHER], waiting[TOGETHER:]
                 found |= timing.timed(batch, SCREENED, self.tick)
+                save(self._study(found, left_out, time.perf_counter() - began))
             for batch in _batches(self._near(found)):
                 found |= timing.timed(batch, CLOSE, self.tick)
+                save(self._study(found, left_out, time.perf_counter() - began))
+        print(f"{self.plan.kernel}: compiled in {self.spent['compile']:.0f} s; {timing.spent}", flush=True)
         return self._study(found, left_out, time.perf_counter() - began)
 
     def _near(self, found: Mapping[Key, Record]) -> list[Configuration]:
@@ -283,14 +299,14 @@ def _batches(configurations: Sequence[Configuration]) -> list[Sequence[Configura
     return [configurations[i : i + TOGETHER] for i in range(0, len(configurations), TOGETHER)]
 
 
-def measured(name: str, workload: str, seconds: float) -> Study:
+def measured(name: str, workload: str, seconds: float, save: Callable[[Study], None] = lambda study: None) -> Study:
     """Time every configuration of a kernel."""
     options = Options(workload=workload, strategy="exhaustive", budget=0.5)
     (planned,) = plan([name], options)
     if not planned.measured:
         sys.exit(f"{name} cannot be timed here: {planned.here.reason}")
     refuse_busy(planned.here.device)
-    return Whole(planned, options, about(planned, options), lambda text: None).study(seconds)
+    return Whole(planned, options, about(planned, options), lambda text: None).study(seconds, save)
 
 
 if __name__ == "__main__":
