@@ -14,6 +14,7 @@ from assay.check.oracle import oracle
 from assay.check.plain import PlainTorch
 from assay.check.slices import HUGE, judged_in_slices
 from assay.lazy import torch
+from assay.worker.bits import bits
 from assay.worker.change import changed
 from assay.worker.questions import Fetched
 from assay.workload import Workload
@@ -114,6 +115,9 @@ class Truth:
             size = min(_COSTLY_SLICE, self._slice) if costly else self._slice
             return judged_in_slices(self.workload, inputs, outputs, prior, size=size).finding
         (plain,) = self._plain.outputs(self.workload, [inputs], self._device)
+        moves = op.roundings == 0 and not self.workload.operations  # what PyTorch moves arrives exactly
+        if moves and all(torch.equal(bits(v), bits(plain[n])) for n, v in outputs.items()):
+            return None
         return judge(outputs, Measures(oracle(self.workload, inputs), plain, prior)).finding
 
     def _inputs(self, call: Fetched) -> dict[str, torch.Tensor]:
