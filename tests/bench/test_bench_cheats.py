@@ -93,23 +93,62 @@ def test_inputs_that_follow_from_others_are_not_changed():
     assert changeable(Workload.of(GELU, "n=8,dtype=fp32")) == ["x"]
 
 
+class _Plain:
+    """PyTorch's own result, without a process."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def prior(self, *_):
+        return {}
+
+    def outputs(self, workload, drawn, device):
+        return [{"out": self.function(d["x"])} for d in drawn]
+
+
 def test_a_round_is_judged_on_changed_values():
     workload = Workload.of(GELU, "n=5000,dtype=fp32")
-
-    class Plain:
-        def prior(self, *_):
-            return {}
-
-        def outputs(self, workload, drawn, device):
-            return [{"out": torch.nn.functional.gelu(d["x"])} for d in drawn]
-
-    truth = Truth(workload, Plain(), "cpu")
+    truth = Truth(workload, _Plain(torch.nn.functional.gelu), "cpu")
     told = Fetched(variation=1, seed=77, set=2, sets=9, poison=0)
     x = changed(truth.drawn[1]["x"], 77, 0, 9, 2)
     assert truth.judge("k", told, {"out": torch.nn.functional.gelu(x)}) is None
     stale = torch.nn.functional.gelu(truth.drawn[1]["x"])
     assert truth.judge("k", told, {"out": stale}).detector == "values"
     assert truth.judge("k", replace(told, variation=-(10**9), set=10**9, seed=-1), {"out": stale})  # lies do not crash
+
+
+def test_where_nothing_is_computed_every_bit_counts():
+    workload = Workload.of(library.find_op("transpose"), "rows=37,cols=64,dtype=fp32")
+    truth = Truth(workload, _Plain(lambda x: x.t().contiguous()), "cpu")
+    call = Fetched(variation=0, seed=5, set=0, sets=3, poison=0)
+    right = changed(truth.drawn[0]["x"], 5, 0, 3, 0).t().contiguous()
+    assert truth.judge("k", call, {"out": right}) is None
+    flipped = right.clone()
+    flipped.view(torch.int32)[40, 20] ^= 1
+    assert truth.judge("k", call, {"out": flipped}).detector == "values"
+
+
+def test_slices_of_a_costly_op_show_its_last_rows():
+    """An op without magnitude, of more elements than are judged whole."""
+    matrix = assay.Tensor("rows", "cols")
+
+    @assay.op(
+        axes={"rows": assay.Axis(typical=64), "cols": assay.Axis(typical=64)},
+        inputs={"x": matrix},
+        outputs={"out": matrix},
+        independent="rows",
+    )
+    def scaled(x):
+        return x * 0.1 + 1
+
+    workload = Workload.of(scaled, "rows=5000,cols=64,dtype=fp32")
+    truth = Truth(workload, _Plain(lambda x: x * 0.1 + 1), "cpu")
+    call = Fetched(variation=0, seed=5, set=0, sets=3, poison=0)
+    right = changed(truth.drawn[0]["x"], 5, 0, 3, 0) * 0.1 + 1
+    assert truth.judge("k", call, {"out": right}) is None
+    skipped = right.clone()
+    skipped[-1, 3] = 0
+    assert truth.judge("k", call, {"out": skipped}).detector == "values"
 
 
 # Clocks
