@@ -1,5 +1,7 @@
 """The times alone and in the model put together, the verdict, and the processes that are asked for them."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from assay.cli.model import infer as command
@@ -7,6 +9,7 @@ from assay.errors import UsageError
 from assay.models.studies import study as shared
 from assay.models.studies.agreement import Errors
 from assay.models.studies.infer import Options, Plan, Trained, verb
+from assay.models.studies.infer import alone as alone_module
 from assay.models.studies.infer.alone import Times
 from assay.models.studies.infer.evidence import (
     BY_CHANCE,
@@ -26,6 +29,27 @@ from assay.models.subject.subject import Setup
 from assay.record import Record, Status
 from assay.worker.failure import describe
 from assay.worker.fresh import Refused
+
+
+def test_a_kernel_that_is_timed_without_results_that_pytorch_does_not_give_is_found_again(monkeypatch):
+    """LayerNorm is timed without mean and rstd beside PyTorch, and the model asks for the workload as it has it."""
+    text = "rows=4,cols=8,eps=1e-05,dtype=fp32"
+    monkeypatch.setattr(
+        alone_module, "_wanted", lambda planned: {("layernorm", text): {"layernorm/njit": "layernorm/njit"}}
+    )
+
+    def run(plans, options, tick):
+        for plan in plans:
+            assert "without=mean+rstd" in str(plan.workload)
+            for kernel in plan.kernels:
+                evidence = {"hot": {"median": 1e-6, "interval": [1e-6, 1e-6]}}
+                common = {"verb": "bench", "status": Status.PASS, "reason": "", "run": "r", "provenance": {}}
+                yield Record(kernel=kernel.name, workload=str(plan.workload), median=2e-6, evidence=evidence, **common)
+
+    monkeypatch.setattr(alone_module.bench, "run", run)
+    planned = SimpleNamespace(alone=(4,), options=Options(), budget=1.0, subject=SimpleNamespace(device="cpu"))
+    times = alone_module.times(planned, lambda text: None)
+    assert times.of("layernorm/njit", text) == times.of("layernorm/torch", text) == Alone(2e-6, 1e-6)
 
 
 def test_a_variant_that_cannot_be_captured_is_started_again_without_graphs(monkeypatch):

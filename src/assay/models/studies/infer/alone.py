@@ -69,19 +69,26 @@ def times(planned: Plan, tick: Tick) -> Times:
         run=options.run,
     )
     plans: list[bench.BenchPlan] = []
+    asked: dict[str, set[str]] = {}
+    """By the workload that is timed, which may be without results that PyTorch does not give: what was asked for."""
     for (op, text), kernels in _wanted(planned).items():
         try:
             if planned.subject.device == "cpu" and host.runs_on_gpu():
                 raise AssayError("beside a GPU, bench times PyTorch there and not on the CPU")
-            plans += _cell(op, text, kernels, setting)
+            cell = _cell(op, text, kernels, setting)
+            plans += cell
+            for one in cell:
+                own = one.workload.op.name == op
+                asked.setdefault(str(one.workload), set()).add(text if own else str(one.workload))
         except AssayError as problem:
             taken.why.update({(name, text): problem.what for name in kernels})
     for record in bench.run(plans, setting, lambda text: tick(f"alone: {text}")) if plans else ():
-        key, hot = (record.kernel, record.workload), BenchEvidence.of(record).hot
-        if record.median is None or hot is None or record.status is Status.FAIL:
-            taken.why[key] = record.reason
-        else:
-            taken.known[key] = Alone(record.median, hot.median)
+        hot = BenchEvidence.of(record).hot
+        for key in ((record.kernel, text) for text in asked.get(record.workload, {record.workload})):
+            if record.median is None or hot is None or record.status is Status.FAIL:
+                taken.why[key] = record.reason
+            else:
+                taken.known[key] = Alone(record.median, hot.median)
     return taken
 
 
