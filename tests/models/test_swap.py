@@ -221,3 +221,11 @@ def test_every_example_of_the_document_runs(tmp_path, monkeypatch):
     for block in blocks:
         exec(compile(block, "docs/swap.md", "exec"), space)
     assert len(blocks) >= 5
+
+
+def test_a_language_is_short_for_the_kernel_of_the_rules_op():
+    model = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.LayerNorm(8))
+    x = torch.randn(3, 8)
+    with assay.swap(model, {"gelu": "njit", "layernorm": "torch"}) as report:
+        model(x)
+    assert {site.kernel for site in report.sites} - {""} == {"gelu/njit", "layernorm/torch"}

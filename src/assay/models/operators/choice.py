@@ -13,7 +13,7 @@ from assay.catalog import library
 from assay.catalog.select import select
 from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.kernel import Address, Kernel
+from assay.kernel import BACKENDS, Address, Kernel
 from assay.op import Op
 from assay.worker import load
 from assay.worker.process import MODES
@@ -27,8 +27,11 @@ inductor is never selected, because compiling takes seconds."""
 
 
 def choose(value: Named, op: str, device: str, key: str) -> Choice:
-    """The kernel that a value names, once it is sure to run here. `op`: which one is meant where a file has several, or
-    empty. `key`: the rule that asks, for messages."""
+    """The kernel that a value names, once it is sure to run here: an op, an address, a file, or the language of a
+    kernel of `op`. `op`: which one is meant where a file has several, or empty. `key`: the rule that asks, for
+    messages."""
+    if op and value in BACKENDS:
+        value = f"{op}/{value}"
     if isinstance(value, str) and value in library.ops():
         return _best(value, device, key)
     if str(value).endswith(".cu") and not op:

@@ -21,6 +21,7 @@ from assay.errors import AssayError, Lacking, SourceError, UsageError
 from assay.models.subject import checkpoint
 from assay.models.subject.data.asset import Asset, Tell, silent
 from assay.models.subject.data.fetch import MINILM
+from assay.settings import did_you_mean
 from assay.worker.load import module as imported
 
 if TYPE_CHECKING:
@@ -283,9 +284,13 @@ def _made(name: Name, function: Callable[[], Any]) -> tuple[torch.nn.Module, Cal
 
 
 def _function(name: Name) -> Callable[[], Any]:
-    function: Callable[[], Any] | None = getattr(_module(name), name.function, None)
+    module = _module(name)
+    function: Callable[[], Any] | None = getattr(module, name.function, None)
     if not callable(function):
-        raise UsageError(f"{name.module} has no function {name.function}", fix="it must stand at the top of the file")
+        hint = did_you_mean(name.function, (n for n, v in vars(module).items() if callable(v)))
+        raise UsageError(
+            f"{name.module} has no function {name.function}", fix=f"{hint}It must stand at the top of the file"
+        )
     return function
 
 
