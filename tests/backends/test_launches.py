@@ -154,7 +154,7 @@ def test_on_a_gpu_a_wrong_launch_is_refused_before_it_is_started(tmp_path, monke
         function(1, 1, x)
     assert not started
     function(1, 1, x, 4)
-    assert started == [((1,), (1,), (x, 4), 0)]
+    assert started == [((1,), (1,), (x, 4), 0, False)]
     with BACKEND.launched(), pytest.raises(LaunchError, match="int64 elements would be read as `float`"):
         function(1, 1, tensor(torch.int64), 4)
 

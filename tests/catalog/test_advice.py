@@ -27,7 +27,7 @@ def test_the_likeliest_of_several_ops_comes_first(assay, write, tmp_path):
     done = assay("run", "kernels/row_sums.cu", "my_ops.py", cwd=tmp_path)
     assert "assay run kernels/row_sums.cu --op my_ops.py:row_sum, or my_ops.py:scale" in done.stderr
     alone = assay("run", "kernels/row_sums.cu", cwd=tmp_path)
-    assert "assay run kernels/row_sums.cu --op gelu, or FILE.py:NAME for an op of yours" in alone.stderr
+    assert "assay run kernels/row_sums.cu --op sum, or FILE.py:NAME for an op of yours" in alone.stderr
 
 
 def test_in_python_it_is_an_argument(write):
