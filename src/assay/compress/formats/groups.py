@@ -51,7 +51,7 @@ class Groups:
         if self.kind != "group":
             return x.reshape(self.count(x.shape), -1)
         last = x.shape[-1] if x.ndim else 1
-        return torch.nn.functional.pad(x.reshape(-1, last), (0, -last % self.size)).view(-1, self.size)
+        return torch.nn.functional.pad(x.reshape(-1, last), (0, -last % self.size)).reshape(-1, self.size)
 
     def join(self, rows: Tensor, shape: Sequence[int]) -> Tensor:
         """The tensor of this shape that was split into these rows."""
