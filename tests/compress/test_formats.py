@@ -319,6 +319,18 @@ def test_channels_are_rows_of_the_first_axis_and_groups_run_along_the_last():
     assert parse("binary:scaled:channel").quantized(x[0]).tolist() == [4.0] * 3
 
 
+def test_the_default_dtype_changes_nothing():
+    x = torch.tensor([2.0**-7, 1.2 * 2.0**-126, -(2.0**-126), 0.0, 3.0])
+    names = [n for n in (*OWN, *SHARED, *RESIDUAL, "minifloat:e8m7:no-denormals:ieee") if n != "mxint8"]
+    before = [parse(name).quantized(x) for name in names]
+    torch.set_default_dtype(torch.float16)
+    try:
+        after = [parse(name).quantized(x) for name in names]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert all(map(torch.equal, before, after))
+
+
 def test_other_types_are_refused():
     for x in (torch.ones(3, dtype=torch.bfloat16), torch.ones(3, dtype=torch.int32)):
         with pytest.raises(UsageError, match=r"x\.float\(\)"):
@@ -360,6 +372,7 @@ def test_a_name_reads_back_as_its_format(name):
         ("bfp:8:channel", "write bfp:WIDTH:block=N"),
         ("block-minifloat:e6m1:block=8", "exponent width 6 .*from 2 to 5"),
         ("block-minifloat:e5m9:block=8", "fraction width 9 .*from 1 to 8"),
+        ("block-minifloat:e8m2:block=8", "write block-minifloat"),
         ("block-minifloat:e2m1", "write block-minifloat"),
         ("block-log:4", "write block-log:WIDTH:block=N"),
         ("binary:big", "binary:scaled:channel"),

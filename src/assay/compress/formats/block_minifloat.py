@@ -19,6 +19,7 @@ from assay.compress.formats.exact import floor_log2, power
 from assay.compress.formats.format import NumberFormat
 from assay.compress.formats.groups import Groups
 from assay.compress.formats.minifloat import Minifloat
+from assay.errors import UsageError
 from assay.lazy import torch
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ class BlockMinifloat(NumberFormat):
         blocks = groups.parsed(words[-1:], "block")
         if blocks is None or blocks.kind != "group":
             raise cls._refusal(f"no such block minifloat: '{':'.join(words)}'")
-        return cls(Minifloat.parsed(words[:-1]), blocks.size)
+        try:
+            element = Minifloat.parsed(words[:-1])
+        except UsageError as problem:
+            raise cls._refusal(problem.what) from None
+        return cls(element, blocks.size)
 
     @property
     def name(self) -> str:

@@ -100,7 +100,7 @@ class Minifloat(NumberFormat):
         values = ((size / step).round() * step).clamp(max=largest)
         if not self.denormals:
             smallest = 2.0**self.least
-            values = torch.where(size < smallest, (size > smallest / 2) * smallest, values)
+            values = torch.where(size < smallest, (size > smallest / 2).double() * smallest, values)
         values = values.copysign(x)
         if self.specials == "ieee":
             values = torch.where(x.isinf(), x, values)
