@@ -1,0 +1,73 @@
+"""Binary: `binary`, one bit for the sign; and `binary:scaled`, `binary:scaled:channel`, `binary:scaled:group=N`.
+
+The rule: `binary` gives −1 for x < 0, else +1: also for +0, −0 and NaN. Its range is −1 … 1, beyond which it
+saturates, ±Inf included. `binary:scaled` gives −a for x < 0, else a, where a is the mean of |x| over the tensor, the
+channel or the group (see groups.py): summed in float64, then rounded to float32, to nearest even, and at most its
+largest. The sum is exact, and a rounded once, where float64 holds all partial sums; beyond, the last bit of a may
+depend on the order of summation. A group of zeros gives +0. A NaN or ±Inf makes a NaN, and with it every value of its
+group. Quantising twice changes nothing (with scales: in groups of up to 2^29 elements, whose sums are exact)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, nan, prod
+from typing import TYPE_CHECKING, ClassVar
+
+from assay.compress.formats import groups
+from assay.compress.formats.exact import LARGEST
+from assay.compress.formats.format import NumberFormat
+from assay.compress.formats.groups import Groups
+from assay.lazy import torch
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from torch import Tensor
+
+SCALE_BITS = 32
+
+
+@dataclass(frozen=True)
+class Binary(NumberFormat):
+    groups: Groups | None = None
+    """Which elements share a scale; None for ±1."""
+
+    form: ClassVar[str] = "binary, binary:scaled, binary:scaled:channel or binary:scaled:group=N"
+    example: ClassVar[str] = "binary:scaled"
+
+    @classmethod
+    def parsed(cls, words: Sequence[str]) -> Self:
+        if not words:
+            return cls()
+        shared = groups.parsed(words[1:])
+        if words[0] != "scaled" or shared is None:
+            raise cls._refusal(f"no such binary format: '{':'.join(['binary', *words])}'")
+        return cls(shared)
+
+    @property
+    def name(self) -> str:
+        return "binary" if self.groups is None else f"binary:scaled{self.groups.suffix}"
+
+    def bits(self, shape: Sequence[int]) -> int:
+        return prod(shape) + (self.groups.count(shape) * SCALE_BITS if self.groups else 0)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return (-inf, inf) if self.groups else (-1.0, 1.0)
+
+    def _values(self, x: Tensor) -> Tensor:
+        if self.groups is None:
+            return torch.where(x < 0, -1.0, 1.0).to(x.dtype)
+        rows = self.groups.split(x)
+        return self.groups.join(signed(mean(rows.abs(), self.groups.lengths(x)), rows) + 0.0, x.shape)
+
+
+def signed(size: Tensor, like: Tensor) -> Tensor:
+    return torch.where(like < 0, -size, size)
+
+
+def mean(size: Tensor, lengths: Tensor) -> Tensor:
+    """Of each row, rounded to float32, saturated; NaN where a value is not finite. Fillings are zeros."""
+    average = (size.sum(-1, keepdim=True) / lengths).clamp(max=LARGEST).float().double()
+    return torch.where(size.isfinite().all(-1, keepdim=True), average, nan)

@@ -1,0 +1,44 @@
+"""Arithmetic in float64 that is exact or rounds once: powers of two, exponents, quotients to the nearest integer."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from assay.lazy import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BELOW_ALL = -1100
+"""Stands for the exponent of zero: smaller than that of any float64."""
+
+LARGEST = (2**24 - 1) * 2.0**104
+"""The largest finite float32."""
+
+ROOT_HALF = sqrt(0.5)
+"""The smallest float64 above √½, which is irrational: no float64 equals it."""
+
+
+def power(exponent: Tensor) -> Tensor:
+    """2^exponent, for exponents from −1022 to 1023, made of bits: torch.ldexp goes by way of `pow`."""
+    return (exponent.long() + 1023 << 52).view(torch.float64)
+
+
+def floor_log2(size: Tensor) -> Tensor:
+    """⌊log₂ size⌋ from the bits of size ≥ 0: a logarithm would be rounded to an integer just below a power of two."""
+    return torch.where(size == 0, BELOW_ALL, torch.frexp(size).exponent - 1)
+
+
+def round_log2(size: Tensor) -> Tensor:
+    """log₂ size to the nearest integer. A tie would be at an odd power of √2, which no float is."""
+    mantissa, exponent = torch.frexp(size)
+    return torch.where(size == 0, BELOW_ALL, exponent - (mantissa < ROOT_HALF).int())
+
+
+def nearest(size: Tensor, step: Tensor) -> Tensor:
+    """size / step to the nearest integer, ties to even, for size ≥ 0, where float64 holds step · (integer + ½) exactly.
+    The quotient itself may be rounded onto a tie; so size is held against the tie."""
+    below = (size / step).floor()
+    tie = step * (below + 0.5)
+    return below + ((size > tie) | ((size == tie) & (below % 2 == 1)))

@@ -1,0 +1,60 @@
+"""The OCP MX formats: `mxint8`, `mxfp8_e4m3`, `mxfp8_e5m2`, `mxfp6_e2m3`, `mxfp6_e3m2` and `mxfp4_e2m1`.
+
+The rule is docs/mx.md's for `mxint8`, and torchao's for the others, by the code of assay.models.packed: blocks of 32
+along the last axis (the last of a row may be short) share a power of two in 8 bits; nearest, ties to even, saturated.
+A NaN makes its whole block NaN; ±Inf does too in `mxint8`, while torchao's formats keep it and make the block's finite
+values zero. They take float32: float64 values are rounded to it first, and beyond its range are infinite. A zero of
+`mxint8` is +0; the others keep x's sign. A block of zeros stays zero. `mxint8` gives the values of `bfp:8:block=32`,
+and the others those of `block-minifloat` with the same element, but for blocks below 2^(t − 126), t the exponent of
+the element's largest value: there torchao has no exact powers of two, and quantising twice may change values. bits()
+counts elements of the format's own width and 8 for each block, and not what torchao fills a short block up with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, ClassVar
+
+from assay.compress.formats.format import NumberFormat
+from assay.compress.formats.groups import Groups
+from assay.lazy import torch
+from assay.models.packed import format as packed
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from torch import Tensor
+
+WIDTHS = {packed.MxInt8.name: 8} | {f.name: f.width for f in packed.MX_FLOATS}
+
+
+@dataclass(frozen=True)
+class Mx(NumberFormat):
+    kind: str
+
+    form: ClassVar[str] = "one of " + ", ".join(WIDTHS)
+    example: ClassVar[str] = "mxint8"
+
+    def __post_init__(self) -> None:
+        if self.kind not in WIDTHS:
+            raise self._refusal(f"no MX format called '{self.kind}'")
+
+    @classmethod
+    def parsed(cls, words: Sequence[str]) -> Self:
+        """From its name alone: there are no parameters."""
+        if len(words) != 1:
+            raise cls._refusal(f"an MX format has no parameters: '{':'.join(words)}'")
+        return cls(words[0])
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    def bits(self, shape: Sequence[int]) -> int:
+        return prod(shape) * WIDTHS[self.kind] + Groups("group", packed.BLOCK).count(shape) * 8
+
+    def _values(self, x: Tensor) -> Tensor:
+        form = packed.find(self.kind)
+        rows = x.float().reshape(-1, x.shape[-1] if x.ndim else 1)
+        return form.unpack(form.pack(rows), rows.shape[1], torch.float32).double().reshape(x.shape)

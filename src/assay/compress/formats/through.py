@@ -1,0 +1,36 @@
+"""A number format inside a model that is trained: the gradient passes straight through the rounding.
+
+The rule: forward gives `format.quantized(x)`. Backward gives the incoming gradient unchanged where x lies within
+`format.limits`, both ends included, and zero where x lies beyond them (it saturated) or is NaN. Formats whose scale
+follows the data have infinite limits: nothing lies beyond, and the gradient passes everywhere but at a NaN. The
+dependence of a scale on x has no gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from assay.compress.formats.format import NumberFormat
+
+
+class _Through(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, form: NumberFormat) -> Tensor:
+        low, high = form.limits
+        ctx.save_for_backward((x >= low) & (x <= high))
+        return form.quantized(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (inside,) = ctx.saved_tensors
+        return torch.where(inside, gradients[0], 0.0), None
+
+
+def through(form: NumberFormat, x: Tensor) -> Tensor:
+    """`form.quantized(x)`, with a gradient."""
+    quantized: Tensor = _Through.apply(x, form)
+    return quantized
