@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from assay.catalog import library
 from assay.check.case import Case
@@ -23,10 +24,14 @@ def case(one_thread):
     return Case(workload, layout, conditions, generate(workload))
 
 
-def explained(case, result, held):
-    call = Done(Run(FRESH, held="other"), {"out": result}, {"out": held}, {"out": result})
+def called(result, held, kind):
+    return Done(Run(FRESH, held=kind), {"out": result}, {"out": held}, {"out": result})
+
+
+def explained(case, result, held, kind="other", again=pytest.fail):
+    """With "other", the contents would be the same again: no further call shows more."""
+    call = called(result, held, kind)
     done = [SimpleNamespace(run=Run(0)), SimpleNamespace(run=Run(1)), call]
-    again = pytest.fail  # with "other", the contents would be the same again: no further call shows more
     return explained_by(Finding("values", "it is off"), [case] * 3, FRESH, done, again)
 
 
@@ -43,3 +48,17 @@ def test_where_other_elements_are_wrong_too_one_that_equals_its_content_proves_n
     held = case.right["out"] + 1
     held[7] = result[7]
     assert explained(case, result, held).detector == "values"
+
+
+@pytest.mark.parametrize("written, detector", [(3, "unwritten"), (500, "values")])
+def test_elements_that_keep_random_bits_again_were_not_written_even_if_a_few_are(case, written, detector):
+    """A kernel that writes only where the output is no number writes where random bits are a NaN."""
+    random = torch.randn(512).to(torch.bfloat16)
+
+    def again(run):
+        held = torch.randn(512).to(torch.bfloat16)
+        result = held.clone()
+        result[:written] = case.right["out"][:written]
+        return called(result, held, "random")
+
+    assert explained(case, random, random, "random", again).detector == detector

@@ -41,7 +41,8 @@ def explained(
 
 
 def _kept_again(name: str, which: torch.Tensor, call: Done, again: Callable[[Run], Done | Outcome]) -> bool:
-    """Whether these elements keep other leftovers too. A wrong result may equal the old content by chance."""
+    """Whether most of these elements keep other leftovers too: a wrong result may equal the old content by chance. Not
+    all of them, since a kernel may write where random bits happen to be a NaN."""
     if call.run.held in ("zeros", "other"):  # these contents would be the same again
         return True
     run = call.run if call.held[name].is_floating_point() else replace(call.run, held="random")
@@ -49,7 +50,7 @@ def _kept_again(name: str, which: torch.Tensor, call: Done, again: Callable[[Run
         called = again(run)
         if isinstance(called, Outcome):
             return False
-        if not bool(leftovers.kept(called.result[name], called.held[name])[which].all()):
+        if 2 * int(leftovers.kept(called.result[name], called.held[name])[which].sum()) < int(which.sum()):
             return False
     return True
 
