@@ -128,6 +128,20 @@ def test_where_nothing_is_computed_every_bit_counts():
     assert truth.judge("k", call, {"out": flipped}).detector == "values"
 
 
+def test_an_op_that_computes_is_not_judged_by_pytorchs_bits():
+    """It says that only the exact result is right, and PyTorch's own in bf16 is not."""
+    vector = assay.Tensor("n")
+
+    @assay.op(axes={"n": assay.Axis(typical=64)}, inputs={"x": vector}, outputs={"out": vector}, roundings=0)
+    def thrice(x):
+        return (x * 1.1) * 2.7
+
+    truth = Truth(Workload.of(thrice, "n=500,dtype=bf16"), _Plain(lambda x: (x * 1.1) * 2.7), "cpu")
+    x = changed(truth.drawn[0]["x"], 5, 0, 3, 0)
+    call = Fetched(variation=0, seed=5, set=0, sets=3, poison=0)
+    assert truth.judge("k", call, {"out": (x * 1.1) * 2.7}).detector == "values"
+
+
 def test_slices_of_a_costly_op_show_its_last_rows():
     """An op without magnitude, of more elements than are judged whole."""
     matrix = assay.Tensor("rows", "cols")

@@ -9,6 +9,7 @@ import threading
 from functools import cached_property
 
 from assay import inputs as drawing
+from assay.check import rounding
 from assay.check.judge import Finding, Measures, Prior, judge
 from assay.check.oracle import oracle
 from assay.check.plain import PlainTorch
@@ -115,10 +116,15 @@ class Truth:
             size = min(_COSTLY_SLICE, self._slice) if costly else self._slice
             return judged_in_slices(self.workload, inputs, outputs, prior, size=size).finding
         (plain,) = self._plain.outputs(self.workload, [inputs], self._device)
-        moves = op.roundings == 0 and not self.workload.operations  # what PyTorch moves arrives exactly
-        if moves and all(torch.equal(bits(v), bits(plain[n])) for n, v in outputs.items()):
+        if self._moves and all(torch.equal(bits(v), bits(plain[n])) for n, v in outputs.items()):
             return None
         return judge(outputs, Measures(oracle(self.workload, inputs), plain, prior)).finding
+
+    @cached_property
+    def _moves(self) -> bool:
+        """Whether the reference only moves values: then plain PyTorch's bits are the right ones. An op that says
+        `roundings=0` and computes is judged against the oracle."""
+        return self.workload.op.roundings == 0 and rounding.spread(self.workload, self.drawn[0]) is None
 
     def _inputs(self, call: Fetched) -> dict[str, torch.Tensor]:
         """Return the inputs of the call. Any report of a worker is made to fit: a lie gives other inputs, and fails."""

@@ -36,8 +36,8 @@ Form = Callable[[Any, int], Call]
 _fastest: dict[tuple[str, str, int], str] = {}
 """By device, kind and size: the name of the form that won."""
 _ranked: dict[tuple[str, str, int], list[str]] = {}
-"""By device, kind and size class: the names of all forms, the fastest first. Which of the best wins depends on the very
-size: the driver's copy loses a third of its speed where the halves are not aligned to 4 KiB."""
+"""By device, kind and size class: the names of all forms, the fastest first. Which of the best wins depends on the
+exact size: the driver's copy loses a third of its speed where the halves are not aligned to 4 KiB."""
 _BEST = 3
 
 
