@@ -1,7 +1,7 @@
 // GELU and its backward pass in 16-byte vectors, arithmetic in float. Results of 16 bits take Φ from a
 // polynomial and the special-function unit: erff and tanhf alone would cost more time than the memory does.
+#include <assay/hint.cuh>
 #include <assay/short_float.cuh>
-#include <assay/vector.cuh>
 
 struct Erf {
   static __device__ __forceinline__ float phi(float x) { return 0.5f * (1.0f + erff(x * 0.7071067811865476f)); }

@@ -1,8 +1,8 @@
 // A row that is read once and stays in registers: GROUP threads hold K vectors of 16 bytes each and nothing is left
 // over, so no element needs a bounds check. GROUP is 32, a warp with a row of its own, or the whole block.
 #pragma once
+#include <assay/hint.cuh>
 #include <assay/reduce.cuh>
-#include <assay/vector.cuh>
 
 // The sum of N floats in pairs: a short chain, and fewer roundings than one after another.
 template <int N> __device__ __forceinline__ float pairwise(const float (&f)[N]) {
