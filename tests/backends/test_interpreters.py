@@ -324,10 +324,12 @@ def test_the_interpreter_agrees_with_this_gpu(triton, tmp_path):
     ]
     differing = [n for n in exact if not torch.equal(gpu[n].nan_to_num(7.0), triton[n].nan_to_num(7.0))]
     assert not differing
-    for name in ("divide", "sqrt", "rsqrt", "exp2", "erf", "tanh", "sin", "log", "exp", "fast_expf", "cumsum"):
+    for name in ("divide", "sqrt", "rsqrt", "exp2", "erf", "tanh", "sin", "log", "exp", "fast_expf"):
         usual = gpu[name].isfinite() & triton[name].isfinite() & (gpu[name].abs() > 1e-30)
         error = ((gpu[name] - triton[name]).abs() / gpu[name].abs())[usual].max()
-        assert error < (1e-5 if name in ("exp", "fast_expf", "sin", "cumsum") else 5e-7), name
+        assert error < (1e-5 if name in ("exp", "fast_expf", "sin") else 5e-7), name
+    # A running sum is added up in another order there, and may come close to zero.
+    assert (gpu["cumsum"] - triton["cumsum"]).abs().max() < 1e-6 * gpu["cumsum"].diff().abs().sum()
 
 
 @given(

@@ -14,8 +14,8 @@ from swapping import seeded  # noqa: F401
 LANGUAGES = ("triton", "cuda", "cupy", "numba")
 
 
-def on_gpu(dtype=torch.float32):
-    model = nn.Sequential(
+def with_every_op():
+    return nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1),
         nn.SiLU(),
         nn.Flatten(2),
@@ -24,15 +24,24 @@ def on_gpu(dtype=torch.float32):
         nn.Linear(64, 64),
         nn.GELU("tanh"),
         nn.LayerNorm(64),
+        nn.ReLU(),
         nn.RMSNorm(64, eps=1e-6),
         nn.Softmax(-1),
     )
-    return model.to("cuda", dtype), torch.randn(4, 3, 8, 8, device="cuda", dtype=dtype)
+
+
+def on_gpu(dtype=torch.float32):
+    return with_every_op().to("cuda", dtype), torch.randn(4, 3, 8, 8, device="cuda", dtype=dtype)
 
 
 def gpu_rules(language):
     names = {k.name for k in library.kernels()}
     return {op: f"{op}/{language}" for op in OPS if f"{op}/{language}" in names}
+
+
+def test_the_model_that_is_swapped_on_a_gpu_has_every_op():
+    with assay.swap(with_every_op(), {op: f"{op}/torch" for op in OPS}) as report:
+        assert {site.op for site in report.sites if site.kernel} == set(OPS)
 
 
 @pytest.mark.gpu
