@@ -11,6 +11,11 @@ def seen(w):
     return square * (square + 1) // 2 + (w.queries - square) * w.keys if w.causal else w.queries * w.keys
 
 
+def in_view(q, k, v, causal):
+    """Keys and values without those that no query sees: there may be many more than queries."""
+    return (k[..., : q.shape[-2], :], v[..., : q.shape[-2], :]) if causal else (k, v)
+
+
 def scores(q, k, causal):
     s = q @ k.mT * (1 / math.sqrt(q.shape[-1]))
     return s.masked_fill(s.new_ones(s.shape[-2:]).triu(1).bool(), -math.inf) if causal else s
@@ -26,6 +31,7 @@ def deviation(p, lost, v):
 def magnitude(q, k, v, *, causal):
     # A score rounds at the scale of its products, and so does its distance from the row's largest. At its own it rounds
     # three times: where q and k are scaled first, equal elements of them have equal errors, which do not cancel out.
+    k, v = in_view(q, k, v, causal)
     s = scores(q, k, causal).clamp(min=-1e4)  # of what is masked, something finite
     products = ((q * q) @ (k * k).mT / q.shape[-1]).sqrt()
     return deviation(s.softmax(-1), 1 + products + 3 * s.abs() + s.amax(-1, keepdim=True) - s, v)
@@ -34,6 +40,7 @@ def magnitude(q, k, v, *, causal):
 def half_magnitude(q, k, v, *, causal):
     # In 16 bits weights may be rounded to the format, and scores, before and after they are scaled. In the worst of
     # many elements these few errors are half as large again as in most.
+    k, v = in_view(q, k, v, causal)
     s = scores(q, k, causal).clamp(min=-1e4)
     return 1.5 * deviation(s.softmax(-1), 1 + 2 * s.abs(), v)
 
@@ -65,6 +72,7 @@ def half_magnitude(q, k, v, *, causal):
 )
 def attention(q, k, v, *, causal):
     """softmax(q·kᵀ / √dim)·v in each head. Causal: query i sees the keys 0 to i alone."""
+    k, v = in_view(q, k, v, causal)
     if q.element_size() > 2:
         return scores(q, k, causal).softmax(-1) @ v
     # In 16 bits, as fused kernels do it: scores in float32, weights rounded for the product with v.
