@@ -28,17 +28,20 @@ from assay.workload import Workload
 EFFORTS = {
     "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24, huge=1 << 27),
     "cuda, triton": Effort(60, 1 << 17, 1 << 20, 1 << 23, 24, huge=1 << 27),
-    "cuda, inductor": Effort(30, 1 << 17, 1 << 20, 1 << 23, 24, huge=1 << 27),
+    "cuda, inductor": Effort(30, 1 << 17, 1 << 20, 1 << 23, 24, related=6, huge=1 << 27),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
+    "native, inductor": Effort(30, 1 << 16, 1 << 19, 1 << 23, 30, related=6),
     "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14, problems=32),
     "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6, problems=32),
 }
 """How much is tried, by where a kernel runs. Triton and inductor compile anew for most workloads, which takes longer
-than everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds."""
+than everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds; attention/inductor
+took 11 minutes on a CPU."""
 _THOROUGH = 8
-_OWN_SECONDS = {"triton-interpret": 8.0, "numba-sim": 15.0}
+_OWN_SECONDS = {"triton-interpret": 8.0, "numba-sim": 15.0, "native, inductor": 120.0}
 _OWN_SECONDS_THOROUGH = 300.0
-"""Processor seconds that an interpreter may take for all workloads of a kernel and dtype."""
+"""Processor seconds that an interpreter may take for all workloads of a kernel and dtype, and torch.compile, which on a
+CPU compiles C++ for seconds whenever sizes or attributes are of another kind."""
 _FOR_PAIRS = 2 / 3
 """The share of these seconds for other workloads; the rest is for those around the kernel's own constants, which are
 often the most expensive."""
@@ -161,10 +164,9 @@ class Exploration:
 
     def _where(self) -> str:
         """A key of EFFORTS."""
-        if self.here.device != "cuda":
-            return self.here.mode
-        own = f"cuda, {self.kernel.address.backend}"
-        return own if own in EFFORTS else "cuda"
+        place = "cuda" if self.here.device == "cuda" else self.here.mode
+        own = f"{place}, {self.kernel.address.backend}"
+        return own if own in EFFORTS else place
 
     def _look(self, row: Planned) -> bool:
         """Try it; True if it failed."""
@@ -205,13 +207,16 @@ class Exploration:
         return self.here.level is Level.INTERPRET
 
     def _place(self) -> str:
+        if not self._interpreted:
+            return "torch.compile"
         return "Triton's interpreter" if self.here.mode == "triton-interpret" else "Numba's simulator"
 
     def _too_slow(self, row: Planned, bounds: Bounds) -> bool:
-        """Whether an interpreter has used up the processor time for such rows, which come in order of their cost."""
-        if not self._interpreted or not self.seen.tried:
+        """Whether the processor time for such rows, which come in order of their cost, is used up."""
+        usual = _OWN_SECONDS.get(self._where())
+        if usual is None or not self.seen.tried:
             return False
-        seconds = _OWN_SECONDS_THOROUGH if bounds.thorough else _OWN_SECONDS[self.here.mode]
+        seconds = _OWN_SECONDS_THOROUGH if bounds.thorough else usual
         return self._own > seconds * (_FOR_PAIRS if row.why == "pairs" else 1)
 
     def smaller(self, finding: Finding) -> tuple[Workload, Finding]:
@@ -232,9 +237,10 @@ class Exploration:
 
 
 def _processor_seconds(worker: Worker) -> float:
-    """The processor seconds of a worker's process: on a busy machine, wall time is meaningless."""
+    """The processor seconds of a worker and of the compilers it has called: on a busy machine, wall time is
+    meaningless."""
     try:
         used = psutil.Process(worker.pid).cpu_times()
     except psutil.Error:
         return 0.0
-    return float(used.user + used.system)
+    return float(used.user + used.system + used.children_user + used.children_system)

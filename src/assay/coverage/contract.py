@@ -10,16 +10,12 @@ from assay.coverage.row import Planned
 
 _EQUAL = ((37, 5, 3), (64, 16, 8, 4, 2))
 """Lengths that two axes have at the same time: of each row the first that the contract and the budget allow."""
-_PAIRS = 24
-"""The most pairs of axes."""
 _DIVISORS = (24, 12, 6, 5, 3)
 """Lengths, no powers of two, of which another axis is a multiple: the first that the contract and the budget allow."""
 _ENTIRE = 8
 """How many times fewer elements may be judged at once than in slices."""
 _COUNTED = 1 << 24
 """The integers that a float32 holds without a gap."""
-_MULTIPLES = 8
-"""The most ordered pairs of axes."""
 
 
 def typical(space: Factors) -> Iterator[Planned]:
@@ -59,7 +55,7 @@ def huge(space: Factors) -> Iterator[Planned]:
 def equal(space: Factors) -> Iterator[Planned]:
     """Workloads with two axes of equal length, which code cannot distinguish by their lengths."""
     pairs = list(itertools.combinations(space.lengths, 2))
-    for first, second in space.rng.sample(pairs, min(len(pairs), _PAIRS)):
+    for first, second in space.rng.sample(pairs, min(len(pairs), space.effort.related)):
         levels = space.random_levels(space.plain)
         drawn = {n: space.rng.choice(space.sizes[n][levels[n]]) or 1 for n in space.op.axes}
         beside = fit.shortened(space, drawn, "", space.effort.elements // 4)
@@ -75,7 +71,7 @@ def multiples(space: Factors) -> Iterator[Planned]:
     there, and blocks that are no powers of two go on to a second one."""
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
     pairs = list(itertools.permutations(space.lengths, 2))
-    for first, second in space.rng.sample(pairs, min(len(pairs), _MULTIPLES)):
+    for first, second in space.rng.sample(pairs, min(len(pairs), _multiples(space))):
         rows = (_few(space, {**few, first: 5 * size, second: size}, space.plain) for size in _DIVISORS)
         yield from itertools.islice(filter(None, rows), 1)
     lengths = [
@@ -87,7 +83,11 @@ def multiples(space: Factors) -> Iterator[Planned]:
     ]
     lengths.sort(key=lambda length: length[2] & (length[2] - 1) == 0)  # powers of two last
     rows = (_few(space, {**few, a: 5 * choice}, {**space.plain, name: repr(choice)}) for a, name, choice in lengths)
-    yield from itertools.islice(filter(None, rows), _MULTIPLES)
+    yield from itertools.islice(filter(None, rows), _multiples(space))
+
+
+def _multiples(space: Factors) -> int:
+    return space.effort.related // 3
 
 
 def _few(space: Factors, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Planned | None:

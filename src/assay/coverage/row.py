@@ -32,6 +32,8 @@ class Effort:
     """The most workloads around the kernel's constants."""
     problems: int = 0
     """How long an axis that counts problems may be (`Axis.problems`); 0: as long as any other."""
+    related: int = 24
+    """The most pairs of axes that have equal lengths; a third as many have one a multiple of the other."""
     huge: int = 0
     """The most elements of a huge workload, and up to which the typical one is not shortened either, where results are
     independent along an axis; 0: there is none."""
