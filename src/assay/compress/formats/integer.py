@@ -11,9 +11,8 @@ products: float64 inputs, too, are rounded once. A code is stored in two's compl
 
 Up to 8 bits float32 holds every value, because the scale has 8 significant bits. Up to 24 the scale is near enough to
 the quotient that the largest element has the code ±q wherever the scale is not the smallest one; above, its value may
-be off by 2^−24 of it. Quantising twice changes nothing up to 8 bits, and up to 24 in float64, which holds the products;
-in float32, 9 to 22 bits keep their codes, but the scale may change by a few units of its last place, because the
-largest value was rounded."""
+be off by 2^−24 of it. Quantising twice changes nothing up to 24 bits, because the values give the same scale again and
+are less than half a scale off their products with it; above, it may."""
 
 from __future__ import annotations
 
