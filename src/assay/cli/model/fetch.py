@@ -10,19 +10,19 @@ import typer
 from assay.cli import options as common
 from assay.cli import screen
 
-Names = Annotated[list[str] | None, typer.Argument(help="mnist, fashion-mnist, minilm; default: all.")]
+Names = Annotated[list[str] | None, typer.Argument(help="mnist, imdb, minilm, …; default: all but imdb-official.")]
 
 
 def fetch(names: Names = None, json: common.AsJson = False, out: common.Out = None) -> None:
     """Fetch data sets and published weights, or verify those that are here."""
     from assay import provenance
-    from assay.models.subject.data import ASSETS
-    from assay.models.subject.data import fetch as bring
+    from assay.models.subject.data.fetch import USUAL
+    from assay.models.subject.data.fetch import fetch as bring
 
     run = provenance.new_run()
     about: dict[str, Any] = {"verb": "model", "run": run}
     tell = (lambda text: None) if json else (lambda text: print(text, file=sys.stderr))
-    wanted = list(names or ASSETS)
+    wanted = list(names or USUAL)
     records, interrupted = screen.collect(bring(*(names or ()), run=run, tell=tell), wanted, "fetch", json)
     if out:
         screen.write_document(records, out, **about, interrupted=interrupted)

@@ -124,6 +124,7 @@ def _trained(model: str) -> tuple[Trained, ...]:
     import os
 
     from assay.errors import AssayError
+    from assay.evidence import at
     from assay.models.studies.infer import Trained
     from assay.models.studies.train.evidence import TrainEvidence
     from assay.store import open_store
@@ -135,9 +136,11 @@ def _trained(model: str) -> tuple[Trained, ...]:
             records = list(store.records(verb="model", kernel=model, status="pass"))
     except (AssayError, OSError):
         return ()
-    trainings = [(r.run, TrainEvidence.of(r)) for r in records if r.workload.startswith("train ")]
+    # Of whole splits alone; older records call `items` `images`.
+    whole = [r for r in records if r.workload.startswith("train ") and not at(r.evidence, "config.images")]
+    trainings = [(r.run, TrainEvidence.of(r)) for r in whole]
     return tuple(
         Trained(e.config.swap, e.config.device, e.seconds_per_epoch, e.config.batch, run)
         for run, e in trainings
-        if e.seconds_per_epoch and not e.config.images
+        if e.seconds_per_epoch and not e.config.items
     )

@@ -26,3 +26,16 @@ def rules(texts: Iterable[str]) -> dict[str, str]:
             raise UsageError(f"--swap {text}: not op=kernel", fix="e.g. --swap gelu=gelu/triton")
         kernels[name.strip()] = kernel.strip()
     return kernels
+
+
+def assignments(texts: Iterable[str]) -> dict[str, str]:
+    """`depth=4` as an option of the model."""
+    from assay.errors import UsageError
+
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"--set {text}: not name=value", fix="e.g. --set depth=4")
+        values[name.strip()] = value.strip()
+    return values

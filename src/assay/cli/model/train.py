@@ -19,17 +19,34 @@ from assay.cli.model.study import Ending, finish
 if TYPE_CHECKING:
     from assay.record import Record
 
+_RECIPE = "default: the model's own"
 Model = Annotated[
-    str, typer.Argument(help="mnist-cnn, mnist-cnn-ln, or yours: module:function, path/file.py:function.")
+    str,
+    typer.Argument(
+        help="mnist-cnn, mnist-cnn-ln, bert-tiny, minilm-imdb, or yours: module:function, file.py:function."
+    ),
 ]
-Epochs = Annotated[int, typer.Option("--epochs", min=1, help="At most so many.")]
-Batch = Annotated[int, typer.Option("--batch", min=1, help="Images in a step.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the first weights and of the order of images.")]
-Rate = Annotated[float, typer.Option("--lr", help="The highest learning rate: it rises to it, then falls to nothing.")]
-Decay = Annotated[float, typer.Option("--weight-decay", help="AdamW's.")]
-Patience = Annotated[int, typer.Option("--patience", min=1, help="Epochs without gain after which it ends.")]
-Data = Annotated[str, typer.Option("--data", help="mnist or fashion-mnist.")]
-Images = Annotated[int, typer.Option("--images", min=0, help="So many of each split alone, for a quick try.")]
+Epochs = Annotated[int | None, typer.Option("--epochs", min=1, help=f"At most so many; {_RECIPE}.")]
+Batch = Annotated[int | None, typer.Option("--batch", min=1, help=f"Images or reviews in a step; {_RECIPE}.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the first weights, the order of the data, and dropout.")]
+Rate = Annotated[
+    float | None, typer.Option("--lr", help=f"The highest learning rate: it rises to it, then falls; {_RECIPE}.")
+]
+Decay = Annotated[float | None, typer.Option("--weight-decay", help=f"AdamW's; {_RECIPE}.")]
+Patience = Annotated[
+    int | None, typer.Option("--patience", min=1, help=f"Epochs without gain after which it ends; {_RECIPE}.")
+]
+Data = Annotated[str, typer.Option("--data", help="mnist, fashion-mnist, imdb or imdb-official; default: the model's.")]
+Items = Annotated[
+    int, typer.Option("--items", min=0, help="So many images or reviews of each split alone, for a quick try.")
+]
+Tokens = Annotated[int, typer.Option("--tokens", min=0, help="Where reviews are cut; default: 512.")]
+Initial = Annotated[
+    Path | None, typer.Option("--initial", help="Weights to start from: of this model, or of its encoder alone.")
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="An option or a knob of the model: depth=4. May be repeated.")
+]
 Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; default: all cores.")]
 Swap = Annotated[
     list[str] | None, typer.Option("--swap", help="A kernel to train with: gelu=gelu/triton. May be repeated.")
@@ -45,15 +62,18 @@ Target = Annotated[float, typer.Option("--target", min=0, max=1, help="Fail belo
 
 def train(
     model: Model = "mnist-cnn",
-    epochs: Epochs = 5,
-    batch: Batch = 64,
+    epochs: Epochs = None,
+    batch: Batch = None,
     seed: Seed = 0,
-    lr: Rate = 3e-3,
-    weight_decay: Decay = 0.01,
-    patience: Patience = 3,
+    lr: Rate = None,
+    weight_decay: Decay = None,
+    patience: Patience = None,
     activation: shared.Activation = "",
+    set_: Set = None,
     data: Data = "",
-    images: Images = 0,
+    items: Items = 0,
+    tokens: Tokens = 0,
+    initial: Initial = None,
     device: common.Device = "",
     threads: Threads = 0,
     swap: Swap = None,
@@ -65,7 +85,7 @@ def train(
     json: common.AsJson = False,
     out: common.Out = None,
 ) -> None:
-    """Train a model on 55,000 images, choose its best epoch by 5,000 others, and judge it once by the test split."""
+    """Train a model on the training split, choose its best epoch by validation, and judge it once by the test split."""
     from assay.models.studies.train import Options, plan, run
 
     options = Options(
@@ -75,9 +95,11 @@ def train(
         lr=lr,
         weight_decay=weight_decay,
         patience=patience,
-        options={"activation": activation} if activation else {},
+        options={**shared.assignments(set_ or ()), **({"activation": activation} if activation else {})},
         data=data,
-        images=images,
+        items=items,
+        tokens=tokens,
+        initial=initial,
         device=device,
         threads=threads,
         swap=shared.rules(swap or ()),

@@ -1,31 +1,31 @@
 """Binary: `binary`, one bit for the sign; and `binary:scaled`, `binary:scaled:channel`, `binary:scaled:group=N`.
 
-The rule: `binary` gives −1 for x < 0, else +1: also for +0, −0 and NaN. Its range is −1 … 1, beyond which it
-saturates, ±Inf included. `binary:scaled` gives −a for x < 0, else a, where a is the mean of |x| over the tensor, the
-channel or the group (see groups.py): summed in float64, then rounded to float32, to nearest even, and at most its
-largest. The sum is exact, and a rounded once, where float64 holds all partial sums; beyond, the last bit of a may
-depend on the order of summation. A group of zeros gives +0. A NaN or ±Inf makes a NaN, and with it every value of its
-group. Quantising twice changes nothing (with scales: in groups of up to 2^29 elements, whose sums are exact)."""
+The rule: `binary` gives −1 for x < 0, else +1: also for +0, −0 and NaN. Its range is −1 … 1, beyond which it saturates,
+±Inf included. `binary:scaled` gives −a for x < 0, else a, where a is the mean of |x| over the tensor, the channel or
+the group (see groups.py): summed in float64, then rounded to float32, to nearest even, and at most its largest. The sum
+is exact, and a rounded once, where float64 holds all partial sums; beyond, the last bit of a may depend on the order of
+summation. A group of zeros gives +0. A NaN or ±Inf makes a NaN, and with it every value of its group. Quantising twice
+changes nothing (with scales: in groups of up to 2^29 elements, whose sums are exact). A code is one bit, 1 for minus,
+and 0 throughout a group of NaN; `means` has the float32 a of each group."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, nan, prod
+from math import inf, nan
 from typing import TYPE_CHECKING, ClassVar
 
 from assay.compress.formats import groups
 from assay.compress.formats.exact import LARGEST
 from assay.compress.formats.format import NumberFormat
 from assay.compress.formats.groups import Groups
+from assay.compress.formats.layout import Layout
 from assay.lazy import torch
 
 if TYPE_CHECKING:
     from typing import Self
 
     from torch import Tensor
-
-SCALE_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class Binary(NumberFormat):
     def name(self) -> str:
         return "binary" if self.groups is None else f"binary:scaled{self.groups.suffix}"
 
-    def bits(self, shape: Sequence[int]) -> int:
-        return prod(shape) + (self.groups.count(shape) * SCALE_BITS if self.groups else 0)
+    @property
+    def layout(self) -> Layout:
+        return Layout(1, self.groups, {"means": "float32"}) if self.groups else Layout(1)
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -61,6 +62,20 @@ class Binary(NumberFormat):
             return torch.where(x < 0, -1.0, 1.0).to(x.dtype)
         rows = self.groups.split(x)
         return self.groups.join(signed(mean(rows.abs(), self.groups.lengths(x)), rows) + 0.0, x.shape)
+
+    def _codes(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        if self.groups is None:
+            return (x < 0).long(), {}
+        rows = self.groups.split(x)
+        average = mean(rows.abs(), self.groups.lengths(x))
+        codes = self.groups.join((rows < 0) & average.isfinite(), x.shape)
+        return codes.long(), {"means": average.flatten().float()}
+
+    def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
+        if self.groups is None:
+            return 1.0 - 2.0 * codes
+        size = shared["means"].view(-1, 1)
+        return self.groups.join(signed(size, -self.groups.split(codes)) + 0.0, codes.shape)
 
 
 def signed(size: Tensor, like: Tensor) -> Tensor:

@@ -1,31 +1,32 @@
 """Block floating point: `bfp:WIDTH:block=N`, integers that share a power of two.
 
 The rule: N neighbours along the last axis (the last block of a row may be short) have one exponent e = ⌊log₂ max|x|⌋,
-clamped to −127 … 127 and stored in 8 bits, of which one code is NaN. An element is x / 2^(e − WIDTH + 2) to the
-nearest integer, ties to even, saturated to ±(2^(WIDTH−1) − 1), so a block's largest value saturates where it would
-round up to 2^(e+1). The value is that integer times 2^(e − WIDTH + 2). There is one zero, +0; subnormal inputs count
-in full; a block of zeros has the exponent −127. A NaN or ±Inf makes its whole block NaN. WIDTH, sign included, is from
-2 to 24. `mxint8` is `bfp:8:block=32`. Divisors are powers of two: only the rounding to an integer rounds."""
+clamped to −127 … 127 and stored in 8 bits, of which one code is NaN. An element is x / 2^(e − WIDTH + 2) to the nearest
+integer, ties to even, saturated to ±(2^(WIDTH−1) − 1), so a block's largest value saturates where it would round up to
+2^(e+1). The value is that integer times 2^(e − WIDTH + 2). There is one zero, +0; subnormal inputs count in full; a
+block of zeros has the exponent −127. A NaN or ±Inf makes its whole block NaN. WIDTH, sign included, is from 2 to 24.
+The code is that integer in two's complement, 0 in a block of NaN; `exponents` has a byte for each block, e + 127, or
+255 for NaN. `mxint8` is `bfp:8:block=32`. Divisors are powers of two: only the rounding to an integer rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import nan, prod
+from math import nan
 from typing import TYPE_CHECKING, ClassVar
 
-from assay.compress.formats import groups
+from assay.compress.formats import block_exponent, groups
 from assay.compress.formats.exact import floor_log2, power
 from assay.compress.formats.format import NumberFormat
 from assay.compress.formats.groups import Groups
+from assay.compress.formats.layout import Layout
+from assay.compress.formats.packing import from_twos_complement, twos_complement
 from assay.lazy import torch
 
 if TYPE_CHECKING:
     from typing import Self
 
     from torch import Tensor
-
-EXPONENT_BITS = 8
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,30 @@ class BlockFloat(NumberFormat):
     def name(self) -> str:
         return f"bfp:{self.width}:block={self.block}"
 
-    def bits(self, shape: Sequence[int]) -> int:
-        return prod(shape) * self.width + Groups("group", self.block).count(shape) * EXPONENT_BITS
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.width, Groups("group", self.block), {"exponents": "uint8"})
 
     def _values(self, x: Tensor) -> Tensor:
-        blocks = Groups("group", self.block)
-        rows = blocks.split(x)
+        steps, exponent, finite = self._rounded(x)
+        values = steps * power(exponent - (self.width - 2)) + 0.0
+        return self.layout.groups.join(torch.where(finite, values, nan), x.shape)
+
+    def _codes(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        steps, exponent, finite = self._rounded(x)
+        codes = twos_complement(self.layout.groups.join(steps, x.shape), self.width)
+        return codes, {"exponents": block_exponent.stored(exponent, finite)}
+
+    def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
+        steps = self.layout.groups.split(from_twos_complement(codes, self.width))
+        values = steps * (block_exponent.scale(shared["exponents"]) * 2.0 ** (2 - self.width))
+        return self.layout.groups.join(values, codes.shape)
+
+    def _rounded(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of integers, and columns: the exponents, and whether a block is finite; one that is not is zeros."""
+        rows = self.layout.groups.split(x)
         finite = rows.isfinite().all(-1, keepdim=True)
         rows = torch.where(finite, rows, 0.0)
         exponent = floor_log2(rows.abs().amax(-1, keepdim=True)).clamp(-127, 127)
-        step = power(exponent - (self.width - 2))
         most = 2 ** (self.width - 1) - 1
-        values = (rows / step).round().clamp(-most, most) * step + 0.0
-        return blocks.join(torch.where(finite, values, nan), x.shape)
+        return (rows / power(exponent - (self.width - 2))).round().clamp(-most, most), exponent, finite

@@ -3,21 +3,23 @@
 The rule: N neighbours along the last axis (the last block of a row may be short) have one exponent s = ⌊log₂ max|x|⌋ −
 t, where t is the exponent of the element format's largest value; s is clamped to −127 … 127 − t and stored in 8 bits,
 of which one code is NaN. The value is minifloat(x / 2^s) · 2^s by the rule of minifloat.py: nearest, ties to even,
-saturated, zero with x's sign, `no-denormals` and the reserved codes `nan` and `ieee` as there. A block of zeros has s
-= −127. A NaN or ±Inf makes its whole block NaN, so reserved codes only make the largest value smaller. 2^(E−1) − 1 + M
-is at most 23 and E at most 5, so that float32 holds every value. For the MX formats of the same elements see mx.py."""
+saturated, zero with x's sign, `no-denormals` and the reserved codes `nan` and `ieee` as there. A block of zeros has s =
+−127. A NaN or ±Inf makes its whole block NaN, so reserved codes only make the largest value smaller. 2^(E−1) − 1 + M is
+at most 23 and E at most 5, so that float32 holds every value. Codes are those of minifloat.py, 0 in a block of NaN;
+`exponents` has a byte for each block, s + 127, or 255 for NaN. For the MX formats of the same elements see mx.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import nan, prod
+from math import nan
 from typing import TYPE_CHECKING, ClassVar
 
-from assay.compress.formats import groups
+from assay.compress.formats import block_exponent, groups
 from assay.compress.formats.exact import floor_log2, power
 from assay.compress.formats.format import NumberFormat
 from assay.compress.formats.groups import Groups
+from assay.compress.formats.layout import Layout
 from assay.compress.formats.minifloat import Minifloat
 from assay.errors import UsageError
 from assay.lazy import torch
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from torch import Tensor
-
-EXPONENT_BITS = 8
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,30 @@ class BlockMinifloat(NumberFormat):
     def name(self) -> str:
         return f"block-minifloat:{self.element.code}:block={self.block}"
 
-    def bits(self, shape: Sequence[int]) -> int:
-        return prod(shape) * self.element.width + Groups("group", self.block).count(shape) * EXPONENT_BITS
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.element.width, Groups("group", self.block), {"exponents": "uint8"})
 
     def _values(self, x: Tensor) -> Tensor:
-        blocks = Groups("group", self.block)
-        rows = blocks.split(x)
+        values, exponent, finite = self._rounded(x)
+        return self.layout.groups.join(torch.where(finite, values * power(exponent), nan), x.shape)
+
+    def _codes(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        values, exponent, finite = self._rounded(x)
+        codes = self.layout.groups.join(self.element.codes_of(values), x.shape)
+        return codes, {"exponents": block_exponent.stored(exponent, finite)}
+
+    def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
+        values = self.element.values_of(self.layout.groups.split(codes))
+        return self.layout.groups.join(values * block_exponent.scale(shared["exponents"]), codes.shape)
+
+    def _rounded(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of elements, and columns: the exponents, and whether a block is finite; one that is not is zeros."""
+        rows = self.layout.groups.split(x)
         finite = rows.isfinite().all(-1, keepdim=True)
         rows = torch.where(finite, rows, 0.0)
         top = self.element.most
-        scale = power((floor_log2(rows.abs().amax(-1, keepdim=True)) - top).clamp(-127, 127 - top))
+        exponent = (floor_log2(rows.abs().amax(-1, keepdim=True)) - top).clamp(-127, 127 - top)
         # A float64 beyond float32 may overflow in the quotient; it saturates either way.
-        ratio = (rows / scale).clamp(*self.element.limits)
-        return blocks.join(torch.where(finite, self.element.quantized(ratio) * scale, nan), x.shape)
+        ratio = (rows / power(exponent)).clamp(*self.element.limits)
+        return self.element.quantized(ratio), exponent, finite

@@ -37,8 +37,18 @@ def round_log2(size: Tensor) -> Tensor:
 
 
 def nearest(size: Tensor, step: Tensor) -> Tensor:
-    """size / step to the nearest integer, ties to even, for size ≥ 0, where float64 holds step · (integer + ½) exactly.
-    The quotient itself may be rounded onto a tie; so size is held against the tie."""
-    below = (size / step).floor()
-    tie = step * (below + 0.5)
-    return below + ((size > tie) | ((size == tie) & (below % 2 == 1)))
+    """size / step to the nearest integer, ties to even, for size ≥ 0 and steps of at most 31 significant bits; at least
+    2^32 where it is more than that. The quotient itself may be rounded onto a tie; so size is held against the tie."""
+    below = (size / step).floor().clamp(max=2.0**32)
+    tie, rest = product(below + 0.5, step)
+    above_rest = (rest < 0) | ((rest == 0) & (below % 2 == 1))
+    return below + ((size > tie) | ((size == tie) & above_rest))
+
+
+def product(count: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+    """count · step, rounded, and what the rounding left: together they are the exact product, for counts that are
+    multiples of ½ below 2^33 and steps of at most 31 significant bits."""
+    high = (count * 2.0**-16).trunc() * 2.0**16
+    large, small = high * step, (count - high) * step  # of at most 48 significant bits: exact
+    total = large + small
+    return total, small - (total - large)

@@ -2,18 +2,21 @@
 
 The rule: x · 2^FRACTION is rounded to the nearest integer, ties to even, and saturated to −2^(WIDTH−1) … 2^(WIDTH−1) −
 1; the value is that integer times 2^−FRACTION. FRACTION may exceed WIDTH: then all values are below ½. There is one
-zero, +0, which −0 and everything up to half a step becomes; subnormal inputs count in full. ±Inf saturates. There is
-no code for NaN: it becomes 0. WIDTH is from 2 to 25 and FRACTION from 0 to 126, so that float32 holds every value."""
+zero, +0, which −0 and everything up to half a step becomes; subnormal inputs count in full. ±Inf saturates. There is no
+code for NaN: it becomes 0. WIDTH is from 2 to 32 and FRACTION from 0 to 126. Up to 25 bits float32 holds every value.
+Above, the value is rounded once more where the tensor is float32, to nearest even, and exact where it is float64; what
+a float32 becomes is a float32 in any case, but for the largest value, (2^(WIDTH−1) − 1) · 2^−FRACTION, which becomes
+2^(WIDTH−1−FRACTION). Quantising twice changes nothing at any width. A code is the integer in two's complement."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 from assay.compress.formats.format import NumberFormat
-from assay.lazy import torch
+from assay.compress.formats.layout import Layout
+from assay.compress.formats.packing import from_twos_complement, twos_complement
 
 if TYPE_CHECKING:
     from typing import Self
@@ -30,7 +33,7 @@ class Fixed(NumberFormat):
     example: ClassVar[str] = "fixed:8:4"
 
     def __post_init__(self) -> None:
-        self._require("width", self.width, 2, 25)
+        self._require("width", self.width, 2, 32)
         self._require("fraction", self.fraction, 0, 126)
 
     @classmethod
@@ -43,16 +46,30 @@ class Fixed(NumberFormat):
     def name(self) -> str:
         return f"fixed:{self.width}:{self.fraction}"
 
-    def bits(self, shape: Sequence[int]) -> int:
-        return prod(shape) * self.width
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.width)
 
     @property
     def limits(self) -> tuple[float, float]:
         half, step = 2 ** (self.width - 1), 2.0**-self.fraction
         return -half * step, (half - 1) * step
 
+    def _quantized(self, x: Tensor) -> Tensor:
+        # In float32 too, times a power of two is exact, and what overflows on the way saturates all the same.
+        return self._values(x)
+
     def _values(self, x: Tensor) -> Tensor:
-        # Times a power of two is exact; what overflows float64 on the way saturates all the same.
-        steps = (torch.where(x.isnan(), 0.0, x) * 2.0**self.fraction).round()
-        low, high = self.limits
-        return (steps * 2.0**-self.fraction).clamp(low, high) + 0.0  # −0 + 0 is +0
+        return self._steps(x).mul_(2.0**-self.fraction)
+
+    def _codes(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return twos_complement(self._steps(x), self.width), {}
+
+    def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
+        return from_twos_complement(codes, self.width).double() * 2.0**-self.fraction
+
+    def _steps(self, x: Tensor) -> Tensor:
+        """Integers; a float32 tensor rounds the largest of more than 25 bits."""
+        half = 2 ** (self.width - 1)
+        steps = (x * 2.0**self.fraction).round_().clamp_(-half, half - 1)
+        return steps.nan_to_num_(0.0).add_(0.0)  # −0 + 0 is +0

@@ -2,20 +2,21 @@
 
 The rule: of the 2^(WIDTH−1) codes beside the sign, one is zero and the others are the powers 2^TOP, 2^(TOP−1), …, down
 to 2^(TOP−n+1), n = 2^(WIDTH−1) − 1 of them. x becomes the power whose exponent is log₂|x| to the nearest integer: the
-limit between 2^k and 2^(k+1) is √2 · 2^k, not 1.5 · 2^k, and there are no ties, because no float is an odd power of
-√2. Beyond 2^TOP it saturates; below the smallest power divided by √2 it is zero. Zero has a sign, which is x's;
-subnormal inputs count in full. ±Inf saturates. There is no code for NaN: it becomes +0. WIDTH is from 2 (−2^TOP, 0,
-2^TOP) to 8; TOP is 0 unless it is written, at most 127, and not so low that the smallest power is below 2^−149."""
+limit between 2^k and 2^(k+1) is √2 · 2^k, not 1.5 · 2^k, and there are no ties, because no float is an odd power of √2.
+Beyond 2^TOP it saturates; below the smallest power divided by √2 it is zero. Zero has a sign, which is x's; subnormal
+inputs count in full. ±Inf saturates. There is no code for NaN: it becomes +0. WIDTH is from 2 (−2^TOP, 0, 2^TOP) to 8;
+TOP is 0 unless it is written, at most 127, and not so low that the smallest power is below 2^−149. A code is the sign
+in its highest bit and below it the power's number: 0 for zero, 1 for the smallest power, n for 2^TOP."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 from assay.compress.formats.exact import power, round_log2
 from assay.compress.formats.format import NumberFormat
+from assay.compress.formats.layout import Layout
 from assay.lazy import torch
 
 if TYPE_CHECKING:
@@ -49,16 +50,29 @@ class Logarithmic(NumberFormat):
     def name(self) -> str:
         return f"log:{self.width}" + (f":e={self.top}" if self.top else "")
 
-    def bits(self, shape: Sequence[int]) -> int:
-        return prod(shape) * self.width
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.width)
 
     @property
     def limits(self) -> tuple[float, float]:
         return -(2.0**self.top), 2.0**self.top
 
     def _values(self, x: Tensor) -> Tensor:
+        values = sizes(self._rounded(x), self.top, powers(self.width)).copysign(x)
+        return torch.where(x.isnan(), 0.0, values)
+
+    def _codes(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return signed_code(self._rounded(x), x.signbit() & ~x.isnan(), self.width), {}
+
+    def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
+        values = sizes(codes & powers(self.width), self.top, powers(self.width))
+        return torch.where(codes > powers(self.width), -values, values)
+
+    def _rounded(self, x: Tensor) -> Tensor:
+        """The powers' numbers."""
         exponent = torch.where(x.isinf(), self.top, round_log2(x.abs()))
-        return torch.where(x.isnan(), 0.0, power_or_zero(exponent, self.top, powers(self.width)).copysign(x))
+        return torch.where(x.isnan(), 0, ordinals(exponent, self.top, powers(self.width)))
 
 
 def powers(width: int) -> int:
@@ -66,7 +80,15 @@ def powers(width: int) -> int:
     return 2 ** (width - 1) - 1
 
 
-def power_or_zero(exponent: Tensor, top: int | Tensor, count: int) -> Tensor:
-    """The powers 2^top, 2^(top−1), … , `count` of them; saturated above, zero below."""
-    values = power(torch.minimum(exponent, torch.as_tensor(top, device=exponent.device)).clamp(min=-1022))
-    return torch.where(exponent <= top - count, 0.0, values)
+def ordinals(exponent: Tensor, top: int | Tensor, count: int) -> Tensor:
+    """The numbers of the powers 2^(top−count+1), … , 2^top: 1 to `count`; saturated above, 0 for zero below."""
+    return (exponent - (top - count)).clamp(0, count).long()
+
+
+def sizes(ordinal: Tensor, top: int | Tensor, count: int) -> Tensor:
+    """The powers with these numbers."""
+    return torch.where(ordinal == 0, 0.0, power(ordinal + (top - count)))
+
+
+def signed_code(ordinal: Tensor, negative: Tensor, width: int) -> Tensor:
+    return ordinal | negative.long() << width - 1

@@ -1,26 +1,29 @@
 """Minifloats: `minifloat:eEmM`, a sign, E bits of exponent and M bits of fraction.
 
 The rule: with bias = 2^(E−1) − 1, an exponent field e > 0 and a fraction f stand for (1 + f/2^M) · 2^(e − bias), and e
-= 0 for the subnormal f/2^M · 2^(1 − bias), or with `no-denormals` for zero, whatever f is. x becomes the nearest
-value, ties to even (the even fraction; half of the smallest number becomes 0), and what lies beyond the largest value
-becomes the largest. Zero has a sign, which is x's. By default every code is a finite number, ±Inf becomes the largest
-value and NaN becomes +0. With `nan` the code of all ones is NaN, as in the OCP's FP8 E4M3: NaN stays NaN, ±Inf becomes
-the largest value. With `ieee` the last exponent field means Inf and NaN, as in E5M2 (e5m2), fp16 (e5m10) and bf16
-(e8m7): both stay what they are; finite values saturate here too. E is from 2 to 8 and M from 1 to 23 (without a
-fraction: `log`); e8 needs `ieee`, because float32 holds nothing larger. Words after eEmM stand in this order:
-`no-denormals`, then `nan` or `ieee`. Steps are powers of two, so the quotient in float64 is exact and only the
-rounding to an integer rounds."""
+= 0 for the subnormal f/2^M · 2^(1 − bias), or with `no-denormals` for zero, whatever f is. x becomes the nearest value,
+ties to even (the even fraction; half of the smallest number becomes 0), and what lies beyond the largest value becomes
+the largest. Zero has a sign, which is x's. By default every code is a finite number, ±Inf becomes the largest value and
+NaN becomes +0. With `nan` the code of all ones is NaN, as in the OCP's FP8 E4M3: NaN stays NaN, ±Inf becomes the
+largest value. With `ieee` the last exponent field means Inf and NaN, as in E5M2 (e5m2), fp16 (e5m10) and bf16 (e8m7):
+both stay what they are; finite values saturate here too. E is from 2 to 8 and M from 1 to 23 (without a fraction:
+`log`); e8 needs `ieee`, because float32 holds nothing larger. Words after eEmM stand in this order: `no-denormals`,
+then `nan` or `ieee`. Steps are powers of two, so the quotient in float64 is exact and only the rounding to an integer
+rounds. A code is, from its highest bit, the sign, the exponent field and the fraction; what is encoded as NaN has the
+sign 0 and in its fraction all ones (`nan`) or the highest bit alone (`ieee`), and a zero of `no-denormals` has the
+fraction 0."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import nan, prod
+from math import inf, nan
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from assay.compress.formats.exact import floor_log2, power
 from assay.compress.formats.format import NumberFormat
+from assay.compress.formats.layout import Layout
 from assay.lazy import torch
 
 if TYPE_CHECKING:
@@ -75,8 +78,9 @@ class Minifloat(NumberFormat):
     def width(self) -> int:
         return 1 + self.exponent + self.fraction
 
-    def bits(self, shape: Sequence[int]) -> int:
-        return prod(shape) * self.width
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.width)
 
     @property
     def least(self) -> int:
@@ -105,3 +109,40 @@ class Minifloat(NumberFormat):
         if self.specials == "ieee":
             values = torch.where(x.isinf(), x, values)
         return torch.where(x.isnan(), 0.0 if self.specials == "finite" else nan, values)
+
+    def _codes(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return self.codes_of(self._values(x)), {}
+
+    def codes_of(self, values: Tensor) -> Tensor:
+        """The codes of float64 values that the format holds."""
+        size = torch.where(values.isfinite(), values.abs(), 0.0)
+        exponent = floor_log2(size).clamp(self.least, self.most).long()
+        # The fraction of a normal number counts its leading one too, which adds one to the field.
+        codes = (exponent - self.least << self.fraction) + (size / power(exponent - self.fraction)).long()
+        codes = torch.where(values.isinf(), self._last_field << self.fraction, codes)
+        codes = codes | values.signbit().long() << self.width - 1
+        return torch.where(values.isnan(), self._nan_code, codes)
+
+    def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
+        return self.values_of(codes)
+
+    def values_of(self, codes: Tensor) -> Tensor:
+        field, fraction = codes >> self.fraction & self._last_field, codes & 2**self.fraction - 1
+        leading = (field > 0).long() << self.fraction
+        values = (fraction + leading) * power(field.clamp(min=1) - 1 + self.least - self.fraction)
+        if not self.denormals:
+            values = torch.where(field == 0, 0.0, values)
+        if self.specials == "ieee":
+            values = torch.where(field == self._last_field, torch.where(fraction == 0, inf, nan), values)
+        elif self.specials == "nan":
+            values = torch.where((codes & self._nan_code) == self._nan_code, nan, values)
+        return torch.where(codes >> self.width - 1 == 1, -values, values)
+
+    @property
+    def _last_field(self) -> int:
+        return 2**self.exponent - 1
+
+    @property
+    def _nan_code(self) -> int:
+        fraction = 2 ** (self.fraction - 1) if self.specials == "ieee" else 2**self.fraction - 1
+        return self._last_field << self.fraction | fraction

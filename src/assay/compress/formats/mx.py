@@ -1,23 +1,26 @@
 """The OCP MX formats: `mxint8`, `mxfp8_e4m3`, `mxfp8_e5m2`, `mxfp6_e2m3`, `mxfp6_e3m2` and `mxfp4_e2m1`.
 
 The rule is docs/mx.md's for `mxint8`, and torchao's for the others, by the code of assay.models.packed: blocks of 32
-along the last axis (the last of a row may be short) share a power of two in 8 bits; nearest, ties to even, saturated.
-A NaN makes its whole block NaN; ±Inf does too in `mxint8`, while torchao's formats keep it and make the block's finite
+along the last axis (the last of a row may be short) share a power of two in 8 bits; nearest, ties to even, saturated. A
+NaN makes its whole block NaN; ±Inf does too in `mxint8`, while torchao's formats keep it and make the block's finite
 values zero. They take float32: float64 values are rounded to it first, and beyond its range are infinite. A zero of
 `mxint8` is +0; the others keep x's sign. A block of zeros stays zero. `mxint8` gives the values of `bfp:8:block=32`,
-and the others those of `block-minifloat` with the same element, but for blocks below 2^(t − 126), t the exponent of
-the element's largest value: there torchao has no exact powers of two, and quantising twice may change values. bits()
-counts elements of the format's own width and 8 for each block, and not what torchao fills a short block up with."""
+and the others those of `block-minifloat` with the same element, but for blocks below 2^(t − 126), t the exponent of the
+element's largest value: there torchao has no exact powers of two, and quantising twice may change values. bits() counts
+elements of the format's own width and 8 for each block, and not what torchao fills a short block up with. Codes are the
+standard's: two's complement in `mxint8`, else the sign, the exponent field and the fraction from the highest bit;
+`exponents` has the E8M0 byte of each block. They are what assay.models.packed keeps, without fillings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 from assay.compress.formats.format import NumberFormat
 from assay.compress.formats.groups import Groups
+from assay.compress.formats.layout import Layout
+from assay.compress.formats.packing import pack, unpack
 from assay.lazy import torch
 from assay.models.packed import format as packed
 
@@ -51,10 +54,32 @@ class Mx(NumberFormat):
     def name(self) -> str:
         return self.kind
 
-    def bits(self, shape: Sequence[int]) -> int:
-        return prod(shape) * WIDTHS[self.kind] + Groups("group", packed.BLOCK).count(shape) * 8
+    @property
+    def layout(self) -> Layout:
+        return Layout(WIDTHS[self.kind], Groups("group", packed.BLOCK), {"exponents": "uint8"})
 
     def _values(self, x: Tensor) -> Tensor:
-        form = packed.find(self.kind)
-        rows = x.float().reshape(-1, x.shape[-1] if x.ndim else 1)
+        form, rows = packed.find(self.kind), _rows(x.float())
         return form.unpack(form.pack(rows), rows.shape[1], torch.float32).double().reshape(x.shape)
+
+    def _codes(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        form, rows = packed.find(self.kind), _rows(x.float())
+        made, width = form.pack(rows), WIDTHS[self.kind]
+        stream = made.elements.view(torch.uint8).flatten()
+        codes = unpack(stream, width, stream.numel() * 8 // width).view(rows.shape[0], -1)[:, : rows.shape[1]]
+        return codes, {"exponents": made.scales.flatten()}
+
+    def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
+        form, rows = packed.find(self.kind), _rows(codes)
+        extents = form.extents(*rows.shape)
+        width = WIDTHS[self.kind]
+        whole = torch.nn.functional.pad(rows, (0, extents[0][1] * 8 // width - rows.shape[1]))
+        elements = pack(whole, width).view(extents[0])
+        if self.kind == packed.MxInt8.name:
+            elements = elements.view(torch.int8)
+        made = packed.Packed(elements, shared["exponents"].view(extents[1]))
+        return form.unpack(made, rows.shape[1], torch.float32).reshape(codes.shape)
+
+
+def _rows(x: Tensor) -> Tensor:
+    return x.reshape(-1, x.shape[-1] if x.ndim else 1)

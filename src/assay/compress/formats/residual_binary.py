@@ -5,23 +5,24 @@ over the tensor, the channel or the group (see groups.py), both summed in float6
 binary.py; the sign of zero, +0 or −0, is + here. The value is one of ±a₁ ± a₂, rounded to float32, to nearest even,
 saturated at its largest. A group of zeros gives +0. A NaN or ±Inf makes both means NaN, and with them every value of
 its group. Each sign costs a bit, each mean 32. The squared error is never more than that of `binary:scaled`, up to
-rounding. Two things that hold for the other formats need not hold here. Quantising twice may change values: the mean
-of |±a₁ ± a₂| is a₁ only where as many elements lie above a₁ as below. And where a₂ > a₁ (most of a group is near
-zero), a small negative x becomes a₂ − a₁ > 0 and a small positive one a₁ − a₂ < 0; the order of values is kept where
-a₂ ≤ a₁."""
+rounding. Two things that hold for the other formats need not hold here. Quantising twice may change values: the mean of
+|±a₁ ± a₂| is a₁ only where as many elements lie above a₁ as below. And where a₂ > a₁ (most of a group is near zero), a
+small negative x becomes a₂ − a₁ > 0 and a small positive one a₁ − a₂ < 0; the order of values is kept where a₂ ≤ a₁. A
+code is two bits, 1 for minus, the sign of x in the lower and that of r in the higher one, and 0 throughout a group of
+NaN; `first` and `second` have the float32 a₁ and a₂ of each group."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 from assay.compress.formats import groups
-from assay.compress.formats.binary import SCALE_BITS, mean, signed
+from assay.compress.formats.binary import mean, signed
 from assay.compress.formats.exact import LARGEST
 from assay.compress.formats.format import NumberFormat
 from assay.compress.formats.groups import WHOLE, Groups
+from assay.compress.formats.layout import Layout
 from assay.lazy import torch
 
 if TYPE_CHECKING:
@@ -48,14 +49,33 @@ class ResidualBinary(NumberFormat):
     def name(self) -> str:
         return f"binary:residual{self.groups.suffix}"
 
-    def bits(self, shape: Sequence[int]) -> int:
-        return 2 * prod(shape) + 2 * self.groups.count(shape) * SCALE_BITS
+    @property
+    def layout(self) -> Layout:
+        return Layout(2, self.groups, {"first": "float32", "second": "float32"})
 
     def _values(self, x: Tensor) -> Tensor:
-        rows, lengths = self.groups.split(x), self.groups.lengths(x)
-        first = signed(mean(rows.abs(), lengths), rows)
-        filled = torch.arange(rows.shape[-1], device=x.device) < lengths
-        rest = torch.where(filled, rows - first, 0.0)
-        second = signed(mean(rest.abs(), lengths), rest)
-        values = (first + second).clamp(-LARGEST, LARGEST).float().double()
-        return self.groups.join(values + 0.0, x.shape)
+        rows = self.groups.split(x)
+        first, rest, second = self._means(rows, self.groups.lengths(x))
+        return self.groups.join(total(signed(first, rows), signed(second, rest)), x.shape)
+
+    def _codes(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        rows = self.groups.split(x)
+        first, rest, second = self._means(rows, self.groups.lengths(x))
+        codes = ((rows < 0).long() | (rest < 0).long() << 1) * first.isfinite()
+        return self.groups.join(codes, x.shape), {"first": first.flatten().float(), "second": second.flatten().float()}
+
+    def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
+        rows = self.groups.split(codes)
+        first, second = (shared[name].view(-1, 1).double() for name in ("first", "second"))
+        return self.groups.join(total(signed(first, -(rows & 1)), signed(second, -(rows & 2))), codes.shape)
+
+    def _means(self, rows: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The first means, what they leave of each element, and its means; means are columns beside the rows."""
+        first = mean(rows.abs(), lengths)
+        filled = torch.arange(rows.shape[-1], device=rows.device) < lengths
+        rest = torch.where(filled, rows - signed(first, rows), 0.0)
+        return first, rest, mean(rest.abs(), lengths)
+
+
+def total(first: Tensor, second: Tensor) -> Tensor:
+    return (first + second).clamp(-LARGEST, LARGEST).float().double() + 0.0

@@ -82,8 +82,9 @@ def load(path: Path) -> Loaded:
     return Loaded(tensors, json.loads(header["facts"]))
 
 
-def load_into(model: torch.nn.Module, path: Path, rename: Rename | None = None) -> None:
-    """All weights of a file or none: names and shapes are compared before the first is copied."""
+def load_into(model: torch.nn.Module, path: Path, rename: Rename | None = None, head: tuple[str, ...] = ()) -> None:
+    """All weights of a file or none: names and shapes are compared before the first is copied. Those whose names begin
+    as in `head` may be lacking on either side: the model's stay as they are, the file's are left out."""
     import torch
 
     tensors = _tensors(path)
@@ -91,7 +92,9 @@ def load_into(model: torch.nn.Module, path: Path, rename: Rename | None = None) 
         tensors = rename(tensors)
     state = model.state_dict()
     # Old files lack the counters of BatchNorm, which only training without momentum reads.
-    shapes = {n: t.shape for n, t in state.items() if n in tensors or not n.endswith("num_batches_tracked")}
+    optional = tuple(n for n in state if n.endswith("num_batches_tracked") or n.startswith(head))
+    tensors = {n: t for n, t in tensors.items() if n in state or not n.startswith(head)}
+    shapes = {n: t.shape for n, t in state.items() if n in tensors or n not in optional}
     compare(path, tensors, shapes, fix="name the weights of this model")
     with torch.no_grad():
         for name, tensor in tensors.items():

@@ -20,7 +20,8 @@ from assay.dtype import dtype as format_called
 from assay.errors import AssayError, Lacking, SourceError, UsageError
 from assay.models.subject import checkpoint
 from assay.models.subject.data.asset import Asset, Tell, silent
-from assay.models.subject.data.fetch import MINILM
+from assay.models.subject.data.published import MINILM
+from assay.models.subject.knobs import Knob, Recipe, turned
 from assay.settings import did_you_mean
 from assay.worker.load import module as imported
 
@@ -48,6 +49,12 @@ class Entry:
     published: Asset | None = None
     """Weights that somebody trained and published."""
     dtypes: tuple[str, ...] = ("fp32", "bf16", "fp16", "fp64")
+    knobs: Mapping[str, Knob] = field(default_factory=dict)
+    """What of its shape may be changed; `build` takes these too."""
+    recipe: Recipe = field(default_factory=Recipe)
+    """How it is trained unless somebody asks otherwise."""
+    starts_from: Asset | None = None
+    """Published weights of its encoder, with which its training begins."""
 
     def build(self, seed: int = 0, **options: str) -> torch.nn.Module:
         """The model with the initial weights of that seed, in fp32 on the CPU, in eval mode. The same seed and torch
@@ -94,14 +101,22 @@ class Entry:
                 yield
 
     def chosen(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Every option with its value; UsageError for one that does not exist."""
+        """Every option with its value, and every knob that is not at its default; UsageError for one that does not
+        exist."""
         for name, value in options.items():
-            if name not in self.options:
-                known = f"it has: {', '.join(self.options)}" if self.options else "it has none"
-                raise UsageError(f"{self.name} has no option '{name}'", fix=known)
-            if value not in self.options[name]:
+            if name not in self.options and name not in self.knobs:
+                names = [*self.options, *(n for n in self.knobs if "." not in n)]
+                known = f"it has: {', '.join(names)}" if names else "it has none"
+                raise UsageError(f"{self.name} has no option '{name}'", fix=did_you_mean(name, self.knobs) + known)
+            if name in self.options and value not in self.options[name]:
                 raise UsageError(f"{self.name}: no {name} '{value}'", fix=f"one of: {', '.join(self.options[name])}")
-        return {name: options.get(name, values[0]) for name, values in self.options.items()}
+        shape = turned(self.name, self.knobs, {n: v for n, v in options.items() if n in self.knobs})
+        return {name: options.get(name, values[0]) for name, values in self.options.items()} | shape
+
+    def unusual(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Those options and knobs that are not at their defaults."""
+        chosen = self.chosen(options)
+        return {n: v for n, v in chosen.items() if n in self.knobs or v != self.options[n][0]}
 
     @property
     def file(self) -> Path | None:
@@ -117,8 +132,11 @@ class Entry:
 
     def weights_file(self, **options: str) -> Path:
         """Where `assay model train` puts this model's weights, and where others look for them."""
-        chosen = self.chosen(options)
-        named = [self.slug, *(v for k, v in chosen.items() if v != self.options[k][0])]
+        unusual = self.unusual(options)
+        shape = "-".join(f"{n}-{v}" for n, v in sorted(unusual.items()) if n in self.knobs)
+        if len(shape) > _LONGEST_NAME:
+            shape = hashlib.sha256(shape.encode()).hexdigest()[:16]
+        named = [self.slug, *(v for n, v in unusual.items() if n in self.options), *([shape] if shape else [])]
         return host.data_folder() / "weights" / f"{'-'.join(named)}.safetensors"
 
     @property
@@ -142,7 +160,18 @@ class Entry:
             self.published.read(file.name)  # for its hash
         checkpoint.load_into(model, file, rename)
 
-    def score(self, model: torch.nn.Module, *, batch: int = 500, tell: Tell = silent) -> Score | None:
+    def start(self, model: torch.nn.Module, file: Path | None = None, tell: Tell = silent) -> None:
+        """Before training: put the weights of that file, else those it starts from, into the model. What stands on top
+        of the encoder keeps its initial weights where the file has none for it."""
+        if file is None:
+            if self.starts_from is None:
+                return
+            self.starts_from.ensure(tell)
+            file = self.starts_from.place / "model.safetensors"
+        home = importlib.import_module(self.module) if self.module else None
+        checkpoint.load_into(model, file, getattr(home, "rename", None), getattr(home, "HEAD", ()))
+
+    def score(self, model: torch.nn.Module, *, batch: int = 0, tell: Tell = silent) -> Score | None:
         """Its accuracy, on the device and in the dtype the model is in; None where there is nothing to measure on."""
         from assay.models.subject import score
 
@@ -152,10 +181,30 @@ class Entry:
             assert self.published is not None
             self.published.ensure(tell)
             return score.partner_accuracy(model, self.published.place)
-        from assay.models.subject.data.digits import load
+        from assay.models.subject.data.datasets import dataset
 
-        return score.accuracy(model, load(self.data, "test", tell), batch)
+        (judged,) = dataset(self.data).load("test", tell=tell)
+        return score.accuracy(model, judged, batch)
 
+
+_LONGEST_NAME = 100
+"""Characters of a file's name for the knobs of a model; longer ones are named by their hash."""
+_DEPTHS = ("1", "2", "4", "8")
+_SQUARE = ("query", "key", "value", "project")
+"""Linears of a layer that an identity can stand for, whatever the width."""
+_BERT_KNOBS = {
+    "depth": Knob(_DEPTHS, "2"),
+    "width": Knob(("64", "128", "192", "256", "384", "512"), "128"),
+    "heads": Knob(("1", "2", "4", "8", "16"), "2"),
+    "feed_forward": Knob(("256", "512", "768", "1024", "1536", "2048"), "512"),
+    **{
+        f"layers.{layer}.{linear}": Knob(
+            ("identity", "linear"), "linear", {"depth": tuple(d for d in _DEPTHS if int(d) > layer)}
+        )
+        for layer in range(int(_DEPTHS[-1]))
+        for linear in _SQUARE
+    },
+}
 
 ENTRIES: Mapping[str, Entry] = {
     e.name: e
@@ -181,6 +230,24 @@ ENTRIES: Mapping[str, Entry] = {
             {"attention": ("sdpa", "eager")},
             "sentences",
             MINILM,
+        ),
+        Entry(
+            "bert-tiny",
+            "BERT of 2 layers, 128 wide, with 2 classes on top",
+            "assay.models.subject.zoo.bert_tiny",
+            {"attention": ("sdpa", "eager"), "pooling": ("mean", "first")},
+            "imdb",
+            knobs=_BERT_KNOBS,
+            recipe=Recipe(epochs=8, batch=32, lr=5e-4),
+        ),
+        Entry(
+            "minilm-imdb",
+            "MiniLM's encoder with 2 classes on top",
+            "assay.models.subject.zoo.minilm_imdb",
+            {"attention": ("sdpa", "eager")},
+            "imdb",
+            recipe=Recipe(epochs=3, batch=32, lr=5e-5),
+            starts_from=MINILM,
         ),
     )
 }

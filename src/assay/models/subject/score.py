@@ -1,4 +1,4 @@
-"""How good a model is: accuracy on labelled images, or how many sentences find their partner."""
+"""How good a model is: accuracy on labelled images or texts, or how many sentences find their partner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import SourceError
-from assay.models.subject.data.digits import CLASSES, Digits
+from assay.models.subject.data.labelled import Form, Labelled
 
 if TYPE_CHECKING:
     import torch
@@ -24,29 +24,45 @@ class Score:
     """correct / total."""
 
 
-def accuracy(model: torch.nn.Module, data: Digits, batch: int = 500, what: str = "test") -> Score:
-    """Over all of `data`, in eval mode; the model's mode is put back."""
+@dataclass(frozen=True)
+class Answers:
+    """What a model said of each item, in the order of the data."""
+
+    predicted: torch.Tensor
+    """int64: the class with the largest logit."""
+    losses: torch.Tensor
+    """float32: the cross entropy."""
+
+
+def answers(model: torch.nn.Module, data: Labelled, batch: int = 0) -> Answers:
+    """Of all of `data`, in eval mode; the model's mode is put back. `batch`: 0, as many as suit the data."""
     import torch
     from torch.nn import functional
 
     device, dtype = placed(model)
     was_training = model.training
     model.eval()
-    correct = torch.zeros((), dtype=torch.int64, device=device)
-    loss = torch.zeros((), dtype=torch.float64, device=device)
+    predicted = torch.zeros(len(data), dtype=torch.int64, device=device)
+    losses = torch.zeros(len(data), dtype=torch.float32, device=device)
     try:
         with torch.no_grad():
-            for begin in range(0, len(data), batch):
-                which = slice(begin, begin + batch)
-                logits = model(data.inputs(which, dtype).to(device))
+            for which in data.batches(batch or data.scoring_batch):
+                logits = model(*(part.to(device) for part in data.inputs(which, dtype)))
                 labels = data.labels[which].to(device)
-                verify_logits(logits, len(labels))
-                correct += (logits.argmax(1) == labels).sum()
-                loss += functional.cross_entropy(logits.float(), labels, reduction="sum")
+                verify_logits(logits, len(labels), data)
+                predicted[which] = logits.argmax(1)
+                losses[which] = functional.cross_entropy(logits.float(), labels, reduction="none")
     finally:
         model.train(was_training)
-    name, right, count = f"accuracy on {data.name}'s {what} split", int(correct), len(data)
-    return Score(name, right, count, float(loss) / count, right / count)
+    return Answers(predicted, losses)
+
+
+def accuracy(model: torch.nn.Module, data: Labelled, batch: int = 0, what: str = "test") -> Score:
+    """The share of `data` that the model gives the right class."""
+    said = answers(model, data, batch)
+    right, count = int((said.predicted == data.labels.to(said.predicted.device)).sum()), len(data)
+    loss = float(said.losses.double().sum()) / count
+    return Score(f"accuracy on {data.name}'s {what} split", right, count, loss, right / count)
 
 
 def partner_accuracy(model: torch.nn.Module, folder: Path) -> Score:
@@ -76,10 +92,10 @@ def placed(model: torch.nn.Module) -> tuple[str, torch.dtype]:
     return "cpu", torch.float32
 
 
-def verify_logits(logits: Any, rows: int) -> None:
+def verify_logits(logits: Any, rows: int, data: Form) -> None:
     shape = tuple(getattr(logits, "shape", ()))
-    if shape != (rows, CLASSES):
+    if shape != (rows, data.classes):
         raise SourceError(
-            f"the model gives {shape or type(logits).__name__} for {rows} images, not ({rows}, {CLASSES})",
-            fix=f"it must give one row of {CLASSES} logits for each image of 1 × 28 × 28",
+            f"the model gives {shape or type(logits).__name__} for {rows} {data.item}s, not ({rows}, {data.classes})",
+            fix=f"it must give one row of {data.classes} logits for each {data.form}",
         )

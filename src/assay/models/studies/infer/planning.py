@@ -183,7 +183,7 @@ def _subject(known: Entry, options: Options, number: str, device: str) -> Setup:
     elif not Path(file).is_file():
         raise UsageError(f"no file {file}", fix="name the weights of this model, or leave out --weights")
     place, source = (str(Path(file).resolve()), source) if file else ("", "seeded")
-    unusual = {name: value for name, value in chosen.items() if value != known.options[name][0]}
+    unusual = known.unusual(chosen)
     effort = options.effort
     return Setup(known.name, number, device, effort.seed, effort.threads, unusual, place, source)
 

@@ -18,7 +18,7 @@ from assay.models.studies.infer.planning import CHILD, Case, Options, Plan, plan
 from assay.models.studies.infer.variants import BASELINE, OWN, Variant, named
 from assay.models.studies.infer.verdict import Measured, record, skipped
 from assay.models.studies.study import Child, Failure
-from assay.models.subject.data.digits import DATASETS
+from assay.models.subject.data.datasets import DATASETS
 from assay.models.subject.registry import entry
 from assay.record import Record, Status
 from assay.settings import settings_of
@@ -217,8 +217,8 @@ def _asked_once(process: Process) -> dict[str, Any]:
 
 def _data_here(planned: Plan) -> bool:
     known = entry(planned.subject.model)
-    asset = DATASETS.get(known.data) or (known.published if known.data else None)
+    needed = DATASETS.get(known.data) or (known.published if known.data else None)
     try:
-        return asset is not None and asset.here()
+        return needed is not None and needed.here()
     except (AssayError, OSError):
         return False

@@ -17,7 +17,12 @@ class Config:
     model: str = ""
     options: dict[str, str] = field(default_factory=dict)
     data: str = ""
-    images: int = 0
+    items: int = 0
+    """Of each split; 0: all."""
+    tokens: int = 0
+    """Of each text, at most; 0: these are no texts."""
+    initial: str = ""
+    """SHA-256 of the file of weights that it started from; empty: the initial weights of the seed."""
     epochs: int = 0
     batch: int = 0
     seed: int = 0
@@ -50,7 +55,7 @@ class Epoch:
 class Data:
     name: str
     sizes: dict[str, int]
-    """Images of each split."""
+    """Items of each split."""
     sha256: dict[str, str]
     """Of the files."""
 

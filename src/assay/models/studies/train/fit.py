@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import AssayError
 from assay.models.studies.train.evidence import Config, Epoch
 from assay.models.subject.checkpoint import Checkpoint
-from assay.models.subject.data.digits import Digits
+from assay.models.subject.data.labelled import Labelled
 from assay.models.subject.score import accuracy, placed, verify_logits
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def rate(step: int, total: int, highest: float) -> float:
 class Fit:
     """Between two steps, all there is to know is in `state()`."""
 
-    def __init__(self, model: torch.nn.Module, train: Digits, validation: Digits, settings: Config) -> None:
+    def __init__(self, model: torch.nn.Module, train: Labelled, validation: Labelled, settings: Config) -> None:
         import torch
 
         self.model, self.train, self.validation, self.settings = model, train, validation, settings
@@ -99,8 +99,8 @@ class Fit:
         labels = self.train.labels[which]
         for group in self.optimiser.param_groups:
             group["lr"] = rate(self.done, self.total, self.settings.lr)
-        logits = self.model(self.train.inputs(which, self.dtype))
-        verify_logits(logits, len(labels))
+        logits = self.model(*self.train.inputs(which, self.dtype))
+        verify_logits(logits, len(labels), self.train)
         loss = functional.cross_entropy(logits, labels)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
@@ -137,7 +137,7 @@ class Fit:
         import torch
 
         source = torch.Generator().manual_seed(_SHUFFLES * self.settings.seed + self.epoch)
-        return torch.randperm(len(self.train), generator=source).to(self.device)
+        return self.train.order(source, self.settings.batch)
 
     def state(self) -> Checkpoint:
         import torch
@@ -173,7 +173,7 @@ class Fit:
         self.optimiser.load_state_dict(
             {"state": optimiser, "param_groups": self.optimiser.state_dict()["param_groups"]}
         )
-        self.order = kept.tensors["order"].to(self.device)
+        self.order = kept.tensors["order"].to(self.order.device)
         self.losses.copy_(kept.tensors["losses"])
         self.correct.copy_(kept.tensors["correct"])
         for name in ("epoch", "step", "spent", "best_epoch"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Mapping
@@ -13,33 +14,38 @@ from assay import host, provenance
 from assay.errors import UsageError
 from assay.models.studies import study
 from assay.models.studies.train.evidence import Config
-from assay.models.subject.data.digits import DATASETS, dataset
-from assay.models.subject.registry import Entry, entry
-
-IMAGES, VALIDATION = 60_000, 5_000
-"""Of the training split, the images at its end choose the best epoch. The test split is read once, after the choice."""
-
+from assay.models.subject.data.datasets import DATASETS, dataset
+from assay.models.subject.data.labelled import DataSet
+from assay.models.subject.registry import ENTRIES, Entry, entry
 
 SETTINGS = ("epochs", "batch", "seed", "lr", "weight_decay", "patience")
 """Options that the outcome depends on, whatever the model."""
+OWN_DATA = "mnist"
+"""What a user's own model learns, unless asked otherwise."""
+LEAST_TOKENS = 8
+"""Of a text: the two that mark its ends, and a few words."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set."""
+    """What a user may set. What is None is as the model's recipe has it."""
 
-    epochs: int = 5
-    batch: int = 64
+    epochs: int | None = None
+    batch: int | None = None
     seed: int = 0
-    lr: float = 3e-3
-    weight_decay: float = 0.01
-    patience: int = 3
+    lr: float | None = None
+    weight_decay: float | None = None
+    patience: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    """Of the model: {"activation": "relu"}."""
+    """Options and knobs of the model: {"activation": "relu"}."""
     data: str = ""
     """Empty: the model's own; mnist for a user's."""
-    images: int = 0
-    """So many of each split alone, for a quick try; 0: all."""
+    items: int = 0
+    """So many images or reviews of each split alone, for a quick try; 0: all."""
+    tokens: int = 0
+    """Of each text, at most; 0: as many as there are positions."""
+    initial: Path | None = None
+    """A file of weights to start from; default: those that the registry names, else the initial ones of the seed."""
     device: str = ""
     """cuda or cpu; empty: the GPU where there is one."""
     threads: int = 0
@@ -62,20 +68,22 @@ class Options:
 class Plan:
     entry: Entry
     options: Options
-    data: str
+    data: DataSet
+    settings: Mapping[str, Any]
+    """Those of SETTINGS, each with its value."""
+    tokens: int
+    initial: str
+    """SHA-256 of the weights that it starts from; empty: there is no file."""
     device: str
     checkpoint: Path
     weights: Path
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {name: getattr(self.options, name) for name in SETTINGS}
-
-    @property
     def steps(self) -> int:
         """If all epochs are needed."""
-        most = IMAGES - VALIDATION
-        return self.options.epochs * math.ceil(min(self.options.images or most, most) / self.options.batch)
+        most = self.data.sizes["train"]
+        steps: int = self.settings["epochs"] * math.ceil(min(self.options.items or most, most) / self.settings["batch"])
+        return steps
 
     @property
     def config(self) -> Config:
@@ -83,8 +91,10 @@ class Plan:
         return Config(
             model=self.entry.name,
             options=self.entry.chosen(self.options.options),
-            data=self.data,
-            images=self.options.images,
+            data=self.data.name,
+            items=self.options.items,
+            tokens=self.tokens,
+            initial=self.initial,
             **self.settings,
             device=self.device,
             threads=self.options.threads or len(os.sched_getaffinity(0)),
@@ -93,17 +103,21 @@ class Plan:
 
     @property
     def workload(self) -> str:
-        about = {"data": self.data, **self.config.options, **self.settings}
+        length = {"tokens": self.tokens} if self.tokens else {}
+        about = {"data": self.data.name, **length, **self.config.options, **self.settings}
         return "train " + ",".join(f"{k}={v}" for k, v in about.items())
 
     @property
     def replay(self) -> str:
         """The command for the same run: only what differs from the defaults."""
         words, default = ["assay model train", self.entry.name], Options()
-        for name in (*SETTINGS, "data", "images", "threads"):
-            if (value := getattr(self.options, name)) != getattr(default, name):
+        for name in SETTINGS:
+            if (value := self.settings[name]) != getattr(self.entry.recipe, name, default.seed):
                 words.append(f"--{name.replace('_', '-')} {value}")
-        words += [f"--{k} {v}" for k, v in self.options.options.items()]
+        for name in ("data", "items", "tokens", "initial", "threads"):
+            if (value := getattr(self.options, name)) != getattr(default, name):
+                words.append(f"--{name} {value}")
+        words += [f"--set {k}={v}" for k, v in self.entry.unusual(self.options.options).items()]
         words += [f"--swap {k}={v}" for k, v in self.options.swap.items()]
         return " ".join([*words, f"--device {self.device}"])
 
@@ -111,23 +125,49 @@ class Plan:
 def plan(model: str, options: Options) -> Plan:
     known = entry(model)
     chosen = known.chosen(options.options)
-    data = options.data or (known.data if known.module else "mnist")
     if known.module and known.data not in DATASETS:
-        raise UsageError(f"{model} cannot be trained: there is no data set for it", fix="train mnist-cnn, or your own")
-    dataset(data)
-    for name, least in (("epochs", 1), ("batch", 1), ("patience", 1), ("images", 0), ("threads", 0)):
-        if getattr(options, name) < least:
-            raise UsageError(f"{name}: {getattr(options, name)}", fix=f"{least} or more")
-    if not 0 < options.lr < math.inf:
-        raise UsageError(f"a learning rate of {options.lr}", fix="--lr 0.003")
+        fix = f"train {', '.join(e for e in ENTRIES if ENTRIES[e].data in DATASETS)}, or your own"
+        raise UsageError(f"{model} cannot be trained: there is no data set for it", fix=fix)
+    data = dataset(options.data or known.data or OWN_DATA)
+    settings = {name: _setting(known, options, name) for name in SETTINGS}
+    for name, least in (("epochs", 1), ("batch", 1), ("patience", 1), ("items", 0), ("threads", 0)):
+        value = settings[name] if name in settings else getattr(options, name)
+        if value < least:
+            raise UsageError(f"{name}: {value}", fix=f"{least} or more")
+    if not 0 < settings["lr"] < math.inf:
+        raise UsageError(f"a learning rate of {settings['lr']}", fix=f"--lr {known.recipe.lr}")
+    tokens = _tokens(data, options)
     device = study.device(options.device)
     usual = known.weights_file(**chosen)
     # Other verbs look in the usual place: only weights of a whole run on the model's own data may go there.
     unusual = [
-        *([data] if data != (known.data or "mnist") else []),
-        *([f"{options.images}images"] * bool(options.images)),
+        *([data.name] if data.name != (known.data or OWN_DATA) else []),
+        *([f"{options.items}{data.item}s"] * bool(options.items)),
+        *([f"{tokens}tokens"] * (tokens != data.tokens)),
     ]
     stem = "-".join([usual.stem, *unusual])
-    weights = options.weights or usual.with_stem(stem)
+    weights = options.weights or usual.with_name(f"{stem}.safetensors")
     kept = options.checkpoint or host.data_folder() / "checkpoints" / f"{stem}-seed{options.seed}.safetensors"
-    return Plan(known, options, data, device, kept, weights)
+    return Plan(known, options, data, settings, tokens, _initial(known, options), device, kept, weights)
+
+
+def _setting(known: Entry, options: Options, name: str) -> Any:
+    asked = getattr(options, name)
+    return getattr(known.recipe, name) if asked is None else asked
+
+
+def _tokens(data: DataSet, options: Options) -> int:
+    if options.tokens and not data.tokens:
+        raise UsageError(f"--tokens {options.tokens}: {data.name} has {data.item}s", fix="leave it out")
+    if options.tokens and not LEAST_TOKENS <= options.tokens <= data.tokens:
+        raise UsageError(f"tokens: {options.tokens}", fix=f"{LEAST_TOKENS} to {data.tokens}")
+    return options.tokens or data.tokens
+
+
+def _initial(known: Entry, options: Options) -> str:
+    if options.initial:
+        try:
+            return hashlib.sha256(options.initial.read_bytes()).hexdigest()
+        except OSError:
+            raise UsageError(f"no file {options.initial}", fix="name weights of this model or of its encoder") from None
+    return known.starts_from.file("model.safetensors").sha256 if known.starts_from else ""

@@ -1,4 +1,4 @@
-"""`assay model train`: a model learns MNIST, with any kernels inside it; stopped and resumed, it ends the same."""
+"""`assay model train`: a model learns, with any kernels inside it; stopped and resumed, it ends the same."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from assay.errors import UsageError
 from assay.models.studies import study
 from assay.models.studies.train.evidence import Data, Memory, Swapped, TrainEvidence, Weights
 from assay.models.studies.train.fit import Diverged, Fit
-from assay.models.studies.train.planning import VALIDATION, Options, Plan, plan
+from assay.models.studies.train.planning import Options, Plan, plan
 from assay.models.subject import checkpoint
 from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.asset import Tell, silent
-from assay.models.subject.data.digits import Digits, load
+from assay.models.subject.data.labelled import Labelled
 from assay.models.subject.registry import seeded
 from assay.models.subject.score import Score, accuracy, verify_logits
 from assay.models.swap import swap
@@ -80,10 +80,10 @@ def _kept(planned: Plan) -> Checkpoint | None:
 def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> TrainEvidence:
     """All of it, up to the one look at the test split: what the record will say."""
     model = planned.entry.build(planned.options.seed, **planned.options.options).to(planned.device)
-    _takes_digits(planned, model)
-    whole = load(planned.data, "train", tell)
-    parts = whole.part(0, len(whole) - VALIDATION), whole.part(len(whole) - VALIDATION, len(whole))
-    learn, validate = (_few(part, planned) for part in parts)
+    _takes_it(planned, model)
+    if not kept:
+        planned.entry.start(model, planned.options.initial, tell)
+    learn, validate = _loaded(planned, ("train", "validation"), tell)
     if planned.device == "cuda":
         import torch
 
@@ -102,7 +102,7 @@ def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> 
             return replace(evidence, diverged=problem.what, epochs=fit.history, curve=curve(fit))
         model.load_state_dict(fit.best)
         tick("the test split", fit.done)
-        judged = _few(load(planned.data, "test", tell), planned)
+        (judged,) = _loaded(planned, ("test",), tell)
         score = accuracy(model, judged)
         swapped = Swapped(report.model, report.rules, report.active, list(report.sites)) if report else None
     sizes = {"train": len(learn), "validation": len(validate), "test": len(judged)}
@@ -121,19 +121,20 @@ def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> 
     )
 
 
-def _takes_digits(planned: Plan, model: nn.Module) -> None:
+def _takes_it(planned: Plan, model: nn.Module) -> None:
     """Raise for a model of something else, before any data is fetched for it."""
     import torch
 
     training = model.training
     with planned.entry.guarded(), torch.no_grad():
-        logits = model.eval()(torch.zeros(2, 1, 28, 28, device=planned.device))
-    verify_logits(logits, 2)
+        logits = model.eval()(*(part.to(planned.device) for part in planned.data.blank(2)))
+    verify_logits(logits, 2, planned.data)
     model.train(training)
 
 
-def _few(data: Digits, planned: Plan) -> Digits:
-    return data.part(0, planned.options.images or len(data)).to(planned.device)
+def _loaded(planned: Plan, splits: tuple[str, ...], tell: Tell) -> list[Labelled]:
+    parts = planned.data.load(*splits, tokens=planned.tokens, tell=tell)
+    return [part.part(0, planned.options.items or len(part)).to(planned.device) for part in parts]
 
 
 def _fit(fit: Fit, planned: Plan, tick: Tick) -> None:
@@ -194,7 +195,7 @@ def _record(planned: Plan, evidence: TrainEvidence, seconds: float) -> Record:
     if evidence.test:
         value, target = evidence.test.value, planned.options.target
         status = Status.PASS if value >= target else Status.FAIL
-        reason = f"{value:.2%} on {planned.data}'s test split, best of {len(evidence.epochs)} epochs"
+        reason = f"{value:.2%} on {planned.data.name}'s test split, best of {len(evidence.epochs)} epochs"
         reason += "" if value >= target else f"; asked for {target:.2%}"
     options = planned.options
     return study.record(

@@ -1,20 +1,27 @@
 """Data sets and published weights: fetched once, verified by hash whenever they are read, never made up."""
 
 from assay.models.subject.data.asset import Asset, File, Tell, Unavailable
-from assay.models.subject.data.digits import DATASETS, FASHION_MNIST, MNIST, Digits, load
-from assay.models.subject.data.fetch import ASSETS, MINILM, fetch
+from assay.models.subject.data.datasets import DATASETS, dataset
+from assay.models.subject.data.digits import FASHION_MNIST, MNIST, Digits
+from assay.models.subject.data.fetch import ASSETS, fetch
+from assay.models.subject.data.labelled import DataSet, Labelled
+from assay.models.subject.data.published import MINILM
+from assay.models.subject.data.reviews import IMDB
 
 __all__ = [
     "ASSETS",
     "DATASETS",
     "FASHION_MNIST",
+    "IMDB",
     "MINILM",
     "MNIST",
     "Asset",
+    "DataSet",
     "Digits",
     "File",
+    "Labelled",
     "Tell",
     "Unavailable",
+    "dataset",
     "fetch",
-    "load",
 ]

@@ -42,11 +42,17 @@ class File:
     sha256: str
     size: int
     """Bytes."""
+    archive: bool = False
+    """Its content is the compressed file itself: hash and size are of that."""
+
+    @property
+    def compressed(self) -> bool:
+        return self.name.endswith(".gz") and not self.archive
 
     def unpacked(self, stored: bytes) -> bytes:
         """The content, of the right size and hash; raises Unavailable, saying what is wrong, for any other."""
         content = stored
-        if self.name.endswith(".gz"):
+        if self.compressed:
             try:
                 content = gzip.decompress(stored)
             except (OSError, EOFError, zlib.error) as problem:
@@ -55,7 +61,7 @@ class File:
         return content
 
     def packed(self, content: bytes) -> bytes:
-        return gzip.compress(content, 6, mtime=0) if self.name.endswith(".gz") else content
+        return gzip.compress(content, 6, mtime=0) if self.compressed else content
 
     def verify(self, content: bytes) -> None:
         if len(content) != self.size:

