@@ -12,6 +12,7 @@ if _typing.TYPE_CHECKING:
     from assay.bench import bench
     from assay.check import check, verify
     from assay.compare import compare
+    from assay.compress.saved import load
     from assay.inspect import inspect
     from assay.machine import machine
     from assay.models.swap import swap
@@ -36,6 +37,7 @@ __all__ = [
     "compare",
     "inspect",
     "kernel",
+    "load",
     "machine",
     "op",
     "report",
@@ -50,6 +52,7 @@ _VERBS = {
     "check": "assay.check",
     "compare": "assay.compare",
     "inspect": "assay.inspect",
+    "load": "assay.compress.saved",
     "machine": "assay.machine",
     "report": "assay.report",
     "selftest": "assay.selftest",

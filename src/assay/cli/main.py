@@ -42,6 +42,7 @@ VERBS = (
     "history",
     "machine",
     "model",
+    "compress",
     "report",
     "run",
     "selftest",

@@ -42,7 +42,7 @@ class CompressEvidence(Evidence):
     sparsity: float | None = None
     """Per cent."""
     scope: str = ""
-    of: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
     """`weights`, `biases`, `inputs`; `activations`."""
     epochs: int | None = None
     """Of training after the base model's."""

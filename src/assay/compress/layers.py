@@ -15,7 +15,7 @@ def layers(model: nn.Module) -> dict[str, nn.Module]:
     from torch import nn
 
     kinds = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
-    found = {path: module for path, module in model.named_modules() if isinstance(module, kinds)}
+    found: dict[str, nn.Module] = {path: module for path, module in model.named_modules() if isinstance(module, kinds)}
     if not found:
         raise UsageError(
             f"{type(model).__name__} has no layer that can be compressed",

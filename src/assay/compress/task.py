@@ -14,22 +14,23 @@ from assay import host
 from assay.errors import UsageError
 from assay.models.studies.train.evidence import Config
 from assay.models.studies.train.fit import Fit
-from assay.models.studies.train.planning import VALIDATION
 from assay.models.subject import checkpoint
 from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.asset import Tell, silent
-from assay.models.subject.data.digits import DATASETS, Digits, load
+from assay.models.subject.data.datasets import DATASETS, dataset
+from assay.models.subject.data.labelled import SPLITS, Labelled
 from assay.models.subject.registry import Entry, seeded
 
 if TYPE_CHECKING:
     from torch import nn
 
-QUICK = (6_000, 1_000, 2_000)
-"""Elements of the three splits that `--quick` uses."""
-_BASE_EPOCHS, _BASE_EPOCHS_QUICK = 5, 3
-_RATE, _RATE_AFTER = 3e-3, 1e-3
-"""The highest learning rate of the base model, and of the epochs after it."""
-Steps = Callable[[str], None]
+QUICK = {"train": 6_000, "validation": 1_000, "test": 2_000}
+"""Items of each split that `--quick` uses."""
+_QUICK_EPOCHS = 3
+_AFTER = 1 / 3
+"""The learning rate of epochs after the base model's, as a share of the model's own."""
+Doing = Callable[[str], None]
+"""Called with what is being done."""
 
 
 @dataclass(frozen=True)
@@ -37,54 +38,67 @@ class Task:
     """One model on its data, on one device."""
 
     entry: Entry
-    train: Digits
-    validation: Digits
-    test: Digits
+    train: Labelled
+    validation: Labelled
+    test: Labelled
     device: str
     quick: bool
+    tokens: int
 
     @classmethod
-    def of(cls, entry: Entry, device: str, quick: bool, tell: Tell = silent) -> Task:
+    def of(cls, entry: Entry, device: str, quick: bool = False, tokens: int = 0, tell: Tell = silent) -> Task:
         if entry.data not in DATASETS:
             raise UsageError(
                 f"{entry.name} has no data to be trained on and judged by",
                 fix="name a model that `assay model train` trains",
             )
-        whole = load(entry.data, "train", tell)
-        parts = [whole.part(0, len(whole) - VALIDATION), whole.part(len(whole) - VALIDATION, len(whole))]
-        parts.append(load(entry.data, "test", tell))
-        sizes = QUICK if quick else tuple(map(len, parts))
-        train, validation, test = (p.part(0, n).to(device) for p, n in zip(parts, sizes, strict=True))
-        return cls(entry, train, validation, test, device, quick)
+        known = dataset(entry.data)
+        parts = known.load(*SPLITS, tokens=tokens, tell=tell)
+        counts = [min(QUICK[s], len(p)) if quick else len(p) for s, p in zip(SPLITS, parts, strict=True)]
+        train, validation, test = (p.part(0, n).to(device) for p, n in zip(parts, counts, strict=True))
+        return cls(entry, train, validation, test, device, quick, tokens or known.tokens)
 
-    def base(self, seed: int, tell: Steps = lambda text: None) -> tuple[nn.Module, str]:
-        """The model trained from this seed's first weights, and the hash of its weights. Trained once, then kept."""
-        config = self._config(seed, _BASE_EPOCHS_QUICK if self.quick else _BASE_EPOCHS, _RATE)
+    def base(self, seed: int, doing: Doing = lambda text: None) -> tuple[nn.Module, str]:
+        """The model trained from this seed's first weights, and the hash of the file. Trained once, then kept."""
+        epochs = _QUICK_EPOCHS if self.quick else self.entry.recipe.epochs
+        config = self._config(seed, epochs, self.entry.recipe.lr)
         model = self.entry.build(seed).to(self.device)
         kept = self._kept(config)
         if not kept.is_file():
-            tell(f"training {self.entry.name}, seed {seed}")
+            doing(f"training {self.entry.name}, seed {seed}")
+            self.entry.start(model)
             self._fit(model, config)
             checkpoint.write(kept, Checkpoint(model.state_dict(), {"config": asdict(config)}))
         checkpoint.load_into(model, kept)
-        return model, hashlib.sha256(kept.read_bytes()).hexdigest()
+        return model.eval(), hashlib.sha256(kept.read_bytes()).hexdigest()
 
-    def trained(self, model: nn.Module, epochs: int, seed: int) -> None:
-        """Train it for some more epochs; it ends as the best of them by the validation split."""
+    def train_on(self, model: nn.Module, epochs: int, seed: int) -> None:
+        """Some more epochs; the model ends as the best of them by the validation split."""
         if epochs:
-            self._fit(model, self._config(seed, epochs, _RATE_AFTER))
+            self._fit(model, self._config(seed, epochs, _AFTER * self.entry.recipe.lr))
 
     def _fit(self, model: nn.Module, config: Config) -> None:
         with seeded(config.seed), self.entry.guarded():
             fit = Fit(model, self.train, self.validation, config)
-            fit.run(lambda: None, 1e9, lambda: None)
+            fit.run(lambda: None, float("inf"), lambda: None)
             model.load_state_dict(fit.best)
         model.eval()
 
     def _config(self, seed: int, epochs: int, rate: float) -> Config:
-        threads = len(os.sched_getaffinity(0))
-        sized = Config(self.entry.name, self.entry.chosen({}), self.entry.data, len(self.train), epochs, 64, seed, rate)
-        return replace(sized, weight_decay=0.01, patience=epochs, device=self.device, threads=threads)
+        recipe, threads = self.entry.recipe, len(os.sched_getaffinity(0))
+        items = len(self.train) if self.quick else 0
+        named = Config(self.entry.name, self.entry.chosen({}), self.entry.data, items, self.tokens)
+        return replace(
+            named,
+            epochs=epochs,
+            batch=recipe.batch,
+            seed=seed,
+            lr=rate,
+            weight_decay=recipe.weight_decay,
+            patience=epochs,
+            device=self.device,
+            threads=threads,
+        )
 
     def _kept(self, config: Config) -> Path:
         name = hashlib.sha256(json.dumps(asdict(config), sort_keys=True).encode()).hexdigest()[:16]

@@ -72,3 +72,11 @@ def _candidates(chosen: str, x: Tensor) -> Sequence[int]:
 
 def _error(form: NumberFormat, x: Tensor) -> float:
     return float((form.quantized(x.detach()) - x.detach()).square().sum())
+
+
+def of_inputs(chosen: str) -> str:
+    """The same format for what comes into a layer: where a tensor or a channel has a scale, each item of the batch has
+    one of its own, so that no item depends on its neighbours."""
+    words = chosen.split(":")
+    whole = words[0] == "int" and len(words) == 2
+    return f"{chosen}:channel" if whole or chosen in ("binary:scaled", "binary:residual") else chosen

@@ -98,8 +98,9 @@ def watch_inputs(layer: nn.Module, form: NumberFormat | None, drop: Drop | None)
 def original(layer: nn.Module, name: str) -> Tensor:
     """The tensor that training changes."""
     if parametrize.is_parametrized(layer, name):
-        return layer.parametrizations[name].original  # type: ignore[index, no-any-return, union-attr]
-    return getattr(layer, name)  # type: ignore[no-any-return]
+        return layer.parametrizations[name].original  # type: ignore[index, union-attr]
+    plain: Tensor = getattr(layer, name)
+    return plain
 
 
 def settle(layers: Mapping[str, nn.Module]) -> None:

@@ -1,0 +1,69 @@
+"""A curve run to its end: a bar while it runs, then its document or its table, and the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from assay.cli import check as checking
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.compress.planning import Plan
+    from assay.record import Record
+
+
+def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
+    # Before torch is loaded: threads that wait must not spin, or on a busy machine each step takes twice the CPU time.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    from assay.compress.curve import run
+
+    about: dict[str, Any] = {"verb": "compress", "study": planned.points[0].study, "run": planned.options.run}
+    done: list[Record] = []
+
+    def save(kept: list[Record]) -> None:
+        if out:
+            screen.write_document(kept, out, **about, interrupted=True)
+
+    tell = (lambda text: None) if json else (lambda text: print(text, file=sys.stderr))
+    with screen.progress(planned.total, f"{about['study']} {planned.entry.name}", json) as tick:
+        records, interrupted = screen.drain(run(planned, lambda text: tick(text, len(done)), tell), done, None, save)
+    if json:
+        screen.write_document(records, **about, interrupted=interrupted)
+    else:
+        show(records, screen.console())
+        checking.report(records, interrupted)
+    checking.keep(records, out, None, json, **about, interrupted=interrupted)
+    sys.exit(screen.exit_code(records, False, interrupted))
+
+
+def show(records: list[Record], terminal: Any) -> None:
+    from rich.table import Table
+
+    from assay.compress.evidence import CompressEvidence
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, side in (("method", "left"), ("what", "left"), ("seed", "right"), ("validation", "right")):
+        table.add_column(column, justify=side)  # type: ignore[arg-type]
+    for column in ("test", "points", "bits", "smaller", "file", "latency"):
+        table.add_column(column, justify="right")
+    for record in records:
+        found = CompressEvidence.of(record)
+        if found.accuracy is None or found.base_accuracy is None or not found.bits or not found.base_bits:
+            continue
+        what = found.format or (f"{found.sparsity:g} %" if found.sparsity is not None else f"{found.epochs} epochs")
+        table.add_row(
+            found.method,
+            what,
+            f"{found.seed}",
+            f"{found.validation or 0:.2%}",
+            f"{found.accuracy:.2%}",
+            f"{100 * (found.accuracy - found.base_accuracy):+.2f}",
+            f"{found.bits:,}",
+            f"{found.base_bits / found.bits:.2f} ×",
+            f"{found.file_bytes or 0:,} B",
+            "simulated" if found.simulated else "",
+        )
+    terminal.print(table)

@@ -1,0 +1,151 @@
+"""What a user may set of `assay compress`, and the points of the curves that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from assay import provenance
+from assay.compress import pruning, templates
+from assay.errors import UsageError
+from assay.models.studies import study
+from assay.models.subject.data.datasets import DATASETS
+from assay.models.subject.registry import ENTRIES, Entry, entry
+
+CONTROL = "control"
+QUANTIZE_METHODS = ("ptq", "qat")
+QUANTIZED = ("weights", "biases", "inputs")
+PRUNED = ("weights", "activations")
+WIDTHS = range(2, 33)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """What both studies take."""
+
+    seeds: tuple[int, ...] = (0,)
+    quick: bool = False
+    """A subset of the data, and a base model trained for few epochs; the record says so."""
+    tokens: int = 0
+    """Of each text, at most; 0: the data set's usual number."""
+    device: str = ""
+    save: Path | None = None
+    """Where the compressed model goes; with several points each file is named after its point, too."""
+    run: str = field(default_factory=provenance.new_run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantize(Common):
+    widths: tuple[int, ...] = (4, 8, 16)
+    format: str = "fixed"
+    fraction: int | None = None
+    """Of fixed point; None: for each tensor the one with the least squared error."""
+    methods: tuple[str, ...] = QUANTIZE_METHODS
+    of: tuple[str, ...] = QUANTIZED
+    epochs: int = 1
+    """Of training with the formats in place (QAT), and of the control."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prune(Common):
+    sparsities: tuple[float, ...] = (50.0, 90.0)
+    """Per cent."""
+    methods: tuple[str, ...] = pruning.METHODS
+    scope: str = "local"
+    of: tuple[str, ...] = ("weights",)
+    recover: int = 1
+    """Epochs of training with what was dropped staying dropped, and of the control; 0: none."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One compressed model of a curve."""
+
+    study: str
+    method: str
+    epochs: int = 0
+    format: str = ""
+    width: int | None = None
+    sparsity: float | None = None
+    scope: str = ""
+    of: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """As part of a workload and of a file's name."""
+        what = [self.study, self.method]
+        what += [f"format={self.format}"] if self.format else []
+        what += [f"sparsity={self.sparsity:g},scope={self.scope}"] if self.sparsity is not None else []
+        what += [f"of={'+'.join(self.of)}"] if self.of else []
+        return ",".join([*what, f"epochs={self.epochs}"])
+
+
+@dataclass(frozen=True)
+class Plan:
+    entry: Entry
+    options: Quantize | Prune
+    points: tuple[Point, ...]
+    device: str
+
+    @property
+    def total(self) -> int:
+        return len(self.points) * len(self.options.seeds)
+
+
+def quantize(model: str, options: Quantize) -> Plan:
+    _verify_methods(options.methods, QUANTIZE_METHODS)
+    _verify_parts(options.of, QUANTIZED)
+    template = templates.written_out(options.format, options.fraction)
+    many = "W" in template.split(":")
+    for asked in options.widths if many else ():
+        if asked not in WIDTHS:
+            fix = f"write widths from {WIDTHS[0]} to {WIDTHS[-1]}: --width 4,8,16"
+            raise UsageError(f"a width of {asked}", fix=fix)
+    points = []
+    widths: tuple[int | None, ...] = options.widths if many else (None,)
+    for width in widths:
+        chosen = templates.of_width(template, width)
+        for method in options.methods:
+            epochs = options.epochs if method == "qat" else 0
+            points.append(Point("quantize", method, epochs, chosen, width, of=options.of))
+    return _planned(model, options, points, options.epochs if "qat" in options.methods else 0)
+
+
+def prune(model: str, options: Prune) -> Plan:
+    _verify_methods(options.methods, pruning.METHODS)
+    _verify_parts(options.of, PRUNED)
+    if options.scope not in pruning.SCOPES:
+        raise UsageError(f"no scope called '{options.scope}'", fix=f"--scope {' or '.join(pruning.SCOPES)}")
+    points = []
+    for sparsity in options.sparsities:
+        pruning.verify(sparsity)
+        for method in options.methods:
+            points.append(
+                Point("prune", method, options.recover, sparsity=sparsity, scope=options.scope, of=options.of)
+            )
+    return _planned(model, options, points, options.recover)
+
+
+def _planned(model: str, options: Quantize | Prune, points: list[Point], epochs: int) -> Plan:
+    if epochs < 0:
+        raise UsageError(f"{epochs} epochs of training", fix="0 or more")
+    if not points or not options.seeds:
+        raise UsageError("there is nothing to do", fix="name at least one width or sparsity, one method and one seed")
+    known = entry(model)
+    if known.data not in DATASETS:
+        fix = f"compress {', '.join(name for name, e in ENTRIES.items() if e.data in DATASETS)}"
+        raise UsageError(f"{model} has no data to be trained on and judged by", fix=fix)
+    control = Point(points[0].study, CONTROL, epochs)
+    return Plan(known, options, (control, *points), study.device(options.device))
+
+
+def _verify_methods(methods: tuple[str, ...], known: tuple[str, ...]) -> None:
+    for method in methods:
+        if method not in known:
+            raise UsageError(f"no method called '{method}'", fix=f"--method {','.join(known)}")
+
+
+def _verify_parts(parts: tuple[str, ...], known: tuple[str, ...]) -> None:
+    for part in parts:
+        if part not in known:
+            raise UsageError(f"'{part}' cannot be compressed", fix=f"--of {','.join(known)}")
