@@ -63,7 +63,7 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
         written = saved.save(model, file, planned.entry.name, done)
         again = saved.load(file).to(planned.device)
     right, validation = items.right(again, task.test), items.right(again, task.validation)
-    kept = planned.options.save is not None
+    kept = planned.options.save is not None and point.method != CONTROL
     evidence = CompressEvidence(
         study=point.study,
         method=point.method,
@@ -111,11 +111,11 @@ def _layer(path: str, treatment: Treatment) -> Layer:
 def _file(planned: Plan, point: Point, seed: int) -> Iterator[Path]:
     """Where the compressed model goes: the file that was asked for, or one that is gone afterwards."""
     wanted = planned.options.save
-    if wanted is None:
+    if wanted is None or point.method == CONTROL:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder) / "model.safetensors"
         return
-    only = planned.total == 2 and point.method != CONTROL  # the control and it
+    only = planned.total == 2  # the control and it
     name = f"{wanted.stem}-{point.label},seed={seed}".replace(":", "_").replace(",", "-").replace("=", "")
     yield wanted if only else wanted.with_name(f"{name}{wanted.suffix or '.safetensors'}")
 
@@ -146,7 +146,8 @@ def _replay(planned: Plan, point: Point, seed: int) -> str:
         words += [f"--method {point.method}"] if point.method != CONTROL else []
         words += [f"--epochs {point.epochs}"]
     else:
-        words += [f"--sparsity {point.sparsity:g} --method {point.method} --scope {point.scope}"] * bool(point.scope)
+        if point.sparsity is not None:
+            words.append(f"--sparsity {point.sparsity:g} --method {point.method} --scope {point.scope}")
         words += [f"--recover {point.epochs}"]
     words += [f"--of {','.join(point.of)}"] if point.of else []
     words += [f"--seeds {seed}"]
