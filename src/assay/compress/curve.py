@@ -76,7 +76,7 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
         seed=base.seed,
         device=planned.device,
         base=base.sha256,
-        data=planned.entry.data,
+        data=task.data,
         sizes=Sizes(len(task.train), len(task.validation), len(task.test)),
         quick=planned.options.quick,
         accuracy=_share(right),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from assay import provenance
 from assay.compress import pruning, templates
+from assay.compress.task import data_of
 from assay.errors import UsageError
 from assay.models.studies import study
-from assay.models.subject.data.datasets import DATASETS
-from assay.models.subject.registry import ENTRIES, Entry, entry
+from assay.models.subject.registry import Entry, entry
 
 CONTROL = "control"
 QUANTIZE_METHODS = ("ptq", "qat")
@@ -132,9 +132,7 @@ def _planned(model: str, options: Quantize | Prune, points: list[Point], epochs:
     if not points or not options.seeds:
         raise UsageError("there is nothing to do", fix="name at least one width or sparsity, one method and one seed")
     known = entry(model)
-    if known.data not in DATASETS:
-        fix = f"compress {', '.join(name for name, e in ENTRIES.items() if e.data in DATASETS)}"
-        raise UsageError(f"{model} has no data to be trained on and judged by", fix=fix)
+    data_of(known)
     control = Point(points[0].study, CONTROL, epochs)
     return Plan(known, options, (control, *points), study.device(options.device))
 

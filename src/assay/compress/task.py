@@ -14,12 +14,13 @@ from assay import host
 from assay.errors import UsageError
 from assay.models.studies.train.evidence import Config
 from assay.models.studies.train.fit import Fit
+from assay.models.studies.train.planning import OWN_DATA
 from assay.models.subject import checkpoint
 from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.asset import Tell, silent
 from assay.models.subject.data.datasets import DATASETS, dataset
-from assay.models.subject.data.labelled import SPLITS, Labelled
-from assay.models.subject.registry import Entry, seeded
+from assay.models.subject.data.labelled import SPLITS, DataSet, Labelled
+from assay.models.subject.registry import ENTRIES, Entry, seeded
 
 if TYPE_CHECKING:
     from torch import nn
@@ -31,6 +32,15 @@ _AFTER = 1 / 3
 """The learning rate of epochs after the base model's, as a share of the model's own."""
 Doing = Callable[[str], None]
 """Called with what is being done."""
+
+
+def data_of(entry: Entry) -> DataSet:
+    """What the model learns; a user's own learns MNIST."""
+    name = entry.data or ("" if entry.module else OWN_DATA)
+    if name not in DATASETS:
+        known = ", ".join(n for n, e in ENTRIES.items() if e.data in DATASETS)
+        raise UsageError(f"{entry.name} has no data to be trained on and judged by", fix=f"name {known}, or your own")
+    return dataset(name)
 
 
 @dataclass(frozen=True)
@@ -47,16 +57,16 @@ class Task:
 
     @classmethod
     def of(cls, entry: Entry, device: str, quick: bool = False, tokens: int = 0, tell: Tell = silent) -> Task:
-        if entry.data not in DATASETS:
-            raise UsageError(
-                f"{entry.name} has no data to be trained on and judged by",
-                fix="name a model that `assay model train` trains",
-            )
-        known = dataset(entry.data)
+        known = data_of(entry)
         parts = known.load(*SPLITS, tokens=tokens, tell=tell)
         counts = [min(QUICK[s], len(p)) if quick else len(p) for s, p in zip(SPLITS, parts, strict=True)]
         train, validation, test = (p.part(0, n).to(device) for p, n in zip(parts, counts, strict=True))
         return cls(entry, train, validation, test, device, quick, tokens or known.tokens)
+
+    @property
+    def data(self) -> str:
+        """The name of the data set."""
+        return self.train.name
 
     def base(self, seed: int, doing: Doing = lambda text: None) -> tuple[nn.Module, str]:
         """The model trained from this seed's first weights, and the hash of the file. Trained once, then kept."""
@@ -87,7 +97,7 @@ class Task:
     def _config(self, seed: int, epochs: int, rate: float) -> Config:
         recipe, threads = self.entry.recipe, len(os.sched_getaffinity(0))
         items = len(self.train) if self.quick else 0
-        named = Config(self.entry.name, self.entry.chosen({}), self.entry.data, items, self.tokens)
+        named = Config(self.entry.name, self.entry.chosen({}), self.data, items, self.tokens)
         return replace(
             named,
             epochs=epochs,

@@ -6,6 +6,7 @@ from typing import Any
 from assay.bench.evidence import BenchEvidence
 from assay.check.evidence import CheckEvidence
 from assay.compare.evidence import CompareEvidence
+from assay.compress.evidence import CompressEvidence
 from assay.evidence import Evidence, Figure, figures
 from assay.inspect.evidence import DiffEvidence, InspectEvidence, SinceEvidence
 from assay.machine.evidence import MachineEvidence
@@ -26,6 +27,7 @@ EVIDENCE: dict[str, tuple[type[Evidence], ...]] = {
     "machine": (MachineEvidence,),
     "selftest": (SelftestEvidence, MutantEvidence),
     "model": (InferEvidence, CompileEvidence, TrainEvidence),
+    "compress": (CompressEvidence,),
 }
 """The evidence of each verb; several types where a verb has several forms."""
 

@@ -1,0 +1,126 @@
+"""`assay compress` on a task that is learnt in seconds: what its records say is so."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+import dots
+from assay.compress import items, planning
+from assay.compress.curve import run
+from assay.compress.evidence import CompressEvidence
+from assay.compress.planning import Prune, Quantize
+from assay.errors import UsageError
+
+
+@pytest.fixture
+def learnt(monkeypatch):
+    dots.install(monkeypatch)
+    torch.manual_seed(0)
+
+
+def evidence(planned):
+    records = list(run(planned))
+    assert all(r.status == "pass" for r in records)
+    return records, [CompressEvidence.of(r) for r in records]
+
+
+def test_a_curve_has_a_control_and_every_width_by_every_method(learnt):
+    records, found = evidence(planning.quantize("mnist-cnn", Quantize(widths=(2, 8), device="cpu")))
+    assert [(e.method, e.width) for e in found] == [
+        ("control", None),
+        ("ptq", 2),
+        ("qat", 2),
+        ("ptq", 8),
+        ("qat", 8),
+    ]
+    control, two, trained, eight, _ = found
+    assert control.accuracy > 0.9 and eight.accuracy >= control.base_accuracy - 0.03
+    assert two.accuracy < trained.accuracy  # two bits are too few, and training on helps
+    assert control.bits == control.base_bits and 3.9 < control.bits / eight.bits < 4.1
+    assert eight.simulated and not control.simulated
+    assert {e.base for e in found} == {control.base}
+    assert len({r.workload for r in records}) == len(records)
+    json.dumps([r.to_dict() for r in records])
+
+
+def test_which_items_were_right_is_in_the_record(learnt):
+    _, found = evidence(planning.quantize("mnist-cnn", Quantize(widths=(8,), methods=("ptq",), device="cpu")))
+    for one in found:
+        assert float(items.unpacked(one.right, one.sizes.test).double().mean()) == one.accuracy
+
+
+def test_the_smallest_weights_matter_least(learnt):
+    _, found = evidence(planning.prune("mnist-cnn", Prune(sparsities=(80,), recover=0, device="cpu")))
+    control, l1, random = found
+    assert control.accuracy >= l1.accuracy > random.accuracy
+    assert all(abs(layer.kept - 0.2) < 0.01 for layer in l1.layers)
+
+
+def test_what_was_dropped_stays_dropped_while_training_goes_on(learnt, tmp_path):
+    planned = planning.prune(
+        "mnist-cnn", Prune(sparsities=(80,), methods=("l1",), device="cpu", save=tmp_path / "m.safetensors")
+    )
+    _, (_, l1) = evidence(planned)
+    import assay
+
+    weight = assay.load(tmp_path / "m.safetensors").fc1.weight
+    assert int((weight == 0).sum()) >= round(0.8 * weight.numel())
+    assert l1.file_bytes == (tmp_path / "m.safetensors").stat().st_size
+
+
+def test_a_base_model_is_trained_once(learnt):
+    planned = planning.quantize("mnist-cnn", Quantize(widths=(8,), methods=("ptq",), device="cpu"))
+    told = []
+    list(run(planned, told.append))
+    first = [t for t in told if t.startswith("training")]
+    told.clear()
+    list(run(planned, told.append))
+    assert len(first) <= 1 and not [t for t in told if t.startswith("training")]
+    list(run(replace(planned, options=replace(planned.options, seeds=(7,))), told.append))
+    assert [t for t in told if t.startswith("training")] == ["training mnist-cnn, seed 7"]
+
+
+@pytest.mark.parametrize(
+    ("what", "options"),
+    [
+        ("a width of 1", Quantize(widths=(1,))),
+        ("a width of 40", Quantize(widths=(40,))),
+        ("no number format called 'fixd'", Quantize(format="fixd:W")),
+        ("no method called 'qa'", Quantize(methods=("qa",))),
+        ("'embeddings' cannot be compressed", Quantize(of=("embeddings",))),
+        ("nothing to do", Quantize(seeds=())),
+        ("a sparsity of 120", Prune(sparsities=(120,))),
+        ("no scope called", Prune(scope="planet")),
+        ("no method called", Prune(methods=("l2",))),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_trained(what, options):
+    with pytest.raises(UsageError, match=what):
+        (planning.quantize if isinstance(options, Quantize) else planning.prune)("mnist-cnn", options)
+
+
+def test_a_model_without_layers_to_compress_is_refused(learnt, tmp_path, monkeypatch):
+    (tmp_path / "own.py").write_text(
+        "import torch\n"
+        "class Mean(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.scale = torch.nn.Parameter(torch.ones(10))\n"
+        "    def forward(self, x):\n"
+        "        return x.flatten(1)[:, :10] * self.scale\n"
+        "def model():\n"
+        "    return Mean()\n"
+    )
+    from assay.models.subject.data.datasets import DATASETS
+
+    monkeypatch.setitem(DATASETS, "mnist", DATASETS["dots"])
+    planned = planning.quantize(f"{tmp_path}/own.py:model", Quantize(device="cpu"))
+    with pytest.raises(UsageError, match="no layer that can be compressed"):
+        list(run(planned))
+
+
+def test_a_model_without_data_is_refused():
+    with pytest.raises(UsageError, match="no data"):
+        planning.quantize("resnet18", Quantize())
