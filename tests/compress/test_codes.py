@@ -8,8 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.compress.formats import parse
-from assay.compress.formats.coded import Coded
+from assay.compress.formats import Coded, parse
 from assay.errors import UsageError
 
 OWN = [

@@ -1,7 +1,7 @@
 """Number formats: what a tensor becomes in few bits, by an exact rule, and how many bits that takes.
 
 Each file states its rule in one paragraph. `parse("int:4:group=128")` gives a format, its `quantized(x)` the values
-that it holds instead of x, its `bits(shape)` the bits of a tensor."""
+that it holds instead of x, its `encode(x)` the bytes that stand for them, its `bits(shape)` the bits of a tensor."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from assay.compress.formats.binary import Binary
 from assay.compress.formats.block_float import BlockFloat
 from assay.compress.formats.block_logarithmic import BlockLogarithmic
 from assay.compress.formats.block_minifloat import BlockMinifloat
+from assay.compress.formats.coded import Coded
 from assay.compress.formats.fixed import Fixed
 from assay.compress.formats.format import NumberFormat
 from assay.compress.formats.integer import Integer
@@ -47,4 +48,4 @@ def parse(text: str) -> NumberFormat:
     return KINDS[first].parsed(words)
 
 
-__all__ = ["KINDS", "NumberFormat", "parse"]
+__all__ = ["KINDS", "Coded", "NumberFormat", "parse"]

@@ -74,7 +74,7 @@ class Binary(NumberFormat):
     def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
         if self.groups is None:
             return 1.0 - 2.0 * codes
-        size = shared["means"].view(-1, 1)
+        size = shared["means"].reshape(-1, 1)
         return self.groups.join(signed(size, -self.groups.split(codes)) + 0.0, codes.shape)
 
 

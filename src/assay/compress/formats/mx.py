@@ -77,7 +77,7 @@ class Mx(NumberFormat):
         elements = pack(whole, width).view(extents[0])
         if self.kind == packed.MxInt8.name:
             elements = elements.view(torch.int8)
-        made = packed.Packed(elements, shared["exponents"].view(extents[1]))
+        made = packed.Packed(elements, shared["exponents"].reshape(extents[1]))
         return form.unpack(made, rows.shape[1], torch.float32).reshape(codes.shape)
 
 

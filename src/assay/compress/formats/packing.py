@@ -13,8 +13,6 @@ from assay.lazy import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-WIDEST = 32
-
 
 def packed_bytes(count: int, width: int) -> int:
     """How many bytes `count` codes of `width` bits take."""
@@ -37,7 +35,9 @@ def pack(codes: Tensor, width: int) -> Tensor:
 
 def unpack(stream: Tensor, width: int, count: int) -> Tensor:
     """The `count` codes that were packed into these bytes, as int64."""
-    eights = torch.nn.functional.pad(stream, (0, -(-count // 8) * width - stream.numel())).view(-1, width).long()
+    eights = (
+        torch.nn.functional.pad(stream.flatten(), (0, -(-count // 8) * width - stream.numel())).view(-1, width).long()
+    )
     made = eights.new_empty(eights.shape[0], 8)
     for place in range(8):
         first, shift = divmod(place * width, 8)

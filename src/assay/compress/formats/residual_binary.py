@@ -66,7 +66,7 @@ class ResidualBinary(NumberFormat):
 
     def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
         rows = self.groups.split(codes)
-        first, second = (shared[name].view(-1, 1).double() for name in ("first", "second"))
+        first, second = (shared[name].reshape(-1, 1).double() for name in ("first", "second"))
         return self.groups.join(total(signed(first, -(rows & 1)), signed(second, -(rows & 2))), codes.shape)
 
     def _means(self, rows: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
