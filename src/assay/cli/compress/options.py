@@ -18,6 +18,8 @@ Tokens = Annotated[int, typer.Option("--tokens", min=0, help="Of each text, at m
 Save = Annotated[
     Path | None, typer.Option("--save", help="Keep the compressed model there; assay.load(FILE) gives it back.")
 ]
+Html = Annotated[Path | None, typer.Option("--html", help="Also write a page with the curve and the tables.")]
+Png = Annotated[Path | None, typer.Option("--png", help="Also draw the curve: .png or .svg.")]
 
 
 def numbers(text: str, name: str) -> tuple[float, ...]:

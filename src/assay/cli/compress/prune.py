@@ -31,6 +31,8 @@ def prune(
     device: common.Device = "",
     json: common.AsJson = False,
     out: common.Out = None,
+    html: shared.Html = None,
+    png: shared.Png = None,
 ) -> None:
     """How right is a model with fewer weights, or fewer activations? By size and at random, beside a control that is
     trained on without pruning."""
@@ -49,4 +51,4 @@ def prune(
         save=save,
         device=device,
     )
-    finish(planned(model, options), json, out)
+    finish(planned(model, options), json, out, (html, png))

@@ -37,6 +37,8 @@ def quantize(
     device: common.Device = "",
     json: common.AsJson = False,
     out: common.Out = None,
+    html: shared.Html = None,
+    png: shared.Png = None,
 ) -> None:
     """How right is a model with fewer bits? After training (PTQ) and trained on (QAT), beside a control that is trained
     on without the format."""
@@ -56,4 +58,4 @@ def quantize(
         save=save,
         device=device,
     )
-    finish(planned(model, options), json, out)
+    finish(planned(model, options), json, out, (html, png))

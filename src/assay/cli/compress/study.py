@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from assay.cli import check as checking
 from assay.cli import screen
+from assay.cli.model.study import draw
 
 if TYPE_CHECKING:
     from assay.compress.planning import Plan
     from assay.record import Record
 
 
-def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
+def finish(planned: Plan, json: bool, out: Path | None, charts: tuple[Path | None, ...]) -> NoReturn:
     # Before torch is loaded: threads that wait must not spin, or on a busy machine each step takes twice the CPU time.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from assay.compress.curve import run
+    from assay.report.pictures import check
 
+    check(*charts)
     about: dict[str, Any] = {"verb": "compress", "study": planned.points[0].study, "run": planned.options.run}
     done: list[Record] = []
 
@@ -30,11 +33,14 @@ def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
     tell = (lambda text: None) if json else (lambda text: print(text, file=sys.stderr))
     with screen.progress(planned.total, f"{about['study']} {planned.entry.name}", json) as tick:
         records, interrupted = screen.drain(run(planned, lambda text: tick(text, len(done)), tell), done, None, save)
+    pictures = draw(about["study"], records, *charts)
     if json:
         screen.write_document(records, **about, interrupted=interrupted)
     else:
         show(records, screen.console())
         checking.report(records, interrupted)
+        for file in pictures:
+            screen.console().print(f"chart: {file}", soft_wrap=True)
     checking.keep(records, out, None, json, **about, interrupted=interrupted)
     sys.exit(screen.exit_code(records, False, interrupted))
 

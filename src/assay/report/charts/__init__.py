@@ -9,6 +9,7 @@ from assay.record import Record
 from assay.report.charts import (
     attention,
     compile,
+    compress,
     copy,
     heatmap,
     infer,
@@ -84,4 +85,11 @@ FIGURES = (
     Figure("training", train.TITLE, train.CAPTION, train.draw),
     Figure("compile", compile.TITLE, compile.CAPTION, compile.draw),
     Figure("attention", attention.TITLE, attention.CAPTION, attention.draw),
+    Figure(
+        compress.QUANTIZE,
+        compress.TITLES[compress.QUANTIZE],
+        compress.CAPTIONS[compress.QUANTIZE],
+        compress.draw_quantized,
+    ),
+    Figure(compress.PRUNE, compress.TITLES[compress.PRUNE], compress.CAPTIONS[compress.PRUNE], compress.draw_pruned),
 )
