@@ -103,7 +103,7 @@ wheelhouse: ## wheels for a machine without internet [PYTHON=3.12 PLATFORM=x86_6
 	  $(if $(FULL),--full) $(if $(PEERS),--peers)
 
 weights: venv ## data and weights for a machine without internet [SLICE_MB=60]
-	$(BIN)/assay model fetch mnist minilm
+	$(BIN)/assay model fetch mnist imdb minilm
 	$(PYTHON3) tools/weights.py pack --slice-mb $(SLICE_MB)
 
 clean: ## remove builds and caches (keeps .venv and every result)

@@ -1,6 +1,6 @@
 """Carry data sets and weights to a machine without internet, in slices small enough, every byte verified there.
 
-    python3 tools/weights.py pack --slice-mb 60        here, after `assay model fetch mnist minilm`
+    python3 tools/weights.py pack --slice-mb 60        here, after `assay model fetch mnist imdb minilm`
     python3 tools/weights.py unpack build/weights      there; slices may come one at a time, in any order
 
 Files larger than a slice are cut. Standard library only, so that it runs where nothing is installed.
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "weights"
 MB = 1_000_000
 MANIFEST = "manifest.json"
-USUAL = ("datasets/mnist", "weights/minilm")
+USUAL = ("datasets/mnist", "datasets/imdb", "weights/minilm")
 ARRIVED = "arrived"
 """Below the data folder: parts whose file is not complete yet, named by their hash."""
 

@@ -438,12 +438,13 @@ def test_the_examples_in_the_docs_run(mnist, assay, tmp_path):
     """Blocks marked `run`: Python is executed, files are written, commands must end well."""
     page = (ROOT / "docs" / "models.md").read_text()
     blocks = re.findall(r"^```(\w+) run([^\n]*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert [language for language, _, _ in blocks] == ["python", "python", "sh"]
+    assert [language for language, _, _ in blocks] == ["python", "python", "sh", "python"]
+    names = {}
     for language, about, body in blocks:
         if name := re.search(r"file=(\S+)", about):
             (tmp_path / name[1]).write_text(body)
         elif language == "python":
-            exec(compile(body, "docs/models.md", "exec"), {})
+            exec(compile(body, "docs/models.md", "exec"), names)
         else:
             for line in body.splitlines():
                 done = assay(*line.split()[1:], cwd=tmp_path)

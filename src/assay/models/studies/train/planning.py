@@ -129,6 +129,9 @@ def plan(model: str, options: Options) -> Plan:
         fix = f"train {', '.join(e for e in ENTRIES if ENTRIES[e].data in DATASETS)}, or your own"
         raise UsageError(f"{model} cannot be trained: there is no data set for it", fix=fix)
     data = dataset(options.data or known.data or OWN_DATA)
+    if known.module and data.item != (item := DATASETS[known.data].item):
+        fix = " or ".join(f"--data {d.name}" for d in DATASETS.values() if d.item == item)
+        raise UsageError(f"{model} takes {item}s and {data.name} has {data.item}s", fix=fix)
     settings = {name: _setting(known, options, name) for name in SETTINGS}
     for name, least in (("epochs", 1), ("batch", 1), ("patience", 1), ("items", 0), ("threads", 0)):
         value = settings[name] if name in settings else getattr(options, name)

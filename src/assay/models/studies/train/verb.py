@@ -109,7 +109,7 @@ def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> 
     seconds = sorted(epoch.seconds for epoch in fit.history)
     return replace(
         evidence,
-        data=Data(learn.name, sizes, {**learn.sha256, **judged.sha256}),
+        data=Data(learn.name, sizes, {**learn.sha256, **validate.sha256, **judged.sha256}),
         epochs=fit.history,
         curve=curve(fit),
         best_epoch=fit.best_epoch,

