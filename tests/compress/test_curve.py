@@ -121,6 +121,15 @@ def test_a_model_without_layers_to_compress_is_refused(learnt, tmp_path, monkeyp
         list(run(planned))
 
 
+def test_it_is_a_python_function_too(learnt):
+    from assay import compress
+
+    made = compress.prune("mnist-cnn", sparsities=(50,), methods=("l1",), recover=0, device="cpu")
+    assert [r.verb for r in made] == ["compress", "compress"]
+    with pytest.raises(UsageError, match="no setting called 'width'"):
+        list(compress.quantize("mnist-cnn", width=4))
+
+
 def test_a_model_without_data_is_refused():
     with pytest.raises(UsageError, match="no data"):
         planning.quantize("resnet18", Quantize())

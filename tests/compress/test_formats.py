@@ -360,7 +360,7 @@ def test_what_is_wrong_is_refused_with_what_to_write(text, says):
         parse(text)
 
 
-@pytest.mark.parametrize("page", ["docs/formats.md", "conformance/README.md"])
+@pytest.mark.parametrize("page", ["docs/formats.md", "docs/compress.md", "conformance/README.md"])
 def test_the_pages_examples_run(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     result = doctest.testfile(str(ROOT / page), module_relative=False)

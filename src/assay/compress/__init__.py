@@ -1,1 +1,25 @@
-"""Compression of models: weights and activations in fewer bits, and what that costs in accuracy."""
+"""Fewer bits, fewer weights: what that costs a model in accuracy, and what it saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assay.record import Record
+
+
+def quantize(model: str = "mnist-cnn", **settings: Any) -> Iterator[Record]:
+    """Quantise a model; `settings` are those of `planning.Quantize`. One record for each point of the curve."""
+    from assay.compress import curve, planning
+    from assay.settings import settings_of
+
+    yield from curve.run(planning.quantize(model, settings_of(planning.Quantize, settings)))
+
+
+def prune(model: str = "mnist-cnn", **settings: Any) -> Iterator[Record]:
+    """Prune a model; `settings` are those of `planning.Prune`. One record for each point of the curve."""
+    from assay.compress import curve, planning
+    from assay.settings import settings_of
+
+    yield from curve.run(planning.prune(model, settings_of(planning.Prune, settings)))

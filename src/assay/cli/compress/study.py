@@ -12,6 +12,7 @@ from assay.cli import screen
 from assay.cli.model.study import draw
 
 if TYPE_CHECKING:
+    from assay.compress.evidence import CompressEvidence
     from assay.compress.planning import Plan
     from assay.record import Record
 
@@ -73,3 +74,25 @@ def show(records: list[Record], terminal: Any) -> None:
             "simulated" if found.simulated else "",
         )
     terminal.print(table)
+    for line in differences([CompressEvidence.of(r) for r in records]):
+        terminal.print(line, markup=False, soft_wrap=True)
+
+
+def differences(found: list[CompressEvidence]) -> list[str]:
+    """What each method gains over the other and over the control, at each place of the curve."""
+    from assay.compress.paired import difference
+    from assay.compress.planning import CONTROL
+
+    lines = []
+    for at in dict.fromkeys((e.format, e.sparsity) for e in found if e.method != CONTROL):
+        here = {m: [e for e in found if e.method == m and (e.format, e.sparsity) == at] for m in PAIRS}
+        named = at[0] or f"{at[1]:g} % dropped"
+        for better, other in PAIRS.items():
+            for second, those in ((other, here.get(other) or []), (CONTROL, [e for e in found if e.method == CONTROL])):
+                if second and here[better] and those and (gap := difference(here[better], those)):
+                    lines.append(f"{named}: {better} − {second} {gap}")
+    return lines
+
+
+PAIRS = {"qat": "ptq", "ptq": "", "l1": "random", "random": ""}
+"""What a method should not be worse than."""

@@ -40,14 +40,25 @@ def _draw(records: Sequence[Record], study: str) -> parts.Chart | None:
     methods = [m for m in _COLOURS if any(p["method"] == m for p in points)]
     scale = alt.Scale(domain=methods, range=[_COLOURS[m] for m in methods])
     colour = alt.Color("method:N", scale=scale, legend=alt.Legend(title=None, symbolOpacity=1))
-    across = alt.X("at:Q", title=_AXES[study], scale=alt.Scale(nice=False, zero=False, padding=12))
-    up = alt.Y("mean:Q", title="accuracy", axis=parts.share_axis(), scale=alt.Scale(zero=False, padding=8))
+    ticks = sorted({p["at"] for p in points})
+    across = alt.X(
+        "at:Q",
+        title=_AXES[study],
+        axis=alt.Axis(values=ticks, format="g", labelOverlap=True),
+        scale=alt.Scale(nice=False, zero=False, padding=12),
+    )
+    height: dict[str, Any] = {
+        "title": "accuracy",
+        "axis": parts.share_axis(),
+        "scale": alt.Scale(zero=False, padding=8),
+    }
+    up = alt.Y("mean:Q", **height)
     chosen = alt.Chart(parts.data(f"{study}-curves", points)).transform_filter(parts.picked("case"))
     lines = chosen.encode(x=across, color=colour)
     cases = list(dict.fromkeys(p["case"] for p in points))
     return (
         alt.layer(
-            lines.mark_area(opacity=0.2, clip=True).encode(y=alt.Y("low:Q", title="accuracy"), y2="high:Q"),
+            lines.mark_area(opacity=0.2, clip=True).encode(y=alt.Y("low:Q", **height), y2="high:Q"),
             lines.mark_line(strokeWidth=1.8).encode(
                 y=up, strokeDash=alt.condition(f"datum.method === '{CONTROL}'", alt.value([5, 4]), alt.value([1, 0]))
             ),
