@@ -30,7 +30,7 @@ EFFORTS = {
     "cuda, triton": Effort(60, 1 << 17, 1 << 20, 1 << 23, 24, huge=1 << 27),
     "cuda, inductor": Effort(30, 1 << 17, 1 << 20, 1 << 23, 24, related=6, huge=1 << 27),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
-    "native, inductor": Effort(30, 1 << 16, 1 << 19, 1 << 23, 30, related=6),
+    "native, inductor": Effort(8, 1 << 16, 1 << 19, 1 << 23, 4, related=3),
     "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14, problems=32),
     "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6, problems=32),
 }
@@ -38,7 +38,7 @@ EFFORTS = {
 than everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds; attention/inductor
 took 11 minutes on a CPU."""
 _THOROUGH = 8
-_OWN_SECONDS = {"triton-interpret": 8.0, "numba-sim": 15.0, "native, inductor": 120.0}
+_OWN_SECONDS = {"triton-interpret": 8.0, "numba-sim": 15.0, "native, inductor": 60.0}
 _OWN_SECONDS_THOROUGH = 300.0
 """Processor seconds that an interpreter may take for all workloads of a kernel and dtype, and torch.compile, which on a
 CPU compiles C++ for seconds whenever sizes or attributes are of another kind."""
