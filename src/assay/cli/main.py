@@ -43,6 +43,7 @@ VERBS = (
     "machine",
     "model",
     "compress",
+    "search",
     "report",
     "run",
     "selftest",

@@ -81,9 +81,17 @@ class _Process:
         end = os.fstat(self._printed.fileno()).st_size
         return os.pread(self._printed.fileno(), 4 * _TAIL, max(0, end - 4 * _TAIL)).decode(errors="replace")[-_TAIL:]
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill the process and all it started, from any thread; whoever waits for its answer learns that it is lost."""
+        lifeline.kill_group(self.pid)
+
     def close(self) -> None:
         """End the process and all it started: inductor keeps compilers of its own."""
-        lifeline.kill_group(self._process.pid)
+        self.kill()
         self._process.wait()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,24 @@
+"""`assay search`: the best precision of each layer, the best architecture. Each subcommand is a file of this folder."""
+
+from __future__ import annotations
+
+import typer
+
+from assay.cli.command import Command
+from assay.cli.group import Summaries
+from assay.cli.search import precision
+
+app = typer.Typer(
+    cls=Summaries,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Search for better models: precision.",
+)
+
+
+@app.callback()
+def search() -> None:
+    """Search for better models."""
+
+
+app.command("precision", cls=Command)(precision.precision)

@@ -1,0 +1,69 @@
+"""A search run to its end: a bar while it runs, then its document or its table, and the exit code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from assay.cli import check as checking
+from assay.cli import screen
+
+if TYPE_CHECKING:
+    from assay.record import Record
+    from assay.search.planning import Plan
+
+
+def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
+    from assay.search.verb import run
+
+    about: dict[str, Any] = {"verb": "search", "study": planned.kind, "run": planned.options.run}
+
+    def save(kept: list[Record]) -> None:
+        if out:
+            screen.write_document(kept, out, **about, interrupted=True)
+
+    total = planned.trials * len(planned.studies) if planned.trials else None
+    with screen.progress(total, f"search {planned.kind} {planned.entry.name}", json) as tick:
+        records, interrupted = screen.drain(run(planned, tick), [], None, save)
+    if json:
+        screen.write_document(records, **about, interrupted=interrupted)
+    else:
+        show(records, screen.console())
+        checking.report(records, interrupted)
+        if interrupted:
+            screen.console().print("the study goes on where it stopped when the same command is given again")
+    checking.keep(records, out, None, json, **about, interrupted=interrupted)
+    sys.exit(screen.exit_code(records, False, interrupted))
+
+
+def show(records: list[Record], terminal: Any) -> None:
+    """The control, the trials that were the best so far, and the winners."""
+    from rich.table import Table
+
+    from assay.search.evidence import SearchEvidence
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, side in (("", "left"), ("trial", "right"), ("seed", "right"), ("validation", "right")):
+        table.add_column(column, justify=side)  # type: ignore[arg-type]
+    for column in ("points", "test", "bits", "smaller"):
+        table.add_column(column, justify="right")
+    table.add_column("chosen", overflow="fold")
+    for record in records:
+        found = SearchEvidence.of(record)
+        if found.accuracy is None or (found.role == "trial" and not found.best):
+            continue
+        control = found.control_accuracy
+        smaller = f"{found.control_bits / found.bits:.2f} ×" if found.control_bits and found.bits else ""
+        table.add_row(
+            "best so far" if found.role == "trial" else found.role,
+            "" if found.trial is None else str(found.trial),
+            str(found.seed),
+            f"{found.accuracy:.2%}",
+            f"{100 * (found.accuracy - control):+.2f}" if control is not None else "",
+            f"{found.test:.2%}" if found.test is not None else "",
+            f"{found.bits or 0:,}",
+            smaller,
+            " ".join(f"{name}={value}" for name, value in found.parameters.items()),
+        )
+    terminal.print(table)

@@ -1,0 +1,125 @@
+"""The proof that every knob does something: each of its values must give another model than each other value.
+
+A model is another one if the names or shapes of its tensors differ, or their contents, or what it computes for the same
+inputs, in eval mode or, from one seed, in training mode (where dropout shows). A knob of a config that nothing reads
+changes none of these, and a search over it would try the same model again and again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from assay.search import space as spaces
+from assay.search.subjects.subject import Built, Infeasible
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from assay.search.space import Point, Space
+
+_CONTEXTS = 20
+"""Other values of the other knobs that are tried where a value does not go with their defaults."""
+
+
+@dataclass(frozen=True)
+class Dead:
+    knob: str
+    why: str
+
+
+def dead(
+    space: Space, build: Callable[[Mapping[str, str]], Built], tick: Callable[[str], None] = lambda text: None
+) -> list[Dead]:
+    """The knobs that do nothing, with the reason; those with a value that never goes with the others, too."""
+    found = []
+    for name in space:
+        tick(f"does {name} do anything?")
+        if why := _why_dead(name, space, build):
+            found.append(Dead(name, why))
+    return found
+
+
+def _why_dead(name: str, space: Space, build: Callable[[Mapping[str, str]], Built]) -> str:
+    values = space[name].values
+    if len(values) < 2:
+        return ""  # fixed by the user: nothing is searched
+    prints: dict[str, _Print] = {}
+    for context in _contexts(name, space):
+        prints = {}
+        refused = ""
+        for value in values:
+            try:
+                prints[value] = _Print(build(spaces.completed(context | {name: value}, space)))
+            except Infeasible as problem:
+                refused = f"{name}={value} cannot be built: {problem.what}"
+        if not refused:
+            break
+    else:
+        if len(prints) < 2:
+            return refused
+    alike = [(a, b) for a in prints for b in prints if a < b and prints[a].same(prints[b])]
+    if not alike:
+        return ""
+    one, other = alike[0]
+    whole = (
+        f"all values of {name}" if len(alike) == len(prints) * (len(prints) - 1) // 2 else f"{name}={one} and {other}"
+    )
+    return f"{whole} give the same model"
+
+
+def _contexts(name: str, space: Space) -> list[Point]:
+    """Values of the other knobs: their defaults first, then others at random."""
+    rng = Random(name)
+    others = [{n: v for n, v in spaces.drawn(space, rng).items() if n != name} for _ in range(_CONTEXTS)]
+    return [{}, *others]
+
+
+class _Print:
+    """What is compared of a model; the dearer parts only where the cheaper ones are equal."""
+
+    def __init__(self, built: Built) -> None:
+        self._built = built
+        self._shapes = [(n, tuple(t.shape), str(t.dtype)) for n, t in _tensors(built.model)]
+        self._hash = ""
+
+    def same(self, other: _Print) -> bool:
+        if (self._shapes, self._built.size) != (other._shapes, other._built.size):
+            return False
+        return self.contents() == other.contents()
+
+    def contents(self) -> str:
+        if not self._hash:
+            self._hash = _hash(self._built)
+        return self._hash
+
+
+def _tensors(model: nn.Module) -> list[tuple[str, Any]]:
+    return [*model.named_parameters(), *model.named_buffers()]
+
+
+def _hash(built: Built) -> str:
+    import torch
+    from torch.utils import _pytree as pytree
+
+    from assay.models.subject.registry import seeded
+
+    digest = hashlib.sha256()
+
+    def add(tensor: Any) -> None:
+        if isinstance(tensor, torch.Tensor):
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+
+    for _, tensor in _tensors(built.model):
+        add(tensor)
+    args, named = built.inputs
+    for mode in (False, True):
+        built.model.train(mode)
+        with torch.no_grad(), seeded(0):
+            outputs = built.model(*args, **named)
+        for leaf in pytree.tree_leaves(dict(outputs) if isinstance(outputs, Mapping) else outputs):
+            add(leaf)
+    built.model.eval()
+    return digest.hexdigest()

@@ -1,0 +1,136 @@
+"""Trials in processes of this machine: one for each worker, asked by a thread of its own.
+
+A process lives as long as its answers come: importing torch and reading the data would take longer than most trials.
+Its limits hold all the same, for they are kept from outside. A process that takes too long, or whose resident memory is
+more than it may have, is killed with all it has started, and the next trial gets a new one."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from typing import Self
+
+import psutil
+
+from assay.search.scheduler import Job, Outcome, Tick
+from assay.worker.failure import Refused
+from assay.worker.fresh import Fresh
+from assay.worker.limits import WorkerLost
+
+_CHILD = "assay.search.child"
+_LOOK = 0.5
+"""Seconds between two looks at the memory of the processes."""
+
+
+class Local:
+    def __init__(
+        self, workers: int, environment: Mapping[str, str], memory: int, tick: Tick = lambda text: None
+    ) -> None:
+        """`memory`: bytes that one process may have resident. `tick` is called with what a process says it is doing."""
+        self._workers = [_Worker(self, environment, tick) for _ in range(workers)]
+        self._memory = memory
+        self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self.closing = False
+
+    @property
+    def slots(self) -> int:
+        return len(self._workers)
+
+    def submit(self, job: Job) -> None:
+        self.jobs.put(job)
+
+    def outcome(self, seconds: float) -> Outcome | None:
+        deadline = time.monotonic() + seconds
+        while True:
+            left = deadline - time.monotonic()
+            with contextlib.suppress(queue.Empty):
+                return self.done.get(timeout=max(0.0, min(_LOOK, left)))
+            if left <= 0:
+                return None
+            for worker in self._workers:
+                worker.hold_to(self._memory)
+
+    def __enter__(self) -> Self:
+        for worker in self._workers:
+            worker.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing = True
+        for _worker in self._workers:
+            self.jobs.put(None)
+        for worker in self._workers:
+            worker.end()
+            worker.join()
+
+
+class _Worker(threading.Thread):
+    def __init__(self, crew: Local, environment: Mapping[str, str], tick: Tick) -> None:
+        super().__init__(daemon=True)
+        self._crew, self._environment, self._tick = crew, environment, tick
+        self._process: Fresh | None = None
+        self._too_large = 0
+        self._changing = threading.Lock()
+        """Around the start and the end of a process: none may start behind the back of `end`."""
+
+    def run(self) -> None:
+        while (job := self._crew.jobs.get()) is not None:
+            began = time.monotonic()
+            answer, refused, lost = None, None, None
+            try:
+                answer = self._asked(job)
+            except Refused as problem:
+                refused = problem
+            except WorkerLost as problem:
+                lost = self._explained(problem)
+            except (OSError, ValueError) as problem:  # its channel was closed by `end`
+                lost = WorkerLost("exit", f"ended: {problem}")
+            self._crew.done.put(Outcome(job, time.monotonic() - began, answer, refused, lost))
+        self._leave()
+
+    def _asked(self, job: Job) -> dict[str, object]:
+        with self._changing:
+            if self._crew.closing:
+                raise WorkerLost("exit", "the study was ended")
+            if self._process is None:
+                self._process, self._too_large = Fresh(_CHILD, dict(self._environment)), 0
+            process = self._process
+        try:
+            return process.ask(job.question, job.seconds, self._tick)
+        except WorkerLost:
+            self._leave()
+            raise
+
+    def _explained(self, lost: WorkerLost) -> WorkerLost:
+        if not self._too_large:
+            return lost
+        return WorkerLost(
+            "memory", f"it had {self._too_large >> 20:,} MiB of memory, more than it may have", lost.output
+        )
+
+    def hold_to(self, memory: int) -> None:
+        """Kill the process if it has more than that resident."""
+        process = self._process
+        if process is None:
+            return
+        with contextlib.suppress(psutil.Error):
+            resident: int = psutil.Process(process.pid).memory_info().rss
+            if resident > memory:
+                self._too_large = resident
+                process.kill()
+
+    def end(self) -> None:
+        """From another thread: whatever it does is given up."""
+        with self._changing:
+            if self._process is not None:
+                self._process.kill()
+
+    def _leave(self) -> None:
+        with self._changing:
+            if self._process is not None:
+                self._process.__exit__()
+                self._process = None

@@ -1,0 +1,133 @@
+"""The space of a study: knobs with the values each may have, some of which exist only beside values of others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from random import Random
+from typing import Any
+
+from assay.errors import UsageError
+from assay.models.subject.knobs import Knob
+
+Space = Mapping[str, Knob]
+Point = dict[str, str]
+"""A value for each knob that exists beside the others."""
+Key = tuple[tuple[str, str], ...]
+
+
+def key(point: Mapping[str, str]) -> Key:
+    """The same for two points that are the same."""
+    return tuple(sorted(point.items()))
+
+
+def ordered(space: Space) -> dict[str, Knob]:
+    """The same space with every knob behind those it depends on."""
+    left, placed = dict(space), dict[str, Knob]()
+    while left:
+        ready = [name for name, knob in left.items() if all(other in placed for other in knob.where)]
+        if not ready:
+            fix = "each knob may depend on others of the same search, and not on itself"
+            raise UsageError(f"the knobs {', '.join(left)} depend on others that are not searched", fix=fix)
+        placed |= {name: left.pop(name) for name in ready}
+    return placed
+
+
+def points(space: Space) -> Iterator[Point]:
+    """Every point, one after another. The space must be `ordered`."""
+    knobs = list(space.items())
+
+    def below(at: int, chosen: Point) -> Iterator[Point]:
+        if at == len(knobs):
+            yield dict(chosen)
+            return
+        name, knob = knobs[at]
+        if not _exists(knob, chosen):
+            yield from below(at + 1, chosen)
+            return
+        for value in knob.values:
+            yield from below(at + 1, chosen | {name: value})
+
+    return below(0, {})
+
+
+def size(space: Space, most: int) -> int | None:
+    """How many points there are; None where there are more than `most`."""
+    if not any(knob.where for knob in space.values()):
+        whole = math.prod(len(knob.values) for knob in space.values())
+        return whole if whole <= most else None
+    counted = sum(1 for _ in islice(points(space), most + 1))
+    return counted if counted <= most else None
+
+
+def suggested(trial: Any, space: Space) -> Point:
+    """The point that an Optuna trial stands for. A parameter is the place of the value in its list: neighbours in a
+    list are alike, and samplers may use that."""
+    chosen: Point = {}
+    for name, knob in space.items():
+        if _exists(knob, chosen):
+            chosen[name] = knob.values[trial.suggest_int(name, 0, len(knob.values) - 1)]
+    return chosen
+
+
+def drawn(space: Space, rng: Random) -> Point:
+    """Any point, each value of a knob as likely as the others."""
+    chosen: Point = {}
+    for name, knob in space.items():
+        if _exists(knob, chosen):
+            chosen[name] = rng.choice(knob.values)
+    return chosen
+
+
+def places(point: Mapping[str, str], space: Space) -> dict[str, int]:
+    """The parameters of a trial for this point."""
+    return {name: space[name].values.index(value) for name, value in point.items()}
+
+
+def of_places(parameters: Mapping[str, int], space: Space) -> Point:
+    return {name: space[name].values[place] for name, place in parameters.items()}
+
+
+def defaults(space: Space) -> Point:
+    chosen: Point = {}
+    for name, knob in space.items():
+        if _exists(knob, chosen):
+            chosen[name] = knob.default
+    return chosen
+
+
+def completed(some: Mapping[str, str], space: Space) -> Point:
+    """A point with these values; the other knobs are at their defaults, or where these values need them to be."""
+    wanted = dict(some)
+    for name in reversed(list(space)):
+        if name in wanted:
+            for other, values in space[name].where.items():
+                if wanted.get(other, space[other].default) not in values:
+                    wanted[other] = values[0]
+    chosen: Point = {}
+    for name, knob in space.items():
+        if _exists(knob, chosen):
+            chosen[name] = wanted.get(name, knob.default)
+    return chosen
+
+
+def plain(space: Space) -> dict[str, Any]:
+    """As JSON data."""
+    return {
+        name: {"values": list(k.values), "default": k.default, "where": {n: list(v) for n, v in k.where.items()}}
+        for name, k in space.items()
+    }
+
+
+def read(data: Mapping[str, Any]) -> Space:
+    """From what `plain` gives."""
+    return {
+        name: Knob(tuple(k["values"]), k["default"], {n: tuple(v) for n, v in k["where"].items()})
+        for name, k in data.items()
+    }
+
+
+def _exists(knob: Knob, chosen: Mapping[str, str]) -> bool:
+    """A knob that depends on one that does not exist does not exist either."""
+    return all(other in chosen for other in knob.where) and knob.exists(chosen)

@@ -1,0 +1,91 @@
+"""Where studies are kept: a database that Optuna reads and writes. A file of the data folder unless a URL is given."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from assay import host
+from assay.errors import Lacking, UsageError
+from assay.store.connection import place, shown
+
+FILE = "studies.sqlite"
+_PATIENCE = 60
+"""Seconds that one process waits for another that is writing."""
+_FIX = "name a file (--storage studies.sqlite) or a server that is up (--storage postgresql://user@host/database)"
+
+
+def optuna() -> Any:
+    """The package, without its chatter."""
+    try:
+        import optuna
+    except ModuleNotFoundError:
+        raise Lacking("searching needs Optuna", fix="pip install 'kernel-assay[tune]'") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    return optuna
+
+
+class Storage:
+    """An open storage. Whatever is wrong with it is a UsageError that names it."""
+
+    def __init__(self, where: str = "") -> None:
+        url = _place(where)
+        self.name = shown(url)
+        self._optuna = optuna()
+        local = url.get_backend_name() == "sqlite"
+        if local:
+            _verify_file(Path(str(url.database)), asked=bool(where))
+        with self.explained(RuntimeError):  # of another version of Optuna
+            self.rdb = self._optuna.storages.RDBStorage(
+                url.render_as_string(hide_password=False),
+                engine_kwargs={"connect_args": {"timeout": _PATIENCE} if local else {"connect_timeout": 10}},
+            )
+
+    @contextlib.contextmanager
+    def explained(self, *also: type[Exception]) -> Iterator[None]:
+        """Around whatever reads or writes it."""
+        from sqlalchemy.exc import DatabaseError, SQLAlchemyError
+
+        broken = self._optuna.exceptions.StorageInternalError
+        try:
+            yield
+        except (SQLAlchemyError, broken, *also) as problem:
+            cause = problem.__cause__ if isinstance(problem, broken) and problem.__cause__ else problem
+            said = str(getattr(cause, "orig", None) or cause).strip().splitlines()[0]
+            unreadable = isinstance(cause, DatabaseError) and ("not a database" in said or "malformed" in said)
+            what = "is damaged, or no database" if unreadable else "cannot be used"
+            raise UsageError(f"the storage of studies {self.name} {what}: {said}", fix=_FIX) from None
+        except ModuleNotFoundError as problem:
+            raise Lacking(f"studies there need {problem.name}", fix="pip install 'kernel-assay[postgres]'") from None
+
+    def names(self) -> list[str]:
+        with self.explained():
+            return [str(name) for name in self._optuna.get_all_study_names(self.rdb)]
+
+    def study(self, name: str, directions: list[str], sampler: Any) -> Any:
+        """The study of that name, new or not."""
+        with self.explained():
+            return self._optuna.create_study(
+                storage=self.rdb, study_name=name, directions=directions, sampler=sampler, load_if_exists=True
+            )
+
+    def delete(self, name: str) -> None:
+        with self.explained():
+            self._optuna.delete_study(study_name=name, storage=self.rdb)
+
+
+def _place(where: str) -> Any:
+    server = os.environ.get("ASSAY_STORE", "")
+    return place(where or (server if server.startswith("postgres") else host.data_folder() / FILE))
+
+
+def _verify_file(file: Path, asked: bool) -> None:
+    if not asked:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    elif not file.parent.is_dir():
+        raise UsageError(f"there is no folder {file.parent} for the storage of studies", fix=_FIX)

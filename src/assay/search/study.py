@@ -1,0 +1,287 @@
+"""One study: asks for points until enough trials are finished, hands them to a scheduler, and keeps what comes back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from assay.errors import AssayError, UsageError
+from assay.record import Record
+from assay.search import owner, samplers, space
+from assay.search.ledger import FINISHED, Ledger, Trial
+from assay.search.planning import Plan, Planned, identity
+from assay.search.records import Writer
+from assay.search.scheduler import Job, Outcome, Scheduler
+from assay.search.space import Point, Space
+from assay.search.storage import Storage
+from assay.search.subjects.subject import Judged
+from assay.units import count, duration
+from assay.worker.limits import WorkerLost
+
+Tick = Callable[[str, int], None]
+"""Called with what is being done and how many trials of this study are done."""
+_PREPARING = 24 * 3600.0
+"""Seconds for what comes before the trials: a base model may have to be trained."""
+_ALIKE = 40
+"""Points in a row that a sampler may suggest although they are known; then any point that is not is taken."""
+_DRAWS = 200
+_MOST = 200_000
+"""Points of a space that are gone through one by one for those that are left."""
+_WAIT = 1.0
+_CHANGED = "another name (--study), or --restart"
+
+
+class Study:
+    def __init__(self, plan: Plan, planned: Planned, scheduler: Scheduler, storage: Storage, tick: Tick) -> None:
+        self.plan, self.planned, self.scheduler, self.storage, self.tick = plan, planned, scheduler, storage, tick
+        self._jobs = 0
+        self._exhausted = False
+        self._beaten = time.monotonic()
+
+    def run(self) -> Iterator[Record]:
+        """The control, every trial of the study, those of earlier runs first, and the winner."""
+        self.tick("reading the data", 0)
+        told = self._ask("space")
+        knobs = space.ordered(space.read(told["space"]))
+        with self.storage.explained():
+            study = self._opened(knobs)
+            self._prove_alive(study, knobs)
+            control = self._control(study)
+            self.writer = Writer(self.plan, self.planned, told["sizes"], control)
+            wanted = self.plan.trials or len(list(space.points(knobs)))
+            self.ledger = Ledger(study, knobs, wanted)
+            study.sampler = self._sampler(knobs, self.ledger.begun())
+            if control is not None:
+                yield self.writer.control()
+            yield from self._trials()
+            if self.plan.winner:
+                yield from self._winners(study)
+
+    # before the trials
+
+    def _opened(self, knobs: Space) -> Any:
+        """The study in the storage. One that was made with other settings is refused."""
+        name, options = self.planned.name, self.plan.options
+        if options.restart and name in self.storage.names():
+            self.storage.delete(name)
+        known = name in self.storage.names()
+        sampler = self._sampler(knobs, 0)  # a grid that is too large is refused before anything is written
+        study = self.storage.study(name, self.plan.goals.directions, sampler)
+        wanted = {"identity": identity(options, self.planned.setup, self.plan.goals), "space": space.plain(knobs)}
+        has = {key: study.user_attrs.get(key) for key in wanted}
+        if known and any(value is None for value in has.values()) and study.get_trials(deepcopy=False):
+            raise UsageError(f"the study {name} in {self.storage.name} is none of Assay's, or damaged", fix=_CHANGED)
+        for key, value in wanted.items():
+            if has[key] is None:
+                study.set_user_attr(key, value)
+            elif _as_json(has[key]) != _as_json(value):
+                differs = [part for part in value if _as_json(has[key].get(part)) != _as_json(value[part])]
+                what = ", ".join(differs) or key
+                raise UsageError(f"the study {name} was made with other settings ({what})", fix=_CHANGED)
+        return study
+
+    def _prove_alive(self, study: Any, knobs: Space) -> None:
+        """Refuse a space with a knob that does nothing; once for each study."""
+        if study.user_attrs.get("alive"):
+            return
+        self.tick("proving that every knob does something", 0)
+        dead = self._ask("alive", space=space.plain(knobs))["dead"]
+        if dead:
+            self.storage.delete(self.planned.name)
+            said = "; ".join(one["why"] for one in dead)
+            names = ", ".join(dict.fromkeys(one["knob"] for one in dead))
+            raise UsageError(
+                f"dead knobs: {said}", fix=f"leave out {names}, or mend the function that builds the model"
+            )
+        study.set_user_attr("alive", True)
+
+    def _control(self, study: Any) -> dict[str, Any] | None:
+        if not self.plan.control:
+            return None
+        if "control" not in study.user_attrs:
+            self.tick("the control", 0)
+            study.set_user_attr("control", self._ask("control"))
+        return dict(study.user_attrs["control"])
+
+    def _sampler(self, knobs: Space, begun: int) -> Any:
+        limited = self.plan.goals.points is not None
+        constraints = (lambda trial: (trial.user_attrs.get("shortfall", 100.0),)) if limited else None
+        return samplers.sampler(self.plan.options.sampler, self.planned.setup.seed, knobs, constraints, begun)
+
+    # the trials
+
+    def _trials(self) -> Iterator[Record]:
+        shown: set[int] = set()
+        running: dict[int, Any] = {}
+        try:
+            while True:
+                self.ledger.take_over()
+                for trial in self.ledger.trials():  # of other processes, too
+                    if trial.number not in shown:
+                        shown.add(trial.number)
+                        yield self.writer.trial(trial, self._best(trial))
+                while len(running) < self.scheduler.slots and (begun := self._next(bool(running))):
+                    running[begun.job.id] = begun.trial
+                    self.scheduler.submit(begun.job)
+                if not running and self._over():
+                    return
+                self.tick(self._progress(len(running)), self.ledger.counted())
+                self._beat(list(running.values()))
+                if not running:
+                    time.sleep(_WAIT)  # other processes have the trials that are left
+                elif outcome := self.scheduler.outcome(_WAIT):
+                    self._take(running.pop(outcome.job.id), outcome)
+        finally:
+            for trial in running.values():  # Ctrl-C: the next run begins with them
+                self.ledger.again(trial.number, "")
+
+    def _over(self) -> bool:
+        enough = self._exhausted or self.ledger.counted() >= self.ledger.wanted
+        return enough and not self.ledger.others_run()
+
+    def _next(self, busy: bool) -> _Begun | None:
+        """The next trial; None where none is needed, or the space has none that is not done or being done."""
+        sampler = self.plan.options.sampler
+        for _ in range(_ALIKE):
+            if self.ledger.counted() >= self.ledger.wanted:
+                return None
+            claimed = self.ledger.claim(sampler)
+            if claimed is not None:
+                return self._begin(*claimed)
+            if busy and self.ledger.on_their_way() >= self.ledger.wanted:
+                return None
+        left = self._left()
+        if left is None:
+            self._exhausted = not busy
+            return None
+        self.ledger.enqueue(left, "random")
+        claimed = self.ledger.claim(sampler)
+        return self._begin(*claimed) if claimed else None
+
+    def _begin(self, trial: Any, point: Point) -> _Begun:
+        self._jobs += 1
+        return _Begun(Job(self._jobs, self._question("judge", point=point), self.plan.options.timeout), trial)
+
+    def _left(self) -> Point | None:
+        """Any point that nobody has begun."""
+        knobs, known = self.ledger.knobs, self.ledger.known()
+        rng = Random(f"{self.planned.setup.seed} {self.ledger.begun()}")
+        for _ in range(_DRAWS):
+            drawn = space.drawn(knobs, rng)
+            if space.key(drawn) not in known:
+                return drawn
+        if space.size(knobs, _MOST) is None:
+            return None
+        return next((point for point in space.points(knobs) if space.key(point) not in known), None)
+
+    def _take(self, trial: Any, outcome: Outcome) -> None:
+        goals = self.plan.goals
+        if outcome.lost is not None and outcome.lost.how not in ("timeout", "memory"):
+            self.ledger.again(trial.number, outcome.lost.last_words())
+        elif outcome.lost is not None:
+            self.ledger.fail(trial, outcome.lost.last_words())
+        elif outcome.refused is not None:
+            self.ledger.fail(trial, str(outcome.refused))
+        elif outcome.answer is not None and "infeasible" in outcome.answer:
+            self.ledger.prune(trial, outcome.answer["infeasible"])
+        elif outcome.answer is not None:
+            judged = outcome.answer
+            shortfall = goals.shortfall(judged, self.writer.control_result)
+            self.ledger.finish(trial, judged, goals.values(judged), shortfall)
+
+    def _best(self, trial: Trial) -> bool:
+        before = [(t.number, t.judged) for t in self.ledger.trials() if t.number <= trial.number and t.judged]
+        return trial.number in self.plan.goals.chosen(before, self.writer.control_result)
+
+    def _progress(self, running: int) -> str:
+        finished = self._finished()
+        best = self.plan.goals.chosen(finished, self.writer.control_result)
+        said = [f"{running} running"]
+        if best:
+            judged = dict(finished)[best[0]]
+            said.append(f"best {judged['accuracy']:.2%}, {judged['bits']:,} bits")
+        if spent := self.ledger.seconds():
+            left = max(0, self.ledger.wanted - self.ledger.counted()) * sum(spent) / len(spent) / self.scheduler.slots
+            said.append(f"{duration(left)} left")
+        return " · ".join(said)
+
+    def _beat(self, trials: list[Any]) -> None:
+        if time.monotonic() - self._beaten > owner.BEAT:
+            self.ledger.beat(trials)
+            self._beaten = time.monotonic()
+
+    def _finished(self) -> list[tuple[int, Mapping[str, Any]]]:
+        return [(t.number, t.judged) for t in self.ledger.trials() if t.state == FINISHED and t.judged]
+
+    # after the trials
+
+    def _winners(self, study: Any) -> Iterator[Record]:
+        """The test split is read here: once for each winner, and once for the control. What was read is kept in the
+        study, so that whoever asks again is told the same."""
+        finished = self._finished()
+        chosen = self.plan.goals.chosen(finished, self.writer.control_result)
+        if not chosen:
+            yield self.writer.none(len(finished))
+            return
+        trials = {trial.number: trial for trial in self.ledger.trials()}
+        known: dict[str, Any] = dict(study.user_attrs.get("winners", {}))
+        for number in chosen:
+            file = self._file(number, len(chosen))
+            if str(number) not in known or file is not None:
+                self.tick(f"the test split, for {count(len(chosen), 'winner')}", self.ledger.counted())
+                known[str(number)] = self._ask("judge", point=trials[number].point, test=True, file=file)
+                study.set_user_attr("winners", known)
+            control_test = None
+            if self.plan.control:
+                if "control_test" not in study.user_attrs:
+                    study.set_user_attr("control_test", self._ask("control", test=True)["test"])
+                control_test = study.user_attrs["control_test"]
+            yield self.writer.winner(trials[number], Judged.read(known[str(number)]), control_test)
+
+    def _file(self, number: int, winners: int) -> str | None:
+        file = self.planned.file
+        if file is None or winners == 1:
+            return None if file is None else str(file)
+        return str(file.with_name(f"{file.stem}-trial{number}{file.suffix or '.safetensors'}"))
+
+    def _question(self, do: str, **more: Any) -> dict[str, Any]:
+        return {"do": do, "setup": self.planned.setup.plain(), **more}
+
+    def _ask(self, do: str, **more: Any) -> dict[str, Any]:
+        """A question that all else waits for."""
+        self._jobs += 1
+        self.scheduler.submit(Job(self._jobs, self._question(do, **more), _PREPARING))
+        while (outcome := self.scheduler.outcome(_WAIT)) is None:
+            pass
+        if outcome.refused is not None:
+            raise outcome.refused.wrong_use or outcome.refused
+        if outcome.lost is not None:
+            raise _Lost(outcome.lost)
+        assert outcome.answer is not None
+        return outcome.answer
+
+
+@dataclass(frozen=True)
+class _Begun:
+    job: Job
+    trial: Any
+
+
+class _Lost(AssayError):
+    """The process that prepares a study is gone."""
+
+    def __init__(self, lost: WorkerLost) -> None:
+        super().__init__(
+            f"the process that prepares the study is lost: {lost.last_words()}",
+            fix="ask again; the study goes on where it stopped",
+        )
+
+
+def _as_json(value: Any) -> Any:
+    """A value as the storage gives it back: with lists for tuples."""
+    import json
+
+    return json.loads(json.dumps(value))
