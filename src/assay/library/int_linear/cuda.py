@@ -15,9 +15,10 @@ ROOM = 32768
 @kernel(
     "int_linear",
     tune={"rows": [2, 4], "ahead": [1, 2, 4], "warps": [4, 8, 16]},
+    fits="rows * ahead <= 8",
     expects={"spills": 0, "widest_global_load": 128, "uses": "HMMA"},
 )
-def int_linear(x, codes, scales, bias, *, bits, group, out, rows=4, ahead=2, warps=8):
+def int_linear(x, codes, scales, bias, *, bits, group, out, rows=2, ahead=2, warps=16):
     (m, k), (n, count), T = x.shape, scales.shape, ctype(x)
     if m == 0 or n == 0:
         return

@@ -16,16 +16,21 @@ template <> struct Operand<__half> {
     asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(v) : "r"(two), "r"(factor), "r"(offset));
     return v;
   }
+  static __device__ __forceinline__ unsigned masked(unsigned word, unsigned mask) {  // | 0x6400 twice, in one instruction
+    unsigned v;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(v) : "r"(word), "r"(mask), "r"(0x64006400u));
+    return v;
+  }
   static __device__ __forceinline__ void decode(unsigned word, unsigned (&v)[2]) {  // 0x64cc is 1024 + cc; − 1152
     v[0] = value(__byte_perm(word, 0x64646464u, 0x4140), 0x3c003c00u, 0xe480e480u);
     v[1] = value(__byte_perm(word, 0x64646464u, 0x4342), 0x3c003c00u, 0xe480e480u);
   }
   static __device__ __forceinline__ void decode(unsigned word, unsigned (&v)[4]) {  // 0x640c is 1024 + c, 0x64c0 1024 + 16c
     const unsigned later = word >> 8;
-    v[0] = value((word & 0x000f000fu) | 0x64006400u, 0x3c003c00u, 0xe408e408u);  // · 1 − 1032
-    v[1] = value((word & 0x00f000f0u) | 0x64006400u, 0x2c002c00u, 0xd480d480u);  // / 16 − 72
-    v[2] = value((later & 0x000f000fu) | 0x64006400u, 0x3c003c00u, 0xe408e408u);
-    v[3] = value((later & 0x00f000f0u) | 0x64006400u, 0x2c002c00u, 0xd480d480u);
+    v[0] = value(masked(word, 0x000f000fu), 0x3c003c00u, 0xe408e408u);  // · 1 − 1032
+    v[1] = value(masked(word, 0x00f000f0u), 0x2c002c00u, 0xd480d480u);  // / 16 − 72
+    v[2] = value(masked(later, 0x000f000fu), 0x3c003c00u, 0xe408e408u);
+    v[3] = value(masked(later, 0x00f000f0u), 0x2c002c00u, 0xd480d480u);
   }
   static __device__ __forceinline__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -138,7 +143,7 @@ __device__ __forceinline__ uint4 transposed(const uint4& v, int t) {
 //
 // x lies in shared memory as the lanes need it, `slab` chunks at a time, and zeros behind its end.
 template <typename T, int BITS, bool FINE, int MT, int PAIRS, int AHEAD>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, MT * Operand<T>::PARTS == 1 && PAIRS * AHEAD <= 2 && !(FINE && BITS == 4) ? 2 : 1)
     int_linear_few(const T* x, const unsigned char* codes, const unsigned short* scales, const T* bias, T* out, long long n,
                    long long k, int m, int groups, int shift, int slab, int share) {
   using Format = Operand<T>;
