@@ -1,4 +1,4 @@
-"""The integer linear layer in CUDA C++: codes from memory through registers to the tensor cores, scaled once a group."""
+"""The integer linear layer in CUDA C++: codes go through registers to the tensor cores and are scaled once a group."""
 
 import numpy as np
 

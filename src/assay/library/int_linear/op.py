@@ -1,4 +1,4 @@
-"""A linear layer whose weight is packed in integers: codes of 8 or 4 bits, a bfloat16 scale per group. docs/packed.md."""
+"""A linear layer whose weight is packed in integers: codes of 8 or 4 bits, one bfloat16 scale per group."""
 
 from assay import Attribute, Axis, Tensor, op
 from assay.op import NAN

@@ -15,8 +15,8 @@ def code_value(stored, BITS: tl.constexpr):
     return (stored.to(tl.int32) | 0x4B000000).to(tl.float32, bitcast=True) - (8388608.0 + 2 ** (BITS - 1))
 
 
-# Weights are read as [rows, blocks, bytes of a block], so that a scale is one number beside its block. A long group counts
-# as `parts` blocks of the same scale.
+# Weights are read as [rows, blocks, bytes of a block], so that a scale is one number beside its block. A long group
+# counts as `parts` blocks of the same scale.
 @triton.jit
 def _int_row(
     x, codes, scales, bias, out, n, k, width, count, parts, groups,
@@ -36,7 +36,9 @@ def _int_row(
             products = code_value(stored, BITS) * v[None, :, :]
         else:
             even, odd = tl.split(tl.reshape(v, (BLOCKS, BYTES, 2)))
-            products = code_value(stored & 15, BITS) * even[None, :, :] + code_value(stored >> 4, BITS) * odd[None, :, :]
+            products = (
+                code_value(stored & 15, BITS) * even[None, :, :] + code_value(stored >> 4, BITS) * odd[None, :, :]
+            )
         at = ((first + b) // parts)[None, :]
         scale = tl.load(scales + here * groups + at, mask=(here < n) & (at < groups), other=0).to(tl.float32)
         total += tl.sum(products, 2) * scale
@@ -46,8 +48,8 @@ def _int_row(
     tl.store(out + row, sums.to(out.dtype.element_ty), mask=row < n)
 
 
-# bf16 and fp16 hold every code exactly; the product of a block is scaled in float. An fp32 x is cut into three bf16, and the
-# smallest go first.
+# bf16 and fp16 hold every code exactly; the product of a block is scaled in float. An fp32 x is cut into three bf16,
+# and the smallest go first.
 @triton.jit
 def _int_tile(
     x, codes, scales, bias, out, m, n, k, width, count, parts, groups,
