@@ -136,7 +136,7 @@ def test_other_generations_are_built_for_too(target, number):
 
 @pytest.mark.parametrize(("bits", "most"), [(8, 54), (4, 80)])
 def test_the_loop_over_codes_leaves_time_to_read_them(bits, most):
-    """For every 16 bytes of codes an H200 can issue about 109 instructions to a lane; two blocks of 16 warps, each with
+    """For every 16 bytes of codes an H200 can issue about 120 instructions to a lane; two blocks of 16 warps, each with
     four loads of 16 bytes on their way for each lane, hide the latency (docs/kernels/int_linear.md)."""
     (found,) = inspections(["int_linear/cuda"], Options(("sm_90a",), workload=f"{DECODED},bits={bits}"))
     blocks = {}
