@@ -18,7 +18,7 @@ ROOM = 32768
     fits="rows * ahead <= 8",
     expects={"spills": 0, "widest_global_load": 128, "uses": "HMMA"},
 )
-def int_linear(x, codes, scales, bias, *, bits, group, out, rows=2, ahead=2, warps=16):
+def int_linear(x, codes, scales, bias, *, bits, group, out, rows=2, ahead=2, warps=0):
     (m, k), (n, count), T = x.shape, scales.shape, ctype(x)
     if m == 0 or n == 0:
         return
@@ -31,6 +31,8 @@ def int_linear(x, codes, scales, bias, *, bits, group, out, rows=2, ahead=2, war
         fine = not whole and power < eighth
         shift = 31 if whole else power - eighth + 2 * fine
         MT = 1 if m == 1 else 2 if m == 2 else 4
+        # Within 64 registers blocks of 16 warps fill a multiprocessor; where more are needed, smaller ones fit better.
+        warps = warps or (16 if MT == 1 and T != "float" and not (fine and bits == 4) else 8)
         chunks, vectors = cdiv(k * bits, 4096), 16 // bits * MT * (3 if T == "float" else 1)
         share = 1
         while share < min(warps, chunks) and cdiv(n, rows) * share < WARPS:

@@ -38,7 +38,7 @@ def magnitude(x, codes, scales, bias, *, bits, group):
     independent="m",
     operations=lambda w: 2 * w.m * w.n * w.k,
     magnitude=magnitude,
-    roundings=2,  # the product, the bias; and tensor cores cut off what they do not keep of a sum
+    roundings=3,  # the product, its scale, the bias; and tensor cores cut off what they do not keep of a sum
     terms=lambda w: w.k,
 )
 def int_linear(x, codes, scales, bias, *, bits, group):

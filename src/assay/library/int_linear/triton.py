@@ -15,30 +15,58 @@ def code_value(stored, BITS: tl.constexpr):
     return (stored.to(tl.int32) | 0x4B000000).to(tl.float32, bitcast=True) - (8388608.0 + 2 ** (BITS - 1))
 
 
-# Weights are read as [rows, blocks, bytes of a block], so that a scale is one number beside its block. A long group
+@triton.jit
+def nibble_value(word, SHIFT: tl.constexpr):
+    """A nibble where it stands, less 8: 2^SHIFT times too large."""
+    bits = (word & (15 << SHIFT)) | 0x4B000000
+    return bits.to(tl.float32, bitcast=True) - (8388608.0 + (8 << SHIFT))
+
+
+@triton.jit
+def word_products(word, v):
+    """The sum of eight codes, the nibbles of a word, times the eight values [2, 2, 2] of x beside it. Nibbles are taken
+    where they stand, and values of x made smaller instead, which is exact and serves every row."""
+    even, odd = tl.split(v)  # by the last bit of their place, then by the one before
+    v0, v2 = tl.split(even)
+    v1, v3 = tl.split(odd)
+    v0, v4 = tl.split(v0)
+    v1, v5 = tl.split(v1)
+    v2, v6 = tl.split(v2)
+    v3, v7 = tl.split(v3)
+    upper = word >> 16
+    total = nibble_value(word, 0) * v0
+    total += nibble_value(word, 4) * (v1 * 0.0625)
+    total += nibble_value(word, 8) * (v2 * 0.00390625)
+    total += nibble_value(word, 12) * (v3 * 0.000244140625)
+    total += nibble_value(upper, 0) * v4
+    total += nibble_value(upper, 4) * (v5 * 0.0625)
+    total += nibble_value(upper, 8) * (v6 * 0.00390625)
+    total += nibble_value(upper, 12) * (v7 * 0.000244140625)
+    return total
+
+
+# Weights are read as [rows, blocks, codes of a block], so that a scale is one number beside its block. A long group
 # counts as `parts` blocks of the same scale.
 @triton.jit
 def _int_row(
     x, codes, scales, bias, out, n, k, width, count, parts, groups,
     BITS: tl.constexpr, ROWS: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    BYTES: tl.constexpr = BLOCK * BITS // 8
+    """Codes of 8 bits are read as bytes, those of 4 as words: `width` counts either."""
+    UNITS: tl.constexpr = BLOCK if BITS == 8 else BLOCK // 8
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)  # 64-bit: offsets may exceed 2**31
     b = tl.arange(0, BLOCKS)
     here, weights = row[:, None], row[:, None, None]
     total = tl.zeros((ROWS, BLOCKS), tl.float32)
     for first in range(0, count, BLOCKS):
-        byte = ((first + b)[:, None] * BYTES + tl.arange(0, BYTES)[None, :])[None, :, :]
-        stored = tl.load(codes + weights * width + byte, mask=(weights < n) & (byte < width), other=0)
+        unit = ((first + b)[:, None] * UNITS + tl.arange(0, UNITS)[None, :])[None, :, :]
+        stored = tl.load(codes + weights * width + unit, mask=(weights < n) & (unit < width), other=0)
         column = (first + b)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
         v = tl.load(x + column, mask=column < k, other=0).to(tl.float32)
         if BITS == 8:
             products = code_value(stored, BITS) * v[None, :, :]
         else:
-            even, odd = tl.split(tl.reshape(v, (BLOCKS, BYTES, 2)))
-            products = (
-                code_value(stored & 15, BITS) * even[None, :, :] + code_value(stored >> 4, BITS) * odd[None, :, :]
-            )
+            products = word_products(stored, tl.reshape(v, (1, BLOCKS, UNITS, 2, 2, 2)))
         at = ((first + b) // parts)[None, :]
         scale = tl.load(scales + here * groups + at, mask=(here < n) & (at < groups), other=0).to(tl.float32)
         total += tl.sum(products, 2) * scale
@@ -127,7 +155,7 @@ TILES = {torch.bfloat16: (64, 64, 4), torch.float16: (64, 64, 4), torch.float32:
     },
     fits="wide <= size",
 )
-def int_linear(x, codes, scales, bias, *, bits, group, out, size=8192, wide=1024, M=0, N=0, num_warps=0):
+def int_linear(x, codes, scales, bias, *, bits, group, out, size=8192, wide=512, M=0, N=0, num_warps=0):
     """`size`: codes that a program reads at once; `wide`: of one row."""
     (m, k), (n, groups), width = x.shape, scales.shape, codes.shape[1]
     if m == 0:
@@ -139,10 +167,12 @@ def int_linear(x, codes, scales, bias, *, bits, group, out, size=8192, wide=1024
         group = 1 << 30  # one scale for a row
     block = min(group, 128)
     count, parts = cdiv(k, block), group // block
-    if m == 1:
+    words = bits == 8 or (width % 4 == 0 and codes.data_ptr() % 4 == 0)
+    if m == 1 and words:
+        read = codes if bits == 8 else codes.view(torch.int32)
         BLOCKS = max(1, min(1 << max(0, count - 1).bit_length(), wide // block))
         _int_row[(cdiv(n, size // (BLOCKS * block)),)](
-            x, codes, scales, bias, out, n, k, width, count, parts, groups,
+            x, read, scales, bias, out, n, k, read.shape[1], count, parts, groups,
             bits, size // (BLOCKS * block), BLOCKS, block, num_warps=num_warps or 4,
         )  # fmt: skip
         return
