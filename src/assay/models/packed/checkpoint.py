@@ -46,10 +46,10 @@ def save(model: nn.Module, path: str | Path) -> str:
     return checkpoint.write(Path(path), Checkpoint(tensors, {PACKED: layers, _SAME: same}))
 
 
-def load(model: nn.Module, path: str | Path, kernel: Named | None = "mx_linear") -> list[str]:
+def load(model: nn.Module, path: str | Path, kernel: Named | None = "") -> list[str]:
     """The file's state into the model, whose linear layers become packed ones where the file's are; `kernel` multiplies
-    by MXINT8. Returns their paths. What was in the model is gone: nothing is spilled, and there is nothing to undo.
-    All of it or, with an error that says why, none."""
+    by them: where it is empty the best that is here, None for no kernel. Returns their paths. What was in the model is
+    gone: nothing is spilled, and there is nothing to undo. All of it or, with an error that says why, none."""
     path = Path(path)
     kept = checkpoint.read(path)
     if PACKED not in kept.facts:
@@ -94,8 +94,8 @@ def _built(
                 raise UsageError(f"{path}: {name} is {formats}", fix="undo the swap first")
             continue
         weight = module.weight
-        asked = kernel if kept == "mxint8" else None
-        chosen = None if asked is None else choose(asked, "mx_linear", weight.device.type, str(asked))
+        op = find(kept).op
+        chosen = choose(kernel or op, op, weight.device.type, str(kernel)) if op and kernel is not None else None
         kind = find(kept, chosen[0].address.backend if chosen else "torch")
         packed = Packed(*(on(weight.device, tensors[f"{name}.{part}"]) for part in Packed._fields))
         made[module] = PackedLinear(packed, (rows, cols), module.bias, weight.dtype, kind).standing_for(module)

@@ -1,10 +1,12 @@
-"""Formats of a packed weight: elements of a few bits that share a power of two in blocks of 32 (OCP MX v1.0).
+"""Formats of a packed weight: elements of a few bits that share a scale.
 
-MXINT8 is packed by Assay's own kernels, the float formats by torchao; both through one interface."""
+In the MX formats (OCP MX v1.0) 32 elements share a power of two: MXINT8 is packed by Assay's own kernels, the float
+formats by torchao. Integers share a bfloat16 in groups of any length. All have one interface."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +29,8 @@ class Packed(NamedTuple):
     elements: torch.Tensor
     """int8 or uint8: casting a model to another float format leaves it alone."""
     scales: torch.Tensor
-    """uint8, E8M0: 2^(code − 127), 255 for NaN; one for each block, the last of a row may be shorter."""
+    """One for each block; the last of a row may be shorter. MX: uint8, E8M0: 2^(code − 127), 255 for NaN. Integers: the
+    bits of bfloat16 in int16, which casting a model leaves alone too."""
 
 
 class Format(Protocol):
@@ -37,6 +40,16 @@ class Format(Protocol):
     @property
     def bits(self) -> float:
         """Of an element, in theory: its own and its share of the block's scale."""
+
+    @property
+    def op(self) -> str:
+        """Whose kernels multiply by such a weight; empty: it is unpacked for every call."""
+
+    def operands(self, packed: Packed) -> tuple[torch.Tensor, torch.Tensor]:
+        """The two as the op takes them."""
+
+    def attributes(self, cols: int) -> tuple[int, ...]:
+        """Of the op, for a weight with so many columns."""
 
     def pack(self, weight: torch.Tensor) -> Packed:
         """A matrix in fp32, bf16 or fp16, on its own device."""
@@ -57,6 +70,13 @@ class MxInt8:
     """Whose kernels pack and unpack; all give the same bits. PyTorch's where that language cannot here."""
     name: str = "mxint8"
     bits: float = 8 + 8 / BLOCK
+    op: str = "mx_linear"
+
+    def operands(self, packed: Packed) -> tuple[torch.Tensor, torch.Tensor]:
+        return packed.elements, packed.scales
+
+    def attributes(self, cols: int) -> tuple[int, ...]:
+        return (BLOCK,)
 
     def pack(self, weight: torch.Tensor) -> Packed:
         return Packed(*_kernel("mx_quantize", self.language, weight.device.type).call(weight.contiguous(), BLOCK))
@@ -111,10 +131,17 @@ class MxFloat:
     """torchao's name for the element's format, or torch's."""
     width: int
     """Bits of one element."""
+    op: str = ""
 
     @property
     def bits(self) -> float:
         return self.width + 8 / BLOCK
+
+    def operands(self, packed: Packed) -> tuple[torch.Tensor, torch.Tensor]:
+        return packed.elements, packed.scales
+
+    def attributes(self, cols: int) -> tuple[int, ...]:
+        return ()
 
     def pack(self, weight: torch.Tensor) -> Packed:
         import torch
@@ -150,6 +177,71 @@ class MxFloat:
         return getattr(torch, self.code, self.code)
 
 
+@dataclass(frozen=True)
+class Integer:
+    """`int4:group=128`, `int8:channel`: values and scales of `int:4:group=128`, `int:8:channel` (docs/formats.md)."""
+
+    width: int
+    """4 or 8."""
+    group: int
+    """Neighbours that share a scale; 0: all of a row."""
+    op: str = "int_linear"
+
+    @property
+    def name(self) -> str:
+        return f"int{self.width}:" + (f"group={self.group}" if self.group else "channel")
+
+    @property
+    def bits(self) -> float:
+        """A row's only scale counts as what is missing from theory, since its share depends on the row."""
+        return self.width + (16 / self.group if self.group else 0.0)
+
+    def operands(self, packed: Packed) -> tuple[torch.Tensor, torch.Tensor]:
+        import torch
+
+        return packed.elements, packed.scales.view(torch.bfloat16)
+
+    def attributes(self, cols: int) -> tuple[int, ...]:
+        return self.width, self.group or max(1, cols)
+
+    def pack(self, weight: torch.Tensor) -> Packed:
+        import torch
+
+        from assay.models.packed import integers
+
+        codes, scales = integers.quantized(weight, self.width, self.group or weight.shape[1])
+        return Packed(codes, scales.view(torch.int16))
+
+    def unpack(self, packed: Packed, cols: int, dtype: torch.dtype) -> torch.Tensor:
+        from assay.models.packed import integers
+
+        codes, scales = self.operands(packed)
+        return integers.dequantized(codes, scales, self.width, self.group or cols, cols).to(dtype)
+
+    def extents(self, rows: int, cols: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        return (rows, -(-cols * self.width // 8)), (rows, -(-cols // self.attributes(cols)[1]))
+
+    def prepare(self) -> None:
+        pass
+
+
+INTEGER = Integer(4, 128)
+"""What `int_linear` alone means."""
+_INTEGER = re.compile(r"int([48])(?::(?:(channel)|group=([1-9][0-9]{0,6})))?")
+_MOST = 1 << 20
+"""Elements of a group, as in docs/formats.md."""
+
+
+def integer(name: str) -> Integer | None:
+    """The format that `int8`, `int4:group=64` or `int8:channel` means; None: it names no format of integers."""
+    if not re.match(r"int\d+(:|$)", name):
+        return None
+    found = _INTEGER.fullmatch(name)
+    if found is None or int(found[3] or 1) > _MOST:
+        raise UsageError(f"no format called '{name}'", fix=f"write int4:group=128 (at most {_MOST}) or int8:channel")
+    return Integer(int(found[1]), 0 if found[2] else int(found[3] or INTEGER.group))
+
+
 MX_FLOATS = (
     MxFloat("mxfp8_e4m3", "float8_e4m3fn", 8),
     MxFloat("mxfp8_e5m2", "float8_e5m2", 8),
@@ -157,13 +249,15 @@ MX_FLOATS = (
     MxFloat("mxfp6_e3m2", "fp6_e3m2", 6),
     MxFloat("mxfp4_e2m1", "float4_e2m1fn_x2", 4),
 )
-NAMES = (MxInt8.name, *(f.name for f in MX_FLOATS))
+NAMES = (MxInt8.name, *(f.name for f in MX_FLOATS), "int8:group=N", "int8:channel", "int4:group=N", "int4:channel")
 
 
 def find(name: str, language: str = "torch") -> Format:
     """The format called `name`; AssayError where what it needs is not here."""
     if name == MxInt8.name:
         return MxInt8(language)
+    if whole := integer(name):
+        return whole
     for known in MX_FLOATS:
         if known.name == name:
             torchao()

@@ -15,7 +15,7 @@ from assay.kernel import Kernel
 from assay.models.operators.choice import choose
 from assay.models.operators.contract import PLAIN, Remembered, Tally, transformed
 from assay.models.operators.operator import Operator, operator
-from assay.models.packed.format import BLOCK, Format, Packed
+from assay.models.packed.format import Format, Packed
 from assay.op import Op
 
 READ = "somebody reads its weight: unpacked for the moment"
@@ -38,6 +38,7 @@ class PackedLinear(nn.Module):
         super().__init__()
         self.out_features, self.in_features = shape
         self.format = kind
+        self._attributes = kind.attributes(self.in_features)
         kind.prepare()
         self.register_buffer("elements", packed.elements)
         self.register_buffer("scales", packed.scales)
@@ -45,8 +46,8 @@ class PackedLinear(nn.Module):
         self.register_parameter("bias", bias)
         self.tally: Tally | None = None
         self.kernel: str | Path = ""
-        """A kernel of mx_linear, by its address or, if it is the user's, its file. Empty: the weight is unpacked for
-        every call."""
+        """A kernel of the format's op, by its address or, if it is the user's, its file. Empty: the weight is unpacked
+        for every call."""
         self._operator: Operator | None = None
         self._decisions: Remembered[str] = Remembered()
 
@@ -92,8 +93,11 @@ class PackedLinear(nn.Module):
             rows = rows.contiguous()
             if self.tally is not None and not torch.compiler.is_compiling():
                 self.tally.copied += rows.data_ptr() != x.data_ptr()
-        made: torch.Tensor = self._operator.unrecorded(rows, self.elements, self.scales, bias, BLOCK)
+        made: torch.Tensor = self._operator.unrecorded(rows, *self._operands(), bias, *self._attributes)
         return made.view(*x.shape[:-1], self.out_features)
+
+    def _operands(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.format.operands(Packed(self.elements, self.scales))
 
     def unpacked(self, dtype: torch.dtype) -> torch.Tensor:
         return self.format.unpack(Packed(self.elements, self.scales), self.in_features, dtype)
@@ -114,7 +118,7 @@ class PackedLinear(nn.Module):
         if self._operator is None:
             return ""
         rows = x.detach().reshape(-1, self.in_features)
-        return self._operator.contract.refusal((rows, self.elements, self.scales, bias), (BLOCK,))
+        return self._operator.contract.refusal((rows, *self._operands(), bias), self._attributes)
 
     def _fall_back(self, reason: str) -> None:
         if self.tally is not None:
@@ -134,7 +138,7 @@ class PackedLinear(nn.Module):
         if not self.kernel:
             return
         try:
-            chosen = choose(self.kernel, "mx_linear", self.elements.device.type, str(self.kernel))
+            chosen = choose(self.kernel, self.format.op, self.elements.device.type, str(self.kernel))
         except AssayError:  # it cannot run on this machine
             self.kernel = ""
             return

@@ -1,14 +1,17 @@
-"""A linear layer packed, and given back: what `assay.swap` does for a rule whose value is `mx_linear` or a format."""
+"""A linear layer packed, and given back: what `assay.swap` does for a rule that names a format, `mx_linear` or
+`int_linear`."""
 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
+from assay.catalog import library
 from assay.errors import UsageError
 from assay.kernel import Address, Kernel
-from assay.models.packed.format import MX_FLOATS, Format, MxInt8, Packed, find
+from assay.models.packed.format import INTEGER, MX_FLOATS, Format, MxInt8, Packed, find, integer
 from assay.op import Axis, Op, Tensor
 
 if TYPE_CHECKING:
@@ -63,7 +66,10 @@ class Packing:
     """The replacement of linear layers by packed ones, for one format."""
 
     op: str
+    """What a rule names: an op of the library, or a format."""
     format: str
+    language: str = ""
+    """Of the kernel, where a rule names it beside a format; empty: the best that is here."""
     site: str = "linear"
     backward: str = FROZEN
 
@@ -96,8 +102,8 @@ class Packing:
             original, packed = _shared(first) if first is not None else take(weight, kind)
             try:
                 built = PackedLinear(packed, original.shape, bias, original.dtype, kind).standing_for(module)
-                if self.format == MxInt8.name:
-                    built.with_kernel(kernel, op)
+                if kind.op:
+                    built.with_kernel(kernel, library.find_op(kind.op) if op.name == self.op != kind.op else op)
             except BaseException:
                 if first is None:
                     original.give_back(weight.device, weight.dtype)
@@ -121,18 +127,45 @@ class Packing:
         del _originals[built]
         _packed.pop(id(original.weight), None)
 
-    def chosen(self) -> tuple[Kernel, Op] | None:
+    def chosen(self, device: str) -> tuple[Kernel, Op] | None:
         """What a rule names by the format alone, where the library has no op of that name."""
-        if self.op != self.format:
+        multiplied = find(self.format).op
+        if self.op == multiplied:
             return None
-        find(self.format)
-        return Kernel(Address(self.op, "torch"), None), _declared(self.op)
+        if not multiplied:
+            return Kernel(Address(self.op, "torch"), None), _declared(self.op)
+        from assay.models.operators.choice import choose
+
+        kernel, op = choose(kernel_of(self.op), multiplied, device, self.op)
+        return kernel, replace(op, name=self.op)  # by which the packing is found again
 
 
 _originals: weakref.WeakKeyDictionary[PackedLinear, Original] = weakref.WeakKeyDictionary()
 _packed: weakref.WeakValueDictionary[int, PackedLinear] = weakref.WeakValueDictionary()
 """By the id of the Parameter, which lives as long as the layer's Original."""
-PACKINGS = (Packing("mx_linear", MxInt8.name), *(Packing(f.name, f.name) for f in MX_FLOATS))
+PACKINGS = (
+    Packing("mx_linear", MxInt8.name),
+    Packing("int_linear", INTEGER.name),
+    *(Packing(f.name, f.name) for f in MX_FLOATS),
+)
+
+
+@cache
+def packing(name: str) -> Packing | None:
+    """The packing that a format of integers names, alone or with the language of the kernel that multiplies by it:
+    `int4:group=128`, `int8:channel/triton`. Spellings of one format give one packing."""
+    kind, slash, language = name.partition("/")
+    whole = integer(kind)
+    if whole is None:
+        return None
+    exact = whole.name + slash + language
+    return Packing(exact, whole.name, language) if name == exact else packing(exact)
+
+
+def kernel_of(value: str) -> str:
+    """What a rule's value names of the library: `int_linear/cuda` for `int8:channel/cuda`. Other values as they are."""
+    known = packing(value)
+    return value if known is None else find(known.format).op + (f"/{known.language}" if known.language else "")
 
 
 def _shared(first: PackedLinear) -> tuple[Original, Packed]:

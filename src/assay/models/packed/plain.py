@@ -46,5 +46,5 @@ def plain(x: Any, weight: Any, bias: Any, *, out: Any) -> None:
 
 
 def workload(packed: str) -> str:
-    """That of the plain layer for one of mx_linear: the same sizes, and no blocks."""
-    return ",".join(part for part in packed.split(",") if not part.startswith("block="))
+    """That of the plain layer for one of mx_linear or int_linear: the same sizes, and nothing of the format."""
+    return ",".join(part for part in packed.split(",") if not part.startswith(("block=", "bits=", "group=")))

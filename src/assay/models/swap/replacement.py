@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from assay.kernel import Kernel
-from assay.models.packed.packing import PACKINGS
+from assay.models.packed.packing import PACKINGS, packing
 from assay.op import Op
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Replacement(Protocol):
     def backward(self) -> str:
         """What computes its gradient, in the report's words."""
 
-    def chosen(self) -> tuple[Kernel, Op] | None:
+    def chosen(self, device: str) -> tuple[Kernel, Op] | None:
         """The kernel that a rule means by the op's name alone; None: the best that the library has of that op."""
 
     def refusal(self, module: nn.Module, kind: type[nn.Module], kernel: Kernel) -> str:
@@ -49,7 +49,7 @@ class Replacement(Protocol):
         returns to its slots; harmless if called twice."""
 
 
-_KNOWN: dict[str, Replacement] = {packing.op: packing for packing in PACKINGS}
+_KNOWN: dict[str, Replacement] = {known.op: known for known in PACKINGS}
 
 
 def register(replacement: Replacement) -> None:
@@ -58,4 +58,4 @@ def register(replacement: Replacement) -> None:
 
 def find(op: str) -> Replacement | None:
     """The replacement that a rule's value names, if it is one."""
-    return _KNOWN.get(op)
+    return _KNOWN.get(op) or packing(op)

@@ -133,4 +133,4 @@ def _chosen(value: Value, op: str, device: str, key: str) -> Choice | None:
     if value is None:
         return None
     whole = replacement.find(value) if isinstance(value, str) else None
-    return (whole.chosen() if whole else None) or choose(value, FUSIONS.get(op, op), device, key)
+    return (whole.chosen(device) if whole else None) or choose(value, FUSIONS.get(op, op), device, key)

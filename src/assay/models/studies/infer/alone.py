@@ -48,7 +48,7 @@ class Baseline:
 
 
 def baseline(op: str) -> Baseline:
-    if op == "mx_linear":  # whose own torch form unpacks the weight first
+    if op in ("mx_linear", "int_linear"):  # whose own torch form unpacks the weight first
         return Baseline("linear", plain.NAME, plain.workload, plain.FILE)
     return Baseline(next((pair for pair, fused in FUSIONS.items() if fused == op), op), f"{op}/torch")
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from assay.errors import UsageError
+from assay.models.packed.packing import kernel_of, packing
 from assay.models.studies.infer.calls import calls
 from assay.models.studies.infer.pairing import VARIANT, Pairing, about, pairing
 from assay.models.subject.subject import Setup, Subject, load
@@ -112,7 +113,11 @@ def _rules(model: torch.nn.Module) -> list[dict[str, str]]:
 
 def _packed(own: Mapping[str, str]) -> list[dict[str, str]]:
     """Linear layers have workloads only where a rule packs them."""
-    rules = {key: "mx_linear/torch" for key, value in own.items() if value.partition("/")[0] == "mx_linear"}
+    rules = {
+        key: f"{packed.format}/torch" if (packed := packing(value)) else f"{value.partition('/')[0]}/torch"
+        for key, value in own.items()
+        if kernel_of(value).partition("/")[0] in ("mx_linear", "int_linear")
+    }
     return [rules] if rules else []
 
 

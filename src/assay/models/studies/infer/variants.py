@@ -13,6 +13,7 @@ from assay.catalog.select import Choice, select
 from assay.errors import UsageError
 from assay.kernel import BACKENDS
 from assay.models.operators.choice import choose
+from assay.models.packed.packing import kernel_of
 from assay.models.swap import replacement
 from assay.models.swap.rules import FUSIONS
 
@@ -76,8 +77,8 @@ def _rules(ops: list[str]) -> dict[str, dict[str, str]]:
 def named(rules: Mapping[str, str], device: str) -> Iterator[tuple[str, Choice]]:
     """The kernels that rules mean, each with what it is called there: where a rule names an op, the best that runs.
     (A format has none: PyTorch computes.)"""
-    for key, value in rules.items():
-        op = key.rpartition(":")[2]
+    for key, given in rules.items():
+        op, value = key.rpartition(":")[2], kernel_of(given)
         if value in library.ops():
             choice = choose(value, op, device, key)
             yield choice[0].name, choice

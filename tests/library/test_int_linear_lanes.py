@@ -1,0 +1,137 @@
+"""int_linear's CUDA C++, run on the CPU: its own source, compiled by g++, with threads for lanes (support/lanes.hpp).
+
+What a GPU alone can show (how its tensor cores round, how fast it is) is not tested here; every index, shuffle and
+bit pattern is."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from assay import inputs
+from assay.catalog import library
+from assay.check import judge, oracle
+from assay.library.int_linear import cuda
+from assay.workload import Workload
+
+ROOT = Path(__file__).parents[2]
+SUPPORT = ROOT / "tests" / "support"
+CASES = (
+    # Workload, tunables. Few rows of x: each width, groups within and beyond 64 bytes, one scale for a row; divided
+    # among warps, several slabs, rows and bytes behind the end; parts of fp32; NaN and infinities.
+    ("m=1,n=5,k=1024,dtype=bf16,bits=8", {"warps": 4}),
+    ("m=1,n=7,k=5216,dtype=bf16,bits=4,group=64,values=wide", {"warps": 4}),
+    ("m=1,n=7,k=5008,dtype=bf16,bits=8,values=special", {"warps": 2, "rows": 4}),
+    ("m=1,n=3,k=4096,dtype=fp16,bits=4,group=65536,values=special", {"warps": 2, "ahead": 4}),
+    ("m=1,n=5,k=1056,dtype=fp16,bits=4,group=32,without=bias", {"warps": 4, "rows": 4}),
+    ("m=1,n=5,k=1040,dtype=fp16,bits=8,group=16", {"warps": 4}),
+    ("m=4,n=9,k=2048,dtype=bf16,bits=4,group=256,values=offset", {"warps": 2, "ahead": 1}),
+    ("m=2,n=3,k=2080,dtype=fp32,bits=4,group=64,values=wide", {"warps": 2, "ahead": 1}),
+    ("m=1,n=2,k=2000,dtype=fp32,bits=8,group=32,values=special", {"warps": 4}),
+    # Tiles.
+    ("m=9,n=130,k=136,dtype=bf16,bits=4,group=64", {}),
+    ("m=70,n=33,k=264,dtype=fp16,bits=8,group=32,values=special", {}),
+    ("m=5,n=40,k=96,dtype=fp32,bits=4,group=32,values=special", {}),
+    # Anything else.
+    ("m=3,n=40,k=97,dtype=fp16,bits=4,group=37,values=wide", {}),
+    ("m=1,n=40,k=5,dtype=bf16,bits=8,group=1,values=special", {}),
+)
+POINTERS = "const void* x, const void* c, const void* s, const void* b, void* o"
+TYPED = "(const T*)x, (const unsigned char*)c, (const unsigned short*)s, (const T*)b, (T*)o"
+SIZES = {
+    "few": ("long long", "long long", "int", "int", "int", "int", "int"),
+    "tiles": ("long long", "long long", "long long", "int", "int"),
+    "any": ("long long",) * 5,
+}
+STATEMENTS = {
+    r'asm\("fma\.rn\.f16x2.*?\);': "v = fma_half2(two, factor, offset);",
+    r'asm\("fma\.rn\.bf16x2.*?\);': "v = fma_bf2(two, factor, offset);",
+    r'asm\("lop3\.b32.*?\);': "v = (word & mask) | 0x64006400u;",
+    r'asm\("mma[^;]*f32\.f16\.f16\.f32.*?"r"\(b1\)\);': "warp_mma<half_value>(c, a, b0, b1);",
+    r'asm\("mma[^;]*f32\.bf16\.bf16\.f32.*?"r"\(b1\)\);': "warp_mma<bf_value>(c, a, b0, b1);",
+}
+"""Inline PTX, and the function that does the same here."""
+
+
+def source(instances):
+    """The kernel's file as ordinary C++, with a function for each instance."""
+    text = (ROOT / "src/assay/library/int_linear/kernel.cu").read_text()
+    vector = (ROOT / "src/assay/backends/include/assay/vector.cuh").read_text()
+    hints = "enum Hint { past_l1 };\ntemplate <Hint H> uint4 read_as(const uint4* p) { return *p; }\n"
+    text = text.replace("#include <assay/hint.cuh>", re.sub(r"#include <cuda.*\n|#pragma once\n", "", vector) + hints)
+    text = text.replace("extern __shared__ uint4 staged[];", "uint4* const staged = dynamic_shared;")
+    for ptx, here in STATEMENTS.items():
+        text, count = re.subn(ptx, here, text, flags=re.DOTALL)
+        assert count == 1, ptx
+    assert "asm" not in text
+    for name in instances:
+        kind, number = re.match(r"int_linear_(\w+)<(\w+)", name).groups()
+        declared = "".join(f", {t} v{i}" for i, t in enumerate(SIZES[kind]))
+        passed = "".join(f", v{i}" for i in range(len(SIZES[kind])))
+        text += (
+            f'extern "C" void {symbol(name)}(unsigned gx, unsigned gy, unsigned threads, {POINTERS}{declared}) {{\n'
+            f"  using T = {number};\n  launch(gx, gy, threads, [=] {{ {name}({TYPED}{passed}); }});\n}}\n"
+        )
+    return '#include "lanes.hpp"\n' + text
+
+
+def symbol(name):
+    return re.sub(r"\W+", "_", name)
+
+
+class Launches:
+    """Stands for the compiled source: notes what would be launched."""
+
+    def __init__(self):
+        self.all = []
+
+    def __getitem__(self, name):
+        def launch(grid, threads, *arguments, shared=0):
+            self.all.append((name, grid if isinstance(grid, tuple) else (grid, 1), threads, arguments, shared))
+
+        return launch
+
+
+def called(case, tunables):
+    """Workload, inputs, output and the launches of one case."""
+    workload = Workload.of(library.find_op("int_linear"), case)
+    drawn, noted = inputs.generate(workload), Launches()
+    out = torch.full((workload.sizes.m, workload.sizes.n), torch.nan, dtype=workload.dtype.torch)
+    tensors = [drawn.get(name) for name in ("x", "codes", "scales", "bias")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuda, "source", noted)
+        patch.setattr(cuda, "ROOM", 4096)  # so that a short x comes in several slabs
+        cuda.int_linear(*tensors, bits=workload.sizes.bits, group=workload.sizes.group, out=out, **tunables)
+    return workload, drawn, out, noted.all
+
+
+def converted(argument):
+    if argument is None or isinstance(argument, torch.Tensor):
+        return ctypes.c_void_p(0 if argument is None else argument.data_ptr())
+    return ctypes.c_int(int(argument)) if isinstance(argument, np.int32) else ctypes.c_longlong(argument)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not here: apt install g++")
+def test_every_design_of_the_cuda_kernel_computes_the_op(tmp_path):
+    cases = [called(*case) for case in CASES]
+    names = sorted({name for *_, launches in cases for name, *_ in launches})
+    assert {n.partition("<")[0] for n in names} == {"int_linear_few", "int_linear_tiles", "int_linear_any"}
+    (tmp_path / "kernel.cpp").write_text(source(names))
+    command = ["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-pthread", "-I", SUPPORT, "-o"]
+    subprocess.run([*command, tmp_path / "kernel.so", tmp_path / "kernel.cpp"], check=True)
+    built = ctypes.CDLL(str(tmp_path / "kernel.so"))
+    wrong = []
+    for workload, drawn, out, launches in cases:
+        for name, grid, threads, arguments, shared in launches:
+            assert shared <= 1 << 17
+            sizes = (ctypes.c_uint(n) for n in (*grid, threads))
+            getattr(built, symbol(name))(*sizes, *map(converted, arguments))
+        measures = judge.Measures(oracle.oracle(workload, drawn), oracle.baseline(workload, drawn), {})
+        if found := judge.judge({"out": out}, measures).finding:
+            wrong.append((launches[0][0], str(workload), found.what))
+    assert wrong == []
