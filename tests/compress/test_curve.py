@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import dots
-from assay.compress import items, planning
+from assay.compress import items, latency, planning
 from assay.compress.curve import run
 from assay.compress.evidence import CompressEvidence
 from assay.compress.planning import Prune, Quantize
@@ -133,3 +133,26 @@ def test_it_is_a_python_function_too(learnt):
 def test_a_model_without_data_is_refused():
     with pytest.raises(UsageError, match="no data"):
         planning.quantize("resnet18", Quantize())
+
+
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [
+        ("int:8:channel", "int8:channel"),
+        ("int:4:group=128", "int4:group=128"),
+        ("mxint8", "mxint8"),
+        ("int:8", ""),  # one scale for a tensor: no kernel takes that
+        ("int:6:channel", ""),
+        ("fixed:8:F", ""),
+        ("", ""),
+    ],
+)
+def test_a_latency_is_measured_where_a_packed_kernel_computes_with_the_format(form, rule):
+    assert latency.rule(form) == rule
+
+
+def test_it_is_of_the_packed_model_and_of_the_one_before(learnt):
+    options = Quantize(format="int:8:channel", methods=("ptq",), device="cpu")
+    _, (control, packed) = evidence(planning.quantize("mnist-cnn", options))
+    assert packed.latency > 0 and packed.base_latency > 0 and not packed.simulated
+    assert control.latency is None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay import provenance
-from assay.compress import items, saved
+from assay.compress import items, latency, saved
 from assay.compress.evidence import CompressEvidence, Layer, Sizes
 from assay.compress.layers import layers
 from assay.compress.planning import CONTROL, Plan, Point
@@ -63,6 +63,8 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
         written = saved.save(model, file, planned.entry.name, done)
         again = saved.load(file).to(planned.device)
     right, validation = items.right(again, task.test), items.right(again, task.validation)
+    packing = latency.rule(point.format) if "weights" in point.of else ""
+    timed = latency.measured(planned.entry, base.model, packing, planned.device) if packing else None
     kept = planned.options.save is not None and point.method != CONTROL
     evidence = CompressEvidence(
         study=point.study,
@@ -88,10 +90,18 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
         base_bits=base.bits,
         file_bytes=written.bytes,
         file=provenance.shown(file) if kept else "",
-        simulated="" if point.method == CONTROL else f"no packed kernel computes with {point.format or 'a mask'}",
+        latency=timed.packed if timed else None,
+        base_latency=timed.before if timed else None,
+        simulated="" if timed or point.method == CONTROL else f"no packed kernel computes with {_what(point)}",
         layers=[_layer(path, treatment) for path, treatment in done.items()],
     )
     return _record(planned, point, base.seed, evidence, time.perf_counter() - began)
+
+
+def _what(point: Point) -> str:
+    if point.format:
+        return point.format if "weights" in point.of else "inputs alone"
+    return "masks" if "weights" in point.of else "dropped activations"
 
 
 def _share(right: torch.Tensor) -> float:

@@ -71,11 +71,11 @@ class CompressEvidence(Evidence):
     file_bytes: Annotated[int | None, Figure("B", "file", "on disk, with its header", "file_bytes")] = None
     file: str = ""
     """Where it was kept, if that was asked for."""
-    latency: Annotated[
-        float | None, Figure("s", "latency", "of a forward pass with packed kernels", "latency_seconds")
-    ] = None
+    latency: Annotated[float | None, Figure("s", "latency", "of one item, linear layers packed", "latency_seconds")] = (
+        None
+    )
     base_latency: Annotated[
-        float | None, Figure("s", "latency before", "of the base model in the same rounds", "base_latency_seconds")
+        float | None, Figure("s", "latency before", "of the base model, timed in turn with it", "base_latency_seconds")
     ] = None
     simulated: str = ""
     """Why there is no latency: no packed kernel computes with this format."""

@@ -71,11 +71,19 @@ def show(records: list[Record], terminal: Any) -> None:
             f"{found.bits:,}",
             f"{found.base_bits / found.bits:.2f} ×",
             f"{found.file_bytes or 0:,} B",
-            "simulated" if found.simulated else "",
+            "simulated" if found.simulated else _latency(found),
         )
     terminal.print(table)
     for line in differences([CompressEvidence.of(r) for r in records]):
         terminal.print(line, markup=False, soft_wrap=True)
+
+
+def _latency(found: CompressEvidence) -> str:
+    from assay.units import duration
+
+    if found.latency is None or not found.base_latency:
+        return ""
+    return f"{duration(found.latency)}, {found.base_latency / found.latency:.2f} × as fast"
 
 
 def differences(found: list[CompressEvidence]) -> list[str]:

@@ -1,0 +1,63 @@
+"""How fast a model is with its linear layers packed: in turn with the model before, on one item."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.compress.formats import parse
+from assay.compress.formats.integer import Integer
+from assay.compress.formats.mx import Mx
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from assay.models.subject.registry import Entry
+
+_ROUNDS, _SECONDS = 7, 0.5
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Medians over rounds, in seconds of a forward pass."""
+
+    packed: float
+    before: float
+
+
+def rule(template: str) -> str:
+    """What `assay.swap` calls the packed layers of this format; empty: no kernel computes with it."""
+    if any(word in ("F", "e=T") for word in template.split(":")) or not template:
+        return ""
+    form = parse(template)
+    if isinstance(form, Mx):
+        return form.name
+    if isinstance(form, Integer) and form.width in (4, 8) and form.groups.kind != "tensor":
+        return f"int{form.width}{form.groups.suffix}"
+    return ""
+
+
+def measured(entry: Entry, model: nn.Module, packing: str, device: str) -> Latency:
+    """Of one item. `model` is the base model: its weights are packed as they are, and the time does not depend on
+    them."""
+    import torch
+
+    from assay.models import measure
+    from assay.models.swap import swap
+    from assay.worker.stopwatch import HostClock
+
+    args, named = entry.example(1, device=device)
+    plain, other = copy.deepcopy(model), copy.deepcopy(model)
+    clock = measure.WaitedClock(each=True) if device == "cuda" else HostClock()
+    with torch.inference_mode(), swap(other, {"linear": packing}):
+        arms = [
+            measure.Arm("before", lambda: plain(*args, **named)),
+            measure.Arm("packed", lambda: other(*args, **named)),
+        ]
+        for arm in arms:
+            arm.call()
+        turns = measure.in_turn(arms, clock, _ROUNDS, _SECONDS)
+    medians = {n: statistics.median(statistics.median(r) for r in rounds) for n, rounds in turns.samples.items()}
+    return Latency(medians["packed"], medians["before"])
