@@ -36,14 +36,26 @@ class Trial:
     seconds: float
 
 
+class Withdrawn(Exception):
+    """A trial whose point is known, or that is one too many."""
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+
+
 class Ledger:
     def __init__(self, study: Any, knobs: Space, wanted: int) -> None:
         self.study, self.knobs, self.wanted = study, knobs, wanted
         self._states = optuna().trial.TrialState
+        self._seen: list[Any] | None = None
+
+    def look(self) -> None:
+        """Forget what the storage said: other processes write into it, too."""
+        self._seen = None
 
     def trials(self) -> list[Trial]:
         """Those that came to an end, without the withdrawn and those that were run again."""
-        return [self._read(t) for t in self._all() if t.user_attrs.get("state")]
+        return [self._read(t) for t in self._all() if _state(t)]
 
     def counted(self) -> int:
         """Those that count towards what was asked for: a combination that cannot be built does not."""
@@ -62,31 +74,24 @@ class Ledger:
 
     def enqueue(self, point: Mapping[str, str], by: str, attempts: int = 1) -> None:
         self.study.enqueue_trial(space.places(point, self.knobs), user_attrs={"by": by, "attempts": attempts})
-
-    def queued(self) -> set[Key]:
-        """Points that wait to be begun."""
-        waiting = [t for t in self._all() if t.state == self._states.WAITING]
-        places = [t.system_attrs.get("fixed_params", {}) for t in waiting]
-        return {space.key(space.of_places(p, self.knobs)) for p in places}
+        self.look()
 
     def known(self) -> set[Key]:
         """Points that are done, or being done."""
         return {space.key(t.user_attrs["point"]) for t in self._all() if "point" in t.user_attrs and self._stands(t)}
 
-    def claim(self, by: str) -> tuple[Any, Point] | None:
-        """A new trial for this process; None where its point is known already or enough are on their way. `by`: who
-        suggests it, unless it was in the queue."""
+    def claim(self) -> tuple[Any, Point]:
+        """A new trial, or a Withdrawn where its point is known already or enough are on their way."""
         trial = self.study.ask()
         trial.set_user_attr("owner", owner.me())
-        trial.set_user_attr("beat", time.time())
-        if "by" not in trial.user_attrs:
-            trial.set_user_attr("by", by)
         point = space.suggested(trial, self.knobs)
         trial.set_user_attr("point", point)
+        self.look()
         if why := self._superfluous(trial.number, point):
             trial.set_user_attr("withdrawn", why)
             self.study.tell(trial, state=self._states.FAIL)
-            return None
+            self.look()
+            raise Withdrawn(point)
         return trial, point
 
     def _superfluous(self, number: int, point: Point) -> str:
@@ -95,8 +100,7 @@ class Ledger:
             ended = t.state.is_finished()
             if (ended or t.number < number) and space.key(t.user_attrs.get("point", {})) == space.key(point):
                 return f"the same as trial {t.number}"
-        before = [t for t in others if t.user_attrs.get("state") not in (None, PRUNED) or t.number < number]
-        before = [t for t in before if t.user_attrs.get("state") != PRUNED]
+        before = [t for t in others if _state(t) != PRUNED and (_state(t) or t.number < number)]
         return "enough trials are on their way" if len(before) >= self.wanted else ""
 
     def _settled(self, number: int) -> list[Any]:
@@ -108,32 +112,29 @@ class Ledger:
             if not open_ones or time.monotonic() > until:
                 return trials
             time.sleep(0.02)
+            self.look()
 
     def finish(self, trial: Any, judged: Mapping[str, Any], values: list[float], shortfall: float) -> None:
-        trial.set_user_attr("judged", dict(judged))
         trial.set_user_attr("shortfall", shortfall)
-        trial.set_user_attr("state", FINISHED)
-        self.study.tell(trial, values)
+        trial.set_user_attr("end", {"state": FINISHED, "judged": dict(judged)})
+        self._tell(trial, values)
 
     def prune(self, trial: Any, why: str) -> None:
-        trial.set_user_attr("why", why)
-        trial.set_user_attr("state", PRUNED)
-        self.study.tell(trial, state=self._states.PRUNED)
+        trial.set_user_attr("end", {"state": PRUNED, "why": why})
+        self._tell(trial, state=self._states.PRUNED)
 
     def fail(self, trial: Any, why: str) -> None:
-        trial.set_user_attr("why", why)
-        trial.set_user_attr("state", FAILED)
-        self.study.tell(trial, state=self._states.FAIL)
+        trial.set_user_attr("end", {"state": FAILED, "why": why})
+        self._tell(trial, state=self._states.FAIL)
 
     def again(self, number: int, why: str) -> bool:
         """A running trial is given up and put into the queue once more; False where that has happened too often."""
         trial = next(t for t in self._all() if t.number == number)
-        storage, attempts = self.study._storage, int(trial.user_attrs.get("attempts", 1))
-        last = attempts >= ATTEMPTS and why
-        storage.set_trial_user_attr(trial._trial_id, "why", why)
-        if last:
-            storage.set_trial_user_attr(trial._trial_id, "state", FAILED)
-        self.study.tell(number, state=self._states.FAIL, skip_if_finished=True)
+        attempts = int(trial.user_attrs.get("attempts", 1))
+        last = bool(why) and attempts >= ATTEMPTS
+        end = {"state": FAILED, "why": why} if last else {}
+        self.study._storage.set_trial_user_attr(trial._trial_id, "end", end)
+        self._tell(number, state=self._states.FAIL, skip_if_finished=True)
         if "point" in trial.user_attrs and not last:
             self.enqueue(trial.user_attrs["point"], trial.user_attrs.get("by", ""), attempts + 1)
         return not last
@@ -143,9 +144,6 @@ class Ledger:
         process died is begun again as well: nobody knows whether all of it was written."""
         lost = [t for t in self._all() if t.state == self._states.RUNNING and not self._runs(t)]
         for trial in lost:
-            storage = self.study._storage
-            if trial.user_attrs.get("state"):
-                storage.set_trial_user_attr(trial._trial_id, "state", "")
             self.again(trial.number, "")
         return len(lost)
 
@@ -158,28 +156,40 @@ class Ledger:
         return [t.seconds for t in self.trials() if t.state == FINISHED]
 
     def _all(self) -> list[Any]:
-        trials: list[Any] = self.study.get_trials(deepcopy=False)
-        return trials
+        if self._seen is None:
+            self._seen = self.study.get_trials(deepcopy=False)
+        return self._seen
+
+    def _tell(self, trial: Any, values: list[float] | None = None, **how: Any) -> None:
+        self.study.tell(trial, values, **how)
+        self.look()
 
     def _runs(self, trial: Any) -> bool:
         if trial.state != self._states.RUNNING:
             return False
         if "owner" not in trial.user_attrs:  # just begun, or by a process that died at once
             return time.time() - trial.datetime_start.timestamp() < _UNSETTLED
-        return not owner.gone(trial.user_attrs["owner"], trial.user_attrs.get("beat", 0.0))
+        beat = trial.user_attrs.get("beat", trial.datetime_start.timestamp())
+        return not owner.gone(trial.user_attrs["owner"], beat)
 
     def _stands(self, trial: Any) -> bool:
-        return bool(trial.user_attrs.get("state")) or self._runs(trial)
+        return bool(_state(trial)) or self._runs(trial)
 
     def _read(self, trial: Any) -> Trial:
-        about = trial.user_attrs
+        about, end = trial.user_attrs, trial.user_attrs["end"]
         return Trial(
             number=trial.number,
-            state=about["state"],
+            state=end["state"],
             point=dict(about["point"]),
-            judged=about.get("judged"),
-            why=about.get("why", ""),
+            judged=end.get("judged"),
+            why=end.get("why", ""),
             attempts=int(about.get("attempts", 1)),
             suggested_by=about.get("by", ""),
             seconds=trial.duration.total_seconds() if trial.duration else 0.0,
         )
+
+
+def _state(trial: Any) -> str:
+    """How it ended; empty: not yet, or it was given up. What a process wrote before it could say that its trial is over
+    does not count."""
+    return trial.user_attrs.get("end", {}).get("state", "") if trial.state.is_finished() else ""

@@ -10,7 +10,7 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Self
 
 import psutil
@@ -20,17 +20,23 @@ from assay.worker.failure import Refused
 from assay.worker.fresh import Fresh
 from assay.worker.limits import WorkerLost
 
-_CHILD = "assay.search.child"
+CHILD = "assay.search.child"
 _LOOK = 0.5
 """Seconds between two looks at the memory of the processes."""
 
 
 class Local:
     def __init__(
-        self, workers: int, environment: Mapping[str, str], memory: int, tick: Tick = lambda text: None
+        self,
+        workers: int,
+        environment: Mapping[str, str],
+        memory: int,
+        tick: Tick = lambda text: None,
+        child: str = CHILD,
     ) -> None:
-        """`memory`: bytes that one process may have resident. `tick` is called with what a process says it is doing."""
-        self._workers = [_Worker(self, environment, tick) for _ in range(workers)]
+        """`memory`: bytes that one process may have resident. `tick` is called with what a process says it is doing.
+        `child`: the module that answers."""
+        self._workers = [_Worker(self, lambda: Fresh(child, dict(environment)), tick) for _ in range(workers)]
         self._memory = memory
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
@@ -69,9 +75,9 @@ class Local:
 
 
 class _Worker(threading.Thread):
-    def __init__(self, crew: Local, environment: Mapping[str, str], tick: Tick) -> None:
+    def __init__(self, crew: Local, start: Callable[[], Fresh], tick: Tick) -> None:
         super().__init__(daemon=True)
-        self._crew, self._environment, self._tick = crew, environment, tick
+        self._crew, self._start, self._tick = crew, start, tick
         self._process: Fresh | None = None
         self._too_large = 0
         self._changing = threading.Lock()
@@ -97,7 +103,7 @@ class _Worker(threading.Thread):
             if self._crew.closing:
                 raise WorkerLost("exit", "the study was ended")
             if self._process is None:
-                self._process, self._too_large = Fresh(_CHILD, dict(self._environment)), 0
+                self._process, self._too_large = self._start(), 0
             process = self._process
         try:
             return process.ask(job.question, job.seconds, self._tick)

@@ -42,7 +42,7 @@ class Writer:
             why=trial.why if trial.state != FINISHED else "",
             attempts=trial.attempts,
             parameters=trial.point,
-            suggested_by=trial.suggested_by,
+            suggested_by=trial.suggested_by or self.plan.options.sampler,
             allowed=self.allowed(trial.judged),
             best=best,
         )
@@ -58,7 +58,7 @@ class Writer:
             state=trial.state,
             attempts=trial.attempts,
             parameters=trial.point,
-            suggested_by=trial.suggested_by,
+            suggested_by=trial.suggested_by or self.plan.options.sampler,
             allowed=True,
             best=True,
             control_test=control_test,

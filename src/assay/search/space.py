@@ -80,6 +80,20 @@ def drawn(space: Space, rng: Random) -> Point:
     return chosen
 
 
+def beside(point: Mapping[str, str], space: Space, rng: Random, steps: int) -> Point:
+    """A point so many steps from another: each moves one knob to the next value of its list."""
+    moved = dict(point)
+    for name in rng.choices(list(point), k=steps):
+        values = space[name].values
+        place = values.index(moved[name]) + rng.choice((-1, 1))
+        moved[name] = values[min(max(place, 0), len(values) - 1)]
+    chosen: Point = {}
+    for name, knob in space.items():
+        if _exists(knob, chosen):
+            chosen[name] = moved.get(name, knob.default)
+    return chosen
+
+
 def places(point: Mapping[str, str], space: Space) -> dict[str, int]:
     """The parameters of a trial for this point."""
     return {name: space[name].values.index(value) for name, value in point.items()}
@@ -103,8 +117,9 @@ def completed(some: Mapping[str, str], space: Space) -> Point:
     for name in reversed(list(space)):
         if name in wanted:
             for other, values in space[name].where.items():
-                if wanted.get(other, space[other].default) not in values:
-                    wanted[other] = values[0]
+                # Set even where its default fits: then what it depends on is set in its turn.
+                asked = wanted.get(other, space[other].default)
+                wanted[other] = asked if asked in values else values[0]
     chosen: Point = {}
     for name, knob in space.items():
         if _exists(knob, chosen):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sqlite3
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,11 +42,23 @@ class Storage:
         local = url.get_backend_name() == "sqlite"
         if local:
             _verify_file(Path(str(url.database)), asked=bool(where))
+        options = {"connect_args": {"timeout": _PATIENCE} if local else {"connect_timeout": 10}}
         with self.explained(RuntimeError):  # of another version of Optuna
-            self.rdb = self._optuna.storages.RDBStorage(
-                url.render_as_string(hide_password=False),
-                engine_kwargs={"connect_args": {"timeout": _PATIENCE} if local else {"connect_timeout": 10}},
-            )
+            self.rdb = self._opened(url.render_as_string(hide_password=False), options)
+
+    def _opened(self, url: str, options: Any) -> Any:
+        """Two processes that open a new storage at once both create its tables: the second finds them at its next
+        try."""
+        from sqlalchemy.exc import DatabaseError
+
+        for wait in (0.1, 0.3, 1.0):
+            try:
+                return _with_log(self._optuna.storages.RDBStorage(url, engine_kwargs=dict(options)))
+            except DatabaseError as problem:
+                if not any(sign in str(problem) for sign in ("already exists", "UNIQUE constraint", "duplicate key")):
+                    raise
+                time.sleep(wait)
+        return _with_log(self._optuna.storages.RDBStorage(url, engine_kwargs=dict(options)))
 
     @contextlib.contextmanager
     def explained(self, *also: type[Exception]) -> Iterator[None]:
@@ -89,3 +103,20 @@ def _verify_file(file: Path, asked: bool) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
     elif not file.parent.is_dir():
         raise UsageError(f"there is no folder {file.parent} for the storage of studies", fix=_FIX)
+
+
+def _with_log(rdb: Any) -> Any:
+    """SQLite with a write-ahead log: nobody waits for the disk at each of the many small writes of a trial. What a
+    killed process wrote is kept; a power cut may cost the last trials, never the file."""
+    from sqlalchemy import event
+
+    if rdb.engine.dialect.name == "sqlite":
+
+        def prepare(connection: Any, _: object) -> None:
+            with contextlib.suppress(sqlite3.OperationalError):  # refused while another process writes without a log
+                connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+
+        event.listen(rdb.engine, "connect", prepare)
+        rdb.engine.dispose()  # the connections so far were made without it
+    return rdb

@@ -11,7 +11,7 @@ from typing import Any
 from assay.errors import AssayError, UsageError
 from assay.record import Record
 from assay.search import owner, samplers, space
-from assay.search.ledger import FINISHED, Ledger, Trial
+from assay.search.ledger import FINISHED, Ledger, Trial, Withdrawn
 from assay.search.planning import Plan, Planned, identity
 from assay.search.records import Writer
 from assay.search.scheduler import Job, Outcome, Scheduler
@@ -25,8 +25,8 @@ Tick = Callable[[str, int], None]
 """Called with what is being done and how many trials of this study are done."""
 _PREPARING = 24 * 3600.0
 """Seconds for what comes before the trials: a base model may have to be trained."""
-_ALIKE = 40
-"""Points in a row that a sampler may suggest although they are known; then any point that is not is taken."""
+_ALIKE = 3
+"""Points in a row that a sampler may suggest although they are known; then one beside them that is not is taken."""
 _DRAWS = 200
 _MOST = 200_000
 """Points of a space that are gone through one by one for those that are left."""
@@ -117,21 +117,24 @@ class Study:
         shown: set[int] = set()
         running: dict[int, Any] = {}
         try:
+            over = False
             while True:
+                self.ledger.look()
                 self.ledger.take_over()
                 for trial in self.ledger.trials():  # of other processes, too
                     if trial.number not in shown:
                         shown.add(trial.number)
                         yield self.writer.trial(trial, self._best(trial))
+                if over:
+                    return
                 while len(running) < self.scheduler.slots and (begun := self._next(bool(running))):
                     running[begun.job.id] = begun.trial
                     self.scheduler.submit(begun.job)
-                if not running and self._over():
-                    return
+                over = not running and self._over()
                 self.tick(self._progress(len(running)), self.ledger.counted())
                 self._beat(list(running.values()))
                 if not running:
-                    time.sleep(_WAIT)  # other processes have the trials that are left
+                    time.sleep(0.0 if over else _WAIT)  # other processes have the trials that are left
                 elif outcome := self.scheduler.outcome(_WAIT):
                     self._take(running.pop(outcome.job.id), outcome)
         finally:
@@ -144,33 +147,33 @@ class Study:
 
     def _next(self, busy: bool) -> _Begun | None:
         """The next trial; None where none is needed, or the space has none that is not done or being done."""
-        sampler = self.plan.options.sampler
         for _ in range(_ALIKE):
-            if self.ledger.counted() >= self.ledger.wanted:
+            if self.ledger.on_their_way() >= self.ledger.wanted:
                 return None
-            claimed = self.ledger.claim(sampler)
-            if claimed is not None:
-                return self._begin(*claimed)
-            if busy and self.ledger.on_their_way() >= self.ledger.wanted:
-                return None
-        left = self._left()
+            try:
+                return self._begin(*self.ledger.claim())
+            except Withdrawn as known:
+                near = known.point
+        left = self._left(near)
         if left is None:
             self._exhausted = not busy
             return None
-        self.ledger.enqueue(left, "random")
-        claimed = self.ledger.claim(sampler)
-        return self._begin(*claimed) if claimed else None
+        self.ledger.enqueue(left, f"{self.plan.options.sampler}, beside a known point")
+        try:
+            return self._begin(*self.ledger.claim())
+        except Withdrawn:
+            return None
 
     def _begin(self, trial: Any, point: Point) -> _Begun:
         self._jobs += 1
         return _Begun(Job(self._jobs, self._question("judge", point=point), self.plan.options.timeout), trial)
 
-    def _left(self) -> Point | None:
-        """Any point that nobody has begun."""
+    def _left(self, near: Point) -> Point | None:
+        """A point that nobody has begun: beside the one that was suggested, the nearer the likelier."""
         knobs, known = self.ledger.knobs, self.ledger.known()
         rng = Random(f"{self.planned.setup.seed} {self.ledger.begun()}")
-        for _ in range(_DRAWS):
-            drawn = space.drawn(knobs, rng)
+        for draw in range(_DRAWS):
+            drawn = space.beside(near, knobs, rng, steps=1 + draw // 20)
             if space.key(drawn) not in known:
                 return drawn
         if space.size(knobs, _MOST) is None:

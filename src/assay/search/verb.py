@@ -8,32 +8,32 @@ from collections.abc import Callable, Iterator
 from assay.record import Record
 from assay.search.local import Local
 from assay.search.planning import Plan
+from assay.search.scheduler import Scheduler
 from assay.search.storage import Storage
 from assay.search.study import Study
 
 Tick = Callable[[str, int], None]
+"""Called with what is being done and how many trials are done."""
 
 
-def run(plan: Plan, tick: Tick = lambda text, done: None) -> Iterator[Record]:
-    """Records as they are ready. `tick` is called with what is being done and how many trials are done."""
+def run(plan: Plan, tick: Tick = lambda text, done: None, scheduler: Scheduler | None = None) -> Iterator[Record]:
+    """Records as they are ready. `scheduler`: where trials are done; None: in processes of this machine."""
+    done = before = 0
+
+    def shown(text: str, trials: int) -> None:
+        nonlocal done
+        done = before + trials
+        tick(text, done)
+
     storage = Storage(plan.options.storage)
+    with scheduler or _local(plan, lambda text: tick(text, done)) as crew:
+        for planned in plan.studies:
+            yield from Study(plan, planned, crew, storage, shown).run()
+            before = done
+
+
+def _local(plan: Plan, tick: Callable[[str], None]) -> Local:
+    """Processes that share the cores between them."""
     cores = len(os.sched_getaffinity(0))
     threads = max(1, cores // plan.options.workers)
-    environment = {"OMP_NUM_THREADS": str(threads)}
-    shown_last = 0
-
-    def heard(text: str) -> None:
-        tick(text, shown_last)
-
-    with Local(plan.options.workers, environment, plan.memory, heard) as scheduler:
-        done = 0
-        for planned in plan.studies:
-
-            def shown(text: str, trials: int, before: int = done) -> None:
-                nonlocal shown_last
-                shown_last = before + trials
-                tick(text, shown_last)
-
-            study = Study(plan, planned, scheduler, storage, shown)
-            yield from study.run()
-            done = shown_last
+    return Local(plan.options.workers, {"OMP_NUM_THREADS": str(threads)}, plan.memory, tick)
