@@ -45,6 +45,14 @@ def test_a_curve_has_a_control_and_every_width_by_every_method(learnt):
     json.dumps([r.to_dict() for r in records])
 
 
+def test_each_format_has_a_curve_over_the_widths_it_can_have():
+    options = Quantize(formats=("fixed", "log", "mxint8"), widths=(4, 16), methods=("ptq",))
+    points = planning.quantize("mnist-cnn", options).points
+    assert [p.format for p in points] == ["", "fixed:4:F", "fixed:16:F", "log:4:e=T", "mxint8"]
+    with pytest.raises(UsageError, match="width 16 is out of range"):
+        planning.quantize("mnist-cnn", Quantize(formats=("log",), widths=(16,)))
+
+
 def test_which_items_were_right_is_in_the_record(learnt):
     _, found = evidence(planning.quantize("mnist-cnn", Quantize(widths=(8,), methods=("ptq",), device="cpu")))
     for one in found:
@@ -87,7 +95,7 @@ def test_a_base_model_is_trained_once(learnt):
     [
         ("a width of 1", Quantize(widths=(1,))),
         ("a width of 40", Quantize(widths=(40,))),
-        ("no number format called 'fixd'", Quantize(format="fixd:W")),
+        ("no number format called 'fixd'", Quantize(formats=("fixd:W",))),
         ("no method called 'qa'", Quantize(methods=("qa",))),
         ("'embeddings' cannot be compressed", Quantize(of=("embeddings",))),
         ("nothing to do", Quantize(seeds=())),
@@ -152,7 +160,7 @@ def test_a_latency_is_measured_where_a_packed_kernel_computes_with_the_format(fo
 
 
 def test_it_is_of_the_packed_model_and_of_the_one_before(learnt):
-    options = Quantize(format="int:8:channel", methods=("ptq",), device="cpu")
+    options = Quantize(formats=("int:8:channel",), methods=("ptq",), device="cpu")
     _, (control, packed) = evidence(planning.quantize("mnist-cnn", options))
     assert packed.latency > 0 and packed.base_latency > 0 and not packed.simulated
     assert control.latency is None

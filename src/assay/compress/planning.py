@@ -37,7 +37,8 @@ class Common:
 @dataclass(frozen=True, kw_only=True)
 class Quantize(Common):
     widths: tuple[int, ...] = (4, 8, 16)
-    format: str = "fixed"
+    formats: tuple[str, ...] = ("fixed",)
+    """Names or templates: each has a curve."""
     fraction: int | None = None
     """Of fixed point; None: for each tensor the one with the least squared error."""
     methods: tuple[str, ...] = QUANTIZE_METHODS
@@ -95,20 +96,33 @@ class Plan:
 def quantize(model: str, options: Quantize) -> Plan:
     _verify_methods(options.methods, QUANTIZE_METHODS)
     _verify_parts(options.of, QUANTIZED)
-    template = templates.written_out(options.format, options.fraction)
-    many = "W" in template.split(":")
-    for asked in options.widths if many else ():
-        if asked not in WIDTHS:
+    for width in options.widths:
+        if width not in WIDTHS:
             fix = f"write widths from {WIDTHS[0]} to {WIDTHS[-1]}: --width 4,8,16"
-            raise UsageError(f"a width of {asked}", fix=fix)
-    points = []
-    widths: tuple[int | None, ...] = options.widths if many else (None,)
-    for width in widths:
-        chosen = templates.of_width(template, width)
-        for method in options.methods:
-            epochs = options.epochs if method == "qat" else 0
-            points.append(Point("quantize", method, epochs, chosen, width, of=options.of))
+            raise UsageError(f"a width of {width}", fix=fix)
+    points = [
+        Point("quantize", method, options.epochs if method == "qat" else 0, chosen, at, of=options.of)
+        for template in options.formats
+        for chosen, at in _of_widths(templates.written_out(template, options.fraction), options.widths)
+        for method in options.methods
+    ]
     return _planned(model, options, points, options.epochs if "qat" in options.methods else 0)
+
+
+def _of_widths(template: str, widths: tuple[int, ...]) -> list[tuple[str, int | None]]:
+    """The format of each width that it can have; of its own width where it names one. Some stop at eight bits."""
+    if "W" not in template.split(":"):
+        return [(templates.of_width(template, None), None)]
+    found: list[tuple[str, int | None]] = []
+    refusal: UsageError | None = None
+    for width in widths:
+        try:
+            found.append((templates.of_width(template, width), width))
+        except UsageError as problem:
+            refusal = problem
+    if refusal is not None and not found:
+        raise refusal
+    return found
 
 
 def prune(model: str, options: Prune) -> Plan:

@@ -12,7 +12,8 @@ from assay.cli.compress.study import finish
 
 Widths = Annotated[str, typer.Option("--width", help="4,8,16: bits of a number, from 2 to 32.")]
 Format = Annotated[
-    str, typer.Option("--format", help="fixed, int, log, bfp, or any of docs/formats.md: int:W:group=128, mxint8.")
+    str,
+    typer.Option("--format", help="A curve for each of fixed,int,log,bfp,mxint8, …: docs/formats.md; W is a width."),
 ]
 Fraction = Annotated[
     int | None, typer.Option("--fraction", min=0, help="Bits of fixed point after the point; default: by tensor.")
@@ -47,7 +48,7 @@ def quantize(
 
     options = Quantize(
         widths=shared.integers(width, "width"),
-        format=format,
+        formats=common.split(format),
         fraction=fraction,
         methods=common.split(method),
         of=common.split(of),
