@@ -148,7 +148,8 @@ def test_a_model_without_data_is_refused():
     [
         ("int:8:channel", "int8:channel"),
         ("int:4:group=128", "int4:group=128"),
-        ("mxint8", "mxint8"),
+        ("mxint8", "mx_linear"),
+        ("mxfp8_e4m3", "mxfp8_e4m3"),
         ("int:8", ""),  # one scale for a tensor: no kernel takes that
         ("int:6:channel", ""),
         ("fixed:8:F", ""),
@@ -160,7 +161,7 @@ def test_a_latency_is_measured_where_a_packed_kernel_computes_with_the_format(fo
 
 
 def test_it_is_of_the_packed_model_and_of_the_one_before(learnt):
-    options = Quantize(formats=("int:8:channel",), methods=("ptq",), device="cpu")
-    _, (control, packed) = evidence(planning.quantize("mnist-cnn", options))
-    assert packed.latency > 0 and packed.base_latency > 0 and not packed.simulated
+    options = Quantize(formats=("int:8:channel", "mxint8"), methods=("ptq",), device="cpu")
+    _, (control, *packed) = evidence(planning.quantize("mnist-cnn", options))
+    assert all(e.latency > 0 and e.base_latency > 0 and not e.simulated for e in packed)
     assert control.latency is None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from assay.compress.formats import parse
 from assay.compress.formats.integer import Integer
 from assay.compress.formats.mx import Mx
+from assay.models.packed.format import MxInt8
 
 if TYPE_CHECKING:
     from torch import nn
@@ -33,7 +34,7 @@ def rule(template: str) -> str:
         return ""
     form = parse(template)
     if isinstance(form, Mx):
-        return form.name
+        return "mx_linear" if form.name == MxInt8.name else form.name
     if isinstance(form, Integer) and form.width in (4, 8) and form.groups.kind != "tensor":
         return f"int{form.width}{form.groups.suffix}"
     return ""

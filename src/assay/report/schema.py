@@ -14,6 +14,7 @@ from assay.models.studies.compile.evidence import CompileEvidence
 from assay.models.studies.infer.evidence import InferEvidence
 from assay.models.studies.train.evidence import TrainEvidence
 from assay.record import SCHEMA, Record
+from assay.search.evidence import SearchEvidence
 from assay.selftest.evidence import SelftestEvidence
 from assay.selftest.mutants.evidence import MutantEvidence
 from assay.tune.evidence import TuneEvidence
@@ -28,6 +29,7 @@ EVIDENCE: dict[str, tuple[type[Evidence], ...]] = {
     "selftest": (SelftestEvidence, MutantEvidence),
     "model": (InferEvidence, CompileEvidence, TrainEvidence),
     "compress": (CompressEvidence,),
+    "search": (SearchEvidence,),
 }
 """The evidence of each verb; several types where a verb has several forms."""
 

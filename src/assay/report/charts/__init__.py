@@ -17,6 +17,8 @@ from assay.report.charts import (
     runtime,
     samples,
     scaling,
+    search,
+    trade,
     train,
     verdicts,
 )
@@ -92,4 +94,8 @@ FIGURES = (
         compress.draw_quantized,
     ),
     Figure(compress.PRUNE, compress.TITLES[compress.PRUNE], compress.CAPTIONS[compress.PRUNE], compress.draw_pruned),
+    Figure("formats", trade.FORMATS_TITLE, trade.FORMATS_CAPTION, trade.draw_formats),
+    Figure("pareto", trade.PARETO_TITLE, trade.PARETO_CAPTION, trade.draw_pareto),
+    Figure("latency", trade.LATENCY_TITLE, trade.LATENCY_CAPTION, trade.draw_latency),
+    Figure("search", search.TITLE, search.CAPTION, search.draw),
 )

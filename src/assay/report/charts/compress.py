@@ -49,7 +49,7 @@ def _draw(records: Sequence[Record], study: str) -> parts.Chart | None:
     )
     height: dict[str, Any] = {
         "title": "accuracy",
-        "axis": parts.share_axis(),
+        "axis": parts.accuracy_axis(),
         "scale": alt.Scale(zero=False, padding=8),
     }
     up = alt.Y("mean:Q", **height)

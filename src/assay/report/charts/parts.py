@@ -60,6 +60,11 @@ def share_axis(**more: Any) -> alt.Axis:
     return alt.Axis(labelExpr=PERCENT, **more)
 
 
+def accuracy_axis() -> alt.Axis:
+    """Return an axis of shares that may lie close together: with as many digits as they need."""
+    return alt.Axis(labelExpr="format(100 * datum.value, '~g') + '\u00a0%'", tickCount=8)
+
+
 def tooltips(*fields: str) -> list[alt.Tooltip]:
     """Return what the hover shows: kernel and workload, then these fields."""
     first = [alt.Tooltip("kernel:N", title="Kernel"), alt.Tooltip("workload:N", title="Workload")]

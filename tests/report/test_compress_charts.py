@@ -1,0 +1,115 @@
+"""Charts of compression and search: what their rows say is what the records say."""
+
+import pytest
+
+pytest.importorskip("altair")
+
+from assay.compress.evidence import CompressEvidence
+from assay.record import Record, Status
+from assay.report.charts import FIGURES, compress, search, trade
+from assay.search.evidence import Goal, SearchEvidence
+
+
+def compressed(method, accuracy, *, width=None, sparsity=None, seed=0, bits=800, latency=None):
+    study = "prune" if sparsity is not None else "quantize"
+    evidence = CompressEvidence(
+        study=study,
+        method=method,
+        format=f"fixed:{width}:F" if width else "",
+        width=width,
+        sparsity=sparsity,
+        seed=seed,
+        data="mnist",
+        accuracy=accuracy,
+        validation=accuracy,
+        bits=bits,
+        base_bits=3200,
+        latency=latency,
+    )
+    return Record(
+        "compress", "mnist-cnn", f"{study},{method},seed={seed}", Status.PASS, "", evidence=evidence.to_dict()
+    )
+
+
+def trial(number, bits, accuracy, allowed, sampler="tpe", seed=0):
+    evidence = SearchEvidence(
+        study="precision",
+        name=f"{sampler}-{seed}",
+        role="trial",
+        state="finished",
+        trial=number,
+        sampler={"name": sampler},
+        goals=[Goal("bits", "minimize")],
+        allowed=allowed,
+        seed=seed,
+        accuracy=accuracy,
+        bits=bits,
+    )
+    return Record("search", "mnist-cnn", f"trial={number}", Status.PASS, "", evidence=evidence.to_dict())
+
+
+CURVE = [
+    compressed("control", 0.99, bits=3200),
+    *(compressed("ptq", share, width=8, seed=seed) for seed, share in enumerate((0.97, 0.98, 0.96))),
+    compressed("qat", 0.985, width=8),
+    compressed("ptq", 0.5, width=2, bits=200),
+]
+
+
+def test_a_point_is_the_mean_over_seeds_and_the_band_spans_them():
+    rows = compress.curves(CURVE, "quantize")
+    (ptq,) = (r for r in rows if r["method"] == "ptq" and r["at"] == 8)
+    assert (ptq["mean"], ptq["low"], ptq["high"], ptq["seeds"]) == (pytest.approx(0.97), 0.96, 0.98, 3)
+
+
+def test_the_control_is_a_level_line_from_end_to_end():
+    control = [r for r in compress.curves(CURVE, "quantize") if r["method"] == "control"]
+    assert [(r["at"], r["mean"]) for r in control] == [(2.0, 0.99), (8.0, 0.99)]
+
+
+def test_sparsity_has_a_curve_of_its_own():
+    records = [*CURVE, compressed("l1", 0.9, sparsity=50.0), compressed("random", 0.7, sparsity=50.0)]
+    assert {r["method"] for r in compress.curves(records, "prune")} == {"l1", "random"}
+
+
+def test_formats_are_compared_by_the_bits_of_a_weight():
+    rows = trade.formats(CURVE)
+    assert {(r["case"].split(" · ")[1], r["format"], r["bits"]) for r in rows} == {
+        ("ptq", "fixed:W:F", 8.0),
+        ("ptq", "fixed:W:F", 2.0),
+        ("qat", "fixed:W:F", 8.0),
+    }
+
+
+def test_the_front_has_what_none_beats_in_both():
+    found = trade.models([*CURVE, trial(0, 700, 0.98, True), trial(1, 900, 0.97, True)])
+    best = trade._best(found, "bits")
+    assert sorted((m.bits, m.accuracy) for m in best) == [(200, 0.5), (700, 0.98), (800, 0.985), (3200, 0.99)]
+
+
+def test_the_best_so_far_counts_only_what_is_accurate_enough():
+    trials = [
+        trial(0, 500, 0.6, False),
+        trial(1, 900, 0.98, True),
+        trial(2, 950, 0.98, True),
+        trial(3, 700, 0.97, True),
+    ]
+    rows = search.curves(trials)
+    assert [(r["trial"], r["mean"]) for r in rows] == [(2, 900), (3, 900), (4, 700)]
+
+
+@pytest.mark.parametrize("name", ["quantize", "prune", "formats", "pareto", "latency", "search"])
+def test_they_are_drawn(name):
+    figure = next(f for f in FIGURES if f.name == name)
+    records = [
+        *CURVE,
+        compressed("l1", 0.9, sparsity=50.0),
+        compressed("ptq", 0.98, width=4, latency=1e-3),
+        compressed("qat", 0.98, width=4, latency=2e-3),
+        trial(0, 700, 0.97, True),
+    ]
+    extra = compressed("ptq", 0.9, width=8)
+    extra.evidence["format"] = "int:8:channel"
+    spec = figure.spec([*records, extra])
+    assert spec is not None and spec["layer"]
+    assert figure.spec([]) is None
