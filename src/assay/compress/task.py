@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,8 @@ class Task:
     device: str
     quick: bool
     tokens: int
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of the model: what its shape is, where that is not the usual one."""
 
     @classmethod
     def of(cls, entry: Entry, device: str, quick: bool = False, tokens: int = 0, tell: Tell = silent) -> Task:
@@ -58,11 +60,21 @@ class Task:
         train, validation, test = (p.part(0, n).to(device) for p, n in zip(parts, counts, strict=True))
         return cls(entry, train, validation, test, device, quick, tokens or known.tokens)
 
+    def trained(self, seed: int, epochs: int = 0) -> nn.Module:
+        """The model trained from this seed's first weights, and not kept. `epochs`: 0: as its recipe says."""
+        model = self.entry.build(seed, **self.options).to(self.device)
+        self.entry.start(model)
+        self._fit(model, self._config(seed, epochs or self._epochs, self.entry.recipe.lr))
+        return model
+
+    @property
+    def _epochs(self) -> int:
+        return _QUICK_EPOCHS if self.quick else self.entry.recipe.epochs
+
     def base(self, seed: int, doing: Doing = lambda text: None) -> tuple[nn.Module, str]:
         """The model trained from this seed's first weights, and the hash of the file. Trained once, then kept."""
-        epochs = _QUICK_EPOCHS if self.quick else self.entry.recipe.epochs
-        config = self._config(seed, epochs, self.entry.recipe.lr)
-        model = self.entry.build(seed).to(self.device)
+        config = self._config(seed, self._epochs, self.entry.recipe.lr)
+        model = self.entry.build(seed, **self.options).to(self.device)
         kept = self._kept(config)
         if not kept.is_file():
             doing(f"training {self.entry.name}, seed {seed}")
@@ -87,7 +99,7 @@ class Task:
     def _config(self, seed: int, epochs: int, rate: float) -> Config:
         recipe, threads = self.entry.recipe, len(os.sched_getaffinity(0))
         items = len(self.train) if self.quick else 0
-        named = Config(self.entry.name, self.entry.chosen({}), self.entry.data, items, self.tokens)
+        named = Config(self.entry.name, self.entry.chosen(self.options), self.entry.data, items, self.tokens)
         return replace(
             named,
             epochs=epochs,
