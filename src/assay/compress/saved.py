@@ -20,7 +20,7 @@ from assay.compress.treatment import Drop, Treatment, original, watch_inputs
 from assay.errors import UsageError
 from assay.models.subject import checkpoint
 from assay.models.subject.checkpoint import Checkpoint
-from assay.models.subject.registry import entry
+from assay.models.subject.registry import declared, entry
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -38,8 +38,14 @@ class Written:
     """Of its tensors, by kind."""
 
 
-def save(model: nn.Module, path: Path, name: str, treatments: Mapping[str, Treatment]) -> Written:
-    """Write the treated model: `name` as the registry has it."""
+def save(
+    model: nn.Module,
+    path: Path,
+    name: str,
+    treatments: Mapping[str, Treatment],
+    options: Mapping[str, str] | None = None,
+) -> Written:
+    """Write the treated model: `name` as the registry has it, `options` with which it was built."""
     found = layers(model)
     tensors: dict[str, Tensor] = {}
     kinds: dict[str, str] = {}
@@ -58,7 +64,8 @@ def save(model: nn.Module, path: Path, name: str, treatments: Mapping[str, Treat
                 tensors[f"{path_}.{part}.{kind}"], kinds[f"{path_}.{part}.{kind}"] = tensor, kind
     for key, tensor in _others(model, own).items():
         tensors[key], kinds[key] = tensor, "left alone"
-    checkpoint.write(path, Checkpoint(tensors, {COMPRESSED: {"model": name, "layers": done}}))
+    about = {"model": name, "options": dict(options or {}), "layers": done}
+    checkpoint.write(path, Checkpoint(tensors, {COMPRESSED: about}))
     bits: dict[str, int] = {}
     for key, tensor in tensors.items():
         bits[kinds[key]] = bits.get(kinds[key], 0) + 8 * tensor.nbytes
@@ -72,7 +79,7 @@ def load(path: str | Path) -> nn.Module:
     about = kept.facts.get(COMPRESSED)
     if not isinstance(about, Mapping):
         raise UsageError(f"{path} holds no compressed model", fix="name a file that `assay compress … --save` wrote")
-    model = entry(about["model"]).build()
+    model = declared(entry(about["model"])).build(**about.get("options", {}))
     found, state = layers(model), dict(kept.tensors)
     for layer, how in about["layers"].items():
         if layer not in found:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,8 @@ class Task:
     device: str
     quick: bool
     tokens: int
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Of the model: what its shape is, where that is not the usual one."""
 
     @classmethod
     def of(cls, entry: Entry, device: str, quick: bool = False, tokens: int = 0, tell: Tell = silent) -> Task:
@@ -68,11 +70,21 @@ class Task:
         """The name of the data set."""
         return self.train.name
 
+    def trained(self, seed: int, epochs: int = 0) -> nn.Module:
+        """The model trained from this seed's first weights, and not kept. `epochs`: 0: as its recipe says."""
+        model = self.entry.build(seed, **self.options).to(self.device)
+        self.entry.start(model)
+        self._fit(model, self._config(seed, epochs or self._epochs, self.entry.recipe.lr))
+        return model
+
+    @property
+    def _epochs(self) -> int:
+        return _QUICK_EPOCHS if self.quick else self.entry.recipe.epochs
+
     def base(self, seed: int, doing: Doing = lambda text: None) -> tuple[nn.Module, str]:
         """The model trained from this seed's first weights, and the hash of the file. Trained once, then kept."""
-        epochs = _QUICK_EPOCHS if self.quick else self.entry.recipe.epochs
-        config = self._config(seed, epochs, self.entry.recipe.lr)
-        model = self.entry.build(seed).to(self.device)
+        config = self._config(seed, self._epochs, self.entry.recipe.lr)
+        model = self.entry.build(seed, **self.options).to(self.device)
         kept = self._kept(config)
         if not kept.is_file():
             doing(f"training {self.entry.name}, seed {seed}")
@@ -97,7 +109,7 @@ class Task:
     def _config(self, seed: int, epochs: int, rate: float) -> Config:
         recipe, threads = self.entry.recipe, len(os.sched_getaffinity(0))
         items = len(self.train) if self.quick else 0
-        named = Config(self.entry.name, self.entry.chosen({}), self.data, items, self.tokens)
+        named = Config(self.entry.name, self.entry.chosen(self.options), self.data, items, self.tokens)
         return replace(
             named,
             epochs=epochs,
@@ -111,5 +123,8 @@ class Task:
         )
 
     def _kept(self, config: Config) -> Path:
-        name = hashlib.sha256(json.dumps(asdict(config), sort_keys=True).encode()).hexdigest()[:16]
+        """Where the base model is kept: a file for each configuration, and for each version of a user's own model."""
+        own = self.entry.file if not self.entry.module else None
+        text = own.read_text(errors="replace") if own else ""
+        name = hashlib.sha256((json.dumps(asdict(config), sort_keys=True) + text).encode()).hexdigest()[:16]
         return host.data_folder() / "weights" / f"{self.entry.slug}-base-{name}.safetensors"

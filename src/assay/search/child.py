@@ -48,6 +48,11 @@ def _subject(setup: Setup, tick: Tick) -> Subject:
 
 
 def _made(setup: Setup, tick: Tick) -> Subject:
+    """Each kind is imported where it is asked for."""
+    if setup.kind == "architecture":
+        from assay.search.subjects.architecture import Architecture
+
+        return Architecture(setup, tick)
     from assay.search.subjects.precision import Precision
 
     return Precision(setup, tick)

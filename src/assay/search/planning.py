@@ -16,13 +16,15 @@ from assay.compress import templates
 from assay.compress.planning import WIDTHS
 from assay.errors import UsageError
 from assay.models.studies import study
-from assay.models.subject.data.datasets import DATASETS
+from assay.models.subject.data.datasets import DATASETS, dataset
 from assay.models.subject.registry import ENTRIES, Entry, entry
 from assay.search import samplers
 from assay.search.goals import Goals
 from assay.search.setup import Setup
 
 PARTS = ("weights", "inputs")
+MODES = ("train", "compress", "recover")
+"""Of an architecture: trained; trained and compressed; trained, compressed, and trained on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,28 @@ class Precision(Common):
     goals: tuple[str, ...] = ("bits",)
     points: float | None = 0.5
     """Percentage points below the control's validation accuracy that are allowed; None: any number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture(Common):
+    knobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Those that are searched, with their values; a knob without values has all of its own. Empty: all knobs."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Options and knobs of the model that are not searched."""
+    data: str = ""
+    """Empty: the model's own."""
+    training: int = 0
+    """Epochs; 0: as the model's recipe says."""
+    modes: tuple[str, ...] = ("train",)
+    """`train`; `compress`: what is trained is quantised; `recover`: and trained on. Each is a study of its own."""
+    format: str = "int:4:channel"
+    """Of what is compressed."""
+    of: tuple[str, ...] = ("weights",)
+    recover: int = 1
+    """Epochs of training on, in mode `recover`."""
+    goals: tuple[str, ...] = ("accuracy",)
+    points: float | None = None
+    """Percentage points below the model's usual shape that are allowed; None: any number."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +166,60 @@ def precision(model: str, options: Precision) -> Plan:
     )
 
 
-def _verified(model: str, options: Common) -> Entry:
+def architecture(model: str, options: Architecture) -> Plan:
+    known = _verified(model, options, options.data)
+    for mode in options.modes:
+        if mode not in MODES:
+            raise UsageError(f"no mode called '{mode}'", fix=f"--mode with one or more of {','.join(MODES)}")
+    if not options.modes:
+        raise UsageError("there is nothing to do", fix=f"--mode with one or more of {','.join(MODES)}")
+    goals = Goals.of(options.goals, options.points)
+    compressed = templates.of_width(templates.written_out(options.format), None)
+    if options.training < 0 or options.recover < 0:
+        raise UsageError("fewer than 0 epochs", fix="0 or more")
+    setups = [
+        Setup(
+            kind="architecture",
+            model=model,
+            data=options.data,
+            device=study.device(options.device),
+            quick=options.quick,
+            tokens=options.tokens,
+            seed=seed,
+            format=compressed if mode != "train" else "",
+            of=_parts(options.of) if mode != "train" else (),
+            epochs=options.recover if mode == "recover" else 0,
+            mode=mode,
+            training=options.training,
+            fixed=dict(options.fixed),
+            knobs={name: tuple(values) for name, values in options.knobs.items()},
+            latency="latency" in options.goals,
+        )
+        for mode in options.modes
+        for seed in options.seeds
+    ]
+    words = [f"assay search architecture {model} --trials {options.trials} --sampler {options.sampler}"]
+    words += [f"--knob {name}={','.join(values)}".rstrip("=") for name, values in options.knobs.items()]
+    words += [f"--set {name}={value}" for name, value in options.fixed.items()]
+    words += [f"--data {options.data}"] * bool(options.data) + [f"--training {options.training}"] * bool(
+        options.training
+    )
+    words += [f"--goal {','.join(options.goals)}"]
+    words += [f"--points {options.points:g}"] if options.points is not None else []
+    words += [f"--tokens {options.tokens}"] * bool(options.tokens) + ["--quick"] * options.quick
+    return Plan(
+        "architecture",
+        known,
+        options,
+        _named(options, setups, goals),
+        goals,
+        " ".join(words),
+        control=options.points is not None,
+        trials=options.trials,
+    )
+
+
+def _verified(model: str, options: Common, data: str = "") -> Entry:
     samplers.verify(options.sampler)
     if options.trials < 1:
         raise UsageError(f"{options.trials} trials", fix="--trials with 1 or more")
@@ -151,8 +228,10 @@ def _verified(model: str, options: Common) -> Entry:
     if not options.seeds:
         raise UsageError("there is nothing to do", fix="name at least one seed: --seeds 0,1,2")
     known = entry(model)
-    if known.data not in DATASETS:
-        fix = f"search {', '.join(name for name, e in ENTRIES.items() if e.data in DATASETS)}"
+    if data:
+        dataset(data)
+    elif known.data not in DATASETS:
+        fix = f"search {', '.join(name for name, e in ENTRIES.items() if e.data in DATASETS)}, or name --data"
         raise UsageError(f"{model} has no data to be trained on and judged by", fix=fix)
     return known
 

@@ -124,6 +124,7 @@ class Writer:
         label += [f"mode={setup.mode}"] if setup.mode else []
         label += [f"sampler={self.plan.options.sampler}", what, f"seed={setup.seed}", *["quick"] * setup.quick]
         replay = f"{self.plan.replay} --seeds {setup.seed}" + (f" --format {setup.format}" if setup.format else "")
+        replay += f" --mode {setup.mode}" if setup.mode else ""
         return Record(
             "search",
             self.plan.entry.name,

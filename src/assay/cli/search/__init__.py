@@ -6,19 +6,13 @@ import typer
 
 from assay.cli.command import Command
 from assay.cli.group import Summaries
-from assay.cli.search import precision
+from assay.cli.search import architecture, precision
 
 app = typer.Typer(
     cls=Summaries,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Search for better models: precision.",
+    help="Better models, chosen by measurement: precision, architecture.",
 )
-
-
-@app.callback()
-def search() -> None:
-    """Search for better models."""
-
-
 app.command("precision", cls=Command)(precision.precision)
+app.command("architecture", cls=Command)(architecture.architecture)

@@ -11,7 +11,8 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ class Entry:
         chosen = self.chosen(options)
         with seeded(seed), _missing_package_named(self):
             if not self.module:
-                return _build_own(self.name).eval()
+                return _build_own(self.name, {n: chosen.get(n, k.default) for n, k in self.knobs.items()}).eval()
             built: torch.nn.Module = importlib.import_module(self.module).build(**chosen)
             return built.eval()
 
@@ -315,10 +316,24 @@ def named(text: str) -> Name:
     return name
 
 
-def _build_own(text: str) -> torch.nn.Module:
+def declared(own: Entry) -> Entry:
+    """The entry with the knobs that a user's file declares beside its function: `KNOBS = {"depth": ["1", "2", "4"]}`,
+    the first value the default. The function takes them by name, as text. Loads the file."""
+    if own.module:
+        return own
+    knobs = getattr(_module(named(own.name)), "KNOBS", {})
+    try:
+        read = {str(name): Knob(tuple(map(str, values)), str(next(iter(values)))) for name, values in knobs.items()}
+    except (AttributeError, TypeError, StopIteration):
+        fix = 'KNOBS = {"depth": ["1", "2", "4"]}: a list of values for each name'
+        raise SourceError("KNOBS are no lists of values", where=own.name, fix=fix) from None
+    return replace(own, knobs=read)
+
+
+def _build_own(text: str, options: Mapping[str, str]) -> torch.nn.Module:
     """Call the user's function. Whatever goes wrong in it is a SourceError with its line, never a traceback."""
     name = named(text)
-    return _made(name, _function(name))[0]
+    return _made(name, partial(_function(name), **options) if options else _function(name))[0]
 
 
 def _example_own(text: str, batch: int) -> Any:
