@@ -15,7 +15,8 @@ from assay.errors import UsageError  # noqa: E402
 from assay.models.subject.knobs import Knob  # noqa: E402
 from assay.search import samplers, space  # noqa: E402
 from assay.search.goals import Goals  # noqa: E402
-from assay.search.planning import Precision, precision  # noqa: E402
+from assay.search.options import Precision  # noqa: E402
+from assay.search.planning import precision  # noqa: E402
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from assay.search.planning import Plan
 
 
-def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
+Show = Callable[[list["Record"], Any], None]
+
+
+def finish(planned: Plan, json: bool, out: Path | None, show: Show | None = None) -> NoReturn:
     from assay.search.verb import run
 
     about: dict[str, Any] = {"verb": "search", "study": planned.kind, "run": planned.options.run}
@@ -29,7 +33,7 @@ def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
     if json:
         screen.write_document(records, **about, interrupted=interrupted)
     else:
-        show(records, screen.console())
+        (show or best_so_far)(records, screen.console())
         checking.report(records, interrupted)
         if interrupted:
             screen.console().print("the study goes on where it stopped when the same command is given again")
@@ -37,7 +41,7 @@ def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
     sys.exit(screen.exit_code(records, False, interrupted))
 
 
-def show(records: list[Record], terminal: Any) -> None:
+def best_so_far(records: list[Record], terminal: Any) -> None:
     """The control, the trials that were the best so far, and the winners."""
     from rich.table import Table
 
