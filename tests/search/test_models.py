@@ -74,7 +74,7 @@ def made_up(monkeypatch, folder, tmp_path, one_thread):
 
 
 def searched(plan):
-    return list(verb.run(plan, scheduler=search_run.Inline()))
+    return list(verb.run(plan, scheduler=search_run.Inline(child)))
 
 
 def test_a_precision_search_reads_the_test_split_once_for_the_winner_and_keeps_its_model(made_up, tmp_path):
@@ -162,7 +162,7 @@ def test_a_dead_knob_refuses_the_study_and_leaves_nothing_in_the_storage(made_up
 
 
 def test_a_whole_command_prints_one_document(made_up, assay, monkeypatch):
-    monkeypatch.setattr(verb, "_local", lambda plan, tick: search_run.Inline())
+    monkeypatch.setattr(verb, "_local", lambda plan, tick: search_run.Inline(child))
     command = ("search", "precision", "mnist-cnn", "--trials", "2", "--width", "4,8", "--quick", "--device", "cpu")
     done = assay(*command, "--json")
     document = json.loads(done.stdout)

@@ -20,10 +20,14 @@ from assay.search.planning import precision  # noqa: E402
 
 
 @pytest.fixture
-def searched(tmp_path):
+def searched(tmp_path, monkeypatch):
+    """Without other processes: these tests are not about them."""
+
     def run(values=10, **settings):
-        environment = {"SEARCH_LOG": str(tmp_path / "log"), "SEARCH_VALUES": str(values)}
-        return list(search_run.study(tmp_path / "studies.sqlite", environment=environment, **settings))
+        monkeypatch.setenv("SEARCH_LOG", str(tmp_path / "log"))
+        monkeypatch.setenv("SEARCH_VALUES", str(values))
+        scheduler = search_run.Inline(search_child)
+        return list(search_run.study(tmp_path / "studies.sqlite", scheduler=scheduler, **settings))
 
     return run
 

@@ -27,8 +27,7 @@ Tick = Callable[[str, int], None]
 
 
 def search(kind: str, model: str, **settings: Any) -> Iterator[Record]:
-    """Search for a better model: `precision`, `architecture` or `sensitivity`, with the settings of
-    `assay.search.options`. Yields a record for the control, for each trial, and for the winner."""
+    """What `assay.search` does, but for keeping the records."""
     if kind not in KINDS:
         raise UsageError(f"'{kind}' cannot be searched", fix=f"one of: {', '.join(KINDS)}")
     options, planned = KINDS[kind]
