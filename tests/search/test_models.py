@@ -1,7 +1,10 @@
 """Searches with real models, on made-up images that are learned in a second: chosen on validation, judged on test."""
 
 import json
+import re
+import shlex
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,6 +20,7 @@ from assay.models.subject.data.digits import Digits  # noqa: E402
 from assay.search import child, planning, storage, verb  # noqa: E402
 from assay.search.options import Architecture, Precision, Sensitivity  # noqa: E402
 
+ROOT = Path(__file__).parents[2]
 MINE = """
 from torch import nn, rand
 
@@ -173,3 +177,24 @@ def test_a_whole_command_prints_one_document(made_up, assay, monkeypatch):
     assert "winner" in shown.stdout and "smaller" in shown.stdout
     table = assay("search", "sensitivity", "mnist-cnn", "--width", "4", "--of", "weights", "--quick", "--device", "cpu")
     assert "points against the control" in table.stdout and "fc1.weight" in table.stdout
+
+
+def test_the_examples_in_the_docs_run(made_up, assay, monkeypatch, tmp_path):
+    """Blocks marked `run`: files are written, commands must end well and print what is promised."""
+    monkeypatch.setattr(verb, "_local", lambda plan, tick: search_run.Inline(child))
+    page = (ROOT / "docs" / "search.md").read_text()
+    said = ""
+    ran = 0
+    for language, about, body in re.findall(r"^```(\w+)([^\n]*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        if name := re.search(r"file=(\S+)", about):
+            (tmp_path / name[1]).write_text(body)
+        elif language == "python":
+            exec(compile(body, "docs/search.md", "exec"), {})
+        elif language == "sh":
+            for line in body.splitlines():
+                done = assay(*shlex.split(line)[1:], cwd=tmp_path)
+                assert done.returncode == 0, done.stderr
+                said, ran = done.stdout, ran + 1
+        else:
+            assert all(line in said for line in body.splitlines()), said
+    assert ran == 4
