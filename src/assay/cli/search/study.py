@@ -48,19 +48,29 @@ def best_so_far(records: list[Record], terminal: Any) -> None:
     from assay.search.evidence import SearchEvidence
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, side in (("", "left"), ("trial", "right"), ("seed", "right"), ("validation", "right")):
+    for column, side in (
+        ("", "left"),
+        ("study", "left"),
+        ("trial", "right"),
+        ("seed", "right"),
+        ("validation", "right"),
+    ):
         table.add_column(column, justify=side)  # type: ignore[arg-type]
     for column in ("points", "test", "bits", "smaller"):
         table.add_column(column, justify="right")
     table.add_column("chosen", overflow="fold")
-    for record in records:
-        found = SearchEvidence.of(record)
+    everything = [SearchEvidence.of(record) for record in records]
+    order = list(dict.fromkeys(found.name for found in everything))
+    roles = ("control", "trial", "winner")
+    everything.sort(key=lambda found: (order.index(found.name), roles.index(found.role), found.trial or 0))
+    for found in everything:
         if found.accuracy is None or (found.role == "trial" and not found.best):
             continue
         control = found.control_accuracy
         smaller = f"{found.control_bits / found.bits:.2f} ×" if found.control_bits and found.bits else ""
         table.add_row(
             "best so far" if found.role == "trial" else found.role,
+            " ".join(filter(None, (found.mode, found.format))),
             "" if found.trial is None else str(found.trial),
             str(found.seed),
             f"{found.accuracy:.2%}",
