@@ -17,6 +17,7 @@ if _typing.TYPE_CHECKING:
     from assay.machine import machine
     from assay.models.swap import swap
     from assay.report import report
+    from assay.search import search
     from assay.selftest import selftest
     from assay.tune import tune
 
@@ -41,6 +42,7 @@ __all__ = [
     "machine",
     "op",
     "report",
+    "search",
     "selftest",
     "swap",
     "tune",
@@ -55,6 +57,7 @@ _VERBS = {
     "load": "assay.compress.saved",
     "machine": "assay.machine",
     "report": "assay.report",
+    "search": "assay.search",
     "selftest": "assay.selftest",
     "swap": "assay.models.swap",
     "tune": "assay.tune",

@@ -15,14 +15,19 @@ from assay.errors import UsageError  # noqa: E402
 from assay.models.subject.knobs import Knob  # noqa: E402
 from assay.search import samplers, space  # noqa: E402
 from assay.search.goals import Goals  # noqa: E402
-from assay.search.planning import Precision, precision  # noqa: E402
+from assay.search.options import Precision  # noqa: E402
+from assay.search.planning import precision  # noqa: E402
 
 
 @pytest.fixture
-def searched(tmp_path):
+def searched(tmp_path, monkeypatch):
+    """Without other processes: these tests are not about them."""
+
     def run(values=10, **settings):
-        environment = {"SEARCH_LOG": str(tmp_path / "log"), "SEARCH_VALUES": str(values)}
-        return list(search_run.study(tmp_path / "studies.sqlite", environment=environment, **settings))
+        monkeypatch.setenv("SEARCH_LOG", str(tmp_path / "log"))
+        monkeypatch.setenv("SEARCH_VALUES", str(values))
+        scheduler = search_run.Inline(search_child)
+        return list(search_run.study(tmp_path / "studies.sqlite", scheduler=scheduler, **settings))
 
     return run
 

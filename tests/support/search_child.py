@@ -9,7 +9,7 @@ from assay.models.subject.knobs import Knob
 from assay.search import space
 
 TEN = tuple(map(str, range(10)))
-SPACE = {"a": Knob(TEN, "0"), "b": Knob(TEN[: int(os.environ.get("SEARCH_VALUES", "10"))], "0")}
+SPACE = {"a": Knob(TEN, "0"), "b": Knob(TEN, "0")}
 INFEASIBLE = {("7", "7"), ("3", "3")}
 
 
@@ -31,7 +31,8 @@ def judged(a, b):
 def answer(question, tick):
     match question["do"]:
         case "space":
-            return {"space": space.plain(SPACE), "sizes": {"train": 1, "validation": 1, "test": 1}}
+            few = Knob(TEN[: int(os.environ.get("SEARCH_VALUES", "10"))], "0")
+            return {"space": space.plain(SPACE | {"b": few}), "sizes": {"train": 1, "validation": 1, "test": 1}}
         case "alive":
             return {"dead": []}
         case "control":

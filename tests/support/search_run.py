@@ -7,8 +7,11 @@ import sys
 from pathlib import Path
 
 from assay.search.local import Local
-from assay.search.planning import Precision, precision
+from assay.search.options import Precision
+from assay.search.planning import precision
+from assay.search.scheduler import Outcome
 from assay.search.verb import run
+from assay.worker.failure import Refused, describe
 
 HERE = Path(__file__).parent
 
@@ -18,9 +21,36 @@ def crew(workers, memory=1 << 32, **environment):
     return Local(workers, {"PYTHONPATH": path, **environment}, memory, child="search_child")
 
 
-def study(storage, trials=30, workers=1, sampler="tpe", memory=1 << 32, environment=None, **settings):
+class Inline:
+    """A scheduler without processes: the module, `assay.search.child` or one like it, answers in this one."""
+
+    slots = 1
+
+    def __init__(self, child):
+        self.child, self.outcomes = child, []
+
+    def submit(self, job):
+        question = json.loads(json.dumps(job.question))
+        try:
+            answer = json.loads(json.dumps(self.child.answer(question, lambda text: None)))
+            self.outcomes.append(Outcome(job, 0.0, answer))
+        except Exception as problem:
+            self.outcomes.append(Outcome(job, 0.0, refused=Refused(describe(problem))))
+
+    def outcome(self, seconds):
+        return self.outcomes.pop(0) if self.outcomes else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def study(storage, trials=30, workers=1, sampler="tpe", memory=1 << 32, environment=None, scheduler=None, **settings):
     options = Precision(storage=str(storage), trials=trials, workers=workers, sampler=sampler, study="s", **settings)
-    yield from run(precision("mnist-cnn", options), scheduler=crew(workers, memory, **environment or {}))
+    own = scheduler or crew(workers, memory, **environment or {})
+    yield from run(precision("mnist-cnn", options), scheduler=own)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,23 @@
-"""Search: which precision of each layer, which architecture, is the best by honest measurement."""
+"""search: which precision of each layer, which architecture, is the best by measurement."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from assay.record import Record
+from assay.verb import callable_room
+
+__all__ = ["search"]
+
+
+def search(kind: str, model: str, *, keep: bool = True, **settings: Any) -> Iterator[Record]:
+    """Search for a better model: `precision`, `architecture` or `sensitivity`, with the settings of
+    `assay.search.options`. Yields a record for the control, for each trial, and for the winner, and keeps them in the
+    store."""
+    # Imported late: the processes that do trials need nothing of it.
+    from assay.search import verb
+    from assay.store.keeper import keeping
+
+    return keeping(verb.search)(kind, model, keep=keep, **settings)
+
+
+callable_room(__name__, search)

@@ -7,7 +7,7 @@ changes none of these, and a search over it would try the same model again and a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,6 @@ from assay.search import space as spaces
 from assay.search.subjects.subject import Built, Infeasible
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from assay.search.space import Point, Space
 
 _CONTEXTS = 20
@@ -78,48 +76,47 @@ def _contexts(name: str, space: Space) -> list[Point]:
 
 
 class _Print:
-    """What is compared of a model; the dearer parts only where the cheaper ones are equal."""
+    """What is compared of a model: a dearer part only where all cheaper ones are equal."""
 
     def __init__(self, built: Built) -> None:
-        self._built = built
-        self._shapes = [(n, tuple(t.shape), str(t.dtype)) for n, t in _tensors(built.model)]
-        self._hash = ""
+        tensors = [*built.model.named_parameters(), *built.model.named_buffers()]
+        shapes = [(name, tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors]
+        self._parts: list[Callable[[], Any]] = [
+            lambda: (shapes, built.size),
+            lambda: _hash(tensor for _, tensor in tensors),
+            lambda: _hash(_outputs(built, training=False)),
+            lambda: _hash(_outputs(built, training=True)),
+        ]
+        self._known: dict[int, Any] = {}
 
     def same(self, other: _Print) -> bool:
-        if (self._shapes, self._built.size) != (other._shapes, other._built.size):
-            return False
-        return self.contents() == other.contents()
+        return all(self.part(n) == other.part(n) for n in range(len(self._parts)))
 
-    def contents(self) -> str:
-        if not self._hash:
-            self._hash = _hash(self._built)
-        return self._hash
+    def part(self, number: int) -> Any:
+        if number not in self._known:
+            self._known[number] = self._parts[number]()
+        return self._known[number]
 
 
-def _tensors(model: nn.Module) -> list[tuple[str, Any]]:
-    return [*model.named_parameters(), *model.named_buffers()]
-
-
-def _hash(built: Built) -> str:
+def _outputs(built: Built, training: bool) -> list[Any]:
     import torch
     from torch.utils import _pytree as pytree
 
     from assay.models.subject.registry import seeded
 
-    digest = hashlib.sha256()
-
-    def add(tensor: Any) -> None:
-        if isinstance(tensor, torch.Tensor):
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-
-    for _, tensor in _tensors(built.model):
-        add(tensor)
     args, named = built.inputs
-    for mode in (False, True):
-        built.model.train(mode)
-        with torch.no_grad(), seeded(0):
-            outputs = built.model(*args, **named)
-        for leaf in pytree.tree_leaves(dict(outputs) if isinstance(outputs, Mapping) else outputs):
-            add(leaf)
+    built.model.train(training)
+    with torch.no_grad(), seeded(0):
+        outputs = built.model(*args, **named)
     built.model.eval()
+    leaves = pytree.tree_leaves(dict(outputs) if isinstance(outputs, Mapping) else outputs)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def _hash(tensors: Iterable[Any]) -> str:
+    import torch
+
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

@@ -53,6 +53,10 @@ def _made(setup: Setup, tick: Tick) -> Subject:
         from assay.search.subjects.architecture import Architecture
 
         return Architecture(setup, tick)
+    if setup.kind == "sensitivity":
+        from assay.search.subjects.sensitivity import Sensitivity
+
+        return Sensitivity(setup, tick)
     from assay.search.subjects.precision import Precision
 
     return Precision(setup, tick)

@@ -1,17 +1,16 @@
-"""What a user may set of `assay search`, and the studies that follow from it: one for each format and seed."""
+"""From what a user asks for to studies: one for each format or mode, and seed. What cannot be is refused here."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from assay import provenance
 from assay.compress import templates
 from assay.compress.planning import WIDTHS
 from assay.errors import UsageError
@@ -20,79 +19,8 @@ from assay.models.subject.data.datasets import DATASETS, dataset
 from assay.models.subject.registry import ENTRIES, Entry, entry
 from assay.search import samplers
 from assay.search.goals import Goals
+from assay.search.options import MODES, PARTS, Architecture, Common, Precision, Sensitivity
 from assay.search.setup import Setup
-
-PARTS = ("weights", "inputs")
-MODES = ("train", "compress", "recover")
-"""Of an architecture: trained; trained and compressed; trained, compressed, and trained on."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Common:
-    """What all studies take."""
-
-    trials: int = 30
-    """That are finished in the end, those of earlier runs of the study included."""
-    sampler: str = "tpe"
-    seeds: tuple[int, ...] = (0,)
-    """Each is a study of its own: its base model, its sampler."""
-    quick: bool = False
-    """A subset of the data, and a base model trained for few epochs; the record says so."""
-    tokens: int = 0
-    """Of each text, at most; 0: the data set's usual number."""
-    device: str = ""
-    workers: int = 1
-    """Processes that do trials at the same time."""
-    timeout: float = 3600.0
-    """Seconds for one trial."""
-    memory: float = 0.0
-    """GiB that the process of a trial may have resident; 0: its share of 80 % of what this machine has."""
-    storage: str = ""
-    """File or URL; empty: a file of the data folder."""
-    study: str = ""
-    """The study's name; empty: made of its settings, so that the same command goes on where it stopped."""
-    restart: bool = False
-    """Begin again: what the study has is deleted."""
-    save: Path | None = None
-    """Where the winner goes."""
-    run: str = field(default_factory=provenance.new_run)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Precision(Common):
-    formats: tuple[str, ...] = ("fixed",)
-    """Each is a study of its own."""
-    widths: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8)
-    offsets: tuple[int, ...] = (0,)
-    """Of fixed point: what may be added to the fraction that fits a tensor best."""
-    of: tuple[str, ...] = PARTS
-    epochs: int = 0
-    """Of training in each trial with the formats in place (QAT), and of the control; 0: none (PTQ)."""
-    goals: tuple[str, ...] = ("bits",)
-    points: float | None = 0.5
-    """Percentage points below the control's validation accuracy that are allowed; None: any number."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Architecture(Common):
-    knobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Those that are searched, with their values; a knob without values has all of its own. Empty: all knobs."""
-    fixed: Mapping[str, str] = field(default_factory=dict)
-    """Options and knobs of the model that are not searched."""
-    data: str = ""
-    """Empty: the model's own."""
-    training: int = 0
-    """Epochs; 0: as the model's recipe says."""
-    modes: tuple[str, ...] = ("train",)
-    """`train`; `compress`: what is trained is quantised; `recover`: and trained on. Each is a study of its own."""
-    format: str = "int:4:channel"
-    """Of what is compressed."""
-    of: tuple[str, ...] = ("weights",)
-    recover: int = 1
-    """Epochs of training on, in mode `recover`."""
-    goals: tuple[str, ...] = ("accuracy",)
-    points: float | None = None
-    """Percentage points below the model's usual shape that are allowed; None: any number."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +48,8 @@ class Plan:
     """Of each study; None: the whole space."""
     winner: bool = True
     """Whether there is one."""
+    seeded: bool = False
+    """Whether a sensitivity pass comes before the sampler."""
 
     @property
     def memory(self) -> int:
@@ -137,33 +67,58 @@ def precision(model: str, options: Precision) -> Plan:
             "precisions are searched without latency: few formats have a kernel that computes with them",
             fix="choose --goal bits or accuracy,bits, and measure the winner",
         )
-    setups = []
-    for format in options.formats:
-        for seed in options.seeds:
-            setups.append(
-                Setup(
-                    kind="precision",
-                    model=model,
-                    device=study.device(options.device),
-                    quick=options.quick,
-                    tokens=options.tokens,
-                    seed=seed,
-                    format=_template(format, options.widths, options.offsets),
-                    widths=tuple(sorted(set(options.widths))),
-                    offsets=tuple(sorted(set(options.offsets))),
-                    of=_parts(options.of),
-                    epochs=options.epochs,
-                )
-            )
+    within = options.goals == ("bits",) and options.points is not None and "weights" in options.of
+    if options.seed_by_sensitivity and not within:
+        what = "a sensitivity pass seeds a search for the fewest bits of weights within an allowance"
+        raise UsageError(what, fix="--goal bits, --points 0 or more, and weights among --of")
+    setups = [
+        Setup(
+            kind="precision",
+            **_common(model, options, seed),
+            format=_template(format, options.widths, options.offsets),
+            widths=tuple(sorted(set(options.widths))),
+            offsets=tuple(sorted(set(options.offsets))),
+            of=_parts(options.of),
+            epochs=options.epochs,
+        )
+        for format in options.formats
+        for seed in options.seeds
+    ]
     words = [f"assay search precision {model} --trials {options.trials} --sampler {options.sampler}"]
     words += [f"--width {','.join(map(str, options.widths))} --of {','.join(options.of)}"]
     words += [f"--goal {','.join(options.goals)}"] + (
         [f"--points {options.points:g}"] if options.points is not None else []
     )
     words += [f"--epochs {options.epochs}"] * bool(options.epochs) + ["--quick"] * options.quick
+    words += ["--seed-by-sensitivity"] * options.seed_by_sensitivity
     return Plan(
-        "precision", known, options, _named(options, setups, goals), goals, " ".join(words), trials=options.trials
+        "precision",
+        known,
+        options,
+        _named(options, setups, goals),
+        goals,
+        " ".join(words),
+        trials=options.trials,
+        seeded=options.seed_by_sensitivity,
     )
+
+
+def sensitivity(model: str, options: Sensitivity) -> Plan:
+    known = _verified(model, options)
+    goals = Goals.of(("accuracy",), None)
+    setups = [
+        Setup(
+            kind="sensitivity",
+            **_common(model, options, seed),
+            format=_template(options.format, options.widths, ()),
+            widths=tuple(sorted(set(options.widths))),
+            of=_parts(options.of),
+        )
+        for seed in options.seeds
+    ]
+    words = [f"assay search sensitivity {model} --width {','.join(map(str, options.widths))}"]
+    words += [f"--of {','.join(options.of)}"] + ["--quick"] * options.quick
+    return Plan("sensitivity", known, options, _named(options, setups, goals), goals, " ".join(words), winner=False)
 
 
 def architecture(model: str, options: Architecture) -> Plan:
@@ -180,12 +135,8 @@ def architecture(model: str, options: Architecture) -> Plan:
     setups = [
         Setup(
             kind="architecture",
-            model=model,
+            **_common(model, options, seed),
             data=options.data,
-            device=study.device(options.device),
-            quick=options.quick,
-            tokens=options.tokens,
-            seed=seed,
             format=compressed if mode != "train" else "",
             of=_parts(options.of) if mode != "train" else (),
             epochs=options.recover if mode == "recover" else 0,
@@ -217,6 +168,12 @@ def architecture(model: str, options: Architecture) -> Plan:
         control=options.points is not None,
         trials=options.trials,
     )
+
+
+def _common(model: str, options: Common, seed: int) -> dict[str, Any]:
+    """What all setups have."""
+    device = study.device(options.device)
+    return {"model": model, "device": device, "quick": options.quick, "tokens": options.tokens, "seed": seed}
 
 
 def _verified(model: str, options: Common, data: str = "") -> Entry:
@@ -287,4 +244,5 @@ def identity(options: Common, setup: Setup, goals: Goals) -> Mapping[str, Any]:
         "sampler": options.sampler,
         "goals": [goal.name for goal in goals.goals],
         "points": goals.points,
+        "seeded": getattr(options, "seed_by_sensitivity", False),
     }

@@ -122,7 +122,13 @@ class Writer:
         setup = self.planned.setup
         label = [self.plan.kind, *([f"format={setup.format}"] if setup.format else [])]
         label += [f"mode={setup.mode}"] if setup.mode else []
-        label += [f"sampler={self.plan.options.sampler}", what, f"seed={setup.seed}", *["quick"] * setup.quick]
+        label += [
+            f"sampler={self.plan.options.sampler}",
+            *["seeded"] * self.plan.seeded,
+            what,
+            f"seed={setup.seed}",
+            *["quick"] * setup.quick,
+        ]
         replay = f"{self.plan.replay} --seeds {setup.seed}" + (f" --format {setup.format}" if setup.format else "")
         replay += f" --mode {setup.mode}" if setup.mode else ""
         return Record(

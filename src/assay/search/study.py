@@ -11,6 +11,7 @@ from typing import Any
 from assay.errors import AssayError, UsageError
 from assay.record import Record
 from assay.search import owner, samplers, space
+from assay.search.guide import Guide
 from assay.search.ledger import FINISHED, Ledger, Trial, Withdrawn
 from assay.search.planning import Plan, Planned, identity
 from assay.search.records import Writer
@@ -147,6 +148,14 @@ class Study:
 
     def _next(self, busy: bool) -> _Begun | None:
         """The next trial; None where none is needed, or the space has none that is not done or being done."""
+        if self.ledger.on_their_way() >= self.ledger.wanted:
+            return None
+        if self.plan.seeded and (wanted := self._guided()):
+            known = self.ledger.known()
+            left_to_do = [point for point in wanted if space.key(point) not in known]
+            if not left_to_do:
+                return None  # they are on their way, and what comes next depends on them
+            self.ledger.enqueue(left_to_do[0], "sensitivity")
         for _ in range(_ALIKE):
             if self.ledger.on_their_way() >= self.ledger.wanted:
                 return None
@@ -163,6 +172,13 @@ class Study:
             return self._begin(*self.ledger.claim())
         except Withdrawn:
             return None
+
+    def _guided(self) -> list[Point]:
+        """What the sensitivity pass asks for; nothing where it is over."""
+        points, control = self.plan.goals.points, self.writer.control_result
+        assert points is not None and control is not None
+        done = {space.key(t.point): t.judged for t in self.ledger.trials()}
+        return Guide(self.ledger.knobs, points, control, done).wanted()
 
     def _begin(self, trial: Any, point: Point) -> _Begun:
         self._jobs += 1

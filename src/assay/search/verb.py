@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+from assay.errors import UsageError
 from assay.record import Record
+from assay.search import planning
 from assay.search.local import Local
+from assay.search.options import Architecture, Common, Precision, Sensitivity
 from assay.search.planning import Plan
 from assay.search.scheduler import Scheduler
 from assay.search.storage import Storage
 from assay.search.study import Study
+from assay.settings import settings_of
 
+KINDS: Mapping[str, tuple[type[Common], Callable[[str, Any], Plan]]] = {
+    "precision": (Precision, planning.precision),
+    "architecture": (Architecture, planning.architecture),
+    "sensitivity": (Sensitivity, planning.sensitivity),
+}
 Tick = Callable[[str, int], None]
 """Called with what is being done and how many trials are done."""
+
+
+def search(kind: str, model: str, **settings: Any) -> Iterator[Record]:
+    """What `assay.search` does, but for keeping the records."""
+    if kind not in KINDS:
+        raise UsageError(f"'{kind}' cannot be searched", fix=f"one of: {', '.join(KINDS)}")
+    options, planned = KINDS[kind]
+    return run(planned(model, settings_of(options, settings)))
 
 
 def run(plan: Plan, tick: Tick = lambda text, done: None, scheduler: Scheduler | None = None) -> Iterator[Record]:

@@ -61,7 +61,7 @@ def architecture(
 ) -> None:
     """Which shape of a model is the best? Each trial is built, trained and judged on the validation split; the test
     split is read once, for the winner."""
-    from assay.search.planning import Architecture
+    from assay.search.options import Architecture
     from assay.search.planning import architecture as planned
 
     options = Architecture(

@@ -21,6 +21,9 @@ Offsets = Annotated[
 Of = Annotated[str, typer.Option("--of", help="weights,inputs.")]
 Epochs = Annotated[int, typer.Option("--epochs", min=0, help="Of training in each trial (QAT); 0: none (PTQ).")]
 Points = Annotated[float, typer.Option("--points", help="Of accuracy that may be lost; negative: any number.")]
+Seeded = Annotated[
+    bool, typer.Option("--seed-by-sensitivity", help="Begin with each layer alone; its evaluations count as trials.")
+]
 
 
 def precision(
@@ -34,6 +37,7 @@ def precision(
     epochs: Epochs = 0,
     goal: shared.Goal = "bits",
     points: Points = 0.5,
+    seed_by_sensitivity: Seeded = False,
     seeds: shared.Seeds = "0",
     quick: shared.Quick = False,
     tokens: shared.Tokens = 0,
@@ -50,7 +54,7 @@ def precision(
 ) -> None:
     """How few bits can each layer have? A width for the weights and the inputs of each, chosen on the validation split;
     the test split is read once, for the winner."""
-    from assay.search.planning import Precision
+    from assay.search.options import Precision
     from assay.search.planning import precision as planned
 
     options = Precision(
@@ -63,6 +67,7 @@ def precision(
         epochs=epochs,
         goals=common.split(goal),
         points=points if points >= 0 else None,
+        seed_by_sensitivity=seed_by_sensitivity,
         seeds=integers(seeds, "seeds"),
         quick=quick,
         tokens=tokens,

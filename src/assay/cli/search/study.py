@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from assay.search.planning import Plan
 
 
-def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
+Show = Callable[[list["Record"], Any], None]
+
+
+def finish(planned: Plan, json: bool, out: Path | None, show: Show | None = None) -> NoReturn:
     from assay.search.verb import run
 
     about: dict[str, Any] = {"verb": "search", "study": planned.kind, "run": planned.options.run}
@@ -29,7 +33,7 @@ def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
     if json:
         screen.write_document(records, **about, interrupted=interrupted)
     else:
-        show(records, screen.console())
+        (show or best_so_far)(records, screen.console())
         checking.report(records, interrupted)
         if interrupted:
             screen.console().print("the study goes on where it stopped when the same command is given again")
@@ -37,26 +41,36 @@ def finish(planned: Plan, json: bool, out: Path | None) -> NoReturn:
     sys.exit(screen.exit_code(records, False, interrupted))
 
 
-def show(records: list[Record], terminal: Any) -> None:
+def best_so_far(records: list[Record], terminal: Any) -> None:
     """The control, the trials that were the best so far, and the winners."""
     from rich.table import Table
 
     from assay.search.evidence import SearchEvidence
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, side in (("", "left"), ("trial", "right"), ("seed", "right"), ("validation", "right")):
+    for column, side in (
+        ("", "left"),
+        ("study", "left"),
+        ("trial", "right"),
+        ("seed", "right"),
+        ("validation", "right"),
+    ):
         table.add_column(column, justify=side)  # type: ignore[arg-type]
     for column in ("points", "test", "bits", "smaller"):
         table.add_column(column, justify="right")
     table.add_column("chosen", overflow="fold")
-    for record in records:
-        found = SearchEvidence.of(record)
+    everything = [SearchEvidence.of(record) for record in records]
+    order = list(dict.fromkeys(found.name for found in everything))
+    roles = ("control", "trial", "winner")
+    everything.sort(key=lambda found: (order.index(found.name), roles.index(found.role), found.trial or 0))
+    for found in everything:
         if found.accuracy is None or (found.role == "trial" and not found.best):
             continue
         control = found.control_accuracy
         smaller = f"{found.control_bits / found.bits:.2f} ×" if found.control_bits and found.bits else ""
         table.add_row(
             "best so far" if found.role == "trial" else found.role,
+            " ".join(filter(None, (found.mode, found.format))),
             "" if found.trial is None else str(found.trial),
             str(found.seed),
             f"{found.accuracy:.2%}",
