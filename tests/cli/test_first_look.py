@@ -22,7 +22,7 @@ def test_help_has_every_verb_with_its_whole_summary(columns):
 
 def test_the_help_of_models_is_whole_too():
     said = assay("model", "--help").said
-    assert "train Train a model on 55,000 images, choose its best epoch by 5,000 others" in said
+    assert "train Train a model on the training split, choose its best epoch by validation, and judge it once" in said
 
 
 def test_the_version_is_the_packages_own():

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[2]
 H200 = ROOT / "results" / "h200"
 
 
-OF_KERNELS = [f for f in FIGURES if f.name not in ("models", "training", "compile", "attention")]
+_OF_MODELS = ("models", "training", "compile", "attention", "quantize", "prune", "formats", "pareto", "latency", "search")
+OF_KERNELS = [f for f in FIGURES if f.name not in _OF_MODELS]
 """The others are drawn from records of models, in their own tests."""
 GPU = "Synthetic GPU"
 MADE = {
