@@ -6,7 +6,7 @@ pytest.importorskip("altair")
 
 from assay.compress.evidence import CompressEvidence
 from assay.record import Record, Status
-from assay.report.charts import FIGURES, compress, search, trade
+from assay.report.charts import FIGURES, compress, search, sensitivity, trade
 from assay.search.evidence import Goal, SearchEvidence
 
 
@@ -96,6 +96,21 @@ def test_the_best_so_far_counts_only_what_is_accurate_enough():
     ]
     rows = search.curves(trials)
     assert [(r["trial"], r["mean"]) for r in rows] == [(2, 900), (3, 900), (4, 700)]
+
+
+def test_a_tensor_is_judged_alone_against_the_control():
+    evidence = SearchEvidence(
+        study="sensitivity",
+        role="trial",
+        accuracy=0.95,
+        control_accuracy=0.98,
+        parameters={"tensor": "fc1.weight", "width": "3"},
+        format="fixed:W:F",
+    )
+    record = Record("search", "mnist-cnn", "sensitivity", Status.PASS, "", evidence=evidence.to_dict())
+    (cell,) = sensitivity.cells_of([record, trial(0, 1, 0.9, True)])
+    assert (cell["tensor"], cell["width"], cell["shown"]) == ("fc1.weight", 3, "-3.00")
+    assert sensitivity.draw([record]) is not None and sensitivity.draw([]) is None
 
 
 @pytest.mark.parametrize("name", ["quantize", "prune", "formats", "pareto", "latency", "search"])

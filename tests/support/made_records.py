@@ -11,7 +11,19 @@ ROOT = Path(__file__).parents[2]
 H200 = ROOT / "results" / "h200"
 
 
-_OF_MODELS = ("models", "training", "compile", "attention", "quantize", "prune", "formats", "pareto", "latency", "search")
+_OF_MODELS = (
+    "models",
+    "training",
+    "compile",
+    "attention",
+    "quantize",
+    "prune",
+    "formats",
+    "pareto",
+    "latency",
+    "search",
+    "sensitivity",
+)
 OF_KERNELS = [f for f in FIGURES if f.name not in _OF_MODELS]
 """The others are drawn from records of models, in their own tests."""
 GPU = "Synthetic GPU"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from assay.cli import options as common
-from assay.cli.compress.options import integers
+from assay.cli.compress.options import Html, Png, integers
 from assay.cli.model.options import assignments
 from assay.cli.search import options as shared
 from assay.cli.search.study import finish
@@ -58,6 +58,8 @@ def architecture(
     device: common.Device = "",
     json: common.AsJson = False,
     out: common.Out = None,
+    html: Html = None,
+    png: Png = None,
 ) -> None:
     """Which shape of a model is the best? Each trial is built, trained and judged on the validation split; the test
     split is read once, for the winner."""
@@ -89,7 +91,7 @@ def architecture(
         save=save,
         device=device,
     )
-    finish(planned(model, options), json, out)
+    finish(planned(model, options), json, out, (html, png))
 
 
 def knobs(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from assay.cli import options as common
-from assay.cli.compress.options import Model, integers
+from assay.cli.compress.options import Html, Model, Png, integers
 from assay.cli.search import options as shared
 from assay.cli.search.study import finish
 
@@ -51,6 +51,8 @@ def precision(
     device: common.Device = "",
     json: common.AsJson = False,
     out: common.Out = None,
+    html: Html = None,
+    png: Png = None,
 ) -> None:
     """How few bits can each layer have? A width for the weights and the inputs of each, chosen on the validation split;
     the test split is read once, for the winner."""
@@ -80,4 +82,4 @@ def precision(
         save=save,
         device=device,
     )
-    finish(planned(model, options), json, out)
+    finish(planned(model, options), json, out, (html, png))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import options as common
-from assay.cli.compress.options import Model, integers
+from assay.cli.compress.options import Html, Model, Png, integers
 from assay.cli.search import options as shared
 from assay.cli.search.study import finish
 
@@ -36,6 +36,8 @@ def sensitivity(
     device: common.Device = "",
     json: common.AsJson = False,
     out: common.Out = None,
+    html: Html = None,
+    png: Png = None,
 ) -> None:
     """What does a model lose if one layer alone has fewer bits? Each tensor in each width, all others as they are, on
     the validation split. The test split is not read."""
@@ -57,7 +59,7 @@ def sensitivity(
         restart=restart,
         device=device,
     )
-    finish(planned(model, options), json, out, show)
+    finish(planned(model, options), json, out, (html, png), show)
 
 
 def show(records: list[Record], terminal: Any) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from assay.cli import check as checking
 from assay.cli import screen
+from assay.cli.model.study import draw
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 Show = Callable[[list["Record"], Any], None]
 
 
-def finish(planned: Plan, json: bool, out: Path | None, show: Show | None = None) -> NoReturn:
+def finish(
+    planned: Plan, json: bool, out: Path | None, charts: tuple[Path | None, ...] = (), show: Show | None = None
+) -> NoReturn:
+    from assay.report.pictures import check
     from assay.search.verb import run
+
+    check(*charts)
 
     about: dict[str, Any] = {"verb": "search", "study": planned.kind, "run": planned.options.run}
 
@@ -30,6 +36,7 @@ def finish(planned: Plan, json: bool, out: Path | None, show: Show | None = None
     total = planned.trials * len(planned.studies) if planned.trials else None
     with screen.progress(total, f"search {planned.kind} {planned.entry.name}", json) as tick:
         records, interrupted = screen.drain(run(planned, tick), [], None, save)
+    pictures = draw("sensitivity" if planned.kind == "sensitivity" else "search", records, *charts)
     if json:
         screen.write_document(records, **about, interrupted=interrupted)
     else:
@@ -37,6 +44,8 @@ def finish(planned: Plan, json: bool, out: Path | None, show: Show | None = None
         checking.report(records, interrupted)
         if interrupted:
             screen.console().print("the study goes on where it stopped when the same command is given again")
+        for file in pictures:
+            screen.console().print(f"chart: {file}", soft_wrap=True)
     checking.keep(records, out, None, json, **about, interrupted=interrupted)
     sys.exit(screen.exit_code(records, False, interrupted))
 

@@ -18,6 +18,7 @@ from assay.report.charts import (
     samples,
     scaling,
     search,
+    sensitivity,
     trade,
     train,
     verdicts,
@@ -98,4 +99,5 @@ FIGURES = (
     Figure("pareto", trade.PARETO_TITLE, trade.PARETO_CAPTION, trade.draw_pareto),
     Figure("latency", trade.LATENCY_TITLE, trade.LATENCY_CAPTION, trade.draw_latency),
     Figure("search", search.TITLE, search.CAPTION, search.draw),
+    Figure("sensitivity", sensitivity.TITLE, sensitivity.CAPTION, sensitivity.draw),
 )
