@@ -30,7 +30,7 @@ EFFORTS = {
     "cuda, triton": Effort(60, 1 << 17, 1 << 20, 1 << 23, 24, huge=1 << 27),
     "cuda, inductor": Effort(30, 1 << 17, 1 << 20, 1 << 23, 24, related=6, huge=1 << 27),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
-    "native, inductor": Effort(8, 1 << 16, 1 << 19, 1 << 23, 4, related=3),
+    "native, inductor": Effort(18, 1 << 16, 1 << 19, 1 << 23, 4, related=3),
     "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14, problems=32),
     "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6, problems=32),
 }

@@ -60,10 +60,10 @@ class SearchEvidence(Evidence):
     sizes: Sizes | None = None
     quick: bool = False
     accuracy: Annotated[
-        float | None, Figure("share", "validation accuracy", "on the validation split", "validation_accuracy")
+        float | None, Figure("share", "validation accuracy", "on the validation split", "search_validation_accuracy")
     ] = None
     test: Annotated[
-        float | None, Figure("share", "test accuracy", "of a winner, on the test split", "test_accuracy")
+        float | None, Figure("share", "test accuracy", "of a winner, on the test split", "winner_test_accuracy")
     ] = None
     control_accuracy: Annotated[
         float | None,
@@ -73,12 +73,14 @@ class SearchEvidence(Evidence):
         float | None, Figure("share", "control on test", "test accuracy of the control", "control_test_accuracy")
     ] = None
     bits: Annotated[
-        int | None, Figure("", "bits", "of all tensors in the file of the model, scales and the like included", "bits")
+        int | None,
+        Figure("", "bits", "of all tensors in the file of the model, scales and the like included", "search_bits"),
     ] = None
     control_bits: Annotated[int | None, Figure("", "control's bits", "of the control in fp32", "control_bits")] = None
     weights: Annotated[int | None, Figure("", "weights", "parameters of the model", "weights")] = None
     latency: Annotated[
-        float | None, Figure("s", "latency", "of a forward pass, measured alone on the device", "latency_seconds")
+        float | None,
+        Figure("s", "latency", "of a forward pass, measured alone on the device", "search_latency_seconds"),
     ] = None
     file: str = ""
     """Where a winner was kept, if that was asked for."""
