@@ -11,7 +11,10 @@ from assay.compress import items, latency, planning
 from assay.compress.curve import run
 from assay.compress.evidence import CompressEvidence
 from assay.compress.planning import Prune, Quantize
+from assay.compress.task import Task
 from assay.errors import UsageError
+from assay.models.studies.train.fit import Diverged
+from assay.models.subject.data.datasets import DATASETS
 
 
 @pytest.fixture
@@ -121,8 +124,6 @@ def test_a_model_without_layers_to_compress_is_refused(learnt, tmp_path, monkeyp
         "def model():\n"
         "    return Mean()\n"
     )
-    from assay.models.subject.data.datasets import DATASETS
-
     monkeypatch.setitem(DATASETS, "mnist", DATASETS["dots"])
     planned = planning.quantize(f"{tmp_path}/own.py:model", Quantize(device="cpu"))
     with pytest.raises(UsageError, match="no layer that can be compressed"):
@@ -136,6 +137,33 @@ def test_it_is_a_python_function_too(learnt):
     assert [r.verb for r in made] == ["compress", "compress"]
     with pytest.raises(UsageError, match="no setting called 'width'"):
         list(compress.quantize("mnist-cnn", width=4))
+
+
+def test_a_point_that_diverges_is_a_failure_and_the_curve_goes_on(learnt, monkeypatch):
+    def breaks(self, model, epochs, seed):
+        if epochs:
+            raise Diverged("the loss is not finite in epoch 1, step 3")
+
+    monkeypatch.setattr(Task, "train_on", breaks)
+    options = Quantize(widths=(8,), methods=("qat", "ptq"), device="cpu")
+    records = list(run(planning.quantize("mnist-cnn", options)))
+    assert [str(r.status) for r in records] == ["fail", "fail", "pass"]
+    assert "not finite" in records[1].reason
+
+
+def test_a_model_of_convolutions_alone_has_no_latency(learnt, tmp_path, monkeypatch):
+    (tmp_path / "own.py").write_text(
+        "from torch import nn\n"
+        "def model():\n"
+        "    return nn.Sequential(nn.Conv2d(1, 10, 28), nn.Flatten())\n"
+        "def example(batch):\n"
+        "    import torch\n"
+        "    return torch.zeros(batch, 1, 28, 28)\n"
+    )
+    monkeypatch.setitem(DATASETS, "mnist", DATASETS["dots"])
+    options = Quantize(formats=("int:8:channel",), methods=("ptq",), device="cpu", epochs=0)
+    _, (_, packed) = evidence(planning.quantize(f"{tmp_path}/own.py:model", options))
+    assert packed.latency is None and packed.simulated == "no packed kernel computes with int:8:channel here"
 
 
 def test_a_model_without_data_is_refused():

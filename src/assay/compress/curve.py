@@ -19,6 +19,7 @@ from assay.compress.planning import CONTROL, Plan, Point
 from assay.compress.prepared import treatments
 from assay.compress.task import Task
 from assay.compress.treatment import Treatment, treat
+from assay.models.studies.train.fit import Diverged
 from assay.models.subject.data.asset import Tell, silent
 from assay.record import Record, Status
 
@@ -58,12 +59,19 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
     model = copy.deepcopy(base.model)
     done = treatments(model, point, task, base.seed)
     treat(layers(model), done)
-    task.train_on(model, point.epochs, base.seed)
+    try:
+        task.train_on(model, point.epochs, base.seed)
+    except Diverged as problem:
+        told = CompressEvidence(
+            study=point.study, method=point.method, format=point.format, width=point.width, sparsity=point.sparsity
+        )
+        seconds = time.perf_counter() - began
+        return _record(planned, point, base.seed, replace(told, seed=base.seed), seconds, problem.what)
     with _file(planned, point, base.seed) as file:
         written = saved.save(model, file, planned.entry.name, done)
         again = saved.load(file).to(planned.device)
     right, validation = items.right(again, task.test), items.right(again, task.validation)
-    packing = latency.rule(point.format) if "weights" in point.of else ""
+    packing = latency.rule(point.format) if "weights" in point.of and latency.packable(base.model) else ""
     timed = latency.measured(planned.entry, base.model, packing, planned.device) if packing else None
     kept = planned.options.save is not None and point.method != CONTROL
     evidence = CompressEvidence(
@@ -100,7 +108,7 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
 
 def _what(point: Point) -> str:
     if point.format:
-        return point.format if "weights" in point.of else "inputs alone"
+        return f"{point.format} here" if "weights" in point.of else "inputs alone"
     return "masks" if "weights" in point.of else "dropped activations"
 
 
@@ -130,16 +138,20 @@ def _file(planned: Plan, point: Point, seed: int) -> Iterator[Path]:
     yield wanted if only else wanted.with_name(f"{name}{wanted.suffix or '.safetensors'}")
 
 
-def _record(planned: Plan, point: Point, seed: int, evidence: CompressEvidence, seconds: float) -> Record:
+def _record(
+    planned: Plan, point: Point, seed: int, evidence: CompressEvidence, seconds: float, diverged: str = ""
+) -> Record:
+    """`diverged`: why training on gave no model."""
     smaller = (evidence.base_bits or 0) / max(1, evidence.bits or 0)
-    change = 100 * ((evidence.accuracy or 0) - (evidence.base_accuracy or 0))
-    reason = f"{evidence.accuracy:.2%} of {evidence.data}'s test split, {change:+.2f} points; {smaller:.2f} × smaller"
+    accuracy = evidence.accuracy or 0.0
+    change = 100 * (accuracy - (evidence.base_accuracy or 0))
+    reason = f"{accuracy:.2%} of {evidence.data}'s test split, {change:+.2f} points; {smaller:.2f} × smaller"
     return Record(
         "compress",
         planned.entry.name,
-        f"{point.label},seed={seed}" + (",quick" if evidence.quick else ""),
-        Status.PASS,
-        reason,
+        f"{point.label},seed={seed}" + (",quick" if planned.options.quick else ""),
+        Status.FAIL if diverged else Status.PASS,
+        diverged or reason,
         planned.options.run,
         evidence.to_dict(),
         _replay(planned, point, seed),

@@ -40,6 +40,13 @@ def rule(template: str) -> str:
     return ""
 
 
+def packable(model: nn.Module) -> bool:
+    """Whether it has a linear layer: no packed kernel convolves."""
+    from torch import nn
+
+    return any(type(module) is nn.Linear for module in model.modules())
+
+
 def measured(entry: Entry, model: nn.Module, packing: str, device: str) -> Latency:
     """Of one item. `model` is the base model: its weights are packed as they are, and the time does not depend on
     them."""

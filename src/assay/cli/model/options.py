@@ -17,25 +17,21 @@ Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; 0: a
 
 def rules(texts: Iterable[str]) -> dict[str, str]:
     """`gelu=gelu/triton` as a rule of `assay.swap`."""
-    from assay.errors import UsageError
-
-    kernels = {}
-    for text in texts:
-        name, equals, kernel = text.partition("=")
-        if not (name and equals and kernel):
-            raise UsageError(f"--swap {text}: not op=kernel", fix="e.g. --swap gelu=gelu/triton")
-        kernels[name.strip()] = kernel.strip()
-    return kernels
+    return _pairs(texts, "--swap", "op=kernel", "gelu=gelu/triton")
 
 
 def assignments(texts: Iterable[str]) -> dict[str, str]:
     """`depth=4` as an option of the model."""
+    return _pairs(texts, "--set", "name=value", "depth=4")
+
+
+def _pairs(texts: Iterable[str], option: str, form: str, example: str) -> dict[str, str]:
     from assay.errors import UsageError
 
-    values = {}
+    found = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise UsageError(f"--set {text}: not name=value", fix="e.g. --set depth=4")
-        values[name.strip()] = value.strip()
-    return values
+            raise UsageError(f"{option} {text}: not {form}", fix=f"e.g. {option} {example}")
+        found[name.strip()] = value.strip()
+    return found
