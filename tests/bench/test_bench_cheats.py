@@ -3,7 +3,6 @@
 import itertools
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -203,22 +202,30 @@ def test_settings_left_changed_are_named():
         torch.set_num_threads(threads)
 
 
-def test_a_batch_that_was_interrupted_is_taken_again_and_one_that_waits_is_not_forever():
-    calls = itertools.count()
+@pytest.mark.parametrize(
+    ("calls", "taken"),
+    [
+        ([(300, 300)], 1),
+        ([(10_300, 300), (300, 300)], 2),  # interrupted once, for 10 ms
+        ([(1000, 0)] * 9, 4),  # a kernel that waits: not for ever
+        ([(25_000, 300)], 1),  # a busy system interrupts every long batch
+    ],
+)
+def test_a_batch_that_was_interrupted_is_taken_again_but_not_forever(monkeypatch, calls, taken):
+    """By clocks that only the calls move: (microseconds on the wall, of the processor)."""
+    wall, busy, spent = 0, 0, iter(calls)
 
     def call(i):
-        if next(calls) == 0:
-            time.sleep(0.01)  # taken away
-        until = time.process_time_ns() + 300_000
-        while time.process_time_ns() < until:
-            pass
+        nonlocal wall, busy
+        on_wall, of_processor = next(spent)
+        wall, busy = wall + 1000 * on_wall, busy + 1000 * of_processor
 
-    around = stopwatch.Around(before=lambda: None)
-    stopwatch.HostClock().sample(call, 0, 1, around)
-    assert next(calls) >= 2
-    waits = itertools.count()
-    stopwatch.HostClock().sample(lambda i: (next(waits), time.sleep(0.001)), 0, 1, around)
-    assert next(waits) == 4
+    monkeypatch.setattr(stopwatch.bound, "now", lambda: wall)
+    monkeypatch.setattr(stopwatch.bound, "busy", lambda: busy)
+    sample = stopwatch.HostClock().sample(call, 0, 1, stopwatch.Around(before=lambda: None))
+    assert len(calls) - len(list(spent)) == taken
+    on_wall, of_processor = calls[taken - 1]
+    assert (sample.seconds, sample.busy) == pytest.approx((on_wall * 1e-6, of_processor * 1e-6))
 
 
 def asked(seconds, delay=lambda n: 0.0):
