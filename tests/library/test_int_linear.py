@@ -123,8 +123,11 @@ def built(shape, target="sm_90a", **tunables):
     with backend("cuda").tracing(Target(target)) as launches:
         int_linear(
             *(drawn.get(n) for n in ("x", "codes", "scales", "bias")),
-            bits=workload.sizes.bits, group=workload.sizes.group, out=out, **tunables,
-        )  # fmt: skip
+            bits=workload.sizes.bits,
+            group=workload.sizes.group,
+            out=out,
+            **tunables,
+        )
     return [launch.artifact for launch in launches]
 
 

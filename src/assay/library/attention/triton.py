@@ -13,9 +13,22 @@ from assay import kernel
 # query sees it, so `top` is finite from then on.
 @triton.jit
 def _tile(
-    rows, k, v, mean, total, top, i, start, keys, dim, scale,
-    MASKED: tl.constexpr, CAUSAL: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
-):  # fmt: skip
+    rows,
+    k,
+    v,
+    mean,
+    total,
+    top,
+    i,
+    start,
+    keys,
+    dim,
+    scale,
+    MASKED: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    N: tl.constexpr,
+    D: tl.constexpr,
+):
     j, d = start + tl.arange(0, N), tl.arange(0, D)
     at = j.to(tl.int64)[:, None] * dim + d[None, :]  # 64-bit: offsets may exceed 2**31
     inside = (j < keys)[:, None] & (d < dim)[None, :] if MASKED else (d < dim)[None, :]
@@ -35,9 +48,19 @@ def _tile(
 
 @triton.jit
 def _attention(
-    q, k, v, out, queries, keys, dim, scale,
-    CAUSAL: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
-):  # fmt: skip
+    q,
+    k,
+    v,
+    out,
+    queries,
+    keys,
+    dim,
+    scale,
+    CAUSAL: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    D: tl.constexpr,
+):
     tiles = tl.cdiv(queries, M)
     head = tl.program_id(0).to(tl.int64) // tiles
     first = (tl.program_id(0) % tiles) * M

@@ -40,9 +40,18 @@ def int_linear(x, codes, scales, bias, *, bits, group, out, rows=2, ahead=2, war
         step = share * ahead
         slab = min(cdiv(chunks, step), max(1, ROOM // (512 * vectors * step))) * step
         source[f"int_linear_few<{T}, {bits}, {str(fine).lower()}, {MT}, {rows // 2}, {ahead}>"](
-            cdiv(n, warps // share * rows), 32 * warps, x, codes, scales, bias, out, n, k,
-            *map(np.int32, (m, count, shift, slab, share)), shared=max(512 * vectors * slab, 64 * warps * MT),
-        )  # fmt: skip
+            cdiv(n, warps // share * rows),
+            32 * warps,
+            x,
+            codes,
+            scales,
+            bias,
+            out,
+            n,
+            k,
+            *map(np.int32, (m, count, shift, slab, share)),
+            shared=max(512 * vectors * slab, 64 * warps * MT),
+        )
     elif aligned and k % 8 == 0 and (whole or power >= 5):
         NT = 1 if m <= 8 else 2 if m <= 16 else 4 if m <= 32 else 8
         shift = np.int32(31 if whole else power)

@@ -49,9 +49,22 @@ def word_products(word, v):
 # counts as `parts` blocks of the same scale.
 @triton.jit
 def _int_row(
-    x, codes, scales, bias, out, n, k, width, count, parts, groups,
-    BITS: tl.constexpr, ROWS: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    x,
+    codes,
+    scales,
+    bias,
+    out,
+    n,
+    k,
+    width,
+    count,
+    parts,
+    groups,
+    BITS: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCKS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     """Codes of 8 bits are read as bytes, those of 4 as words: `width` counts either."""
     UNITS: tl.constexpr = BLOCK if BITS == 8 else BLOCK // 8
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)  # 64-bit: offsets may exceed 2**31
@@ -80,9 +93,23 @@ def _int_row(
 # and the smallest go first.
 @triton.jit
 def _int_tile(
-    x, codes, scales, bias, out, m, n, k, width, count, parts, groups,
-    BITS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    x,
+    codes,
+    scales,
+    bias,
+    out,
+    m,
+    n,
+    k,
+    width,
+    count,
+    parts,
+    groups,
+    BITS: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     BYTES: tl.constexpr = BLOCK * BITS // 8
     pid = tl.program_id(0).to(tl.int64)
     tiles = tl.cdiv(n, N)
@@ -117,9 +144,20 @@ def _int_tile(
 # Any group: every weight beside its own scale.
 @triton.jit
 def _int_any(
-    x, codes, scales, bias, out, n, k, width, group, groups,
-    BITS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
+    x,
+    codes,
+    scales,
+    bias,
+    out,
+    n,
+    k,
+    width,
+    group,
+    groups,
+    BITS: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
     PER: tl.constexpr = 8 // BITS
     pid = tl.program_id(0).to(tl.int64)
     tiles = tl.cdiv(n, ROWS)
@@ -172,15 +210,44 @@ def int_linear(x, codes, scales, bias, *, bits, group, out, size=8192, wide=512,
         read = codes if bits == 8 else codes.view(torch.int32)
         BLOCKS = max(1, min(1 << max(0, count - 1).bit_length(), wide // block))
         _int_row[(cdiv(n, size // (BLOCKS * block)),)](
-            x, read, scales, bias, out, n, k, read.shape[1], count, parts, groups,
-            bits, size // (BLOCKS * block), BLOCKS, block, num_warps=num_warps or 4,
-        )  # fmt: skip
+            x,
+            read,
+            scales,
+            bias,
+            out,
+            n,
+            k,
+            read.shape[1],
+            count,
+            parts,
+            groups,
+            bits,
+            size // (BLOCKS * block),
+            BLOCKS,
+            block,
+            num_warps=num_warps or 4,
+        )
         return
     rows, columns, warps = TILES[x.dtype]
     M, N = M or rows, N or columns
     while M > 16 and M >= 2 * m:
         M //= 2
     _int_tile[(cdiv(m, M) * cdiv(n, N),)](
-        x, codes, scales, bias, out, m, n, k, width, count, parts, groups, bits, M, N, block,
+        x,
+        codes,
+        scales,
+        bias,
+        out,
+        m,
+        n,
+        k,
+        width,
+        count,
+        parts,
+        groups,
+        bits,
+        M,
+        N,
+        block,
         num_warps=num_warps or warps,
-    )  # fmt: skip
+    )

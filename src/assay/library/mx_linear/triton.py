@@ -20,9 +20,21 @@ def element_value(code):
 # counts as `parts` short ones of the same scale.
 @triton.jit
 def _mx_row(
-    x, elements, scales, bias, out, n, k, block, count, parts, width,
-    ROWS: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    x,
+    elements,
+    scales,
+    bias,
+    out,
+    n,
+    k,
+    block,
+    count,
+    parts,
+    width,
+    ROWS: tl.constexpr,
+    BLOCKS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)  # 64-bit: offsets may exceed 2**31
     b, c = tl.arange(0, BLOCKS)[None, :], tl.arange(0, BLOCK)[None, None, :]
     here, weights = row[:, None], row[:, None, None]
@@ -54,9 +66,24 @@ def halves(v):
 # which has more to lose, every product by itself.
 @triton.jit
 def _mx_tile(
-    x, elements, scales, bias, out, m, n, k, block, count, parts, width, length,
-    M: tl.constexpr, N: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    x,
+    elements,
+    scales,
+    bias,
+    out,
+    m,
+    n,
+    k,
+    block,
+    count,
+    parts,
+    width,
+    length,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    BLOCKS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     pid = tl.program_id(0).to(tl.int64)
     tiles = tl.cdiv(n, N)
     i = (pid // tiles * M + tl.arange(0, M))[:, None]
@@ -137,9 +164,22 @@ def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=
         BLOCKS = max(1, min(power_of_2(max(1, count)), wide // BLOCK))
         ROWS = max(1, size // (BLOCKS * BLOCK))
         _mx_row[(cdiv(n, ROWS),)](
-            x, elements, scales, bias, out, n, k, block, count, parts, width, ROWS, BLOCKS, BLOCK,
+            x,
+            elements,
+            scales,
+            bias,
+            out,
+            n,
+            k,
+            block,
+            count,
+            parts,
+            width,
+            ROWS,
+            BLOCKS,
+            BLOCK,
             num_warps=num_warps or 4,
-        )  # fmt: skip
+        )
         return
     tile = _tile(m, n, x.dtype)
     M, N = M or tile[0], N or tile[1]
@@ -147,6 +187,22 @@ def mx_linear(x, elements, scales, bias, *, block, out, size=8192, wide=1024, M=
         M //= 2
     BLOCKS = max(1, (K or tile[2]) // BLOCK)
     _mx_tile[(cdiv(m, M) * cdiv(n, N),)](
-        x, elements, scales, bias, out, m, n, k, block, count, parts, width, 16 * BLOCKS, M, N, BLOCKS, BLOCK,
+        x,
+        elements,
+        scales,
+        bias,
+        out,
+        m,
+        n,
+        k,
+        block,
+        count,
+        parts,
+        width,
+        16 * BLOCKS,
+        M,
+        N,
+        BLOCKS,
+        BLOCK,
         num_warps=num_warps or tile[3],
-    )  # fmt: skip
+    )

@@ -11,9 +11,21 @@ DETECTOR = "values"
 
 @triton.jit
 def _mx_linear(
-    x, elements, scales, bias, out, m, n, k, block, count, IEEE: tl.constexpr,
-    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
-):  # fmt: skip
+    x,
+    elements,
+    scales,
+    bias,
+    out,
+    m,
+    n,
+    k,
+    block,
+    count,
+    IEEE: tl.constexpr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+):
     i = (tl.program_id(0).to(tl.int64) * M + tl.arange(0, M))[:, None]
     j = (tl.program_id(1).to(tl.int64) * N + tl.arange(0, N))[None, :]
     total = tl.zeros((M, N), tl.float64)  # long sums lose bits
