@@ -15,7 +15,7 @@ from assay.models.packed.format import MxInt8
 if TYPE_CHECKING:
     from torch import nn
 
-    from assay.models.subject.registry import Entry
+    from assay.models.subject.entry import Entry
 
 _ROUNDS, _SECONDS = 7, 0.5
 

@@ -10,7 +10,8 @@ from assay.compress import pruning, templates
 from assay.compress.task import data_of
 from assay.errors import UsageError
 from assay.models.studies import study
-from assay.models.subject.registry import Entry, entry
+from assay.models.subject.entry import Entry
+from assay.models.subject.registry import entry
 
 CONTROL = "control"
 QUANTIZE_METHODS = ("ptq", "qat")

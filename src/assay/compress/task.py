@@ -20,7 +20,8 @@ from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.asset import Tell, silent
 from assay.models.subject.data.datasets import DATASETS, dataset
 from assay.models.subject.data.labelled import SPLITS, DataSet, Labelled
-from assay.models.subject.registry import ENTRIES, Entry, seeded
+from assay.models.subject.entry import Entry, seeded
+from assay.models.subject.registry import ENTRIES
 
 if TYPE_CHECKING:
     from torch import nn

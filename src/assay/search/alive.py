@@ -102,7 +102,7 @@ def _outputs(built: Built, training: bool) -> list[Any]:
     import torch
     from torch.utils import _pytree as pytree
 
-    from assay.models.subject.registry import seeded
+    from assay.models.subject.entry import seeded
 
     args, named = built.inputs
     built.model.train(training)

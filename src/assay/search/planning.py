@@ -16,7 +16,8 @@ from assay.compress.planning import WIDTHS
 from assay.errors import UsageError
 from assay.models.studies import study
 from assay.models.subject.data.datasets import DATASETS, dataset
-from assay.models.subject.registry import ENTRIES, Entry, entry
+from assay.models.subject.entry import Entry
+from assay.models.subject.registry import ENTRIES, entry
 from assay.search import samplers
 from assay.search.goals import Goals
 from assay.search.options import MODES, PARTS, Architecture, Common, Precision, Sensitivity

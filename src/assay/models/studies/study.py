@@ -11,7 +11,8 @@ from assay.bench.statistics import Estimate
 from assay.dtype import dtype as format_called
 from assay.errors import AssayError, Lacking, UsageError
 from assay.evidence import Evidence
-from assay.models.subject.registry import Entry, entry
+from assay.models.subject.entry import Entry
+from assay.models.subject.registry import entry
 from assay.record import Record, Status
 from assay.worker import WorkerLost
 from assay.worker.fresh import Fresh, Refused, Tick, last_words

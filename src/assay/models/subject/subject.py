@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.dtype import dtype as format_called
-from assay.models.subject.registry import Entry, Inputs, entry
+from assay.models.subject.entry import Entry, Inputs
+from assay.models.subject.registry import entry
 
 if TYPE_CHECKING:
     import torch

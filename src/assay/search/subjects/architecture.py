@@ -18,8 +18,9 @@ from assay.compress.prepared import treatments
 from assay.compress.task import Doing, Task
 from assay.compress.treatment import treat
 from assay.errors import SourceError, UsageError
+from assay.models.subject.entry import Entry
 from assay.models.subject.knobs import Knob
-from assay.models.subject.registry import Entry, declared, entry
+from assay.models.subject.registry import declared, entry
 from assay.search import device_lock
 from assay.search.latency import latency
 from assay.search.setup import Setup

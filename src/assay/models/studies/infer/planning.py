@@ -13,7 +13,8 @@ from assay.errors import UsageError
 from assay.models.studies import study
 from assay.models.studies.infer.variants import OWN, Variant, variants
 from assay.models.studies.study import Child, Failure
-from assay.models.subject.registry import Entry, entry
+from assay.models.subject.entry import Entry
+from assay.models.subject.registry import entry
 from assay.models.subject.subject import Setup
 from assay.worker.fresh import Tick
 

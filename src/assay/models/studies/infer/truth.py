@@ -19,7 +19,7 @@ from assay.models.packed.compare import compare
 from assay.models.studies.agreement import agreement, errors, leaves, share
 from assay.models.studies.infer.calls import watched
 from assay.models.studies.infer.evidence import ENOUGH
-from assay.models.subject.registry import Entry, Inputs
+from assay.models.subject.entry import Entry, Inputs
 from assay.models.subject.subject import Subject, widened
 
 Forward = Callable[[Inputs], Any]

@@ -16,7 +16,8 @@ from assay.models.studies import study
 from assay.models.studies.train.evidence import Config
 from assay.models.subject.data.datasets import DATASETS, dataset
 from assay.models.subject.data.labelled import DataSet
-from assay.models.subject.registry import ENTRIES, Entry, entry
+from assay.models.subject.entry import Entry
+from assay.models.subject.registry import ENTRIES, entry
 
 SETTINGS = ("epochs", "batch", "seed", "lr", "weight_decay", "patience")
 """Options that the outcome depends on, whatever the model."""

@@ -20,7 +20,7 @@ from assay.models.subject import checkpoint
 from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.asset import Tell, silent
 from assay.models.subject.data.labelled import Labelled
-from assay.models.subject.registry import seeded
+from assay.models.subject.entry import seeded
 from assay.models.subject.score import Score, accuracy, verify_logits
 from assay.models.swap import swap
 from assay.record import Record, Status
