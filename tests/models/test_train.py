@@ -405,7 +405,7 @@ def test_ctrl_c_ends_with_what_to_do_next(mnist, tmp_path):
     while not (tmp_path / "c.safetensors").exists() and time.monotonic() < until:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=30)
+    said, errors = process.communicate(timeout=120)
     assert process.returncode == 130 and "Traceback" not in errors, errors
     assert "add --resume to go on" in said
     checkpoint.read(tmp_path / "c.safetensors")

@@ -87,7 +87,7 @@ def test_hovering_says_what_a_mark_is(whole, visit):
         page.locator(f"#{figure}").scroll_into_view_if_needed()
         page.locator(f"#{figure} svg .mark-symbol path[role=graphics-symbol]").last.hover(force=True)
         tip = page.locator("#vg-tooltip-element.visible")
-        tip.wait_for(timeout=5000)
+        tip.wait_for(timeout=30_000)
         assert all(word in tip.inner_text() for word in words), tip.inner_text()
 
 

@@ -45,7 +45,7 @@ def test_ctrl_c_keeps_what_was_done_and_the_next_run_begins_with_what_was_runnin
     environment = {"SEARCH_LOG": str(tmp_path / "log"), "SEARCH_DELAY": "0.2"}
     records = search_run.study(tmp_path / "s.sqlite", trials=6, workers=2, environment=environment)
     seen = [next(records) for _ in range(2)]  # the control and a trial; another is running
-    until = time.monotonic() + 60
+    until = time.monotonic() + 240
     while not (given_up := {*begun(tmp_path / "log")} - {point(seen[1].evidence)}):
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -59,9 +59,9 @@ def test_ctrl_c_keeps_what_was_done_and_the_next_run_begins_with_what_was_runnin
 
 def test_a_trial_that_takes_too_long_or_too_much_memory_is_a_failed_record(tmp_path):
     greedy = {"SEARCH_LOG": str(tmp_path / "log"), "SEARCH_DELAY": "30"}
-    records = list(search_run.study(tmp_path / "s.sqlite", trials=1, timeout=0.5, environment=greedy))
+    records = list(search_run.study(tmp_path / "s.sqlite", trials=1, timeout=3, environment=greedy))
     assert [str(r.status) for r in records] == ["pass", "fail", "inconclusive"]
-    assert "no answer within 0.5 s" in records[1].reason
+    assert "no answer within 3 s" in records[1].reason
     first = records[1].evidence["parameters"]
     hungry = {"SEARCH_LOG": str(tmp_path / "log"), "SEARCH_GREED": f"{first['a']},{first['b']}"}
     records = list(search_run.study(tmp_path / "t.sqlite", trials=1, memory=300 << 20, environment=hungry))

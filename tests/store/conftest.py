@@ -75,7 +75,7 @@ def server():
     assert process.poll() is None, (folder / "log").read_text()
     yield f"postgresql://assay:open%3Asesame@127.0.0.1:{port}/postgres"
     process.send_signal(signal.SIGQUIT)  # at once: all of it is thrown away
-    process.wait(timeout=30)
+    process.wait(timeout=120)
     log.close()
     shutil.rmtree(folder)
 

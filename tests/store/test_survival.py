@@ -86,7 +86,7 @@ def test_two_processes_create_and_write_at_once(where, request, tmp_path):
             assert [process.stdout.readline() for _ in range(16)][-1] == "done\n"
         with open_store(place, create=False) as store:
             assert {r.id: r.counts for r in store.runs()} == {"one": {"pass": 15}, "two": {"pass": 15}}
-    assert [process.wait(timeout=10) for process in pair] == [0, 0]
+    assert [process.wait(timeout=120) for process in pair] == [0, 0]
 
 
 def test_a_file_without_its_log_gets_it_back_even_while_another_writes(tmp_path):

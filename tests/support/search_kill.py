@@ -35,7 +35,7 @@ class Running:
         return [(int(pid), (a, b)) for pid, a, b, test in lines if not test]
 
     def wait_for(self, trials):
-        until = time.monotonic() + 60
+        until = time.monotonic() + 240
         while len(self.begun()) < trials:
             assert time.monotonic() < until and self.process.poll() is None
             time.sleep(0.01)
