@@ -16,7 +16,7 @@ import assay  # noqa: E402
 import search_run  # noqa: E402
 from assay.compress import items, task  # noqa: E402
 from assay.errors import UsageError  # noqa: E402
-from assay.models.subject.data.digits import Digits  # noqa: E402
+from assay.models.subject.data.digits import QUICK, Digits  # noqa: E402
 from assay.search import child, planning, storage, verb  # noqa: E402
 from assay.search.options import Architecture, Precision, Sensitivity  # noqa: E402
 
@@ -62,7 +62,7 @@ def made_up(monkeypatch, folder, tmp_path, one_thread):
     monkeypatch.setenv("ASSAY_DATA", str(folder))
     monkeypatch.setattr(storage, "FILE", str(tmp_path / "studies.sqlite"))
     splits = {"train": images(384, 0), "validation": images(100, 1), "test": images(100, 2)}
-    known = SimpleNamespace(load=lambda *names, **how: tuple(splits[name] for name in names), tokens=0)
+    known = SimpleNamespace(load=lambda *names, **how: tuple(splits[name] for name in names), tokens=0, quick=QUICK)
     monkeypatch.setattr(task, "dataset", lambda name: known)
     looks = Counter()
     right = items.right

@@ -6,7 +6,7 @@ import torch
 
 from assay.models.subject.data.datasets import DATASETS
 from assay.models.subject.data.digits import Digits
-from assay.models.subject.data.labelled import DataSet
+from assay.models.subject.data.labelled import DataSet, Quick
 from assay.models.subject.knobs import Recipe
 from assay.models.subject.registry import ENTRIES
 
@@ -34,6 +34,7 @@ def install(patch):
         SIZES,
         lambda n: (torch.zeros(n, 1, 28, 28),),
         lambda splits, tokens, tell: tuple(split(s) for s in splits),
+        Quick(SIZES),
     )
     patch.setitem(DATASETS, "dots", made)
     patch.setitem(ENTRIES, "mnist-cnn", replace(ENTRIES["mnist-cnn"], data="dots", recipe=Recipe(epochs=3)))

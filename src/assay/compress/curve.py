@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from assay import provenance
 from assay.compress import items, latency, saved
-from assay.compress.evidence import CompressEvidence, Layer, Sizes
+from assay.compress.evidence import CompressEvidence, Layer
 from assay.compress.layers import layers
 from assay.compress.planning import CONTROL, Plan, Point
 from assay.compress.prepared import treatments
@@ -87,7 +87,7 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
         device=planned.device,
         base=base.sha256,
         data=task.data,
-        sizes=Sizes(len(task.train), len(task.validation), len(task.test)),
+        sizes=task.sizes,
         quick=planned.options.quick,
         accuracy=_share(right),
         validation=_share(validation),
@@ -142,6 +142,13 @@ def _record(
     planned: Plan, point: Point, seed: int, evidence: CompressEvidence, seconds: float, diverged: str = ""
 ) -> Record:
     """`diverged`: why training on gave no model."""
+    options = planned.options
+    label = [
+        point.label,
+        f"seed={seed}",
+        *[f"tokens={options.tokens}"] * bool(options.tokens),
+        *["quick"] * options.quick,
+    ]
     smaller = (evidence.base_bits or 0) / max(1, evidence.bits or 0)
     accuracy = evidence.accuracy or 0.0
     change = 100 * (accuracy - (evidence.base_accuracy or 0))
@@ -149,7 +156,7 @@ def _record(
     return Record(
         "compress",
         planned.entry.name,
-        f"{point.label},seed={seed}" + (",quick" if planned.options.quick else ""),
+        ",".join(label),
         Status.FAIL if diverged else Status.PASS,
         diverged or reason,
         planned.options.run,
@@ -172,5 +179,5 @@ def _replay(planned: Plan, point: Point, seed: int) -> str:
             words.append(f"--sparsity {point.sparsity:g} --method {point.method} --scope {point.scope}")
         words += [f"--recover {point.epochs}"]
     words += [f"--of {','.join(point.of)}"] if point.of else []
-    words += [f"--seeds {seed}"]
+    words += [f"--seeds {seed}"] + [f"--tokens {planned.options.tokens}"] * bool(planned.options.tokens)
     return " ".join(words + ["--quick"] * planned.options.quick)

@@ -28,6 +28,8 @@ class Sizes:
     train: int
     validation: int
     test: int
+    tokens: int = 0
+    """Of a text, at most; 0: these are no texts."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay import host
+from assay.compress.evidence import Sizes
 from assay.errors import UsageError
 from assay.models.studies.train.evidence import Config
 from assay.models.studies.train.fit import Fit
@@ -26,8 +27,6 @@ from assay.models.subject.registry import ENTRIES
 if TYPE_CHECKING:
     from torch import nn
 
-QUICK = {"train": 6_000, "validation": 1_000, "test": 2_000}
-"""Items of each split that `--quick` uses."""
 _QUICK_EPOCHS = 3
 _AFTER = 1 / 3
 """The learning rate of epochs after the base model's, as a share of the model's own."""
@@ -61,10 +60,15 @@ class Task:
     @classmethod
     def of(cls, entry: Entry, device: str, quick: bool = False, tokens: int = 0, tell: Tell = silent) -> Task:
         known = data_of(entry)
+        tokens = tokens or (known.quick.tokens if quick else known.tokens)
         parts = known.load(*SPLITS, tokens=tokens, tell=tell)
-        counts = [min(QUICK[s], len(p)) if quick else len(p) for s, p in zip(SPLITS, parts, strict=True)]
+        counts = [min(known.quick.sizes[s], len(p)) if quick else len(p) for s, p in zip(SPLITS, parts, strict=True)]
         train, validation, test = (p.part(0, n).to(device) for p, n in zip(parts, counts, strict=True))
-        return cls(entry, train, validation, test, device, quick, tokens or known.tokens)
+        return cls(entry, train, validation, test, device, quick, tokens)
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(len(self.train), len(self.validation), len(self.test), self.tokens)
 
     @property
     def data(self) -> str:

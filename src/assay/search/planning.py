@@ -87,10 +87,11 @@ def precision(model: str, options: Precision) -> Plan:
     ]
     words = [f"assay search precision {model} --trials {options.trials} --sampler {options.sampler}"]
     words += [f"--width {','.join(map(str, options.widths))} --of {','.join(options.of)}"]
+    words += [f"--offsets {','.join(map(str, options.offsets))}"] * any(options.offsets)
     words += [f"--goal {','.join(options.goals)}"] + (
         [f"--points {options.points:g}"] if options.points is not None else []
     )
-    words += [f"--epochs {options.epochs}"] * bool(options.epochs) + ["--quick"] * options.quick
+    words += [f"--epochs {options.epochs}"] * bool(options.epochs) + _of_data(options)
     words += ["--seed-by-sensitivity"] * options.seed_by_sensitivity
     return Plan(
         "precision",
@@ -118,7 +119,7 @@ def sensitivity(model: str, options: Sensitivity) -> Plan:
         for seed in options.seeds
     ]
     words = [f"assay search sensitivity {model} --width {','.join(map(str, options.widths))}"]
-    words += [f"--of {','.join(options.of)}"] + ["--quick"] * options.quick
+    words += [f"--of {','.join(options.of)}", *_of_data(options)]
     return Plan("sensitivity", known, options, _named(options, setups, goals), goals, " ".join(words), winner=False)
 
 
@@ -158,7 +159,7 @@ def architecture(model: str, options: Architecture) -> Plan:
     )
     words += [f"--goal {','.join(options.goals)}"]
     words += [f"--points {options.points:g}"] if options.points is not None else []
-    words += [f"--tokens {options.tokens}"] * bool(options.tokens) + ["--quick"] * options.quick
+    words += _of_data(options)
     return Plan(
         "architecture",
         known,
@@ -169,6 +170,11 @@ def architecture(model: str, options: Architecture) -> Plan:
         control=options.points is not None,
         trials=options.trials,
     )
+
+
+def _of_data(options: Common) -> list[str]:
+    """The words of a command that choose the data."""
+    return [f"--tokens {options.tokens}"] * bool(options.tokens) + ["--quick"] * options.quick
 
 
 def _common(model: str, options: Common, seed: int) -> dict[str, Any]:

@@ -94,9 +94,7 @@ class Study:
             self.storage.delete(self.planned.name)
             said = "; ".join(one["why"] for one in dead)
             names = ", ".join(dict.fromkeys(one["knob"] for one in dead))
-            raise UsageError(
-                f"dead knobs: {said}", fix=f"leave out {names}, or mend the function that builds the model"
-            )
+            raise UsageError(f"dead knobs: {said}", fix=f"leave out {names}, or fix the function that builds the model")
         study.set_user_attr("alive", True)
 
     def _control(self, study: Any) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,7 +51,7 @@ class Architecture:
         return searched(self.entry, self.setup)
 
     def sizes(self) -> dict[str, int]:
-        return {"train": len(self.task.train), "validation": len(self.task.validation), "test": len(self.task.test)}
+        return asdict(self.task.sizes)
 
     def control(self, test: bool = False) -> Judged:
         """The model's usual shape."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,7 @@ class Precision:
         return knobs
 
     def sizes(self) -> dict[str, int]:
-        return {"train": len(self.task.train), "validation": len(self.task.validation), "test": len(self.task.test)}
+        return asdict(self.task.sizes)
 
     def control(self, test: bool = False) -> Judged:
         model = copy.deepcopy(self.base)

@@ -49,7 +49,7 @@ class Subject(Protocol):
     def space(self) -> Space: ...
 
     def sizes(self) -> dict[str, int]:
-        """Items of each split that are used."""
+        """Items of each split that are used, and tokens of each."""
         ...
 
     def control(self, test: bool = False) -> Judged:

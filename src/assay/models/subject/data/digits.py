@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from assay.errors import MalformedError
 from assay.models.subject.data.asset import Asset, DebianPackage, File, Folder, Mirror, Tell, Wheel, silent
-from assay.models.subject.data.labelled import DataSet
+from assay.models.subject.data.labelled import DataSet, Quick
 
 if TYPE_CHECKING:
     import torch
@@ -181,7 +181,10 @@ def _set(asset: Asset) -> DataSet:
         return tuple(whole.part(*parts[s]) if whole and s in parts else load(asset.name, s, tell) for s in splits)
 
     sizes = {"train": IMAGES - VALIDATION, "validation": VALIDATION, "test": 10_000}
-    return DataSet(asset.name, (asset,), CLASSES, Digits.item, Digits.form, sizes, _blank, read)
+    return DataSet(asset.name, (asset,), CLASSES, Digits.item, Digits.form, sizes, _blank, read, QUICK)
+
+
+QUICK = Quick({"train": 6_000, "validation": 1_000, "test": 2_000})
 
 
 def _blank(batch: int) -> tuple[torch.Tensor, ...]:

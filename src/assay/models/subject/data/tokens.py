@@ -13,7 +13,7 @@ from assay.errors import AssayError, Lacking, UsageError
 from assay.models.subject import checkpoint
 from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.asset import Asset, Tell
-from assay.models.subject.data.labelled import DataSet
+from assay.models.subject.data.labelled import DataSet, Quick
 from assay.models.subject.data.published import WORD_PIECES
 from assay.models.subject.data.reviews import CLASSES, Review, Text
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LONGEST = 512
 """Tokens that BERT has positions for. Longer reviews are cut: their first 511 tokens, then [SEP]."""
+QUICK = Quick({"train": 1_500, "validation": 500, "test": 500}, tokens=128)
 PAD, CLS, SEP = 0, 101, 102
 """Of BERT's vocabulary. Every text is [CLS] … [SEP]."""
 _WINDOW = 50
@@ -99,6 +100,7 @@ def data_set(text: Text, sizes: Mapping[str, int], tokenizer: Asset = WORD_PIECE
         sizes,
         blank,
         read,
+        QUICK,
         LONGEST,
     )
 
