@@ -31,10 +31,9 @@ def compressed(method, accuracy, *, width=None, sparsity=None, seed=0, bits=800,
     )
 
 
-def trial(number, bits, accuracy, allowed, sampler="tpe", seed=0):
+def trial(number, bits, accuracy, allowed, sampler="tpe", seed=0, **more):
     evidence = SearchEvidence(
         study="precision",
-        name=f"{sampler}-{seed}",
         role="trial",
         state="finished",
         trial=number,
@@ -44,6 +43,7 @@ def trial(number, bits, accuracy, allowed, sampler="tpe", seed=0):
         seed=seed,
         accuracy=accuracy,
         bits=bits,
+        **{"name": f"{sampler}-{seed}"} | more,
     )
     return Record("search", "mnist-cnn", f"trial={number}", Status.PASS, "", evidence=evidence.to_dict())
 
@@ -96,6 +96,25 @@ def test_the_best_so_far_counts_only_what_is_accurate_enough():
     ]
     rows = search.curves(trials)
     assert [(r["trial"], r["mean"]) for r in rows] == [(2, 900), (3, 900), (4, 700)]
+
+
+def test_runs_that_differ_in_more_than_their_seed_are_lines_of_their_own():
+    def run(name, seed, bits, **more):
+        return trial(0, bits, 0.98, True, name=name, seed=seed, **more)
+
+    studies = [
+        run("a", 0, 400, format="fixed:W:F"),
+        run("b", 1, 600, format="fixed:W:F"),
+        run("c", 0, 500, format="int:W:channel"),
+        run("d", 0, 300, format="fixed:W:F", suggested_by="sensitivity"),
+    ]
+    assert {(r["line"], r["low"], r["mean"], r["high"]) for r in search.curves(studies)} == {
+        ("tpe · fixed:W:F", 400, 500, 600),
+        ("tpe · int:W:channel", 500, 500, 500),
+        ("tpe, seeded by sensitivity · fixed:W:F", 300, 300, 300),
+    }
+    modes = [run("e", 0, 400, mode="train"), run("f", 0, 200, mode="compress", format="int:4:channel")]
+    assert {r["line"] for r in search.curves(modes)} == {"tpe · train", "tpe · compress"}
 
 
 def test_a_tensor_is_judged_alone_against_the_control():

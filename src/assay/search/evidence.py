@@ -8,6 +8,9 @@ from typing import Annotated, Any
 from assay.compress.evidence import Layer, Sizes
 from assay.evidence import Evidence, Figure
 
+SENSITIVITY = "sensitivity"
+"""What suggested a trial that the sampler did not: the losses of each layer alone."""
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -38,7 +41,7 @@ class SearchEvidence(Evidence):
     parameters: dict[str, str] = field(default_factory=dict)
     """The value of each knob."""
     suggested_by: str = ""
-    """The sampler, or `sensitivity`."""
+    """The sampler, or `SENSITIVITY`."""
     sampler: dict[str, Any] = field(default_factory=dict)
     """All its arguments."""
     goals: list[Goal] = field(default_factory=list)

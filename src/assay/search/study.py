@@ -11,6 +11,7 @@ from typing import Any
 from assay.errors import AssayError, UsageError
 from assay.record import Record
 from assay.search import owner, samplers, space
+from assay.search.evidence import SENSITIVITY
 from assay.search.guide import Guide
 from assay.search.ledger import FINISHED, Ledger, Trial, Withdrawn
 from assay.search.planning import Plan, Planned, identity
@@ -153,7 +154,7 @@ class Study:
             left_to_do = [point for point in wanted if space.key(point) not in known]
             if not left_to_do:
                 return None  # they are on their way, and what comes next depends on them
-            self.ledger.enqueue(left_to_do[0], "sensitivity")
+            self.ledger.enqueue(left_to_do[0], SENSITIVITY)
         for _ in range(_ALIKE):
             if self.ledger.on_their_way() >= self.ledger.wanted:
                 return None

@@ -60,7 +60,8 @@ def show(records: list[Record], terminal: Any) -> None:
         found = CompressEvidence.of(record)
         if found.accuracy is None or found.base_accuracy is None or not found.bits or not found.base_bits:
             continue
-        what = found.format or (f"{found.sparsity:g} %" if found.sparsity is not None else f"{found.epochs} epochs")
+        epochs = f"{found.epochs} epoch{'s' * (found.epochs != 1)}"
+        what = found.format or (f"{found.sparsity:g} %" if found.sparsity is not None else epochs)
         table.add_row(
             found.method,
             what,

@@ -1,18 +1,21 @@
-"""A search over its trials: the best so far of each sampler, with a band over seeds."""
+"""A search over its trials: the best so far of each sampler, mode and format, with a band over seeds."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import altair as alt
 
 from assay.record import Record
 from assay.report import rows
 from assay.report.charts import parts
-from assay.search.evidence import SearchEvidence
+from assay.search.evidence import SENSITIVITY, SearchEvidence
 
 TITLE = "Best so far"
 CAPTION = (
-    "What the best trial so far had, over the trials of a study: one line for each sampler, the mean over seeds, with "
-    "a band that spans them. Fewest bits count among trials that are accurate enough."
+    "What the best trial so far had, over the trials of a study: one line for each sampler, mode and format, the mean "
+    "over seeds, with a band that spans them. Fewest bits count among trials that are accurate enough."
 )
 _LABEL = "datum.value <= 1 ? format(100 * datum.value, '~g') + '\u00a0%' : format(datum.value, '~s')"
 """Accuracy is a share; bits and weights are many."""
@@ -24,7 +27,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         return None
     cases = list(dict.fromkeys(p["case"] for p in points))
     chosen = alt.Chart(parts.data("best-so-far", points)).transform_filter(parts.picked("case"))
-    key = alt.Color("sampler:N", legend=alt.Legend(title=None, symbolOpacity=1))
+    key = alt.Color("line:N", legend=alt.Legend(title=None, symbolOpacity=1))
     drawn = chosen.encode(x=alt.X("trial:Q", title="trials", axis=alt.Axis(format="d", tickMinStep=1)), color=key)
     scale = alt.Scale(zero=False, padding=8)
     up = alt.Y("mean:Q", title="best so far", axis=alt.Axis(labelExpr=_LABEL), scale=scale)
@@ -41,25 +44,48 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def curves(records: Sequence[Record]) -> list[rows.Row]:
-    """One row for each sampler and number of trials."""
-    studies: dict[tuple[str, str], dict[str, list[tuple[Record, SearchEvidence]]]] = {}
-    for record in (r for r in records if r.verb == "search"):
-        e = SearchEvidence.of(record)
-        if e.role == "trial" and e.state == "finished" and len(e.goals) == 1:
-            sampler = str(e.sampler.get("name") or e.suggested_by)
-            goal = e.goals[0]
-            case = " · ".join([record.kernel, e.study, e.mode or goal.name, "quick" if e.quick else "whole"])
-            studies.setdefault((case, sampler), {}).setdefault(f"{e.name} {e.seed}", []).append((record, e))
+    """One row for each line of a study and number of trials. Runs that differ only in their seeds are one line."""
+    studies: dict[str, dict[_Line, dict[str, list[tuple[Record, SearchEvidence]]]]] = {}
+    seeded = {e.name for _, e in _trials(records) if e.suggested_by == SENSITIVITY}
+    for record, e in _trials(records):
+        case = " · ".join([record.kernel, e.study, e.goals[0].name, "quick" if e.quick else "whole"])
+        line = _Line(str(e.sampler.get("name") or e.suggested_by), e.name in seeded, e.mode, e.format)
+        studies.setdefault(case, {}).setdefault(line, {}).setdefault(f"{e.name} {e.seed}", []).append((record, e))
     made = []
-    for (case, sampler), runs in studies.items():
-        lines = [_best_so_far([e for _, e in run]) for run in runs.values()]
-        first = next(iter(runs.values()))[0][0]
-        for at in range(min(map(len, lines))):
-            values = [v for line in lines if (v := line[at]) is not None]
-            if values:
-                about = {"case": case, "sampler": sampler, "trial": at + 1, "mean": sum(values) / len(values)}
-                made.append(rows.common(first) | about | {"low": min(values), "high": max(values)})
+    for case, lines in studies.items():
+        for line, runs in lines.items():
+            values = [_best_so_far([e for _, e in run]) for run in runs.values()]
+            first = next(iter(runs.values()))[0][0]
+            for at in range(min(map(len, values))):
+                here = [v for of_run in values if (v := of_run[at]) is not None]
+                if here:
+                    about = {"case": case, "line": line.label(lines), "trial": at + 1, "mean": sum(here) / len(here)}
+                    made.append(rows.common(first) | about | {"low": min(here), "high": max(here)})
     return made
+
+
+@dataclass(frozen=True)
+class _Line:
+    sampler: str
+    seeded: bool
+    mode: str
+    format: str
+
+    def label(self, others: Iterable[_Line]) -> str:
+        """The sampler, and what else tells it from the other lines of its study."""
+        words = [self.sampler + ", seeded by sensitivity" * self.seeded]
+        words += [self.mode] if len({o.mode for o in others}) > 1 else []
+        words += [self.format] if len({o.format for o in others if o.mode == self.mode}) > 1 else []
+        return " · ".join(words)
+
+
+def _trials(records: Sequence[Record]) -> Iterator[tuple[Record, SearchEvidence]]:
+    """Finished trials of searches for one goal."""
+    for record in records:
+        if record.verb == "search":
+            e = SearchEvidence.of(record)
+            if e.role == "trial" and e.state == "finished" and len(e.goals) == 1:
+                yield record, e
 
 
 def _best_so_far(run: Sequence[SearchEvidence]) -> list[float | None]:
