@@ -19,6 +19,7 @@ from assay.errors import UsageError  # noqa: E402
 from assay.models.subject.data.digits import QUICK, Digits  # noqa: E402
 from assay.search import child, planning, storage, verb  # noqa: E402
 from assay.search.options import Architecture, Precision, Sensitivity  # noqa: E402
+from assay.search.subjects import precision as subjects  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 MINE = """
@@ -104,6 +105,39 @@ def test_a_precision_search_reads_the_test_split_once_for_the_winner_and_keeps_i
 
 def formats(record, part):
     return {layer["path"]: layer[part] for layer in record.evidence["layers"]}
+
+
+def packed(model):
+    found = {path: re.search(r"format=([\w:]+)", repr(module)) for path, module in model.named_children()}
+    return {path: match[1] for path, match in found.items() if match}
+
+
+def test_latency_is_that_of_the_packed_model(made_up):
+    asked = {"trials": 3, "quick": True, "device": "cpu", "goals": ("accuracy", "latency"), "points": None}
+    options = Precision(**asked, formats=("int:W:channel",), widths=(4, 8), of=("weights",))
+    control, *rest = searched(planning.precision("mnist-cnn", options))
+    assert control.evidence["latency"] > 0 and all(r.evidence["latency"] > 0 for r in rest)
+    subject = subjects.Precision(planning.precision("mnist-cnn", options).studies[0].setup, lambda text: None)
+    point = {"fc1.weight": "4", "fc2.weight": "8", "conv1.weight": "8"}
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subjects, "latency", lambda model, inputs, device: seen.append(packed(model)) or 1e-3)
+        subject.judged(point)
+    assert seen == [{"fc1": "int4:channel", "fc2": "int8:channel"}]  # no kernel convolves with packed weights
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"formats": ("fixed",)}, "no kernel computes with fixed:4:F"),
+        ({"formats": ("int:W:channel",), "widths": (4, 6)}, "no kernel computes with int:6:channel"),
+        ({"formats": ("int:W:channel",), "of": ("weights", "inputs")}, "inputs in fewer bits"),
+    ],
+)
+def test_the_latency_of_a_format_without_a_kernel_is_no_goal(more, why):
+    asked = {"goals": ("latency",), "widths": (4, 8), "of": ("weights",), "points": None}
+    with pytest.raises(UsageError, match=why):
+        planning.precision("mnist-cnn", Precision(**asked | more))
 
 
 def test_training_in_the_format_and_offsets_are_searched_like_widths(made_up):

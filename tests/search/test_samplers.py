@@ -102,7 +102,7 @@ def test_a_grid_that_is_too_large_is_refused_before_anything_is_written(tmp_path
         ({"workers": 0}, "0 workers"),
         ({"goals": ("speed",)}, "no goal called 'speed'"),
         ({"goals": ()}, "a search needs a goal"),
-        ({"goals": ("latency",)}, "without latency"),
+        ({"goals": ("latency",)}, "latency cannot be measured"),
         ({"points": -1.0}, "points below the control"),
         ({"widths": (1,)}, "a width of 1"),
         ({"widths": ()}, "no widths"),

@@ -41,10 +41,15 @@ def rule(template: str) -> str:
 
 
 def packable(model: nn.Module) -> bool:
-    """Whether it has a linear layer: no packed kernel convolves."""
+    """Whether it has a layer that can be packed."""
+    return any(map(packs, model.modules()))
+
+
+def packs(module: nn.Module) -> bool:
+    """Whether it is a linear layer: no packed kernel convolves."""
     from torch import nn
 
-    return any(type(module) is nn.Linear for module in model.modules())
+    return type(module) is nn.Linear
 
 
 def measured(entry: Entry, model: nn.Module, packing: str, device: str) -> Latency:

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from assay.compress import templates
+from assay.compress.latency import rule
 from assay.compress.planning import WIDTHS
 from assay.errors import UsageError
 from assay.models.studies import study
@@ -64,10 +65,7 @@ def precision(model: str, options: Precision) -> Plan:
     known = _verified(model, options)
     goals = Goals.of(options.goals, options.points)
     if "latency" in options.goals:
-        raise UsageError(
-            "precisions are searched without latency: few formats have a kernel that computes with them",
-            fix="choose --goal bits or accuracy,bits, and measure the winner",
-        )
+        _refuse_without_kernels(options)
     within = options.goals == ("bits",) and options.points is not None and "weights" in options.of
     if options.seed_by_sensitivity and not within:
         what = "a sensitivity pass seeds a search for the fewest bits of weights within an allowance"
@@ -81,6 +79,7 @@ def precision(model: str, options: Precision) -> Plan:
             offsets=tuple(sorted(set(options.offsets))),
             of=_parts(options.of),
             epochs=options.epochs,
+            latency="latency" in options.goals,
         )
         for format in options.formats
         for seed in options.seeds
@@ -170,6 +169,19 @@ def architecture(model: str, options: Architecture) -> Plan:
         control=options.points is not None,
         trials=options.trials,
     )
+
+
+def _refuse_without_kernels(options: Precision) -> None:
+    """Raises UsageError if latency is a goal and a model of the search would only simulate its formats."""
+    fix = "--format int:W:channel --width 4,8 --of weights; or another goal, and measure the winner"
+    if options.of != ("weights",):
+        raise UsageError("no kernel computes with inputs in fewer bits, so their latency cannot be measured", fix=fix)
+    for format in options.formats:
+        template = _template(format, options.widths, options.offsets)
+        for width in options.widths:
+            form = templates.of_width(template, width)
+            if not rule(form):
+                raise UsageError(f"no kernel computes with {form}, so its latency cannot be measured", fix=fix)
 
 
 def _of_data(options: Common) -> list[str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict
+from contextlib import nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import provenance
 from assay.compress import items, saved, templates
 from assay.compress.formats import NumberFormat, parse
+from assay.compress.latency import packs, rule
 from assay.compress.layers import layers
 from assay.compress.prepared import inputs_of
 from assay.compress.task import Doing, Task
@@ -19,6 +21,9 @@ from assay.compress.treatment import Treatment, treat
 from assay.errors import UsageError
 from assay.models.subject.knobs import Knob
 from assay.models.subject.registry import entry
+from assay.models.swap import swap
+from assay.search import device_lock
+from assay.search.latency import latency
 from assay.search.setup import Setup
 from assay.search.subjects.subject import Built, Infeasible, Judged, described
 
@@ -65,9 +70,27 @@ class Precision:
         model = copy.deepcopy(self.base)
         self.task.train_on(model, self.setup.epochs, self.setup.seed)
         bits = sum(8 * t.nbytes for t in {id(t): t for t in model.state_dict().values()}.values())
-        return Judged(self._share(model, self.task.validation), bits, self._weights(), self._test(model, test))
+        shares = self._share(model, self.task.validation), bits, self._weights(), self._test(model, test)
+        return Judged(*shares, latency=self._latency({}) if self.setup.latency else None)
 
     def judged(self, point: Mapping[str, str], test: bool = False, file: Path | None = None) -> Judged:
+        with device_lock.shared(self.setup.device) if self.setup.latency else nullcontext():
+            judged = self._judged(point, test, file)
+        return replace(judged, latency=self._latency(self.treatments(point))) if self.setup.latency else judged
+
+    def _latency(self, treatments: Mapping[str, Treatment]) -> float:
+        """Seconds of a forward pass with the linear layers packed; convolutions have no packed kernel. The weights are
+        the base model's: the time does not depend on them."""
+        import torch
+
+        inputs = tuple(self.task.validation.inputs(slice(0, 1), torch.float32))
+        model = copy.deepcopy(self.base)
+        found = layers(model)
+        rules = {p: rule(t.weight.name) for p, t in treatments.items() if t.weight and packs(found[p])}
+        with swap(model, rules) if rules else nullcontext():
+            return latency(model, inputs, self.setup.device)
+
+    def _judged(self, point: Mapping[str, str], test: bool, file: Path | None) -> Judged:
         treatments = self.treatments(point)
         model = copy.deepcopy(self.base)
         treat(layers(model), treatments)
