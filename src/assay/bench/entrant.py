@@ -175,7 +175,9 @@ class Entrant:
         if self.kernel is None or not self.kernel.peer:
             return ""
         if self.kernel.needs:
-            return f"{self.kernel.needs} {host.version(self.kernel.needs)}"
+            version = f"{self.kernel.needs} {host.version(self.kernel.needs)}"
+            constant = [name for name, t in self.truth.workload.present.items() if t.constant]
+            return f"{version}, {', '.join(constant)} prepared once" if self.kernel.prepare else version
         where = self.kernel.address
         return backend(where.backend).chosen(self.here.mode, where.variant)
 
