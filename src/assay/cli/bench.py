@@ -181,8 +181,8 @@ def show(records: list[Record], terminal: Any) -> None:
             terminal.print(f"{r.named(apart)}: {f'{values}, from ' if values else ''}{source}", style="dim")
         if kept := BenchEvidence.of(r).prepared_bytes:
             moved = si(BenchEvidence.of(r).bytes, "B", 3)
-            what = f"{BenchEvidence.of(r).peer}, outside the timing"
-            terminal.print(f"{r.named(apart)}: {what}: keeps {si(kept, 'B', 3)}, the op moves {moved}", style="dim")
+            what = f"{BenchEvidence.of(r).peer}: it keeps {si(kept, 'B', 3)}, the op moves {moved}"
+            terminal.print(f"{r.named(apart)}: {what}", style="dim")
     for line in _legend([BenchEvidence.of(r) for r in records if r.median]):
         terminal.print(line, style="dim")
 
