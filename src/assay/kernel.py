@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 from assay.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
+PREPARED = "prepared"
+"""The parameter by which a kernel gets what its `prepare` returned."""
 BACKENDS = ("torch", "inductor", "triton", "cuda", "cupy", "numba", "njit")
 
 
@@ -56,6 +58,11 @@ class Kernel:
     """It can only return its result (the outputs that are not optional); the allocation is noted in the record."""
     needs: str = ""
     """The distribution whose kernel it calls: a peer, which may refuse workloads (`Unsupported`)."""
+    prepare: str = ""
+    """Of a peer: the function of its file whose result every call gets as `prepared`. It reads the op's constant inputs
+    alone, and runs outside the timed region whenever they change."""
+    prepares: tuple[str, ...] = ()
+    """Names in that function's signature, read from the source."""
     requires: tuple[str, ...] = ()
     """Inputs that the op may leave out and this kernel may not."""
     most: Mapping[str, int] = field(default_factory=dict)
@@ -82,6 +89,11 @@ class Kernel:
         return bool(self.needs) or self.address.backend == "inductor"
 
     @property
+    def asks(self) -> tuple[str, ...]:
+        """What its function takes, and what its preparation takes."""
+        return *self.parameters, *self.prepares
+
+    @property
     def identity(self) -> str:
         """What tells it from every other kernel: its address and its home. Two files may use the same address."""
         return f"{self.name} in {self.home}" if self.home else self.name
@@ -100,6 +112,8 @@ class Kernel:
             "parameters": list(self.parameters),
             "fixed": dict(self.fixed),
             "returns": self.returns,
+            "prepare": self.prepare,
+            "prepares": list(self.prepares),
             "launches": [list(launch) for launch in self.launches],
         }
 
@@ -114,6 +128,8 @@ class Kernel:
             parameters=tuple(data["parameters"]),
             fixed=data["fixed"],
             returns=data["returns"],
+            prepare=data["prepare"],
+            prepares=tuple(data["prepares"]),
             launches=tuple((int(line), text) for line, text in data["launches"]),
         )
 
@@ -131,6 +147,7 @@ class Declaration:
     dtypes: tuple[str, ...] = ()
     returns: bool = False
     needs: str = ""
+    prepare: str = ""
     requires: tuple[str, ...] = ()
     most: Mapping[str, int] = field(default_factory=dict)
     expects: Mapping[str, Any] = field(default_factory=dict)
@@ -148,6 +165,7 @@ def kernel(
     dtypes: Sequence[str] = (),
     returns: bool = False,
     needs: str = "",
+    prepare: str = "",
     requires: Sequence[str] = (),
     most: Mapping[str, int] | None = None,
     expects: Mapping[str, Any] | None = None,
@@ -169,6 +187,7 @@ def kernel(
         tuple(dtypes),
         returns,
         needs,
+        prepare,
         tuple(requires),
         most or {},
         expects or {},

@@ -51,6 +51,7 @@ class Tensor:
         given: Callable[..., Any] | None = None,
         index: str = "",
         form: str | Callable[..., Any] = "",
+        constant: bool = False,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
@@ -69,6 +70,8 @@ class Tensor:
         """The axis that these integers index: values are at least 0 and less than its size."""
         self.form = form
         """A property that all values together have: one of FORMS, or a function that makes drawn values fit."""
+        self.constant = constant
+        """Stays as it is from call to call, like a model's weights: a peer may prepare it once."""
         if isinstance(form, str) and form and form not in FORMS:
             raise UsageError(f"no form of a tensor called '{form}'", fix=f"one of: {', '.join(FORMS)}, or a function")
         if strided not in (True, False, "rows", "all"):

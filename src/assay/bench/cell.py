@@ -185,6 +185,7 @@ class Cell:
             roofline=roofline(self.workload, self.model(device), first.cache, cold.median),
             parameters=entrant.parameters or None,
             peer=entrant.chosen,
+            prepared_bytes=first.prepared_bytes,
             less_accurate=entrant.less_accurate,
             tuned=entrant.tuned,
         )

@@ -119,7 +119,7 @@ class Entrant:
                 outputs = self._outputs(index)
                 with self.processes.spent.on("judge"):
                     finding = self.truth.judge(self.identity, call, outputs)
-                if finding and finding.less_accurate and self.kernel and self.kernel.peer:
+                if finding and self.kernel and finding.excused_in(self.kernel):
                     self.less_accurate = finding.what
                 elif finding:
                     detector, what = self._unwritten(call, outputs) or (finding.detector, finding.what)
@@ -175,7 +175,9 @@ class Entrant:
         if self.kernel is None or not self.kernel.peer:
             return ""
         if self.kernel.needs:
-            return f"{self.kernel.needs} {host.version(self.kernel.needs)}"
+            version = f"{self.kernel.needs} {host.version(self.kernel.needs)}"
+            made = self.kernel.prepare
+            return f"{version}, weights prepared once by {made}, outside the timing" if made else version
         where = self.kernel.address
         return backend(where.backend).chosen(self.here.mode, where.variant)
 

@@ -132,6 +132,11 @@ class BenchEvidence(Evidence):
     batch: Annotated[int | None, Figure("", "batch", "calls in a sample", "batch_calls")] = None
     method: Annotated[str, Figure("", "method", "how it was timed", "method")] = ""
     peer: Annotated[str, Figure("", "peer", "how another project's kernel was run", "peer")] = ""
+    prepared_bytes: Annotated[
+        int | None,
+        Figure("B", "prepared", "that a peer keeps of the weights, made before the timing", "prepared_bytes"),
+    ] = None
+    """A call reads them instead of those weights; `peer` names them. Shares and GB/s are of the op's own bytes."""
     less_accurate: Annotated[str, Figure("", "less accurate", "than our own kernels may be", "less_accurate")] = ""
     """By how much a peer's timed call exceeded that tolerance; empty where none did."""
     threads: Annotated[int | None, Figure("", "threads", "on a CPU", "threads")] = None

@@ -41,6 +41,7 @@ _WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "dtypes": (_names, 'a list of dtypes, e.g. ["fp32", "bf16"]'),
     "returns": (lambda v: isinstance(v, bool), "True or False"),
     "needs": (lambda v: isinstance(v, str), 'a distribution, e.g. "liger-kernel"'),
+    "prepare": (lambda v: isinstance(v, str), 'the name of a function of the same file, e.g. "dequantize"'),
     "requires": (_names, 'a list of inputs, e.g. ["weight"]'),
     "most": (_lists, 'a dict of axes and sizes, e.g. {"cols": 65536}'),
     "expects": (_lists, 'a dict of gates, e.g. {"spills": 0}'),

@@ -186,6 +186,8 @@ def _kernels(
         parameters=tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)),
         returns=declared.get("returns", False),
         needs=declared.get("needs", ""),
+        prepare=declared.get("prepare", ""),
+        prepares=_parameters(tree, declared.get("prepare", "")),
         requires=tuple(declared.get("requires", ())),
         most=declared.get("most", {}),
         expects=declared.get("expects", {}),
@@ -205,6 +207,14 @@ def _kernels(
         kernel,
         *(replace(kernel, address=replace(address, variant=prefix + n), fixed=f) for n, f in variants.items()),
     ]
+
+
+def _parameters(tree: ast.Module, function: str) -> tuple[str, ...]:
+    """Return the names in a function's signature; none where the file has no such function."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+    return ()
 
 
 def _decorated(file: Path, tree: ast.Module, word: str, result: Contents) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:

@@ -5,7 +5,7 @@ import contextlib
 
 from assay.catalog.source import parse
 from assay.errors import SourceError
-from assay.kernel import Kernel
+from assay.kernel import PREPARED, Kernel
 from assay.op import Op
 
 
@@ -14,7 +14,10 @@ def verify_signature(kernel: Kernel, op: Op) -> None:
     if kernel.file is None or kernel.launches:
         return
     where = f"{kernel.file}:{kernel.line}"
+    if kernel.prepare:
+        _verify_preparation(kernel, op, where)
     offered = {*op.inputs, *op.outputs, *op.attributes, *kernel.scratch, *kernel.tune}
+    offered |= {PREPARED} if kernel.prepare else set()
     call = f"def {kernel.function}({', '.join(op.inputs)}, *, {', '.join([*op.attributes, *op.outputs])})"
     inputs = kernel.parameters[: len(op.inputs)]
     if len(kernel.parameters) < len(op.inputs) or set(inputs) & set(op.outputs):
@@ -37,6 +40,35 @@ def verify_signature(kernel: Kernel, op: Op) -> None:
             f"{kernel.function} asks for `{unknown[0]}`, which {op.name} does not give",
             where=where,
             fix=f"it gives: {', '.join(sorted(offered))}",
+        )
+
+
+def _verify_preparation(kernel: Kernel, op: Op, where: str) -> None:
+    """Refuse a preparation that is not a peer's, that has nothing to prepare, or that cannot be called."""
+    if not kernel.needs:
+        raise SourceError(
+            f"{kernel.function} prepares its inputs, which only a peer may",
+            where=where,
+            fix="name the package whose kernel it calls: needs=…; or leave out prepare",
+        )
+    if not any(t.constant for t in op.inputs.values()):
+        raise SourceError(
+            f"{op.name} has no constant input that {kernel.function} could prepare",
+            where=where,
+            fix="declare in the op which inputs stay from call to call: Tensor(…, constant=True)",
+        )
+    count = len(op.inputs)
+    if kernel.prepares[:count] != tuple(op.inputs) or not {*kernel.prepares[count:]} <= {*op.attributes}:
+        raise SourceError(
+            f"prepare names `{kernel.prepare}`, which is no function of this file that {op.name}'s inputs fit",
+            where=where,
+            fix=f"define it as def {kernel.prepare}({', '.join(op.inputs)}, *, {', '.join(op.attributes)})",
+        )
+    if PREPARED not in kernel.parameters:
+        raise SourceError(
+            f"{kernel.function} does not take what `{kernel.prepare}` makes",
+            where=where,
+            fix=f"add the parameter `{PREPARED}` to {kernel.function}",
         )
 
 

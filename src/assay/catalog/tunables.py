@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from assay.errors import UsageError
-from assay.kernel import Kernel
+from assay.kernel import PREPARED, Kernel
 from assay.op import Op
 
 
 def tunables(kernel: Kernel, op: Op) -> list[str]:
     """Return the names of a kernel's tunables."""
     taken = {*op.inputs, *op.outputs, *op.attributes, *op.axes, *op.derived, *kernel.scratch}
+    taken |= {PREPARED} if kernel.prepare else set()
     return [name for name in kernel.parameters if name not in taken]
 
 

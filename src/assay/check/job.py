@@ -261,7 +261,7 @@ class Job:
             found_at=str(seen.failure[0]),
             trace=outcome.detail.get("trace") or "",
         )
-        if self.kernel.peer and finding.less_accurate:
+        if finding.excused_in(self.kernel):
             words = f"a peer, less accurate than the tolerance for our own kernels: {finding.what}"
             return record(Status.INCONCLUSIVE, words, workload, evidence)
         return record(Status.FAIL, self._words(finding), workload, evidence)

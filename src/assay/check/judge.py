@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from assay.check.oracle import FEW, Figures, Oracle, all_finite, bins
+from assay.check.oracle import FEW, Figures, Oracle, all_finite, bins, ulp
 from assay.dtype import DType, dtype
+from assay.kernel import Kernel
 from assay.lazy import torch
 
 SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
@@ -45,11 +46,18 @@ class Finding:
     what: str
     share: float = 0.0
     """Of wrong values: the error as a multiple of its tolerance. 0: something else is wrong."""
+    as_rounded: bool = False
+    """Of wrong values: whether no error exceeds what rounding every term of a sum to the output's format costs."""
 
     @property
     def less_accurate(self) -> bool:
         """Whether the result is only less accurate than our own kernels may be, and not wrong: excused in a peer."""
         return self.detector == "values" and 0 < self.share <= LESS_ACCURATE
+
+    def excused_in(self, kernel: Kernel) -> bool:
+        """Whether it is only less accurate, in a peer. One that prepares its weights may keep them in the workload's
+        format: where the terms of a sum cancel, that costs any multiple of the tolerance."""
+        return kernel.peer and (self.less_accurate or (bool(kernel.prepare) and self.as_rounded))
 
 
 @dataclass(frozen=True)
@@ -142,7 +150,8 @@ def judge(
             if isinstance(scale, _Scale):
                 what += _hint(measures.oracle, value, right.rounded, place)
             share = worst.share if isinstance(scale, _Scale) else 0.0  # where bits are promised, none may be off
-            return Judgement(Finding("values", what, share), tuple(errors), tried)
+            rounded = share > 0 and _as_rounded(measures.oracle, name, got, dtype(value.dtype))
+            return Judgement(Finding("values", what, share, rounded), tuple(errors), tried)
         for control, fake in (_controls(right.rounded, right.finite, right.unit) if controls else {}).items():
             shown, _ = scale.compare(name, fake, admitted=worst.admitted)
             tried[control] = tried.get(control, False) or (shown is not None and shown.share > 1)
@@ -232,6 +241,16 @@ class _Only:
         return away.masked_fill(same, 0.0).flatten()
 
 
+def _as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType) -> bool:
+    """Whether every error is at most one ulp of the format at the op's magnitude: half of it for terms that were
+    rounded to the format, half for the result."""
+    magnitude = truth.magnitude[name]
+    if magnitude is None:
+        return False
+    allowed = ulp(magnitude.nan_to_num(0.0, 0.0, 0.0), number)
+    return bool(((got - truth.exact[name].double()).abs().nan_to_num(0.0, 0.0, 0.0) <= allowed).all())
+
+
 def _numbers(value: torch.Tensor) -> torch.Tensor:
     """The values as float64. A boolean is read as its byte, which must be 0 or 1."""
     return value.view(torch.uint8).double() if value.dtype == torch.bool else value.double()
@@ -301,7 +320,8 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         )
         if share > 1:
             what = _explain(errors[-1], value, rounded, unit, int(place)) + _hint(truth, value, rounded, int(place))
-            return Judgement(Finding("values", what, share), tuple(errors), {})
+            as_rounded = _as_rounded(truth, name, got, number)
+            return Judgement(Finding("values", what, share, as_rounded), tuple(errors), {})
     return Judgement(None, tuple(errors), {})
 
 

@@ -149,6 +149,7 @@ def show(records: list[Record], terminal: Any) -> None:
 
     from assay.bench.evidence import BenchEvidence
     from assay.record import namesakes
+    from assay.units import si
 
     apart = namesakes(records)
     by_workload: dict[tuple[str, str], list[Record]] = {}
@@ -178,6 +179,10 @@ def show(records: list[Record], terminal: Any) -> None:
         if source := BenchEvidence.of(r).tuned:
             values = ", ".join(f"{n}={v}" for n, v in (BenchEvidence.of(r).parameters or {}).items())
             terminal.print(f"{r.named(apart)}: {f'{values}, from ' if values else ''}{source}", style="dim")
+        if kept := BenchEvidence.of(r).prepared_bytes:
+            moved = si(BenchEvidence.of(r).bytes, "B", 3)
+            what = f"{BenchEvidence.of(r).peer}: it keeps {si(kept, 'B', 3)}, the op moves {moved}"
+            terminal.print(f"{r.named(apart)}: {what}", style="dim")
     for line in _legend([BenchEvidence.of(r) for r in records if r.median]):
         terminal.print(line, style="dim")
 

@@ -5,7 +5,7 @@ every call's outputs says whether all of them were written, and in time."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import torch
 
 from assay.worker import bound, change
 from assay.worker.bits import integer, signed
+from assay.worker.preparation import NOTHING, Kept, Preparation
 from assay.worker.questions import Fetched, Round, Time
 from assay.worker.request import TensorSpec
 
@@ -110,19 +111,25 @@ class Turn:
     """Elements of the outputs to look at after the batch, for each call as many."""
     idle: list[Look]
     """Elements of outputs that no call of the batch has, nor any that leads it."""
+    used: tuple[int, ...] = ()
+    """Sets made new that calls will use: those of the batch, then those of the calls that lead it."""
 
 
 class Buffers:
     """Sets of all tensors of a workload, each at addresses of its own."""
 
-    def __init__(self, request: Time, memory: memoryview, calls: int = 0, most: int = SETS) -> None:
-        """At least `calls` sets and at most `most`, where memory allows."""
+    def __init__(
+        self, request: Time, memory: memoryview, calls: int = 0, most: int = SETS, kept: Kept = NOTHING
+    ) -> None:
+        """At least `calls` sets and at most `most`, where memory allows. `kept`: beside each, by a preparation."""
         call, self.device = request.call, request.round.device
         beyond = beyond_cache(self.device)
         self.size = max(1, sum(spec.span for spec in call.tensors))
-        wanted = beyond // self.size + 2
-        self.count = min(most, max(2, min(max(wanted, calls), room(request.round) // self.size, SETS)))
-        self.cold = self.count >= wanted or self.size > beyond
+        read = max(1, kept.least_read(self.size))
+        wanted = beyond // read + 2
+        fitting = room(request.round) // (self.size + kept.bytes)
+        self.count = min(most, max(2, min(max(wanted, calls), fitting, SETS)))
+        self.cold = self.count >= wanted or read > beyond
         self.variations, self.changeable = request.variations, request.changeable
         rng = random.Random(request.number)
         self.slabs = {s.name: Slab(s, self.count, self.device, rng.randrange(1, 256)) for s in call.tensors}
@@ -133,7 +140,8 @@ class Buffers:
         self._made: dict[str, tuple[Any, Any]] = {}
         """Sets and elements that hold other values than those drawn."""
         self.turn = Turn(((0, self.count),), 0, 0, 0, 0, 0, [], [], [])
-        self._load()
+        self._load(self.inputs)
+        self.preparation: Preparation | None = None
         self.returned: dict[int, Any] = {}
         """What calls returned, of those that are kept."""
         self.keep: set[int] = set()
@@ -164,7 +172,10 @@ class Buffers:
                 puts += self._puts(name, sets, elements, away[sets], shift)
                 self._made[name] = (sets, elements)
         called = torch.arange(first, first + calls) % self.count
-        others = sets[~torch.isin(sets, torch.arange(first - lead, first + calls) % self.count)]
+        leading = torch.arange(first - lead, first) % self.count
+        used = torch.cat((called, leading))
+        others = sets[~torch.isin(sets, used)]
+        used = used[torch.isin(used, sets)]
         looks, idle = [], []
         for spec in self.outputs:
             slab = self.slabs[spec.name]
@@ -172,7 +183,7 @@ class Buffers:
                 some = torch.tensor([bound.below(slab.length) for _ in range(min(slab.length, _LOOKS))])
                 looks.append((spec, slab, bound.to(slab.positions(called, some), self.device)))
                 idle.append((spec, slab, bound.to(slab.positions(others, some[:1]), self.device)))
-        self.turn = Turn(parts, shift, seed, bound.below(3), first, calls, puts, looks, idle)
+        self.turn = Turn(parts, shift, seed, bound.below(3), first, calls, puts, looks, idle, tuple(used.tolist()))
 
     def _puts(self, name: str, sets: Any, elements: Any, away: Any, shift: int) -> list[tuple[Slab, Any, Any]]:
         """These elements of these sets get the drawn values of the elements so far behind them."""
@@ -188,12 +199,24 @@ class Buffers:
         return puts
 
     def refresh(self) -> None:
-        """Make the sets of the turn new: inputs, then poison in the outputs. Nothing here waits for the device."""
-        if self._rotates:
-            self._load()
-        for slab, where, bits in self.turn.puts:
-            bound.scatter_(slab.bits, 0, where, bits)
+        """Make the sets of the turn new: inputs, then poison in the outputs. Nothing here waits for the device. A
+        preparation comes before the inputs that it may not read."""
+        if self.preparation is not None:
+            constant = self.preparation.inputs
+            self._renew([s for s in self.inputs if s.name in constant])
+            self.preparation.renew(self.turn.used)
+            self._renew([s for s in self.inputs if s.name not in constant])
+        else:
+            self._renew(self.inputs)
         self.poison()
+
+    def _renew(self, specs: Sequence[TensorSpec]) -> None:
+        if self._rotates:
+            self._load(specs)
+        slabs = [self.slabs[s.name] for s in specs]
+        for slab, where, bits in self.turn.puts:
+            if slab in slabs:
+                bound.scatter_(slab.bits, 0, where, bits)
 
     def poison(self) -> None:
         for spec in self.outputs:
@@ -209,9 +232,9 @@ class Buffers:
         for spec, slab, at in self.turn.looks:
             bound.scatter_(slab.bits, 0, at, self.pattern(spec))
 
-    def _load(self) -> None:
+    def _load(self, specs: Sequence[TensorSpec]) -> None:
         for start, stop in self.turn.parts:
-            for spec in self.inputs:
+            for spec in specs:
                 for variation, values in enumerate(self._values[spec.name]):
                     first = start + (variation - start - self.turn.shift) % self.variations
                     if first < stop:

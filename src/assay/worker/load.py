@@ -17,7 +17,7 @@ from assay.backends import backend
 from assay.catalog import library
 from assay.dtype import DType
 from assay.errors import SourceError
-from assay.kernel import Kernel
+from assay.kernel import PREPARED, Kernel
 from assay.op import Op
 from assay.worker.request import Call
 
@@ -33,7 +33,33 @@ def function(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., Any]:
             f"assay.backends.{kernel.address.backend}"
         ).derive
         return derive(op, kernel.address.variant)
-    return _find(module(kernel.file), kernel)
+    loaded = module(kernel.file)
+    return Preparing(loaded, kernel, op) if kernel.prepare else _find(loaded, kernel)
+
+
+class Preparing:
+    """A kernel with a preparation. Called like any other, it prepares first, with every call; `bench` does that
+    outside the timed region (assay.worker.preparation)."""
+
+    def __init__(self, loaded: Any, kernel: Kernel, op: Op) -> None:
+        self.kernel, self.run = kernel, _find(loaded, kernel)
+        self._prepare = getattr(loaded, kernel.prepare)
+        self.constant = [t.constant for t in op.inputs.values()]
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        return self.run(*inputs, **self.own(named), **{PREPARED: self.prepared(inputs, named)})
+
+    def prepared(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """What it makes of the constant inputs. Of the others it gets shape and dtype, and no values."""
+        shown = [
+            value if value is None or constant else value.to("meta")
+            for value, constant in zip(inputs, self.constant, strict=True)
+        ]
+        return self._prepare(*shown, **{n: v for n, v in named.items() if n in self.kernel.prepares})
+
+    def own(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Of what was passed by name, what the kernel itself takes."""
+        return {n: v for n, v in named.items() if n in self.kernel.parameters}
 
 
 def module(file: Path) -> Any:
@@ -97,7 +123,7 @@ def keywords(kernel: Kernel, op: Op, named: dict[str, Any]) -> dict[str, Any]:
     """Of all that may be passed by name, what the kernel's signature asks for."""
     if kernel.file is None or kernel.launches:
         return named
-    return {n: v for n, v in named.items() if n in kernel.parameters}
+    return {n: v for n, v in named.items() if n in kernel.asks}
 
 
 def op_of(call: Call) -> Op:

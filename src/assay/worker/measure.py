@@ -17,6 +17,7 @@ from assay.worker import bound, channel, l2, load, seal, yardstick
 from assay.worker.aftermath import Aftermath, Finding
 from assay.worker.buffers import Buffers, last_cache
 from assay.worker.execute import function_of, summaries, use_threads
+from assay.worker.preparation import NOTHING, Kept, Preparation
 from assay.worker.questions import (
     Activity,
     Done,
@@ -50,6 +51,8 @@ _LONG = 10
 _seal: seal.Seal | None = None
 _batches: dict[str, int] = {}
 """Calls of a batch, by workload: the next round has as many sets at once."""
+_prepared: dict[str, Kept] = {}
+"""Bytes of a preparation, by workload."""
 _kept: tuple[Callable[[], None], Watch, Any] | None = None
 """A batch of the last round, for `again`; its watch; what is open while it runs."""
 
@@ -166,7 +169,7 @@ def _entered(kernel: Kernel, device: str) -> ExitStack:
 def _fresh_buffers(request: Time, memory: memoryview) -> Buffers:
     if request.round.device == "cuda":
         l2.reset()
-    return Buffers(request, memory, _batches.get(request.workload, 0))
+    return Buffers(request, memory, _batches.get(request.workload, 0), kept=_prepared.get(request.workload, NOTHING))
 
 
 class _Warmed(NamedTuple):
@@ -227,7 +230,7 @@ def _round(request: Time, memory: memoryview) -> Timed:
         _batches[request.workload] = batch + lead
         if batch + lead > buffers.count:
             del call
-            buffers = Buffers(request, memory, batch + lead)
+            buffers = Buffers(request, memory, batch + lead, kept=_prepared.get(request.workload, NOTHING))
             call, _ = _kernel(request, buffers)
         lead = min(lead, buffers.count - 1)
         samples = _Samples(request, buffers, call, watch, memory, guess, min(batch, buffers.count - lead), lead)
@@ -263,6 +266,10 @@ def _kernel(request: Time, buffers: Buffers) -> tuple[Call, list[Summary]]:
     for index in range(buffers.count):
         tensors = {name: slab.tensor(index) for name, slab in buffers.slabs.items()}
         prepared.append(load.arguments(request.call, op, tensors))
+    if isinstance(function, load.Preparing):
+        buffers.preparation = Preparation(function, prepared)
+        _prepared[request.workload] = buffers.preparation.kept
+        prepared, function = buffers.preparation.arguments(), function.run
     language = backend(request.call.kernel.address.backend)
     with language.launched() as started:
         language.invoke(function, *prepared[0])  # once by the backend's rules, which may refuse
@@ -333,6 +340,7 @@ class _Samples:
             fetched=cast(dict[Any, Fetched], self.after.fetched),
             cache=last_cache(self.buffers.device),
             peak_bytes=peak_bytes,
+            prepared_bytes=_prepared[self.request.workload].bytes if self.buffers.preparation else None,
         )
 
     def _cold(self, place: int, left: int) -> Any:

@@ -191,6 +191,8 @@ class Timed(Answer):
     """Bytes of the last cache."""
     peak_bytes: Count | None = None
     """That one call allocates at its most; of the first round on a GPU."""
+    prepared_bytes: Count | None = None
+    """That a preparation keeps; None where there is none."""
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,9 @@ def magnitude(x, codes, scales, bias, *, bits, group):
     inputs={
         # Narrow enough that a sum over thousands of products stays finite in fp16.
         "x": Tensor("m", "k", range=(-16, 16)),
-        "codes": Tensor("n", "width", dtype="uint8", range=(0, 255)),
-        "scales": Tensor("n", "groups", dtype="bf16", range=(2.0**-12, 2.0**-4), specials=(NAN,)),
-        "bias": Tensor("n", optional=True, range=(-16, 16)),
+        "codes": Tensor("n", "width", dtype="uint8", range=(0, 255), constant=True),
+        "scales": Tensor("n", "groups", dtype="bf16", range=(2.0**-12, 2.0**-4), specials=(NAN,), constant=True),
+        "bias": Tensor("n", optional=True, range=(-16, 16), constant=True),
     },
     outputs={"out": Tensor("m", "n")},
     independent="m",

@@ -103,7 +103,7 @@ def implementation(
     follows_torch = type(language).on_current_stream is Backend.on_current_stream
     rows_apart = [t.strided for t in op.inputs.values()]
     written = kernel.file is not None and not kernel.launches
-    wanted = [(i, n) for i, n in enumerate(op.attributes, shapes.count) if not written or n in kernel.parameters]
+    wanted = [(i, n) for i, n in enumerate(op.attributes, shapes.count) if not written or n in kernel.asks]
     loaded: dict[torch.dtype, Function] = {}
 
     def run(*arguments: Any) -> Any:
