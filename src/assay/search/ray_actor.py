@@ -1,4 +1,4 @@
-"""On a node of a cluster: does jobs, in a process with the same limits as a trial of this machine."""
+"""On a node of a Ray cluster: does jobs, in a process with the same limits as a trial of this machine."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MEMORY = 0.8
 """The part of a node's memory that its trials may have together."""
 
 
-class Node:
-    """Becomes an actor of Ray, one for each trial that runs at the same time. Its child ends with it."""
+class Actor:
+    """One for each trial that runs at the same time. Its process of a trial ends with it."""
 
     def __init__(
         self, child: str, environment: Mapping[str, str], memory: int, needs: Mapping[str, float], folder: str
