@@ -21,8 +21,10 @@ from assay.worker.limits import WorkerLost
 DRIVER = "assay.search.ray_driver"
 _KNOCK = 5.0
 """Seconds for a connection to the address."""
-_OPEN = 240.0
-"""Seconds for connecting, for what every node has to say, and for room."""
+_CONNECT = 90.0
+"""Seconds for connecting, and for what every node has to say."""
+_ROOM = 240.0
+"""Seconds for the first process on a node; the driver gives up before."""
 _ANSWER = 60.0
 """Seconds for any other answer, beside what it waits for."""
 _CLOSE = 15.0
@@ -76,7 +78,8 @@ class Cluster:
         _knock(self._address)
         self._driver = Fresh(DRIVER)
         try:
-            told = self._driver.ask({"do": "open", **self._about}, _OPEN)
+            self._driver.ask({"do": "connect", "address": self._address}, _CONNECT)
+            told = self._driver.ask({"do": "open", **self._about}, _ROOM)
         except BaseException as problem:
             self.__exit__()
             if isinstance(problem, Refused):

@@ -37,11 +37,8 @@ class Member:
 class Crew:
     """The actors of one study, and the jobs that they have not done yet."""
 
-    def __init__(self, question: dict[str, Any]) -> None:
-        self._address, self._about = question["address"], question
-        self._ray = ray_nodes.connect(self._address)
-        if self._address != "local":
-            ray_nodes.verify(ray_nodes.surveyed(self._ray), ray_nodes.survey()())
+    def __init__(self, ray: Any, question: dict[str, Any]) -> None:
+        self._ray, self._address, self._about = ray, question["address"], question
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         self.device = question["device"] or ("cuda" if any(node.get("GPU") for node in nodes) else "cpu")
         gpu = self.device == "cuda"
@@ -91,7 +88,6 @@ class Crew:
         members = [*self._idle, *(member for member, _, _ in self._busy.values())]
         for actor in [*self._starting.values(), *(member.actor for member in members)]:
             self._end(actor)
-        self._ray.shutdown()  # the connection; a cluster that was there before runs on
 
     def _hand_out(self) -> None:
         while self._jobs and self._idle:
@@ -142,22 +138,31 @@ class Crew:
             self._ray.kill(actor)
 
 
-_here: dict[str, Crew] = {}
+_here: dict[str, Any] = {}
+"""`ray`, once connected, and the `crew`."""
 
 
 def answer(question: dict[str, Any], tick: Tick) -> dict[str, Any]:
-    if question["do"] == "open":
-        crew = _here["crew"] = Crew(question)
-        return {"slots": crew.slots, "device": crew.device}
-    if question["do"] == "close":
-        if "crew" in _here:
-            _here.pop("crew").close()
-        return {"closed": True}
-    crew = _here["crew"]
-    if question["do"] == "submit":
-        crew.submit(question["job"])
-        return {}
-    return {"outcome": crew.outcome(question["seconds"]), "slots": crew.slots}
+    match question["do"]:
+        case "connect":
+            ray = _here["ray"] = ray_nodes.connect(question["address"])
+            ray_nodes.verify(ray_nodes.surveyed(ray), ray_nodes.survey()())
+            return {}
+        case "open":
+            crew = _here["crew"] = Crew(_here["ray"], question)
+            return {"slots": crew.slots, "device": crew.device}
+        case "submit":
+            _here["crew"].submit(question["job"])
+            return {}
+        case "outcome":
+            return {"outcome": _here["crew"].outcome(question["seconds"]), "slots": _here["crew"].slots}
+        case "close":
+            if "crew" in _here:
+                _here.pop("crew").close()
+            if "ray" in _here:
+                _here.pop("ray").shutdown()  # the connection; a cluster that was there before runs on
+            return {"closed": True}
+    raise UsageError(f"'{question['do']}' is nothing that can be asked", fix="connect, open, submit, outcome or close")
 
 
 def _kept(file: Path, content: bytes) -> str:
