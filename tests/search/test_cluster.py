@@ -26,7 +26,7 @@ NODES = st.lists(st.fixed_dictionaries({"CPU": st.integers(0, 40), "GPU": st.int
 def nodes():
     started = [Node()]
     try:
-        started.append(Node(started[0].address))
+        started.append(Node(started[0]))
         yield started
     finally:
         for node in reversed(started):
@@ -43,7 +43,7 @@ def until(condition):
 def test_a_study_on_two_nodes_survives_ctrl_c_and_the_loss_of_one(nodes, tmp_path):
     """Thirty distinct finished trials in the end, none of them done twice but those that were running."""
     head, other = nodes
-    first = Running(tmp_path, tmp_path / "s.sqlite", ray=head.address)
+    first = Running(tmp_path, tmp_path / "s.sqlite", head=head)
     first.wait_for(8)
     first.process.send_signal(signal.SIGINT)
     assert first.process.wait(120) != 0
@@ -51,7 +51,7 @@ def test_a_study_on_two_nodes_survives_ctrl_c_and_the_loss_of_one(nodes, tmp_pat
     until(lambda: not head.trials() + other.trials())
     assert head.alive() and other.alive()
 
-    second = Running(tmp_path, tmp_path / "s.sqlite", ray=head.address)
+    second = Running(tmp_path, tmp_path / "s.sqlite", head=head)
     second.wait_for(12)
     second.hold.touch()
     until(lambda: second.held() & {*other.trials()})
@@ -93,6 +93,26 @@ def test_a_port_that_is_not_of_ray_is_given_up(monkeypatch):
 def test_what_is_no_address_is_refused():
     with pytest.raises(UsageError, match="no Ray cluster answers at nowhere"), Cluster("nowhere"):
         pass
+
+
+def test_a_cluster_of_our_own_on_this_machine_is_no_cluster():
+    with pytest.raises(UsageError, match="'local' is no cluster"), Cluster("local"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("problem", "said", "fix"),
+    [
+        ("AuthenticationError: RPC error: InvalidAuthToken", "at head:1 asks for a token", "RAY_AUTH_MODE=token"),
+        ("No node info found matching attributes: ''", "this machine is no node of the cluster", "ray://HOST:10001"),
+        ("Starting Ray client server failed. See x.err", "could not start a process", "try again"),
+    ],
+)
+def test_what_keeps_ray_from_connecting_is_explained(problem, said, fix):
+    raised = ConnectionError("Failed to connect to Ray cluster at head:1")
+    raised.__cause__ = RuntimeError(problem)
+    told = ray_nodes.explained("head:1", raised)
+    assert said in told.what and fix in told.fix
 
 
 def test_without_ray_the_error_says_how_to_install_it(monkeypatch):

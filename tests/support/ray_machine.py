@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import shutil
 import socket
 import subprocess
@@ -25,12 +26,15 @@ ALERT = {
 
 
 class Node:
-    """A node; the head of a new cluster where no address is given."""
+    """A node of the cluster that `head` is of, or the head of a new one. `environment`: what a client needs."""
 
-    def __init__(self, address=None):
+    def __init__(self, head=None):
+        address = head.address if head else None
+        token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        self.environment = head.environment if head else token
         self.folder = Path(tempfile.mkdtemp(prefix="ray"))  # short: paths of sockets are limited
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests" / "support")])
-        words = [f"--address={address}"] if address else head(self.folder)
+        words = [f"--address={address}"] if head else of_head(self.folder)
         words += ["--block", "--num-cpus=1", "--num-gpus=0", f"--object-store-memory={80 << 20}"]
         words += ["--include-log-monitor=false", "--disable-usage-stats"]
         self._printed = self.folder / "printed"
@@ -39,7 +43,7 @@ class Node:
                 [sys.executable, "-m", "ray.scripts.scripts", "start", *words],
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                env=os.environ | {"PYTHONPATH": path},
+                env=os.environ | self.environment | {"PYTHONPATH": path},
                 start_new_session=True,
             )
         until = time.monotonic() + 180
@@ -76,7 +80,7 @@ class Node:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def head(folder):
+def of_head(folder):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         client = taken.getsockname()[1]

@@ -16,15 +16,24 @@ TRIALS = 30
 
 
 class Running:
-    """A study in a process of its own, and the log of its trials."""
+    """A study in a process of its own, and the log of its trials. `head`: of a Ray cluster that does them."""
 
-    def __init__(self, folder, storage, workers=2, sampler="tpe", delay=0.08, trials=TRIALS, ray=None):
+    def __init__(self, folder, storage, workers=2, sampler="tpe", delay=0.08, trials=TRIALS, head=None):
         self.log = folder / "log"
         self.log.touch()
-        command = [search_run.__file__, str(storage), str(trials), str(workers), sampler, *([ray] if ray else [])]
+        command = [
+            search_run.__file__,
+            str(storage),
+            str(trials),
+            str(workers),
+            sampler,
+            *([head.address] if head else []),
+        ]
         self.hold = folder / "hold"
         """While that file is there, no trial ends."""
-        environment = os.environ | {
+        environment = {
+            **os.environ,
+            **(head.environment if head else {}),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests" / "support")]),
             "SEARCH_LOG": str(self.log),
             "SEARCH_HOLD": str(self.hold),

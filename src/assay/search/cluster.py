@@ -75,6 +75,9 @@ class Cluster:
     def __enter__(self) -> Self:
         if find_spec("ray") is None:
             raise UsageError("a search on a cluster needs Ray", fix="pip install 'kernel-assay[cluster]'")
+        if self._address == "local":
+            what = "'local' is no cluster: Ray would start one on this machine"
+            raise UsageError(what, fix="--workers N for trials here, --ray auto for the cluster of this machine")
         _knock(self._address)
         self._driver = Fresh(DRIVER)
         try:

@@ -23,7 +23,7 @@ from assay.worker.fresh import Tick
 ROOM = 120.0
 """Seconds in which a cluster that has no room for a trial may get some."""
 _FAILURES = 10
-"""Actors that may die before they have said a word."""
+"""Actors in a row that may die before they have said a word."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,7 @@ class Crew:
         actor = self._starting.pop(done)
         try:
             self._idle.append(Member(actor, self._ray.get(done)))
+            self._failed = 0
         except self._ray.exceptions.RayError as problem:
             self._failed += 1
             if self._failed > _FAILURES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,12 +15,10 @@ _NAME_IT = "start one (ray start --head), then name it: --ray auto, --ray HOST:P
 
 def connect(address: str) -> Any:
     """Ray, connected. What keeps it from that is a UsageError."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that is started here reports to nobody
     import ray
 
-    own: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as problem:
         raise explained(address, problem) from None
     return ray
@@ -29,10 +26,13 @@ def connect(address: str) -> Any:
 
 def explained(address: str, problem: BaseException) -> UsageError:
     """Why Ray does not connect."""
-    said = " ".join(str(problem).split())
+    said = " ".join(f"{problem} {problem.__cause__ or ''}".split())
     if "ersion mismatch" in said:
         what = f"the cluster at {address} has another version of Ray or Python: {said}"
         return UsageError(what, fix="install the same versions of both on all machines, or run the command on a node")
+    if "uthentication" in said:
+        fix = "RAY_AUTH_MODE=token, and the cluster's token in ~/.ray/auth_token or RAY_AUTH_TOKEN, as on its nodes"
+        return UsageError(f"the cluster at {address} asks for a token", fix=fix)
     if "No node info found" in said:
         fix = "ray start --address=HOST:PORT on this machine, or connect as a client: --ray ray://HOST:10001"
         return UsageError(f"this machine is no node of the cluster at {address}", fix=fix)
