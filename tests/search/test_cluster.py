@@ -4,6 +4,7 @@ import signal
 import socket
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from assay.search.cluster import Cluster
 from ray_machine import Node
 from search_kill import TRIALS, Running, of_trials, point
 
+ROOT = Path(__file__).parents[2]
 NODES = st.lists(st.fixed_dictionaries({"CPU": st.integers(0, 40), "GPU": st.integers(0, 8)}), max_size=5)
 
 
@@ -79,6 +81,18 @@ def test_an_address_where_nobody_listens_is_told_at_once():
             with pytest.raises(UsageError, match="no Ray cluster answers") as told, Cluster(written):
                 pass
             assert "ray start --head" in told.value.fix
+
+
+def test_the_commands_of_the_documentation_are_understood(assay):
+    """But for the cluster, which is not there."""
+    lines = (ROOT / "docs" / "search.md").read_text().partition("## More than one machine")[2].splitlines()
+    commands = [line.partition("#")[0].split() for line in lines if line.startswith("assay ")]
+    assert len(commands) == 2
+    for _, *words in commands:
+        place = words.index("--ray") + 1
+        words[place] = words[place].replace("FIRST:10001", "127.0.0.1:9").replace("auto", "127.0.0.1:9")
+        done = assay(*words, "--quick")
+        assert done.returncode == 2 and f"no Ray cluster answers at {words[place]}" in done.stderr
 
 
 def test_a_port_that_is_not_of_ray_is_given_up(monkeypatch):
