@@ -86,7 +86,7 @@ def test_an_address_where_nobody_listens_is_told_at_once():
 def test_the_commands_of_the_documentation_are_understood(assay):
     """But for the cluster, which is not there."""
     lines = (ROOT / "docs" / "search.md").read_text().partition("## More than one machine")[2].splitlines()
-    commands = [line.partition("#")[0].split() for line in lines if line.startswith("assay ")]
+    commands = [line.partition("#")[0].split() for line in lines if line.startswith("    assay ")]
     assert len(commands) == 2
     for _, *words in commands:
         place = words.index("--ray") + 1
