@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "triton", "numba", "cupy", "numpy", "hypothesis")
+HEAVY = ("ray", "torch", "triton", "numba", "cupy", "numpy", "hypothesis")
 
 
 @pytest.mark.parametrize(

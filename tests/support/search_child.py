@@ -1,5 +1,6 @@
 """Stands in for `assay.search.child` where a test is about processes and storages: a hundred points, no torch, no data.
-Each point that is judged is a line of the file $SEARCH_LOG: when it was begun, and by whom."""
+Each point that is judged is a line of the file $SEARCH_LOG: when it was begun, and by whom. While there is a file
+$SEARCH_HOLD, no trial ends, and each that would is a line of it."""
 
 import os
 import time
@@ -41,6 +42,11 @@ def answer(question, tick):
     with Path(os.environ["SEARCH_LOG"]).open("a") as log:
         log.write(f"{os.getpid()} {point['a']} {point['b']} {'test' if question.get('test') else ''}\n")
     time.sleep(float(os.environ.get("SEARCH_DELAY", "0")))
+    if (hold := Path(os.environ.get("SEARCH_HOLD", "/nowhere/hold"))).exists():
+        with hold.open("a") as log:
+            log.write(f"{os.getpid()} {point['a']} {point['b']}\n")
+        while hold.exists():
+            time.sleep(0.01)
     if os.environ.get("SEARCH_GREED") == f"{point['a']},{point['b']}":
         hoard = bytearray(400 << 20)
         time.sleep(30)

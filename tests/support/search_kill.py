@@ -16,15 +16,27 @@ TRIALS = 30
 
 
 class Running:
-    """A study in a process of its own, and the log of its trials."""
+    """A study in a process of its own, and the log of its trials. `head`: of a Ray cluster that does them."""
 
-    def __init__(self, folder, storage, workers=2, sampler="tpe", delay=0.08, trials=TRIALS):
+    def __init__(self, folder, storage, workers=2, sampler="tpe", delay=0.08, trials=TRIALS, head=None):
         self.log = folder / "log"
         self.log.touch()
-        command = [search_run.__file__, str(storage), str(trials), str(workers), sampler]
-        environment = os.environ | {
+        command = [
+            search_run.__file__,
+            str(storage),
+            str(trials),
+            str(workers),
+            sampler,
+            *([head.address] if head else []),
+        ]
+        self.hold = folder / "hold"
+        """While that file is there, no trial ends."""
+        environment = {
+            **os.environ,
+            **(head.environment if head else {}),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests" / "support")]),
             "SEARCH_LOG": str(self.log),
+            "SEARCH_HOLD": str(self.hold),
             "SEARCH_DELAY": str(delay),
         }
         self.process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, env=environment, text=True)
@@ -33,6 +45,10 @@ class Running:
         """Process and point of each trial that was begun, the winner's visit to the test split left out."""
         lines = [line.split(" ") for line in self.log.read_text().splitlines()]
         return [(int(pid), (a, b)) for pid, a, b, test in lines if not test]
+
+    def held(self):
+        """Processes whose trials wait for the end of `hold`."""
+        return {int(line.split()[0]) for line in self.hold.read_text().splitlines()}
 
     def wait_for(self, trials):
         until = time.monotonic() + 240
@@ -78,4 +94,4 @@ def killed_twice(folder, storage):
     assert len(again) <= 4
     done_again = {point(e) for e in finished if e.get("attempts", 1) > 1}
     assert again <= done_again
-    assert not told["torch"]  # models are the business of the workers
+    assert not told["heavy"]  # models are the business of the workers

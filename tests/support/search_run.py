@@ -1,11 +1,12 @@
-"""A whole study in a process that a test may kill: `python search_run.py STORAGE TRIALS WORKERS SAMPLER`. Its trials
-are done by `search_child`."""
+"""A whole study in a process that a test may kill: `python search_run.py STORAGE TRIALS WORKERS SAMPLER [ADDRESS]`. Its
+trials are done by `search_child`, on the Ray cluster at the address where there is one."""
 
 import json
 import os
 import sys
 from pathlib import Path
 
+from assay.search.cluster import Cluster
 from assay.search.local import Local
 from assay.search.options import Precision
 from assay.search.planning import precision
@@ -19,6 +20,13 @@ HERE = Path(__file__).parent
 def crew(workers, memory=1 << 32, **environment):
     path = os.pathsep.join([str(HERE), str(HERE.parents[1] / "src")])
     return Local(workers, {"PYTHONPATH": path, **environment}, memory, child="search_child")
+
+
+def on_ray(address):
+    """Processes on a cluster, with what this one was told about its log."""
+    told = {name: value for name, value in os.environ.items() if name.startswith("SEARCH_")}
+    path = os.pathsep.join([str(HERE), str(HERE.parents[1] / "src")])
+    return Cluster(address, environment={"PYTHONPATH": path, **told}, child="search_child")
 
 
 class Inline:
@@ -54,6 +62,8 @@ def study(storage, trials=30, workers=1, sampler="tpe", memory=1 << 32, environm
 
 
 if __name__ == "__main__":
-    storage, trials, workers, sampler = sys.argv[1:]
-    records = [record.to_dict() for record in study(storage, int(trials), int(workers), sampler)]
-    print(json.dumps({"records": records, "torch": "torch" in sys.modules}, default=str))
+    storage, trials, workers, sampler, *ray = sys.argv[1:]
+    elsewhere = on_ray(*ray) if ray else None
+    records = [r.to_dict() for r in study(storage, int(trials), int(workers), sampler, scheduler=elsewhere)]
+    heavy = [name for name in ("torch", "ray") if name in sys.modules]
+    print(json.dumps({"records": records, "heavy": heavy}, default=str))

@@ -27,12 +27,14 @@ class Common:
     tokens: int = 0
     """Of each text, at most; 0: the data set's usual number."""
     device: str = ""
-    workers: int = 1
-    """Processes that do trials at the same time."""
+    workers: int | None = None
+    """Processes that do trials at the same time; None: one, or on a cluster as many as it has cores, or GPUs."""
+    ray: str = ""
+    """The address of a Ray cluster that does the trials; empty: this machine does."""
     timeout: float = 3600.0
     """Seconds for one trial."""
     memory: float = 0.0
-    """GiB that the process of a trial may have resident; 0: its share of 80 % of what this machine has."""
+    """GiB that the process of a trial may have resident; 0: its share of 80 % of what its machine has."""
     storage: str = ""
     """File or URL; empty: a file of the data folder."""
     study: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,9 @@ class Planned:
     file: Path | None
     """Where its winner goes."""
 
+    def on(self, device: str) -> Planned:
+        return replace(self, setup=replace(self.setup, device=device))
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -58,7 +61,7 @@ class Plan:
         """Bytes of one process."""
         if self.options.memory:
             return round(self.options.memory * (1 << 30))
-        return int(psutil.virtual_memory().total * 0.8 / self.options.workers)
+        return int(psutil.virtual_memory().total * 0.8 / (self.options.workers or 1))
 
 
 def precision(model: str, options: Precision) -> Plan:
@@ -191,15 +194,24 @@ def _of_data(options: Common) -> list[str]:
 
 def _common(model: str, options: Common, seed: int) -> dict[str, Any]:
     """What all setups have."""
-    device = study.device(options.device)
+    device = _device(options)
     return {"model": model, "device": device, "quick": options.quick, "tokens": options.tokens, "seed": seed}
+
+
+def _device(options: Common) -> str:
+    """Empty: whatever the nodes of the cluster have."""
+    if not options.ray:
+        return study.device(options.device)
+    if options.device not in ("", "cuda", "cpu"):
+        raise UsageError(f"no device called '{options.device}'", fix="--device cuda or cpu")
+    return options.device
 
 
 def _verified(model: str, options: Common, data: str = "") -> Entry:
     samplers.verify(options.sampler)
     if options.trials < 1:
         raise UsageError(f"{options.trials} trials", fix="--trials with 1 or more")
-    if options.workers < 1:
+    if options.workers is not None and options.workers < 1:
         raise UsageError(f"{options.workers} workers", fix="--workers with 1 or more")
     if not options.seeds:
         raise UsageError("there is nothing to do", fix="name at least one seed: --seeds 0,1,2")

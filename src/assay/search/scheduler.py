@@ -11,6 +11,8 @@ from assay.worker.failure import Refused
 from assay.worker.limits import WorkerLost
 
 Tick = Callable[[str], None]
+NODE = "node"
+"""`how` of a WorkerLost whose whole machine is gone."""
 
 
 @dataclass(frozen=True)

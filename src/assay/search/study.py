@@ -13,10 +13,10 @@ from assay.record import Record
 from assay.search import owner, samplers, space
 from assay.search.evidence import SENSITIVITY
 from assay.search.guide import Guide
-from assay.search.ledger import FINISHED, Ledger, Trial, Withdrawn
+from assay.search.ledger import ATTEMPTS, FINISHED, Ledger, Trial, Withdrawn
 from assay.search.planning import Plan, Planned, identity
 from assay.search.records import Writer
-from assay.search.scheduler import Job, Outcome, Scheduler
+from assay.search.scheduler import NODE, Job, Outcome, Scheduler
 from assay.search.space import Point, Space
 from assay.search.storage import Storage
 from assay.search.subjects.subject import Judged
@@ -270,16 +270,24 @@ class Study:
 
     def _ask(self, do: str, **more: Any) -> dict[str, Any]:
         """A question that all else waits for."""
-        self._jobs += 1
-        self.scheduler.submit(Job(self._jobs, self._question(do, **more), _PREPARING))
-        while (outcome := self.scheduler.outcome(_WAIT)) is None:
-            pass
+        outcome = self._asked(do, **more)
+        for _ in range(1, ATTEMPTS):
+            if outcome.lost is None or outcome.lost.how != NODE:
+                break
+            outcome = self._asked(do, **more)
         if outcome.refused is not None:
             raise outcome.refused.wrong_use or outcome.refused
         if outcome.lost is not None:
             raise _Lost(outcome.lost)
         assert outcome.answer is not None
         return outcome.answer
+
+    def _asked(self, do: str, **more: Any) -> Outcome:
+        self._jobs += 1
+        self.scheduler.submit(Job(self._jobs, self._question(do, **more), _PREPARING))
+        while (outcome := self.scheduler.outcome(_WAIT)) is None:
+            pass
+        return outcome
 
 
 @dataclass(frozen=True)

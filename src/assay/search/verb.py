@@ -9,6 +9,7 @@ from typing import Any
 from assay.errors import UsageError
 from assay.record import Record
 from assay.search import planning
+from assay.search.cluster import Cluster
 from assay.search.local import Local
 from assay.search.options import Architecture, Common, Precision, Sensitivity
 from assay.search.planning import Plan
@@ -35,7 +36,8 @@ def search(kind: str, model: str, **settings: Any) -> Iterator[Record]:
 
 
 def run(plan: Plan, tick: Tick = lambda text, done: None, scheduler: Scheduler | None = None) -> Iterator[Record]:
-    """Records as they are ready. `scheduler`: where trials are done; None: in processes of this machine."""
+    """Records as they are ready. `scheduler`: where trials are done; None: in processes of this machine, or on
+    the cluster that the plan names."""
     done = before = 0
 
     def shown(text: str, trials: int) -> None:
@@ -44,14 +46,25 @@ def run(plan: Plan, tick: Tick = lambda text, done: None, scheduler: Scheduler |
         tick(text, done)
 
     storage = Storage(plan.options.storage)
-    with scheduler or _local(plan, lambda text: tick(text, done)) as crew:
+    with scheduler or _crew(plan, lambda text: tick(text, done)) as crew:
         for planned in plan.studies:
+            if isinstance(crew, Cluster):
+                planned = planned.on(crew.device)
             yield from Study(plan, planned, crew, storage, shown).run()
             before = done
+
+
+def _crew(plan: Plan, tick: Callable[[str], None]) -> Scheduler:
+    if not plan.options.ray:
+        return _local(plan, tick)
+    tick(f"connecting to {plan.options.ray}")
+    options = plan.options
+    return Cluster(options.ray, options.workers, options.device, round(options.memory * (1 << 30)))
 
 
 def _local(plan: Plan, tick: Callable[[str], None]) -> Local:
     """Processes that share the cores between them."""
     cores = len(os.sched_getaffinity(0))
-    threads = max(1, cores // plan.options.workers)
-    return Local(plan.options.workers, {"OMP_NUM_THREADS": str(threads)}, plan.memory, tick)
+    workers = plan.options.workers or 1
+    threads = max(1, cores // workers)
+    return Local(workers, {"OMP_NUM_THREADS": str(threads)}, plan.memory, tick)

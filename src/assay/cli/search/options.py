@@ -12,7 +12,14 @@ Sampler = Annotated[str, typer.Option("--sampler", help="tpe, random, grid or ns
 Seeds = Annotated[str, typer.Option("--seeds", help="0,1,2: each its own base model, sampler and study.")]
 Quick = Annotated[bool, typer.Option("--quick", help="On a part of the data, from a base model of few epochs.")]
 Tokens = Annotated[int, typer.Option("--tokens", min=0, help="Of each text, at most; default: all.")]
-Workers = Annotated[int, typer.Option("--workers", help="Processes that do trials at the same time.")]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", help="Trials that run at the same time; default: 1, with --ray as many as fit."),
+]
+Ray = Annotated[
+    str,
+    typer.Option("--ray", metavar="ADDRESS", help="Run trials on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT."),
+]
 Timeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds that one trial may take.")]
 Memory = Annotated[
     float, typer.Option("--memory", min=0, help="GiB that the process of a trial may have; default: its share.")
