@@ -18,8 +18,8 @@ from assay.workload import Workload
 LOWER = {"fp32": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def verdict(op, workload, make):
-    drawn = inputs.generate(workload)
+def verdict(op, workload, make, drawn=None):
+    drawn = drawn or inputs.generate(workload)
     truth = oracle.oracle(workload, drawn)
     plain = oracle.baseline(workload, drawn)
     return judge.judge(make(op, workload, drawn, truth), judge.Measures(truth, plain, {}), controls=True)
@@ -154,6 +154,64 @@ def test_an_extra_nan_is_found_too():
 
     found = verdict(op, workload, spoil).finding
     assert found is not None and found.detector == "nonfinite" and "`out`[7]" in found.what
+
+
+@pytest.mark.parametrize(
+    ("plain", "kernel", "excused"),
+    [
+        ([math.nan, 1.0, math.inf], [math.nan, 1.0, math.inf], True),
+        ([math.inf, 1.0, math.inf], [math.nan, 1.0, math.inf], False),  # PyTorch has it right
+        ([math.nan, math.nan, math.inf], [math.nan, math.nan, math.inf], False),  # the oracle is finite
+        ([math.nan, 1.0, math.inf], [0.0, 1.0, math.inf], False),  # neither
+        ([math.nan, 1.0, math.inf], [math.nan, 1.0, -math.inf], False),  # another element
+        ([math.inf, 1.0, math.inf], [3e38, 1.0, math.inf], False),  # large, and not infinite
+    ],
+)
+def test_a_nan_for_an_infinity_is_excused_only_where_pytorch_has_it_too(plain, kernel, excused):
+    exact = torch.tensor([math.inf, 1.0, math.inf], dtype=torch.float64)
+    found = judge._non_finite("out", torch.tensor(kernel), exact, exact, dtype("bf16"), torch.tensor(plain))
+    assert (found == "") == excused
+
+
+@pytest.mark.parametrize(("sign", "got", "passes"), [(1, math.inf, True), (1, 60000.0, True), (1, 0.0, False)])
+@pytest.mark.parametrize("flip", [1, -1])
+def test_a_result_that_overflows_is_infinite_or_large_and_has_its_sign(sign, got, passes, flip):
+    exact = torch.tensor([flip * 70000.0, 1.0], dtype=torch.float64)
+    rounded = exact.half().double()
+    for kernel, right in ((flip * got, passes), (-flip * got, False)):
+        found = judge._non_finite("out", torch.tensor([kernel, 1.0]), rounded, exact, dtype("fp16"))
+        assert (found == "") == right, kernel
+
+
+@pytest.mark.parametrize("number", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("shape", ["silu n=4000", "relu n=4000", "axpy n=4000", "row_scale rows=40,cols=100"])
+def test_a_finite_answer_to_an_infinite_one_is_wrong(shape, number):
+    """0 wherever the oracle is infinite."""
+    name, _, sizes = shape.partition(" ")
+    op = library.find_op(name)
+    workload = Workload.of(op, f"{sizes},dtype={number},values=special")
+    assert any(bool(v.isinf().any()) for v in oracle.oracle(workload, inputs.generate(workload)).exact.values())
+
+    def finite(op, workload, drawn, truth):
+        return {n: v.masked_fill(v.isinf(), 0.0) for n, v in rounded(op, workload, drawn, truth).items()}
+
+    found = verdict(op, workload, finite).finding
+    assert found is not None and found.detector == "nonfinite"
+    assert verdict(op, workload, rounded).finding is None
+
+
+@pytest.mark.parametrize("k", [8, 9, 31])
+def test_pytorch_s_own_products_pass_with_an_infinity_in_the_last_term(k):
+    """An odd number of bf16 terms is padded with a zero by some libraries on some processors."""
+    op = library.find_op("mx_linear")
+    workload = Workload.of(op, f"m=23,n=20,k={k},block=32,dtype=bf16")
+
+    def product(op, workload, drawn, truth):
+        return {"out": op.reference(**drawn, block=32)}
+
+    drawn = inputs.generate(workload)
+    drawn["x"][9, -1] = math.inf
+    assert verdict(op, workload, product, drawn).finding is None
 
 
 def test_a_kernel_that_rounds_its_inputs_to_half_fails_where_pytorch_itself_is_far_off():
