@@ -3,6 +3,7 @@ trials are done by `search_child`, on the Ray cluster at the address where there
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def study(storage, trials=30, workers=1, sampler="tpe", memory=1 << 32, environm
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background inherit one that is ignored
     storage, trials, workers, sampler, *ray = sys.argv[1:]
     elsewhere = on_ray(*ray) if ray else None
     records = [r.to_dict() for r in study(storage, int(trials), int(workers), sampler, scheduler=elsewhere)]
