@@ -11,6 +11,7 @@ import bad_declarations  # noqa: F401  (adds its kinds)
 from assay.catalog import executed
 from assay.catalog.select import gather
 from assay.errors import UsageError
+from assay.worker import limits
 from bad_input import CASES, GOOD, POINT
 from command import assay
 
@@ -32,6 +33,7 @@ def seen():
 def test_bad_input_is_told_what_and_where_and_what_to_do(name, tmp_path, monkeypatch, seen):
     case = CASES[name]
     monkeypatch.setattr(executed, "PATIENCE", 1.0 if "hangs" in name else 60.0)
+    monkeypatch.setattr(limits, "LEAST_COMPILING", 3.0 if "hangs" in name else 30.0)
     for file, content in case.files.items():
         put(tmp_path / file, content)
     done = assay(*(word.replace("{}", str(tmp_path)) for word in case.command))

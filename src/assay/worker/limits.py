@@ -13,6 +13,8 @@ Phase = Literal["import", "compile", "run"]
 the kernel."""
 PATIENCE = 10.0
 """By the clock, times as long as a limit: a machine so busy has no room for more."""
+LEAST_COMPILING = 30.0
+"""Seconds for importing or compiling, however few a kernel may run."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Limits:
 
     def of(self, phase: Phase, seconds: float | None = None) -> tuple[float, float]:
         """Seconds of its own time and by the clock. `seconds` stands in for the limit of a kernel's run."""
-        compiling = self.compile or min(300.0, max(30.0, 10 * self.seconds))
+        compiling = self.compile or min(300.0, max(LEAST_COMPILING, 10 * self.seconds))
         own = compiling if phase != "run" else self.seconds if seconds is None else seconds
         return own, max(self.wall, PATIENCE * own)
 
