@@ -31,13 +31,14 @@ PRELOAD = {
     "numba": ("torch", "numba", "numba.cuda"),
     "njit": ("torch", "numba"),
 }
+ANSWERS = "assay.worker.preload"
 TABLES = "assay.worker.numba_tables"
 
 
 def imports(backend: str) -> tuple[str, ...]:
     """What a zygote of this backend imports. Numba's tables only where no driver could notice; asking whether there is
     one touches it, so it is asked here."""
-    names = PRELOAD[backend]
+    names = (*PRELOAD[backend], ANSWERS)
     return (*names, TABLES) if "numba" in names and not host.runs_on_gpu() else names
 
 

@@ -1,0 +1,13 @@
+"""Imported by every zygote: the modules that answer questions, and the ops of the library. Loading and reading them
+takes longer than most calls of a kernel; done once, they are there in every worker.
+
+Each is what a kernel's file could change, and is bound before that file is imported."""
+
+from __future__ import annotations
+
+from assay.catalog import library
+from assay.worker import disturb, execute, fence, guard, measure, patches, place, serve, settings
+
+__all__ = ["disturb", "execute", "fence", "guard", "measure", "patches", "place", "serve", "settings"]
+
+library.ops()
