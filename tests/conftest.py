@@ -39,6 +39,23 @@ def own_data(tmp_path_factory):
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def small_buffers():
+    """A machine may say that its last cache holds hundreds of megabytes, which bench exceeds to make its calls cold.
+    Filling them takes longer than anything that a test measures."""
+    from assay.bench import processes
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "MOST_BYTES", 32 << 20)
+        yield
+
+
+@pytest.fixture
+def large_buffers(monkeypatch):
+    """For tests in which calls must be cold."""
+    monkeypatch.setattr("assay.bench.processes.MOST_BYTES", 8 << 30)
+
+
 @pytest.fixture(autouse=True)
 def onednn():
     """PyTorch switches oneDNN off for the whole process where a product in bf16 fails on a processor without bf16. No

@@ -187,7 +187,7 @@ def quick():
     return {"rounds": 5, "budget": 0.1, "threads": 1, "workload": "n=20000,dtype=fp32"}
 
 
-def test_a_record_holds_its_samples_by_round_and_what_they_were_compared_with(quick):
+def test_a_record_holds_its_samples_by_round_and_what_they_were_compared_with(quick, large_buffers):
     records = {r.kernel: r for r in assay.bench("silu/torch", "silu/njit", **quick)}
     for name in ("silu/torch", "silu/njit"):
         record = records[name]

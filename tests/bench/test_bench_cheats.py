@@ -361,14 +361,14 @@ def test_quick_cheats_are_caught_by_the_detector_they_name():
     assert sum(r.status is Status.PASS for r in records.values()) >= 3  # however busy the machine
 
 
-@pytest.mark.slow
-def test_every_cheat_that_this_machine_can_time_is_caught():
+@pytest.mark.whole
+def test_every_cheat_that_this_machine_can_time_is_caught(large_buffers):
     needed = {e.name: e.needs for e in entries() if e.verb == "bench"}
     for record in selftest([n for n in BENCH if n not in QUICK and not needed[n]]):
         assert record.status in (Status.PASS, Status.INCONCLUSIVE), f"{record.kernel}: {record.reason}"
 
 
-def test_a_large_workload_has_a_floor_from_its_own_rounds():
+def test_a_large_workload_has_a_floor_from_its_own_rounds(large_buffers):
     """On the CPU a workload of more than four times the last cache."""
     from assay.worker.buffers import last_cache
 

@@ -5,6 +5,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
+import psutil
+
 from assay.bench.spent import Spent
 from assay.worker import Pool, Worker
 
@@ -12,6 +14,13 @@ Role = Literal["timed", "watched"]
 """A process that CUPTI watches is never timed."""
 _ALIVE = 32
 """The most idle processes that are kept: each holds a context on the device."""
+MOST_BYTES = 8 << 30
+"""For the buffers of one kernel, however much memory is free."""
+
+
+def free_bytes() -> int:
+    """Return the memory that the buffers of one kernel may take: a quarter of what is free."""
+    return min(MOST_BYTES, psutil.virtual_memory().available // 4)
 
 
 @dataclass

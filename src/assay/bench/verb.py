@@ -7,14 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from assay import provenance
 from assay.backends import Availability, Level, backend, where_timed
 from assay.bench.cell import COPY, Cell
 from assay.bench.entrant import YARDSTICKS, Entrant
 from assay.bench.planning import BenchPlan, Options, plan
-from assay.bench.processes import Processes
+from assay.bench.processes import Processes, free_bytes
 from assay.bench.spent import Spent
 from assay.bench.truth import Truth
 from assay.catalog.tunables import tuned
@@ -48,12 +46,12 @@ def run(
     """Time one cell after another: nothing else may run on the device meanwhile. `spent` learns where the time goes."""
     spent = spent or Spent()
     names = _names(plans)
-    threads, most_bytes = options.threads or os.cpu_count() or 1, min(8 << 30, psutil.virtual_memory().available // 4)
+    threads = options.threads or os.cpu_count() or 1
     round_seconds = options.budget / options.rounds
     with (
         Pool(Limits(options.seconds)) as pool,
         Processes(
-            pool, options.seconds, threads, most_bytes, options.samples, options.others, round_seconds, spent
+            pool, options.seconds, threads, free_bytes(), options.samples, options.others, round_seconds, spent
         ) as processes,
     ):
         timed = (k for planned in plans for k in planned.kernels if where_timed(k).level is Level.RUN)

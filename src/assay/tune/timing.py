@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Self
 
-import psutil
-
 from assay.backends import backend
 from assay.bench.cell import COPY, Cell
 from assay.bench.entrant import YARDSTICKS, Entrant
 from assay.bench.evidence import BenchEvidence
 from assay.bench.planning import Options as BenchOptions
-from assay.bench.processes import Processes
+from assay.bench.processes import Processes, free_bytes
 from assay.bench.spent import Spent
 from assay.bench.truth import Truth
 from assay.check.plain import PlainTorch
@@ -66,13 +64,12 @@ class Timing:
     def _processes(self) -> Processes:
         options = self.options
         threads = options.threads or os.cpu_count() or 1
-        most_bytes = min(4 << 30, psutil.virtual_memory().available // 8)
         round_seconds = options.budget / options.rounds
         processes = Processes(
             self._pool,
             options.seconds,
             threads,
-            most_bytes,
+            free_bytes() // 2,
             round_seconds=round_seconds,
             spent=self.spent,
             others=_OTHERS,
