@@ -104,6 +104,9 @@ class _Plain:
     def outputs(self, workload, drawn, device):
         return [{"out": self.function(d["x"])} for d in drawn]
 
+    def baseline(self, workload, inputs, truth, device):
+        return self.outputs(workload, [inputs], device)[0]
+
 
 def test_a_round_is_judged_on_changed_values():
     workload = Workload.of(GELU, "n=5000,dtype=fp32")

@@ -115,10 +115,14 @@ class Truth:
         if (self.many or costly) and op.independent:
             size = min(_COSTLY_SLICE, self._slice) if costly else self._slice
             return judged_in_slices(self.workload, inputs, outputs, prior, size=size).finding
-        (plain,) = self._plain.outputs(self.workload, [inputs], self._device)
-        if self._moves and all(torch.equal(bits(v), bits(plain[n])) for n, v in outputs.items()):
-            return None
-        return judge(outputs, Measures(oracle(self.workload, inputs), plain, prior)).finding
+        if self._moves:
+            (plain,) = self._plain.outputs(self.workload, [inputs], self._device)
+            if all(torch.equal(bits(v), bits(plain[n])) for n, v in outputs.items()):
+                return None
+        truth = oracle(self.workload, inputs)
+        return judge(
+            outputs, Measures(truth, self._plain.baseline(self.workload, inputs, truth, self._device), prior)
+        ).finding
 
     @cached_property
     def _moves(self) -> bool:

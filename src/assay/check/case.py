@@ -41,7 +41,7 @@ class Case:
 
     @cached_property
     def plain(self) -> dict[str, torch.Tensor]:
-        return self._conditions.plain.outputs(self._workload, [self.values], self._conditions.here.device)[0]
+        return self._conditions.plain.baseline(self._workload, self.values, self.truth, self._conditions.here.device)
 
     @cached_property
     def _measures(self) -> Measures:

@@ -112,6 +112,8 @@ class Evaluate(Request[Done], answered_by="assay.worker.execute:reference"):
     arena: int
     attributes: dict[str, Any]
     device: str
+    onednn: bool = True
+    """Whether a CPU's library of products and convolutions is used."""
 
 
 # Building, without running

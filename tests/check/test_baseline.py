@@ -1,0 +1,58 @@
+"""PyTorch's error is the measure of a kernel's only where PyTorch is right."""
+
+import pytest
+import torch
+
+import assay
+from assay.catalog.library import find_op
+
+# A reference that oneDNN computes wrongly, as it does some convolutions in bf16 on processors with AMX.
+SOURCE = """
+import torch
+from assay import Axis, Tensor, kernel, op
+
+@op(axes={{"n": Axis(typical=64)}}, inputs={{"x": Tensor("n")}}, outputs={{"out": Tensor("n")}})
+def tripled(x):
+    y = x * 3
+    if x.dtype == torch.bfloat16 and torch.backends.mkldnn.enabled:
+        y = y + 1000 * x.sign()
+    elif x.dtype == torch.bfloat16:
+        {otherwise}
+    return y
+
+@kernel("tripled", backend="torch")
+def right(x, *, out):
+    torch.mul(x, 3, out=out)
+
+@kernel("tripled", backend="torch", variant="a_third_too_large")
+def wrong(x, *, out):
+    torch.mul(x, 4, out=out)
+"""
+
+
+def checked(folder, otherwise):
+    file = folder / "tripled.py"
+    file.write_text(SOURCE.format(otherwise=otherwise))
+    return {r.variant: r for r in assay.check(file, dtypes="bf16", workloads=4)}
+
+
+def test_a_wrong_result_of_onednn_excuses_no_kernel(tmp_path):
+    records = checked(tmp_path, "pass")
+    assert records["right"].status == "pass", records["right"].reason
+    assert records["a_third_too_large"].failed and "values" in records["a_third_too_large"].reason
+
+
+def test_where_pytorch_has_no_other_way_no_kernel_is_called_right(tmp_path):
+    for record in checked(tmp_path, "raise NotImplementedError").values():
+        assert record.status == "inconclusive" and "no power here" in record.reason
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_convolution_one_wide_is_right_on_every_processor(stride, dtype):
+    x, weight = torch.randn(2, 3, 307, 3).to(dtype), torch.randn(5, 3, 2, 3).to(dtype)
+    bias = torch.randn(5).to(dtype)
+    got = find_op("conv2d").reference(x, weight, bias, stride=stride, padding=0)
+    right = torch.nn.functional.conv2d(x.double(), weight.double(), bias.double(), stride=stride)
+    assert got.shape == right.shape == (2, 5, 153 if stride == 2 else 102, 1)
+    torch.testing.assert_close(got.double(), right, rtol=0.01, atol=0.02)
