@@ -331,14 +331,18 @@ def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> No
     for name, value in plain.items():
         if not value.numel() or truth.only(name, dtype(value.dtype)):
             continue
-        rounded = truth.rounded(name, dtype(value.dtype))
-        error = (
-            (value.double() - truth.exact[name].double()).abs() / truth.unit(name, rounded, dtype(value.dtype))
-        ).flatten()
+        error, rounded = units_off(truth, name, value)
         known = prior.setdefault(name, {})
         for group, where in bins(rounded, rounded.isfinite() & value.isfinite()):
-            seen = _figures(error[where])
+            seen = _figures(error.flatten()[where])
             known[group] = {k: max(v, known.get(group, seen)[k]) for k, v in seen.items()}
+
+
+def units_off(truth: Oracle, name: str, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """An answer's distance from the oracle in units, and the oracle, rounded."""
+    number = dtype(value.dtype)
+    rounded = truth.rounded(name, number)
+    return (value.double() - truth.exact[name].double()).abs() / truth.unit(name, rounded, number), rounded
 
 
 def _non_finite(

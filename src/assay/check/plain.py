@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from assay.check.judge import Prior, calibrate
+from assay.check.judge import Prior, calibrate, units_off
 from assay.check.oracle import Oracle, baseline, oracle
 from assay.coverage import Effort, plan
 from assay.dtype import DType, dtype
@@ -124,13 +124,11 @@ class PlainTorch:
 
 
 def _largest_error(truth: Oracle, answer: dict[str, torch.Tensor]) -> float:
-    """In units, where the oracle is finite; infinite where the answer is not a number there."""
+    """In units, where the oracle is finite; infinite where the answer is not finite there."""
     largest = 0.0
     for name, value in answer.items():
-        number = dtype(value.dtype)
-        if value.numel() and not truth.only(name, number):
-            rounded = truth.rounded(name, number)
-            error = (value.double() - truth.exact[name].double()).abs() / truth.unit(name, rounded, number)
-            error = error.nan_to_num(float("inf"), float("inf"))[rounded.isfinite()]
-            largest = max([largest, *([float(error.max())] if error.numel() else [])])
+        if value.numel() and not truth.only(name, dtype(value.dtype)):
+            error, rounded = units_off(truth, name, value)
+            finite = error[rounded.isfinite()].nan_to_num(float("inf"), float("inf"))
+            largest = max(largest, float(finite.max()) if finite.numel() else 0.0)
     return largest
