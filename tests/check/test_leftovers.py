@@ -18,7 +18,7 @@ from assay.workload import Workload
 @pytest.fixture
 def case(one_thread):
     workload = Workload.of(library.find_op("gelu"), "n=512,dtype=bf16")
-    plain = SimpleNamespace(outputs=lambda w, drawn, device: [{"out": w.op.reference(drawn[0]["x"])}])
+    plain = SimpleNamespace(baseline=lambda w, inputs, truth, device: {"out": w.op.reference(inputs["x"])})
     conditions = Conditions(SimpleNamespace(device="cpu"), plain, dict, {}, 1)
     layout = SimpleNamespace(outputs=[SimpleNamespace(name="out", dtype="bf16")])
     return Case(workload, layout, conditions, generate(workload))
