@@ -24,6 +24,9 @@ def test_seeded_by_sensitivity_20_trials_reach_what_tpe_reaches_in_60():
     assert (trials(seeded), trials(sampled)) == (20, 60) and len(winners(seeded)) == len(winners(sampled)) == 5
     best = [[w.evidence["bits"] for w in winners(side).values()] for side in (seeded, sampled)]
     assert median(best[0]) <= median(best[1])
+    for winner in winners(seeded).values():  # the fewest bits of the space
+        widths = winner.evidence["parameters"]
+        assert {width for name, width in widths.items() if name.endswith(".weight")} == {"2"}
     for winner in [*winners(seeded).values(), *winners(sampled).values()]:
         assert winner.evidence["accuracy"] >= winner.evidence["control_accuracy"] - 0.005 - 1e-9
         assert not winner.evidence["quick"]

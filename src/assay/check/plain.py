@@ -23,9 +23,9 @@ SAMPLE = Effort(24, 1 << 13, 1 << 15, 1 << 15, 0)
 """The fixed sample that priors are computed on."""
 UNUSUAL = ("special", "lines", "beyond")
 FAR = 32.0
-"""Units that PyTorch is off the oracle, from which on it is evaluated once more without oneDNN."""
+"""PyTorch's outputs are computed again without oneDNN if they are more than this many units from the oracle."""
 NEARER = 8.0
-"""Times nearer to the oracle it must be then, for the other to count as wrong."""
+"""The second outputs replace the first if they are at least this many times nearer to the oracle."""
 
 
 class PlainTorch:
@@ -59,10 +59,10 @@ class PlainTorch:
     def baseline(
         self, workload: Workload, inputs: dict[str, torch.Tensor], truth: Oracle, device: str
     ) -> dict[str, torch.Tensor]:
-        """PyTorch's outputs, of which the errors are a measure of a kernel's. oneDNN may be wrong: on processors with
-        AMX, the convolutions in bf16 of PyTorch 2.13 are where the output is one wide. Errors like these would excuse
-        any kernel's. Outputs far from the oracle are therefore computed again without oneDNN, and these are taken if
-        they are much nearer."""
+        """Return PyTorch's outputs, whose errors set a kernel's tolerance. oneDNN may be wrong: in PyTorch 2.13, bf16
+        convolutions on processors with AMX are, where the output is one wide. An error like that would excuse any
+        kernel. Outputs that are far from the oracle are therefore computed again without oneDNN, and those are returned
+        if they are much nearer."""
         (answer,) = self.outputs(workload, [inputs], device)
         if device != "cpu" or (far := _largest_error(truth, answer)) <= FAR:
             return answer
@@ -70,7 +70,8 @@ class PlainTorch:
         return other if other and _largest_error(truth, other) * NEARER < far else answer
 
     def _without_onednn(self, workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """In a process of its own: the setting is one for all threads. Empty where PyTorch has no other way."""
+        """Evaluate in the worker, because the setting holds for all threads of a process. Return nothing where PyTorch
+        cannot compute the op without oneDNN."""
         with self._lock:
             try:
                 return self._ask(self._running(), workload, [inputs], "cpu", onednn=False)[0]

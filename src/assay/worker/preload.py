@@ -1,7 +1,7 @@
 """Imported by every zygote: the modules that answer questions, and the ops of the library. Loading and reading them
 takes longer than most calls of a kernel; done once, they are there in every worker.
 
-Each is what a kernel's file could change, and is bound before that file is imported."""
+They are loaded before any kernel's file is imported, so that the file cannot replace what they import."""
 
 from __future__ import annotations
 
