@@ -5,8 +5,10 @@ import torch
 
 import assay
 from assay.catalog.library import find_op
+from assay.check.oracle import Oracle
+from assay.check.plain import FAR, _largest_error, _rounds_between
 
-# A reference that oneDNN computes wrongly, as it does some convolutions in bf16 on processors with AMX.
+# A reference that the vendor's library computes wrongly, as oneDNN does some bf16 convolutions on processors with AMX.
 SOURCE = """
 import torch
 from assay import Axis, Tensor, kernel, op
@@ -14,7 +16,8 @@ from assay import Axis, Tensor, kernel, op
 @op(axes={{"n": Axis(typical=64)}}, inputs={{"x": Tensor("n")}}, outputs={{"out": Tensor("n")}})
 def tripled(x):
     y = x * 3
-    if x.dtype == torch.bfloat16 and torch.backends.mkldnn.enabled:
+    library = torch.backends.cudnn if x.is_cuda else torch.backends.mkldnn
+    if x.dtype == torch.bfloat16 and library.enabled:
         y = y + 1000 * x.sign()
     elif x.dtype == torch.bfloat16:
         {otherwise}
@@ -36,15 +39,34 @@ def checked(folder, otherwise):
     return {r.variant: r for r in assay.check(file, dtypes="bf16", workloads=4)}
 
 
-def test_a_wrong_result_of_onednn_excuses_no_kernel(tmp_path):
+def test_a_wrong_result_of_a_vendor_s_library_excuses_no_kernel(tmp_path):
     records = checked(tmp_path, "pass")
     assert records["right"].status == "pass", records["right"].reason
     assert records["a_third_too_large"].failed and "values" in records["a_third_too_large"].reason
 
 
+def test_the_record_says_where_pytorch_is_wrong(tmp_path):
+    record = checked(tmp_path, "pass")["right"]
+    library = "oneDNN" if record.evidence["device"] == "cpu" else "cuDNN"
+    count = record.evidence["workloads"]
+    assert {k: len(v) for k, v in record.evidence["torch_wrong"].items()} == {library: count}
+    assert f"on {count} PyTorch itself is wrong with {library}" in record.reason
+
+
 def test_where_pytorch_has_no_other_way_no_kernel_is_called_right(tmp_path):
     for record in checked(tmp_path, "raise NotImplementedError").values():
         assert record.status == "inconclusive" and "no power here" in record.reason
+
+
+@pytest.mark.parametrize(("off", "usual"), [(0.9, True), (1.1, False)])
+@pytest.mark.parametrize("number", [torch.bfloat16, torch.float16])
+def test_sums_that_were_rounded_before_a_bias_was_added_are_not_called_wrong(number, off, usual):
+    step = torch.finfo(number).eps  # of the sums, which are about 1; the results are much smaller
+    exact, magnitude = torch.full((64,), step / 8, dtype=torch.float64), torch.ones(64, dtype=torch.float64)
+    truth = Oracle({"out": exact}, {"out": magnitude})
+    answer = {"out": (exact + off * step).to(number)}
+    assert _largest_error(truth, answer) > FAR
+    assert _rounds_between(truth, answer) == usual
 
 
 @pytest.mark.parametrize("stride", [2, 3])

@@ -10,6 +10,7 @@ from assay.check.case import Case
 from assay.check.explaining import explained as explained_by
 from assay.check.judge import Finding
 from assay.check.outcome import Conditions
+from assay.check.plain import Baseline
 from assay.check.runs import FRESH, Done, Run
 from assay.inputs import generate
 from assay.workload import Workload
@@ -18,7 +19,7 @@ from assay.workload import Workload
 @pytest.fixture
 def case(one_thread):
     workload = Workload.of(library.find_op("gelu"), "n=512,dtype=bf16")
-    plain = SimpleNamespace(baseline=lambda w, inputs, truth, device: {"out": w.op.reference(inputs["x"])})
+    plain = SimpleNamespace(baseline=lambda w, inputs, truth, device: Baseline({"out": w.op.reference(inputs["x"])}))
     conditions = Conditions(SimpleNamespace(device="cpu"), plain, dict, {}, 1)
     layout = SimpleNamespace(outputs=[SimpleNamespace(name="out", dtype="bf16")])
     return Case(workload, layout, conditions, generate(workload))

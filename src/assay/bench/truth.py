@@ -120,9 +120,8 @@ class Truth:
             if all(torch.equal(bits(v), bits(plain[n])) for n, v in outputs.items()):
                 return None
         truth = oracle(self.workload, inputs)
-        return judge(
-            outputs, Measures(truth, self._plain.baseline(self.workload, inputs, truth, self._device), prior)
-        ).finding
+        plain = self._plain.baseline(self.workload, inputs, truth, self._device).outputs
+        return judge(outputs, Measures(truth, plain, prior)).finding
 
     @cached_property
     def _moves(self) -> bool:

@@ -378,7 +378,10 @@ class Trial:
                 continue
             if wrong := cases[0].judge(call.result).finding:
                 return Outcome(_differs(call.run, wrong), seconds=seconds, deterministic=deterministic)
-        return Outcome(None, tuple(errors), deterministic, controls, seconds, artifacts=self.artifacts)
+        vendor = next((case.plain.wrong for case in cases if case.plain.wrong), "")
+        return Outcome(
+            None, tuple(errors), deterministic, controls, seconds, artifacts=self.artifacts, torch_wrong=vendor
+        )
 
 
 def once(

@@ -7,6 +7,7 @@ from functools import cached_property
 from assay.check.judge import Judgement, Measures, judge
 from assay.check.oracle import Oracle, oracle
 from assay.check.outcome import Conditions
+from assay.check.plain import Baseline
 from assay.check.variations import Values
 from assay.dtype import dtype
 from assay.inputs import generate
@@ -40,12 +41,12 @@ class Case:
         return oracle(self._workload, self.values)
 
     @cached_property
-    def plain(self) -> dict[str, torch.Tensor]:
+    def plain(self) -> Baseline:
         return self._conditions.plain.baseline(self._workload, self.values, self.truth, self._conditions.here.device)
 
     @cached_property
     def _measures(self) -> Measures:
-        return Measures(self.truth, self.plain, self._conditions.prior())
+        return Measures(self.truth, self.plain.outputs, self._conditions.prior())
 
     @cached_property
     def right(self) -> dict[str, torch.Tensor]:

@@ -215,6 +215,8 @@ class Job:
         against = f", {seen.ratio:.2g}× PyTorch's largest" if worst else ""
         if seen.admitted:
             against += f"; on {seen.admitted} it loses as much as one float32 accumulator for each sum would"
+        for library, where in seen.torch_wrong.items():
+            against += f"; on {len(where)} PyTorch itself is wrong with {library}"
         plural = "s" if seen.workloads != 1 else ""
         left = "".join(
             f"; {len(rows)} {'refused by it' if why in seen.refused else 'left out'}: {why}"

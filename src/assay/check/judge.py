@@ -1,7 +1,8 @@
 """The verdict on numbers: errors in units of the format, compared with plain PyTorch's errors on the same inputs.
 
 Inside bins of |oracle|, a kernel's RMS, 99.5th percentile and maximum may each be SLACK times PyTorch's, and need not
-be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum. Errors that are
+be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum. In formats narrower
+than float32 the bias is judged too: it tells rounding to nearest from cutting digits off. Errors that are
 independent do not all reach their bounds, so of the roundings of single elements the percentile may show a half and the
 RMS a quarter; the error of a sum is shared by all that is computed from it, and counts in full. A handful of elements
 says little about PyTorch's error, so in small bins it is at least what it shows on a fixed larger sample of the op
@@ -15,25 +16,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from assay.check.oracle import FEW, Figures, Oracle, all_finite, bins, ulp
+from assay.check.figures import NEEDED, ROUNDED, SLACK, Figures, distinct, figures, joined, sides
+from assay.check.oracle import Oracle, all_finite, bins, ulp
 from assay.dtype import DType, dtype
 from assay.kernel import Kernel
 from assay.lazy import torch
 
-SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0}
-"""One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
-maximum varies by itself from one evaluation to another."""
 LESS_ACCURATE = 64.0
 """A multiple of the tolerance up to which a peer's result is less accurate rather than wrong. Zeros in place of a bf16
 result are about 256 tolerances off."""
 HOPELESS = 4096.0
 """A multiple of the tolerance that no order of operations reaches. A single accumulator for 2¹⁸ terms, one of which is
 larger than all others, reaches 1200."""
-_ENOUGH = 400
-"""In bins with fewer elements a percentile is unreliable, and the prior counts too."""
-_NEEDED = {"rms": FEW, "p995": _ENOUGH, "max": 1}
-"""Elements that each figure needs to be reliable."""
-
 Prior = dict[str, dict[int, Figures]]
 """PyTorch's own errors on a fixed sample: output → bin of |oracle| → figures."""
 
@@ -68,7 +62,7 @@ class Errors:
     kernel: dict[str, float]
     torch: dict[str, float]
     share: float
-    """Largest of kernel/tolerance over the three figures; above 1 is a failure."""
+    """Largest of kernel/tolerance over the figures; above 1 is a failure."""
     ratio: float
     """Kernel over PyTorch in that figure; 1 where PyTorch is exact and so is the kernel."""
     where: str
@@ -114,8 +108,9 @@ class _Measure:
             self.scale = _Only(self.rounded, self.unit, _numbers(plain.to(number.torch)), oracle.signed)
         else:
             floor = oracle.floor(name, number)
+            side = sides(self.exact, self.rounded, number)
             self.scale = _Scale(
-                self.exact, self.rounded, self.unit, self.finite, plain.double(), prior.get(name, {}), floor
+                self.exact, self.rounded, self.unit, self.finite, plain.double(), prior.get(name, {}), floor, side
             )
 
 
@@ -151,7 +146,7 @@ def judge(
             if isinstance(scale, _Scale):
                 what += _hint(measures.oracle, value, right.rounded, place)
             share = worst.share if isinstance(scale, _Scale) else 0.0  # where bits are promised, none may be off
-            rounded = share > 0 and _as_rounded(measures.oracle, name, got, dtype(value.dtype))
+            rounded = share > 0 and as_rounded(measures.oracle, name, got, dtype(value.dtype))
             return Judgement(Finding("values", what, share, rounded), tuple(errors), tried)
         for control, fake in (_controls(right.rounded, right.finite, right.unit) if controls else {}).items():
             shown, _ = scale.compare(name, fake, admitted=worst.admitted)
@@ -171,17 +166,20 @@ class _Scale:
         plain: torch.Tensor,
         prior: dict[int, Figures],
         floor: Figures,
+        side: torch.Tensor | None,
     ) -> None:
         self.exact, self.unit, self.floor = exact, unit, floor
         self.bins = bins(rounded, finite)
-        error = self._error(plain)
-        self.distinct = [_distinct(exact.flatten()[where]) for _, where in self.bins]
-        counted = zip(self.bins, self.distinct, strict=True)
-        self.torch = [_joined(_figures(error[where]), prior, group, count) for (group, where), count in counted]
+        self.sides = [None if side is None else side[where] for _, where in self.bins]
+        self.distinct = [distinct(exact.flatten()[where]) for _, where in self.bins]
+        counted = zip(self.bins, self._figures(plain), self.distinct, strict=True)
+        self.torch = [joined(seen, prior, group, count) for (group, _), seen, count in counted]
         self._admitted: list[Figures] | None = None
 
-    def _error(self, value: torch.Tensor) -> torch.Tensor:
-        return (value - self.exact).abs_().div_(self.unit).nan_to_num_(nan=0.0, posinf=0.0).flatten()
+    def _figures(self, value: torch.Tensor) -> list[Figures]:
+        """Of an honest evaluation in each bin; where it is not finite, its error does not count."""
+        error = (value - self.exact).div_(self.unit).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0).flatten()
+        return [figures(error[where], side) for (_, where), side in zip(self.bins, self.sides, strict=True)]
 
     def admit(self, others: Callable[[], list[torch.Tensor]]) -> None:
         """Counts the errors of other honest evaluations like PyTorch's. All elements of a row share the error of its
@@ -190,20 +188,21 @@ class _Scale:
             return
         varies = {k: SLACK["max"] / slack for k, slack in SLACK.items()}
         self._admitted = self.torch
-        for error in map(self._error, others()):
-            seen = [_figures(error[where]) for _, where in self.bins]
-            allowed = zip(self._admitted, seen, strict=True)
+        for other in others():
+            allowed = zip(self._admitted, self._figures(other), strict=True)
             self._admitted = [{k: max(a[k], s[k] * varies[k]) for k in a} for a, s in allowed]
 
     def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors | None, int]:
         """The worst bin and, in it, the worst element; `admitted`: what other evaluations lose counts too."""
         limits = self._admitted if admitted and self._admitted is not None else self.torch
-        error = (got - self.exact).abs_().div_(self.unit).flatten()
+        error = (got - self.exact).div_(self.unit).flatten()
         worst: Errors | None = None
         place = 0
-        for (_, where), plain, allowed, count in zip(self.bins, self.torch, limits, self.distinct, strict=True):
-            kernel = _figures(error[where])
-            shares = {k: kernel[k] / max(self.floor[k], SLACK[k] * allowed[k]) for k in SLACK if count >= _NEEDED[k]}
+        parts = zip(self.bins, self.sides, self.torch, limits, self.distinct, strict=True)
+        for (_, where), side, plain, allowed, count in parts:
+            kernel = figures(error[where], side)
+            judged = [k for k in kernel if count >= NEEDED[k] and (k != "bias" or allowed["max"] <= ROUNDED)]
+            shares = {k: kernel[k] / max(self.floor[k], SLACK[k] * allowed[k]) for k in judged}
             figure = max(shares, key=lambda k: shares[k])
             ratio = kernel[figure] / plain[figure] if plain[figure] else (1.0 if kernel[figure] == 0 else math.inf)
             if worst is None or shares[figure] > worst.share:
@@ -211,7 +210,7 @@ class _Scale:
                 worst = Errors(
                     name, kernel, plain, shares[figure], ratio, f"{figure} where |oracle| is {low:.3g}…{high:.3g}"
                 )
-                place = int(where[error[where].argmax()])
+                place = int(where[error[where].abs().argmax()])
         return worst, place
 
 
@@ -220,12 +219,12 @@ class _Only:
 
     def __init__(self, rounded: torch.Tensor, unit: torch.Tensor, plain: torch.Tensor, signed: bool) -> None:
         self.rounded, self.unit, self.signed = rounded, unit, signed
-        self.torch = _figures(self._off(plain))
+        self.torch = figures(self._off(plain), None)
 
     def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors, int]:
         """The worst element: one value is right, whatever other evaluations lose."""
         off = self._off(got)
-        wrong, kernel = int(off.count_nonzero()), _figures(off)
+        wrong, kernel = int(off.count_nonzero()), figures(off, None)
         share = max(2.0, 2 * kernel["max"]) if wrong else 0.0  # the nearest other value is half a unit away
         plain_max = self.torch["max"]
         ratio = kernel["max"] / plain_max if plain_max else 1.0 if not wrong else math.inf
@@ -242,9 +241,9 @@ class _Only:
         return away.masked_fill(same, 0.0).flatten()
 
 
-def _as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType) -> bool:
+def as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType) -> bool:
     """Whether every error is at most one ulp of the format at the op's magnitude: half of it for terms that were
-    rounded to the format, half for the result."""
+    rounded to the format, half for the result. Always false for an op that declares no magnitude."""
     magnitude = truth.magnitude[name]
     if magnitude is None:
         return False
@@ -255,31 +254,6 @@ def _as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType) -> b
 def _numbers(value: torch.Tensor) -> torch.Tensor:
     """The values as float64. A boolean is read as its byte, which must be 0 or 1."""
     return value.view(torch.uint8).double() if value.dtype == torch.bool else value.double()
-
-
-def _distinct(values: torch.Tensor) -> int:
-    """The number of independent errors: if the values are few and repeat, so do their errors."""
-    some = values[:: max(1, values.numel() // 1024)]
-    different = some.unique().numel()
-    return values.numel() if 2 * different > some.numel() else different
-
-
-def _figures(error: torch.Tensor) -> Figures:
-    count = error.numel()
-    rank = min(count, math.ceil(0.995 * count))
-    return {
-        "rms": float((error * error).mean().sqrt()),
-        "p995": float(error.kthvalue(rank).values),
-        "max": float(error.max()),
-    }
-
-
-def _joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) -> Figures:
-    """The measured figures; with too few elements, the larger of those and the prior's nearest bin."""
-    if count >= _ENOUGH or not prior:
-        return seen
-    near = prior[min(prior, key=lambda g: abs(g - group))]
-    return {k: max(v, near[k]) for k, v in seen.items()}
 
 
 def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior) -> Judgement:
@@ -321,8 +295,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         )
         if share > 1:
             what = _explain(errors[-1], value, rounded, unit, int(place)) + _hint(truth, value, rounded, int(place))
-            as_rounded = _as_rounded(truth, name, got, number)
-            return Judgement(Finding("values", what, share, as_rounded), tuple(errors), {})
+            return Judgement(Finding("values", what, share, as_rounded(truth, name, got, number)), tuple(errors), {})
     return Judgement(None, tuple(errors), {})
 
 
@@ -334,7 +307,7 @@ def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> No
         error, rounded = units_off(truth, name, value)
         known = prior.setdefault(name, {})
         for group, where in bins(rounded, rounded.isfinite() & value.isfinite()):
-            seen = _figures(error.flatten()[where])
+            seen = figures(error.flatten()[where], None)
             known[group] = {k: max(v, known.get(group, seen)[k]) for k, v in seen.items()}
 
 
@@ -419,7 +392,11 @@ def _explain(errors: Errors, value: torch.Tensor, rounded: torch.Tensor, unit: t
     got, want = float(_numbers(value).flatten()[place]), float(rounded.flatten()[place])
     torch_max = errors.torch["max"]
     off = abs(got - want) / float(unit.flatten()[place])
-    return (
+    what = (
         f"`{errors.output}`{_index(place, value)} is {got:.9g}, the oracle {want:.9g}: {off:.3g} rounding "
         f"units off, plain PyTorch at most {torch_max:.3g}; {errors.where} is {errors.share:.3g}× its tolerance"
     )
+    if not errors.where.startswith("bias"):
+        return what
+    bias = errors.kernel["bias"]
+    return f"{what}; on average results are {bias:.2g} units off in one direction: round to nearest, do not cut digits"

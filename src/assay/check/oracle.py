@@ -22,14 +22,14 @@ from assay.lazy import np, torch
 from assay.op import Op
 from assay.workload import Workload
 
-Figures = dict[str, float]
-"""RMS, 99.5th percentile and maximum of errors, in units."""
 SHARE = {"rms": (0.5, 1 / 4), "p995": (1.0, 1 / 2), "max": (0.0, 1.0)}
 """Units, and the share of the bound on what a careful evaluation loses in single elements: at most the bound."""
 SHARED = {"rms": 0.6, "p995": 1.0, "max": 1.0}
 """The share of the bound on what it loses in sums."""
 ONCE = {"rms": 0.5, "p995": 1.0, "max": 1.0}
 """Units that a result rounded once may be off: half a unit, and as much again for ties that fall the other way."""
+UNBIASED = 0.25
+"""Units that the mean error of a result rounded to nearest may be off zero; cut digits are off by half a unit."""
 FEW = 64
 """Bins with fewer elements are joined with their neighbour."""
 _EXPONENT = 0x7FF << 52
@@ -100,10 +100,10 @@ class Oracle:
         """Ulps lost in all."""
         return self.single + self.in_sums.get(name, 0.0)
 
-    def floor(self, name: str, number: DType) -> Figures:
+    def floor(self, name: str, number: DType) -> dict[str, float]:
         """The error in units that every kernel is allowed."""
         if number.itemsize < 4:
-            return ONCE
+            return ONCE | {"bias": UNBIASED}
         single = self.single
         own = {k: max(ONCE[k], min(single, units + share * single)) for k, (units, share) in SHARE.items()}
         return {k: own[k] + SHARED[k] * self.in_sums.get(name, 0.0) for k in own}

@@ -23,6 +23,8 @@ class Outcome:
     seconds: tuple[float, ...] = ()
     beyond: dict[str, int] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    torch_wrong: str = ""
+    """The vendor's library with which PyTorch is wrong on this workload."""
     compared: tuple[int, ...] = ()
     """Integers that the launched PTX compares registers with."""
     lost: bool = False

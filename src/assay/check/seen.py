@@ -34,6 +34,8 @@ class Seen:
     nondeterministic: int = 0
     admitted: int = 0
     """Workloads on which the error is within its tolerance only because another order in float32 loses as much."""
+    torch_wrong: dict[str, list[str]] = field(default_factory=dict)
+    """Workloads on which PyTorch is wrong with a vendor's library, by library."""
     seconds: list[float] = field(default_factory=list)
     errors: dict[str, OutputError] = field(default_factory=dict)
     controls: dict[str, list[int]] = field(default_factory=dict)
@@ -47,6 +49,8 @@ class Seen:
         self.seconds += outcome.seconds
         self.nondeterministic += not outcome.deterministic
         self.admitted += any(e.admitted for e in outcome.errors)
+        if outcome.torch_wrong:
+            self.torch_wrong.setdefault(outcome.torch_wrong, []).append(str(workload))
         for e in outcome.errors:
             kernel, torch = self._largest.get(e.output, (0.0, 0.0))
             self._largest[e.output] = max(kernel, e.kernel["max"]), max(torch, e.torch["max"])
@@ -92,6 +96,7 @@ class Seen:
             deterministic=self.nondeterministic == 0,
             nondeterministic_workloads=self.nondeterministic,
             admitted_workloads=self.admitted,
+            torch_wrong=self.torch_wrong or None,
             controls_rejected={k: f"{r} of {n}" for k, (r, n) in self.controls.items()},
             beyond_range=self.beyond,
             coverage=self._coverage(self.plan) if self.plan is not None else None,

@@ -299,7 +299,8 @@ def reference(request: Evaluate, arena: channel.Arena) -> Done:
     import torch
 
     backend("torch").prepare("native")
-    torch._C._set_mkldnn_enabled(request.onednn)
+    torch._C._set_mkldnn_enabled(request.vendor)
+    torch.backends.cudnn.enabled = request.vendor
     op, memory = library.ops_of(Path(request.op_file))[request.op], arena.view(request.arena)
     for index in range(len(request.outputs[0].at)):
         drawn = {spec.name: spec.values(memory, index).to(request.device) for spec in request.inputs}

@@ -112,8 +112,8 @@ class Evaluate(Request[Done], answered_by="assay.worker.execute:reference"):
     arena: int
     attributes: dict[str, Any]
     device: str
-    onednn: bool = True
-    """Whether a CPU's library of products and convolutions is used."""
+    vendor: bool = True
+    """Whether PyTorch may use the vendors' libraries of products and convolutions, oneDNN and cuDNN."""
 
 
 # Building, without running

@@ -196,7 +196,7 @@ TILES = {torch.bfloat16: (64, 64, 4), torch.float16: (64, 64, 4), torch.float32:
 def int_linear(x, codes, scales, bias, *, bits, group, out, size=8192, wide=512, M=0, N=0, num_warps=0):
     """`size`: codes that a program reads at once; `wide`: of one row."""
     (m, k), (n, groups), width = x.shape, scales.shape, codes.shape[1]
-    if m == 0:
+    if m == 0 or n == 0:
         return
     if group & (group - 1) or group < 32:
         if group < k or k == 0:
@@ -205,7 +205,7 @@ def int_linear(x, codes, scales, bias, *, bits, group, out, size=8192, wide=512,
         group = 1 << 30  # one scale for a row
     block = min(group, 128)
     count, parts = cdiv(k, block), group // block
-    words = bits == 8 or (width % 4 == 0 and codes.data_ptr() % 4 == 0)
+    words = bits == 8 or (width > 0 and width % 4 == 0 and codes.data_ptr() % 4 == 0)
     if m == 1 and words:
         read = codes if bits == 8 else codes.view(torch.int32)
         BLOCKS = max(1, min(1 << max(0, count - 1).bit_length(), wide // block))
