@@ -72,7 +72,8 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
         again = saved.load(file).to(planned.device)
     right, validation = items.right(again, task.test), items.right(again, task.validation)
     packing = latency.rule(point.format) if "weights" in point.of and latency.packable(base.model) else ""
-    timed = latency.measured(planned.entry, base.model, packing, planned.device) if packing else None
+    timing = packing and planned.options.timed
+    timed = latency.measured(planned.entry, base.model, packing, planned.device) if timing else None
     kept = planned.options.save is not None and point.method != CONTROL
     evidence = CompressEvidence(
         study=point.study,
@@ -88,6 +89,7 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
         base=base.sha256,
         data=task.data,
         sizes=task.sizes,
+        tf32=task.tf32,
         quick=planned.options.quick,
         accuracy=_share(right),
         validation=_share(validation),
@@ -100,10 +102,14 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
         file=provenance.shown(file) if kept else "",
         latency=timed.packed if timed else None,
         base_latency=timed.before if timed else None,
-        simulated="" if timed or point.method == CONTROL else f"no packed kernel computes with {_what(point)}",
+        simulated="" if timed or point.method == CONTROL else _why_not_timed(point, packing),
         layers=[_layer(path, treatment) for path, treatment in done.items()],
     )
     return _record(planned, point, base.seed, evidence, time.perf_counter() - began)
+
+
+def _why_not_timed(point: Point, packing: str) -> str:
+    return "--no-time: its packed kernel was not timed" if packing else f"no packed kernel computes with {_what(point)}"
 
 
 def _what(point: Point) -> str:

@@ -54,6 +54,8 @@ class CompressEvidence(Evidence):
     """The SHA-256 of the weights it began with."""
     data: str = ""
     sizes: Sizes | None = None
+    tf32: bool | None = None
+    """Whether training multiplied in TF32; scores are in float32."""
     quick: bool = False
     accuracy: Annotated[float | None, Figure("share", "accuracy", "on the test split", "test_accuracy")] = None
     validation: Annotated[

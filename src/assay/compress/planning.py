@@ -32,6 +32,8 @@ class Common:
     device: str = ""
     save: Path | None = None
     """Where the compressed model goes; with several points each file is named after its point, too."""
+    timed: bool = True
+    """Whether models with packed kernels are timed."""
     run: str = field(default_factory=provenance.new_run)
 
 

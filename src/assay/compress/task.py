@@ -71,6 +71,11 @@ class Task:
         return Sizes(len(self.train), len(self.validation), len(self.test), self.tokens)
 
     @property
+    def tf32(self) -> bool:
+        """Whether training multiplies in TF32: on a GPU. Scores are in float32."""
+        return self.device.startswith("cuda")
+
+    @property
     def data(self) -> str:
         """The name of the data set."""
         return self.train.name
@@ -125,6 +130,7 @@ class Task:
             patience=epochs,
             device=self.device,
             threads=threads,
+            tf32=self.tf32,
         )
 
     def _kept(self, config: Config) -> Path:

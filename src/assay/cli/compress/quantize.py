@@ -22,6 +22,10 @@ Methods = Annotated[str, typer.Option("--method", help="ptq: after training; qat
 Of = Annotated[str, typer.Option("--of", help="weights,biases,inputs.")]
 Epochs = Annotated[int, typer.Option("--epochs", min=0, help="Of training for qat and the control.")]
 
+NoTime = Annotated[
+    bool, typer.Option("--no-time", help="Time no packed model: for several runs beside each other on one device.")
+]
+
 
 def quantize(
     model: shared.Model = "mnist-cnn",
@@ -34,6 +38,7 @@ def quantize(
     seeds: shared.Seeds = "0",
     quick: shared.Quick = False,
     tokens: shared.Tokens = 0,
+    no_time: NoTime = False,
     save: shared.Save = None,
     device: common.Device = "",
     json: common.AsJson = False,
@@ -56,6 +61,7 @@ def quantize(
         seeds=shared.integers(seeds, "seeds"),
         quick=quick,
         tokens=tokens,
+        timed=not no_time,
         save=save,
         device=device,
     )

@@ -7,7 +7,8 @@ from assay.backends.cuda import Source, cdiv, ctype
 
 source = Source("kernel.cu")
 WARPS = 132 * 16
-"""Where rows are few, warps divide the depth until there are so many."""
+"""Where rows are few, warps divide the depth until there are so many. Where they are many and x fits, so many are
+started, or twice as many if registers allow, and each goes on to further rows."""
 ROOM = 32768
 """Bytes of shared memory for x."""
 
@@ -39,8 +40,13 @@ def int_linear(x, codes, scales, bias, *, bits, group, out, rows=2, ahead=2, war
             share *= 2
         step = share * ahead
         slab = min(cdiv(chunks, step), max(1, ROOM // (512 * vectors * step))) * step
-        source[f"int_linear_few<{T}, {bits}, {str(fine).lower()}, {MT}, {rows // 2}, {ahead}>"](
-            cdiv(n, warps // share * rows),
+        small = MT == 1 and T != "float" and rows * ahead <= 4 and not (fine and bits == 4)
+        blocks, stays = cdiv(n, warps // share * rows), share == 1 and slab >= chunks
+        if stays:
+            blocks = min(blocks, (2 if small else 1) * WARPS // warps)
+        flags = f"{fine}, {stays}".lower()
+        source[f"int_linear_few<{T}, {bits}, {flags}, {MT}, {rows // 2}, {ahead}>"](
+            blocks,
             32 * warps,
             x,
             codes,

@@ -133,7 +133,7 @@ __device__ __forceinline__ uint4 transposed(const uint4& v, int t) {
 }
 
 // Up to MT rows of x: the weight is streamed once, from memory to registers, AHEAD chunks before it is needed. A chunk is 512
-// bytes of a row, 16 for each lane. A warp has PAIRS pairs of rows; `share` warps divide the depth.
+// bytes of a row, 16 for each lane. A warp has PAIRS pairs of rows; `warps` of them divide the depth.
 //
 // In mma.m16n8k16 a thread has rows g and g + 8 of one factor and column g of the other, for a quarter t of the depth. Here row g is
 // the eighth g of a chunk, and so is column g: of one row of the weight, and of x. Of the 8 × 8 products only those of an eighth
@@ -141,30 +141,37 @@ __device__ __forceinline__ uint4 transposed(const uint4& v, int t) {
 // 16 neighbouring bytes, by x in the same place, and the tensor cores add up four lanes: 64 bytes, within one group. Where
 // groups are smaller (FINE), four lanes exchange words first, so that each word is 16 bytes' share of all four.
 //
-// x lies in shared memory as the lanes need it, `slab` chunks at a time, and zeros behind its end.
-template <typename T, int BITS, bool FINE, int MT, int PAIRS, int AHEAD>
+// x lies in shared memory as the lanes need it, `slab` chunks at a time, and zeros behind its end. If all of x is one
+// slab and nothing is shared (WHOLE), a block keeps x, goes on to the rows `stride` further, and loads their first chunks before it
+// has added up the last of these.
+template <typename T, int BITS, bool FINE, bool WHOLE, int MT, int PAIRS, int AHEAD>
 __global__ void __launch_bounds__(512, MT * Operand<T>::PARTS == 1 && PAIRS * AHEAD <= 2 && !(FINE && BITS == 4) ? 2 : 1)
     int_linear_few(const T* x, const unsigned char* codes, const unsigned short* scales, const T* bias, T* out, long long n,
-                   long long k, int m, int groups, int shift, int slab, int share) {
+                   long long k, int m, int groups, int shift, int slab, int warps) {
   using Format = Operand<T>;
   constexpr int PARTS = Format::PARTS, ROWS = 2 * PAIRS;
+  const int share = WHOLE ? 1 : warps;
   constexpr int REGS = 16 / BITS;  // pairs of a word; and 16-byte vectors of x for each lane and chunk
   constexpr int WORDS = 4 / REGS;  // of codes, for such a vector
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-  const int piece = warp % share, bytes = k * BITS / 8, chunks = (bytes + 511) / 512;
+  const int piece = WHOLE ? 0 : warp % share, bytes = k * BITS / 8, chunks = (bytes + 511) / 512;
   const int block_rows = blockDim.x / 32 / share * ROWS, tile = warp / share * ROWS;
-  const long long block_row = blockIdx.x * (long long)block_rows;
+  const long long stride = gridDim.x * (long long)block_rows;
+  long long block_row = blockIdx.x * (long long)block_rows;
   extern __shared__ uint4 staged[];  // [slab][MT][PARTS][REGS][32]
 
   // Addresses are those of the block, which all threads share, and 32 bits more. Rows behind the last are read from it, and
   // bytes behind a row's end from its end: what they are multiplied by is zero.
   codes += block_row * bytes, scales += block_row * groups;
   unsigned from[ROWS], worth[ROWS];
+  const auto turn_to = [&](long long first_row) {
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r) {
-    const unsigned row = min((long long)(tile + r), n - 1 - block_row);
-    from[r] = row * bytes, worth[r] = row * groups;
-  }
+    for (int r = 0; r < ROWS; ++r) {
+      const unsigned row = min((long long)(tile + r), n - 1 - first_row);
+      from[r] = row * bytes, worth[r] = row * groups;
+    }
+  };
+  turn_to(block_row);
   uint4 held[AHEAD][ROWS];
   unsigned short scale[AHEAD][ROWS];
   const auto load = [&](int s, int chunk) {
@@ -179,113 +186,122 @@ __global__ void __launch_bounds__(512, MT * Operand<T>::PARTS == 1 && PAIRS * AH
 #pragma unroll
   for (int s = 0; s < AHEAD; ++s) load(s, piece + s * share);
 
-  float total[ROWS][MT] = {};
-  for (int first = 0; first < chunks; first += slab) {
-    if (first) __syncthreads();  // the last slab has been read
-    constexpr int EIGHTS = 32 * REGS;  // of a chunk
-    for (int i = threadIdx.x; i < slab * EIGHTS * MT; i += blockDim.x) {
-      const int row = i / EIGHTS % MT, chunk = i / EIGHTS / MT, e = i % EIGHTS;
-      const long long column = ((first + chunk) * (long long)EIGHTS + e) * 8;
-      Eight<T, BITS> values;
-      if (row < m && column < k) values.fetch(x + row * k + column);
+  for (bool kept = false;; kept = true, block_row += stride) {
+    const bool another = WHOLE && block_row + stride < n;
+    float total[ROWS][MT] = {};
+    for (int first = 0; first < (WHOLE ? 1 : chunks); first += WHOLE ? 1 : slab) {
+      if (first) __syncthreads();  // the last slab has been read
+      constexpr int EIGHTS = 32 * REGS;  // of a chunk
+      for (int i = kept ? slab * EIGHTS * MT : threadIdx.x; i < slab * EIGHTS * MT; i += blockDim.x) {
+        const int row = i / EIGHTS % MT, chunk = i / EIGHTS / MT, e = i % EIGHTS;
+        const long long column = ((first + chunk) * (long long)EIGHTS + e) * 8;
+        Eight<T, BITS> values;
+        if (row < m && column < k) values.fetch(x + row * k + column);
 #pragma unroll
-      for (int p = 0; p < PARTS; ++p) {
-        uint4* const to = staged + ((chunk * MT + row) * PARTS + p) * EIGHTS;
-        const uint4 v = values.part[p];
-        if (!FINE) {
-          to[e % REGS * 32 + e / REGS] = v;
-        } else if (BITS == 4) {  // a word is word e % 16 of four lanes
-          to[e / 4 % 4 * 32 + e / 16 * 4 + e % 4] = v;
-        } else {  // two words, 2e % 16 and the next
-          const int word = e * 2 % 16, where = (word / 8 * 32 + e / 8 * 4 + word % 4) * 2 + word / 4 % 2;
-          reinterpret_cast<uint2*>(to)[where] = make_uint2(v.x, v.y);
-          reinterpret_cast<uint2*>(to)[where + 2] = make_uint2(v.z, v.w);
+        for (int p = 0; p < PARTS; ++p) {
+          uint4* const to = staged + ((chunk * MT + row) * PARTS + p) * EIGHTS;
+          const uint4 v = values.part[p];
+          if (!FINE) {
+            to[e % REGS * 32 + e / REGS] = v;
+          } else if (BITS == 4) {  // a word is word e % 16 of four lanes
+            to[e / 4 % 4 * 32 + e / 16 * 4 + e % 4] = v;
+          } else {  // two words, 2e % 16 and the next
+            const int word = e * 2 % 16, where = (word / 8 * 32 + e / 8 * 4 + word % 4) * 2 + word / 4 % 2;
+            reinterpret_cast<uint2*>(to)[where] = make_uint2(v.x, v.y);
+            reinterpret_cast<uint2*>(to)[where + 2] = make_uint2(v.z, v.w);
+          }
         }
       }
-    }
-    __syncthreads();
+      if (!kept) __syncthreads();
 
-    float sum[ROWS][MT] = {};
-    for (int chunk = first + piece; chunk < min(chunks, first + slab); chunk += share * AHEAD) {
+      float sum[ROWS][MT] = {};
+      for (int chunk = first + piece; chunk < (WHOLE ? chunks : min(chunks, first + slab)); chunk += share * AHEAD) {
+        const bool turn = another && chunk + AHEAD >= chunks;
+        if (turn) {
+          codes += stride * bytes, scales += stride * groups;
+          turn_to(block_row + stride);
+        }
 #pragma unroll
-      for (int s = 0; s < AHEAD; ++s) {
-        uint4 words[ROWS];
-        unsigned worths[ROWS];
+        for (int s = 0; s < AHEAD; ++s) {
+          uint4 words[ROWS];
+          unsigned worths[ROWS];
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r)
-          words[r] = FINE ? transposed(held[s][r], t) : held[s][r], worths[r] = scale[s][r];
-        load(s, chunk + (s + AHEAD) * share);
+          for (int r = 0; r < ROWS; ++r)
+            words[r] = FINE ? transposed(held[s][r], t) : held[s][r], worths[r] = scale[s][r];
+          load(s, turn ? s : chunk + (s + AHEAD) * share);
 
-        float products[PAIRS][MT][4] = {};
-        const auto add = [&](int word) {  // only an eighth with itself: column g is one of this thread's two, or none
+          float products[PAIRS][MT][4] = {};
+          const auto add = [&](int word) {  // only an eighth with itself: column g is one of this thread's two, or none
 #pragma unroll
-          for (int r = 0; r < ROWS; ++r) {
-            const unsigned code = FINE ? __shfl_sync(0xffffffffu, worths[r], (lane & 28) + word) : worths[r];
+            for (int r = 0; r < ROWS; ++r) {
+              const unsigned code = FINE ? __shfl_sync(0xffffffffu, worths[r], (lane & 28) + word) : worths[r];
 #pragma unroll
-            for (int i = 0; i < MT; ++i) {
-              float(&p)[4] = products[r / 2][i];
-              const float product = g % 2 ? p[r % 2 * 2 + 1] : p[r % 2 * 2];
-              sum[r][i] = fmaf(Format::GAIN * product, scale_value(code), sum[r][i]);
-              p[r % 2 * 2] = p[r % 2 * 2 + 1] = 0.0f;
-            }
-          }
-        };
-        const uint4* const here = staged + (chunk + s * share - first) * EIGHTS * MT * PARTS + lane;
-#pragma unroll
-        for (int q = 0; q < REGS; ++q) {
-          uint4 values[MT][PARTS];
-#pragma unroll
-          for (int i = 0; i < MT * PARTS; ++i) values[i / PARTS][i % PARTS] = here[i * EIGHTS + q * 32];
-#pragma unroll
-          for (int h = 0; h < WORDS; ++h) {
-#pragma unroll
-            for (int pair = 0; pair < PAIRS; ++pair) {
-              unsigned upper[REGS], lower[REGS];
-              Format::decode(of(words[2 * pair], q * WORDS + h), upper);
-              Format::decode(of(words[2 * pair + 1], q * WORDS + h), lower);
-#pragma unroll
-              for (int j = 0; j < REGS; j += 2) {
-                const unsigned a[4] = {upper[j], lower[j], upper[j + 1], lower[j + 1]};
-#pragma unroll
-                for (int i = 0; i < MT; ++i)
-#pragma unroll
-                  for (int p = PARTS - 1; p >= 0; --p)
-                    Format::mma(products[pair][i], a, of(values[i][p], h * REGS + j), of(values[i][p], h * REGS + j + 1));
+              for (int i = 0; i < MT; ++i) {
+                float(&p)[4] = products[r / 2][i];
+                const float product = g % 2 ? p[r % 2 * 2 + 1] : p[r % 2 * 2];
+                sum[r][i] = fmaf(Format::GAIN * product, scale_value(code), sum[r][i]);
+                p[r % 2 * 2] = p[r % 2 * 2 + 1] = 0.0f;
               }
             }
-            if (FINE) add(q * WORDS + h);
+          };
+          const uint4* const here = staged + (chunk + s * share - first) * EIGHTS * MT * PARTS + lane;
+#pragma unroll
+          for (int q = 0; q < REGS; ++q) {
+            uint4 values[MT][PARTS];
+#pragma unroll
+            for (int i = 0; i < MT * PARTS; ++i) values[i / PARTS][i % PARTS] = here[i * EIGHTS + q * 32];
+#pragma unroll
+            for (int h = 0; h < WORDS; ++h) {
+#pragma unroll
+              for (int pair = 0; pair < PAIRS; ++pair) {
+                unsigned upper[REGS], lower[REGS];
+                Format::decode(of(words[2 * pair], q * WORDS + h), upper);
+                Format::decode(of(words[2 * pair + 1], q * WORDS + h), lower);
+#pragma unroll
+                for (int j = 0; j < REGS; j += 2) {
+                  const unsigned a[4] = {upper[j], lower[j], upper[j + 1], lower[j + 1]};
+#pragma unroll
+                  for (int i = 0; i < MT; ++i)
+#pragma unroll
+                    for (int p = PARTS - 1; p >= 0; --p)
+                      Format::mma(products[pair][i], a, of(values[i][p], h * REGS + j), of(values[i][p], h * REGS + j + 1));
+                }
+              }
+              if (FINE) add(q * WORDS + h);
+            }
           }
+          if (!FINE) add(0);
         }
-        if (!FINE) add(0);
       }
+#pragma unroll
+      for (int r = 0; r < ROWS; ++r)
+#pragma unroll
+        for (int i = 0; i < MT; ++i) total[r][i] += sum[r][i];
     }
+
+    float mine = 0.0f;  // lane r · MT + i has row r for row i of x
 #pragma unroll
     for (int r = 0; r < ROWS; ++r)
 #pragma unroll
-      for (int i = 0; i < MT; ++i) total[r][i] += sum[r][i];
-  }
-
-  float mine = 0.0f;  // lane r · MT + i has row r for row i of x
+      for (int i = 0; i < MT; ++i) {
+        float v = g / 2 == t ? total[r][i] : 0.0f;
 #pragma unroll
-  for (int r = 0; r < ROWS; ++r)
-#pragma unroll
-    for (int i = 0; i < MT; ++i) {
-      float v = g / 2 == t ? total[r][i] : 0.0f;
-#pragma unroll
-      for (int other = 16; other; other /= 2) v += __shfl_xor_sync(0xffffffffu, v, other);
-      if (lane == r * MT + i) mine = v;
+        for (int other = 16; other; other /= 2) v += __shfl_xor_sync(0xffffffffu, v, other);
+        if (lane == r * MT + i) mine = v;
+      }
+    if (share > 1) {
+      float* const sums = reinterpret_cast<float*>(staged);
+      __syncthreads();  // the last slab has been read
+      if (lane < ROWS * MT) sums[warp * ROWS * MT + lane] = mine;
+      __syncthreads();
+      if (piece == 0 && lane < ROWS * MT)
+        for (int other = 1; other < share; ++other) mine += sums[(warp + other) * ROWS * MT + lane];
     }
-  if (share > 1) {
-    float* const sums = reinterpret_cast<float*>(staged);
-    __syncthreads();  // the last slab has been read
-    if (lane < ROWS * MT) sums[warp * ROWS * MT + lane] = mine;
-    __syncthreads();
-    if (piece == 0 && lane < ROWS * MT)
-      for (int other = 1; other < share; ++other) mine += sums[(warp + other) * ROWS * MT + lane];
+    const long long row = block_row + tile + lane / MT;
+    if (piece == 0 && lane < ROWS * MT && row < n && lane % MT < m)
+      out[lane % MT * n + row] = rounded<T>(mine + (bias ? widen(bias[row]) : 0.0f));
+    if (!another) break;
   }
-  const long long row = block_row + tile + lane / MT;
-  if (piece == 0 && lane < ROWS * MT && row < n && lane % MT < m)
-    out[lane % MT * n + row] = rounded<T>(mine + (bias ? widen(bias[row]) : 0.0f));
 }
 
 // More rows of x: a block has 8 · NT of them and 128 of the weight. x is staged in shared memory, STEP columns at a time; each of the

@@ -33,6 +33,8 @@ class Config:
     """Epochs without a better validation accuracy after which training ends."""
     device: str = ""
     threads: int = 0
+    tf32: bool = False
+    """Whether a GPU multiplies float32 in TF32 in training steps; scores are in float32."""
     swap: dict[str, str] = field(default_factory=dict)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,20 @@ def rate(step: int, total: int, highest: float) -> float:
     at = step + 0.5  # the middle of the step: neither the first nor the last one is lost
     share = at / rising if at < rising else 0.5 * (1 + math.cos(math.pi * (at - rising) / (total - rising)))
     return highest * share
+
+
+@contextmanager
+def _tf32() -> Iterator[None]:
+    """Products of float32 in TF32, a few times as fast on a GPU."""
+    import torch
+
+    products = torch.backends.cuda.matmul
+    before = products.allow_tf32
+    products.allow_tf32 = True
+    try:
+        yield
+    finally:
+        products.allow_tf32 = before
 
 
 class Fit:
@@ -99,11 +114,12 @@ class Fit:
         labels = self.train.labels[which]
         for group in self.optimiser.param_groups:
             group["lr"] = rate(self.done, self.total, self.settings.lr)
-        logits = self.model(*self.train.inputs(which, self.dtype))
-        verify_logits(logits, len(labels), self.train)
-        loss = functional.cross_entropy(logits, labels)
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
+        with _tf32() if self.settings.tf32 else nullcontext():
+            logits = self.model(*self.train.inputs(which, self.dtype))
+            verify_logits(logits, len(labels), self.train)
+            loss = functional.cross_entropy(logits, labels)
+            loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
         self.optimiser.step()
         # Kept on the device: reading a number from a GPU at every step would wait for it.
         self.losses[self.done] = loss.detach()
