@@ -85,8 +85,10 @@ class Kernel:
 
     @property
     def peer(self) -> bool:
-        """Whether the code is not written here: a call into another project, or what torch.compile generates."""
-        return bool(self.needs) or self.address.backend == "inductor"
+        """Whether the code is not written here: a call into another project, what torch.compile generates, or the op's
+        reference as PyTorch computes it."""
+        derived = self.file is None and self.address.backend == "torch"
+        return bool(self.needs) or self.address.backend == "inductor" or derived
 
     @property
     def asks(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from assay.bench.statistics import Estimate
 from assay.bench.truth import Truth, changeable
 from assay.bench.verdict import ENOUGH, too_wide, verdict
 from assay.catalog import library
+from assay.check.plain import Baseline
 from assay.kernel import Kernel, address
 from assay.record import Status
 from assay.selftest import entries, selftest
@@ -105,7 +106,7 @@ class _Plain:
         return [{"out": self.function(d["x"])} for d in drawn]
 
     def baseline(self, workload, inputs, truth, device):
-        return self.outputs(workload, [inputs], device)[0]
+        return Baseline(self.outputs(workload, [inputs], device)[0])
 
 
 def test_a_round_is_judged_on_changed_values():

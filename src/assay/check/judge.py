@@ -49,9 +49,9 @@ class Finding:
         return self.detector == "values" and 0 < self.share <= LESS_ACCURATE
 
     def excused_in(self, kernel: Kernel) -> bool:
-        """Whether it is only less accurate, in a peer. One that prepares its weights may keep them in the workload's
-        format: where the terms of a sum cancel, that costs any multiple of the tolerance."""
-        return kernel.peer and (self.less_accurate or (bool(kernel.prepare) and self.as_rounded))
+        """Whether it is only less accurate, in a peer. A peer may keep weights or sums in the workload's format, as
+        cuDNN does before a bias is added: where terms cancel, that costs any multiple of the tolerance."""
+        return kernel.peer and (self.less_accurate or self.as_rounded)
 
 
 @dataclass(frozen=True)

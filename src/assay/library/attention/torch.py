@@ -9,7 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from assay import kernel
 
 
-@kernel("attention", returns=True)
+@kernel("attention", needs="torch", returns=True)
 def attention(q, k, v, *, causal):
     return scaled_dot_product_attention(q, k, v, is_causal=bool(causal))
 
