@@ -13,7 +13,7 @@ from assay.compress.evidence import CompressEvidence
 from assay.compress.planning import Prune, Quantize
 from assay.compress.task import Task
 from assay.errors import UsageError
-from assay.models.studies.train.fit import Diverged
+from assay.models.studies.train.fit import Diverged, Fit
 from assay.models.subject.data.datasets import DATASETS
 
 
@@ -193,3 +193,34 @@ def test_it_is_of_the_packed_model_and_of_the_one_before(learnt):
     _, (control, *packed) = evidence(planning.quantize("mnist-cnn", options))
     assert all(e.latency > 0 and e.base_latency > 0 and not e.simulated for e in packed)
     assert control.latency is None
+
+
+def test_with_no_time_nothing_is_timed_and_nothing_is_called_simulated(learnt, monkeypatch):
+    monkeypatch.setattr(latency, "measured", lambda *_: pytest.fail("it was timed"))
+    options = Quantize(
+        formats=("int:8:channel",), methods=("ptq",), epochs=0, of=("weights",), timed=False, device="cpu"
+    )
+    _, (_, packed) = evidence(planning.quantize("mnist-cnn", options))
+    assert packed.latency is None and not packed.simulated
+
+
+def test_tf32_is_for_the_steps_of_training_alone_and_only_on_a_gpu(learnt):
+    seen = {True: set(), False: set()}
+
+    class Watched(torch.nn.Sequential):
+        def forward(self, x):
+            seen[self.training].add(torch.backends.cuda.matmul.allow_tf32)
+            return super().forward(x)
+
+    task = Task.of(planning.quantize("mnist-cnn", Quantize(device="cpu")).entry, "cpu")
+    assert not task.tf32 and replace(task, device="cuda:1").tf32
+    model = Watched(torch.nn.Flatten(), torch.nn.LazyLinear(task.train.classes))
+    model(task.train.inputs(slice(0, 2), torch.float32)[0])
+    seen[True].clear()
+    for tf32 in (True, False):
+        Fit(model, task.train, task.validation, replace(task._config(0, 1, 1e-3), tf32=tf32)).run(
+            lambda: None, float("inf"), lambda: None
+        )
+        assert seen == {True: {tf32}, False: {False}}
+        seen[True].clear()
+    assert not torch.backends.cuda.matmul.allow_tf32

@@ -102,14 +102,10 @@ def _point(planned: Plan, task: Task, base: _Base, point: Point) -> Record:
         file=provenance.shown(file) if kept else "",
         latency=timed.packed if timed else None,
         base_latency=timed.before if timed else None,
-        simulated="" if timed or point.method == CONTROL else _why_not_timed(point, packing),
+        simulated="" if packing or point.method == CONTROL else f"no packed kernel computes with {_what(point)}",
         layers=[_layer(path, treatment) for path, treatment in done.items()],
     )
     return _record(planned, point, base.seed, evidence, time.perf_counter() - began)
-
-
-def _why_not_timed(point: Point, packing: str) -> str:
-    return "--no-time: its packed kernel was not timed" if packing else f"no packed kernel computes with {_what(point)}"
 
 
 def _what(point: Point) -> str:
