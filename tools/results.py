@@ -179,6 +179,26 @@ def _packed(document: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _integers(document: dict) -> str:
+    """A linear layer of integers beside PyTorch's ways to run it: the layer in bf16, and its own packed ones."""
+    lines = [
+        "### bench: packed in integers\n",
+        "One row of x, by a weight of 16384×8192. Speedups are over the same layer in bf16 (cuBLAS) in the same run. "
+        "≈: less accurate than our own kernels may be.\n",
+        "| kernel | workload | cold | 95 % | GB/s | of a copy | speedup |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for r in (r for r in document["records"] if r["median"]):
+        e, median, (low, high) = r["evidence"], r["median"], r["interval"]
+        name = r["kernel"] + ("†" if _stale(r) else "") + (" ≈" if e.get("less_accurate") else "")
+        faster = f"{e['speedup']['median']:.2f} ×" if e.get("speedup") else ""
+        lines.append(
+            f"| {name} | {r['workload']} | {si(median, 's')} | ±{(high - low) / 2 / median:.1%} | {e['gbps']:.0f} "
+            f"| {e['share_of_copy']:.1%} | {faster} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def _timed(document: dict) -> str:
     """Kernel × workload: the cold time and what it is a share of."""
     lines = [
@@ -299,6 +319,7 @@ SECTIONS = {
     "memory_bound": _memory_bound,
     "memory_bound_peers": _beside_peers,
     "mx": _packed,
+    "int_linear": _integers,
     "ncu": _two_tools,
     "compare": _compared,
 }

@@ -33,6 +33,12 @@ CASES = (
     ("m=4,n=9,k=2048,dtype=bf16,bits=4,group=256,values=offset", {"warps": 2, "ahead": 1}),
     ("m=2,n=3,k=2080,dtype=fp32,bits=4,group=64,values=wide", {"warps": 2, "ahead": 1}),
     ("m=1,n=2,k=2000,dtype=fp32,bits=8,group=32,values=special", {"warps": 4}),
+    # More rows of the weight than blocks: each goes on to further ones; an odd number of chunks; a row of one chunk.
+    ("m=1,n=43,k=1024,dtype=bf16,bits=8", {"warps": 4, "WARPS": 4}),
+    ("m=1,n=43,k=1536,dtype=bf16,bits=8,values=special", {"warps": 4, "WARPS": 4}),
+    ("m=1,n=21,k=1056,dtype=fp16,bits=4,group=32", {"warps": 4, "WARPS": 4}),
+    ("m=4,n=37,k=1024,dtype=bf16,bits=4,values=offset", {"warps": 2, "ahead": 1, "WARPS": 2}),
+    ("m=2,n=23,k=512,dtype=fp32,bits=8,values=wide", {"warps": 2, "ahead": 1, "WARPS": 4}),
     # Tiles.
     ("m=9,n=130,k=136,dtype=bf16,bits=4,group=64", {}),
     ("m=70,n=33,k=264,dtype=fp16,bits=8,group=32,values=special", {}),
@@ -106,7 +112,9 @@ def called(case, tunables):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda, "source", noted)
         patch.setattr(cuda, "ROOM", 4096)  # so that a short x comes in several slabs
-        cuda.int_linear(*tensors, bits=workload.sizes.bits, group=workload.sizes.group, out=out, **tunables)
+        patch.setattr(cuda, "WARPS", tunables.get("WARPS", cuda.WARPS))
+        chosen = {name: value for name, value in tunables.items() if name != "WARPS"}
+        cuda.int_linear(*tensors, bits=workload.sizes.bits, group=workload.sizes.group, out=out, **chosen)
     return workload, drawn, out, noted.all
 
 
@@ -126,9 +134,10 @@ def test_every_design_of_the_cuda_kernel_computes_the_op(tmp_path):
     subprocess.run([*command, tmp_path / "kernel.so", tmp_path / "kernel.cpp"], check=True)
     built = ctypes.CDLL(str(tmp_path / "kernel.so"))
     wrong = []
-    for workload, drawn, out, launches in cases:
+    for (_, tunables), (workload, drawn, out, launches) in zip(CASES, cases, strict=True):
         for name, grid, threads, arguments, shared in launches:
             assert shared <= 1 << 17
+            assert "WARPS" not in tunables or grid[0] * threads // 32 * 2 < workload.sizes.n  # it has to go on
             sizes = (ctypes.c_uint(n) for n in (*grid, threads))
             getattr(built, symbol(name))(*sizes, *map(converted, arguments))
         measures = judge.Measures(oracle.oracle(workload, drawn), oracle.baseline(workload, drawn), {})
