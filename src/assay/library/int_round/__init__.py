@@ -1,0 +1,1 @@
+"""Values rounded to integers of few bits, times one scale for each row."""
