@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from assay.compress.formats.kernels import rounded
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -22,7 +24,7 @@ class _Through(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, form: NumberFormat) -> Tensor:
         low, high = form.limits
         ctx.save_for_backward((x >= low) & (x <= high))
-        return form.quantized(x)
+        return rounded(form, x)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
