@@ -3,16 +3,14 @@
 What a GPU alone can show (how its tensor cores round, how fast it is) is not tested here; every index, shuffle and
 bit pattern is."""
 
-import ctypes
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
+import lanes
 from assay import inputs
 from assay.catalog import library
 from assay.check import judge, oracle
@@ -20,7 +18,6 @@ from assay.library.int_linear import cuda
 from assay.workload import Workload
 
 ROOT = Path(__file__).parents[2]
-SUPPORT = ROOT / "tests" / "support"
 CASES = (
     # Workload, tunables. Few rows of x: each width, groups within and beyond 64 bytes, one scale for a row; divided
     # among warps, several slabs, rows and bytes behind the end; parts of fp32; NaN and infinities.
@@ -47,8 +44,6 @@ CASES = (
     ("m=3,n=40,k=97,dtype=fp16,bits=4,group=37,values=wide", {}),
     ("m=1,n=40,k=5,dtype=bf16,bits=8,group=1,values=special", {}),
 )
-POINTERS = "const void* x, const void* c, const void* s, const void* b, void* o"
-TYPED = "(const T*)x, (const unsigned char*)c, (const unsigned short*)s, (const T*)b, (T*)o"
 SIZES = {
     "few": ("long long", "long long", "int", "int", "int", "int", "int"),
     "tiles": ("long long", "long long", "long long", "int", "int"),
@@ -64,49 +59,33 @@ STATEMENTS = {
 """Inline PTX, and the function that does the same here."""
 
 
-def source(instances):
-    """The kernel's file as ordinary C++, with a function for each instance."""
+def source():
+    """The kernel's file as ordinary C++."""
     text = (ROOT / "src/assay/library/int_linear/kernel.cu").read_text()
-    vector = (ROOT / "src/assay/backends/include/assay/vector.cuh").read_text()
     hints = "enum Hint { past_l1 };\ntemplate <Hint H> uint4 read_as(const uint4* p) { return *p; }\n"
-    text = text.replace("#include <assay/hint.cuh>", re.sub(r"#include <cuda.*\n|#pragma once\n", "", vector) + hints)
+    text = text.replace("#include <assay/hint.cuh>", f"#include <assay/vector.cuh>\n{hints}")
     text = text.replace("extern __shared__ uint4 staged[];", "uint4* const staged = dynamic_shared;")
     for ptx, here in STATEMENTS.items():
         text, count = re.subn(ptx, here, text, flags=re.DOTALL)
         assert count == 1, ptx
     assert "asm" not in text
-    for name in instances:
-        kind, number = re.match(r"int_linear_(\w+)<(\w+)", name).groups()
-        declared = "".join(f", {t} v{i}" for i, t in enumerate(SIZES[kind]))
-        passed = "".join(f", v{i}" for i in range(len(SIZES[kind])))
-        text += (
-            f'extern "C" void {symbol(name)}(unsigned gx, unsigned gy, unsigned threads, {POINTERS}{declared}) {{\n'
-            f"  using T = {number};\n  launch(gx, gy, threads, [=] {{ {name}({TYPED}{passed}); }});\n}}\n"
-        )
-    return '#include "lanes.hpp"\n' + text
+    return lanes.plain(text)
 
 
-def symbol(name):
-    return re.sub(r"\W+", "_", name)
-
-
-class Launches:
-    """Stands for the compiled source: notes what would be launched."""
-
-    def __init__(self):
-        self.all = []
-
-    def __getitem__(self, name):
-        def launch(grid, threads, *arguments, shared=0):
-            self.all.append((name, grid if isinstance(grid, tuple) else (grid, 1), threads, arguments, shared))
-
-        return launch
+def instance(name):
+    """The types of a function's parameters, and what the kernel gets of them."""
+    kind, number = re.match(r"int_linear_(\w+)<(\w+)", name).groups()
+    types = ["const void*"] * 4 + ["void*", *SIZES[kind]]
+    passed = [
+        f"(const {number}*)v0, (const unsigned char*)v1, (const unsigned short*)v2, (const {number}*)v3, ({number}*)v4"
+    ]
+    return types, ", ".join(passed + [f"v{i}" for i in range(5, len(types))])
 
 
 def called(case, tunables):
     """Workload, inputs, output and the launches of one case."""
     workload = Workload.of(library.find_op("int_linear"), case)
-    drawn, noted = inputs.generate(workload), Launches()
+    drawn, noted = inputs.generate(workload), lanes.Launches()
     out = torch.full((workload.sizes.m, workload.sizes.n), torch.nan, dtype=workload.dtype.torch)
     tensors = [drawn.get(name) for name in ("x", "codes", "scales", "bias")]
     with pytest.MonkeyPatch.context() as patch:
@@ -118,28 +97,18 @@ def called(case, tunables):
     return workload, drawn, out, noted.all
 
 
-def converted(argument):
-    if argument is None or isinstance(argument, torch.Tensor):
-        return ctypes.c_void_p(0 if argument is None else argument.data_ptr())
-    return ctypes.c_int(int(argument)) if isinstance(argument, np.int32) else ctypes.c_longlong(argument)
-
-
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not here: apt install g++")
 def test_every_design_of_the_cuda_kernel_computes_the_op(tmp_path):
     cases = [called(*case) for case in CASES]
     names = sorted({name for *_, launches in cases for name, *_ in launches})
     assert {n.partition("<")[0] for n in names} == {"int_linear_few", "int_linear_tiles", "int_linear_any"}
-    (tmp_path / "kernel.cpp").write_text(source(names))
-    command = ["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-pthread", "-I", SUPPORT, "-o"]
-    subprocess.run([*command, tmp_path / "kernel.so", tmp_path / "kernel.cpp"], check=True)
-    built = ctypes.CDLL(str(tmp_path / "kernel.so"))
+    built = lanes.built(source(), {name: instance(name) for name in names}, tmp_path)
     wrong = []
     for (_, tunables), (workload, drawn, out, launches) in zip(CASES, cases, strict=True):
-        for name, grid, threads, arguments, shared in launches:
-            assert shared <= 1 << 17
+        for launch in launches:
+            _, grid, threads, *_ = launch
             assert "WARPS" not in tunables or grid[0] * threads // 32 * 2 < workload.sizes.n  # it has to go on
-            sizes = (ctypes.c_uint(n) for n in (*grid, threads))
-            getattr(built, symbol(name))(*sizes, *map(converted, arguments))
+            lanes.run(built, launch)
         measures = judge.Measures(oracle.oracle(workload, drawn), oracle.baseline(workload, drawn), {})
         if found := judge.judge({"out": out}, measures).finding:
             wrong.append((launches[0][0], str(workload), found.what))

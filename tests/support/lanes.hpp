@@ -46,6 +46,14 @@ template <typename T> T exchange(T v, int from) {
 }
 template <typename T> T __shfl_sync(unsigned, T v, int from) { return exchange(v, from); }
 template <typename T> T __shfl_xor_sync(unsigned, T v, int x) { return exchange(v, (threadIdx.x % 32) ^ x); }
+inline unsigned __reduce_max_sync(unsigned, unsigned v) {
+  for (int x = 16; x; x /= 2) v = max(v, exchange(v, (threadIdx.x % 32) ^ x));
+  return v;
+}
+// One operation, rounded once: -ffp-contract=off leaves it so.
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return a + b; }
 // 16-bit formats
 inline double rounded_to(double v, int fraction, int least, double most) {
   if (!std::isfinite(v) || v == 0) return v;
