@@ -46,6 +46,16 @@ def test_the_op_and_the_format_are_one_rule(bits, x):
     assert same(reference(x, bits=bits), parse(f"int:{bits}:channel").quantized(x))
 
 
+@pytest.mark.parametrize("bits", range(2, 9))
+def test_a_scale_halfway_between_two_is_rounded_to_the_even_one_by_all(on_cpu, bits):
+    halfway = (2 ** (bits - 1) - 1) * torch.arange(257, 512, 2) / 256  # 8 significant bits and a half
+    x = torch.stack([halfway, -halfway / 3, halfway / 7], 1)
+    form = parse(f"int:{bits}:channel")
+    right = form.quantized(x)
+    assert same(kernels.by(on_cpu, form, x), right)
+    assert same(library.ops()["int_round"].reference(x, bits=bits), right)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("text", ["int:8:channel", "int:4:group=32", "int:5", "int:2:channel"])
 @pytest.mark.parametrize("shape", [(384, 1536), (32, 250, 384), (7, 33), (3, 200_000)])

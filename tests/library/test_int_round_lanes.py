@@ -43,6 +43,8 @@ def instance(name):
 def called(case, tunables):
     workload = Workload.of(library.find_op("int_round"), case)
     x, noted = inputs.generate(workload)["x"], lanes.Launches()
+    if workload.dtype.name == "fp32" and workload.values == "normal":  # scales on a tie: 200½ and 201½ steps
+        x[:2, 0] = (2 ** (workload.sizes.bits - 1) - 1) * torch.tensor([401.0, 403.0]) / 256
     out, largest = torch.full_like(x, torch.nan), torch.full((len(x), cuda.PARTS), -1, dtype=torch.int32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda, "source", noted)
