@@ -37,7 +37,8 @@ def test_every_planned_workload_is_inside_the_contract_and_the_typical_one_is_am
     rows = plan(name).rows
     assert all(r.workload.allowed for r in rows)
     assert len({str(r.workload) for r in rows}) == len(rows)
-    assert all(before.cost < 2 * after.cost + 1 for before, after in pairwise(rows)), "cheap ones come first"
+    first = [r for r in rows if r.why != "again"]
+    assert all(before.cost < 2 * after.cost + 1 for before, after in pairwise(first)), "cheap ones come first"
     typical = next(r for r in rows if r.why == "typical")
     last = list(op.axes)[-1]
     assert dict(typical.workload.axes)[last] in (op.axes[last].typical, dict(typical.workload.axes)[last])

@@ -17,7 +17,7 @@ from assay.worker.questions import Build
 from assay.worker.request import Call
 from assay.workload import Workload
 
-_EFFORT = Effort(14, 1 << 14, 1 << 18, 1 << 18, 0)
+_EFFORT = Effort(14, 1 << 14, 1 << 18, 1 << 18, 0, again=0)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from assay.check.outcome import Conditions, Outcome
 from assay.check.seen import Seen
 from assay.check.shrink import shrink
 from assay.coverage import Effort, Planned, branches, constants
-from assay.dtype import DType
+from assay.dtype import DType, dtype
 from assay.errors import Unsupported
 from assay.kernel import Kernel
 from assay.op import Op
@@ -28,11 +28,11 @@ from assay.workload import Workload
 EFFORTS = {
     "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24, huge=1 << 27),
     "cuda, triton": Effort(60, 1 << 17, 1 << 20, 1 << 23, 24, huge=1 << 27),
-    "cuda, inductor": Effort(30, 1 << 17, 1 << 20, 1 << 23, 24, related=6, huge=1 << 27),
+    "cuda, inductor": Effort(30, 1 << 17, 1 << 20, 1 << 23, 24, related=6, huge=1 << 27, again=0),
     "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30),
-    "native, inductor": Effort(18, 1 << 16, 1 << 19, 1 << 23, 4, related=3),
-    "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14, problems=32),
-    "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6, problems=32),
+    "native, inductor": Effort(18, 1 << 16, 1 << 19, 1 << 23, 4, related=3, again=0),
+    "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14, problems=32, again=8),
+    "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6, problems=32, again=6),
 }
 """How much is tried, by where a kernel runs. Triton and inductor compile anew for most workloads, which takes longer
 than everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds; attention/inductor
@@ -47,6 +47,8 @@ _FOR_PAIRS = 2 / 3
 often the most expensive."""
 _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
 """The most programs that an interpreter runs in one launch."""
+_COMING_BACK = 4
+"""If the number of workloads is given, one comes back for so many of them at most."""
 _TINY = 512
 """The most elements for which a kernel that does not end cannot be excused by a slow interpreter."""
 _DEEP, _USUAL, _OFTEN = 3, 8, 0.15
@@ -56,8 +58,12 @@ _TELLING = 64
 """The least number of elements that is worth a close examination."""
 _LACKING = "is not interpreted: run this kernel on a GPU"
 """In the message of an exception: the interpreter lacks a feature, and the kernel may still be correct."""
-_SLOW = ("timeout", "memory", "flood")
-"""Failures that are too slow to shrink."""
+_WHOLE = ("timeout", "memory", "flood", "state")
+"""Failures that are not shrunk: too slow, or the result of several workloads."""
+_WRONG = ("values", "nonfinite", "unwritten")
+"""Failures that may come from what an earlier call left behind."""
+_SUSPECTS = 6
+"""Earlier workloads that are tried as the one that did."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,10 @@ class Bounds:
         usual = EFFORTS[where].times(_THOROUGH) if self.thorough else EFFORTS[where]
         if self.workloads is None:
             return usual
-        return replace(usual, workloads=self.workloads, constants=min(usual.constants, self.workloads))
+        most = self.workloads
+        return replace(
+            usual, workloads=most, constants=min(usual.constants, most), again=min(usual.again, most // _COMING_BACK)
+        )
 
 
 class Exploration:
@@ -138,13 +147,14 @@ class Exploration:
         omittable = [n for n, t in self.op.outputs.items() if t.optional and n in with_default(self.kernel)]
         self._programs = _PROGRAMS["thorough" if bounds.thorough else "default"]
         effort = bounds.effort(where)
+        dtypes = [dtype(name) for name in self.kernel.dtypes or self.op.dtypes]
         read: tuple[int, ...] | None = None
         rows: list[Planned] = []
         while read is None or rows:
             if read != self._compared:  # at first, and again after a launch has shown the constants of its PTX
                 read = self._compared
                 known = constants.of(self.kernel, read, branches.bounds(self.kernel, self.op))
-                plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, known, bounds.sizes, omittable)
+                plan = coverage.plan(self.op, self.dtype, effort, bounds.seed, known, bounds.sizes, omittable, dtypes)
                 tried = {str(row.workload) for row in self.seen.tried}
                 rows = [row for row in plan.rows if str(row.workload) not in tried]
                 self.seen.plan = plan
@@ -160,6 +170,7 @@ class Exploration:
             if self._too_slow(row, bounds) and row.why != "typical":
                 self.seen.leave_out(f"too slow in {self._place()}", [row])
             elif self._look(row):
+                self._look_for_state()
                 return
 
     def _where(self) -> str:
@@ -170,6 +181,8 @@ class Exploration:
 
     def _look(self, row: Planned) -> bool:
         """Try it; True if it failed."""
+        if row.before:
+            self.attempt(row.before, "lean")
         outcome = self.attempt(row.workload, self._depth(row))
         finding = outcome.finding
         if finding and self.kernel.peer and outcome.detail.get("type") == Unsupported.__name__:
@@ -190,6 +203,39 @@ class Exploration:
         if finding:
             self.seen.failure = (row.workload, outcome)
         return finding is not None
+
+    def _look_for_state(self) -> None:
+        """Whether the workload that failed is right in a fresh process, and fails after one of the earlier ones: those
+        of the same sizes, the largest, the last. Then the failure is what the kernel keeps between calls."""
+        assert self.seen.failure is not None
+        workload, outcome = self.seen.failure
+        *others, failed = self.seen.tried
+        finding, earlier = outcome.finding, [row.workload for row in others]
+        if failed.before:
+            earlier.append(failed.before)
+        if finding is None or finding.detector not in _WRONG or not earlier:
+            return
+        self._renew()
+        if self.attempt(workload).finding:
+            return
+        alike = [one for one in reversed(earlier) if one.axes == workload.axes]
+        suspects = [*alike, max(earlier, key=lambda one: one.elements), earlier[-1]]
+        for suspect in list(dict.fromkeys(suspects))[:_SUSPECTS]:
+            self._renew()
+            self.attempt(suspect, "lean")
+            if self.attempt(workload, "lean").finding:
+                what = (
+                    f"right in a fresh process, wrong after {suspect}: what the kernel keeps between calls (compiled "
+                )
+                what += f"code, a plan, a buffer) does not fit this one; {finding.what}"
+                self.seen.failure = workload, replace(outcome, finding=Finding("state", what))
+                return
+
+    def _renew(self) -> None:
+        """The next workload gets a fresh process."""
+        if self.worker is not None:
+            self.worker.close()
+            self.worker = None
 
     def _depth(self, row: Planned) -> str:
         """The depth for the next workload. A kernel cannot predict which later ones are examined closely."""
@@ -223,7 +269,7 @@ class Exploration:
         """The smallest workload nearby that fails in the same way, and what is wrong with it."""
         assert self.seen.failure is not None
         workload, outcome = self.seen.failure
-        if finding.detector in _SLOW:
+        if finding.detector in _WHOLE:
             return workload, finding
         latest = {workload: outcome}
 

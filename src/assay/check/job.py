@@ -22,6 +22,7 @@ from assay.check.judge import Finding
 from assay.check.outcome import Conditions
 from assay.check.plain import PlainTorch
 from assay.check.seen import Seen
+from assay.coverage.again import AGAIN
 from assay.dtype import DType
 from assay.inspect.evidence import Gates
 from assay.inspect.verb import gates
@@ -238,12 +239,12 @@ class Job:
         if "the time limit" in seen.left_out:
             left = len(seen.left_out["the time limit"])
             return f"{seen.workloads} workloads passed; --limit left out {left} of {seen.workloads + left}"
-        excused = set(seen.refused) if seen.workloads >= _ENOUGH else set()
-        excused |= seen.limits if seen.workloads >= _ENOUGH_INTERPRETED else set()
-        left_out = sum(len(rows) for why, rows in seen.left_out.items() if why not in excused)
-        if left_out > seen.workloads or any("lacks" in why for why in seen.left_out):
-            planned = seen.workloads + left_out
-            return f"only {seen.workloads} of {planned} workloads could be run: {'; '.join(seen.left_out)}"
+        excused = set(seen.refused) if seen.first >= _ENOUGH else set()
+        excused |= seen.limits if seen.first >= _ENOUGH_INTERPRETED else set()
+        left_out = sum(r.why != AGAIN for why, rows in seen.left_out.items() if why not in excused for r in rows)
+        if left_out > seen.first or any("lacks" in why for why in seen.left_out):
+            planned = seen.first + left_out
+            return f"only {seen.first} of {planned} workloads could be run: {'; '.join(seen.left_out)}"
         powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]
         if powerless and self.workload is None:
             return f"the check has no power here: {', '.join(powerless)} would have passed too"
@@ -257,6 +258,7 @@ class Job:
         assert finding is not None
         if self.workload is None:
             workload, finding = exploring.smaller(finding)
+        shown = None if finding.detector == "state" else workload  # it takes the others to repeat it
         evidence = replace(
             seen.evidence(exploring.here),
             detector=finding.detector,
@@ -265,8 +267,8 @@ class Job:
         )
         if finding.excused_in(self.kernel):
             words = f"a peer, less accurate than the tolerance for our own kernels: {finding.what}"
-            return record(Status.INCONCLUSIVE, words, workload, evidence)
-        return record(Status.FAIL, self._words(finding), workload, evidence)
+            return record(Status.INCONCLUSIVE, words, shown, evidence)
+        return record(Status.FAIL, self._words(finding), shown, evidence)
 
     @staticmethod
     def _words(finding: Finding) -> str:

@@ -20,7 +20,7 @@ from assay.worker.questions import Evaluate
 from assay.worker.request import placed, spec
 from assay.workload import Workload
 
-SAMPLE = Effort(24, 1 << 13, 1 << 15, 1 << 15, 0)
+SAMPLE = Effort(24, 1 << 13, 1 << 15, 1 << 15, 0, again=0)
 """The fixed sample that priors are computed on."""
 UNUSUAL = ("special", "lines", "beyond")
 FAR = 32.0

@@ -12,6 +12,7 @@ from assay.backends import Availability, Level
 from assay.check.evidence import CallSeconds, CheckEvidence, Coverage, OutputError
 from assay.check.outcome import Outcome
 from assay.coverage import Pair, Plan, Planned
+from assay.coverage.again import AGAIN
 from assay.workload import Workload
 
 _NUMBER = re.compile(r"\d+")
@@ -62,6 +63,11 @@ class Seen:
             counts[0] += rejected
             counts[1] += 1
         self.artifacts += outcome.artifacts
+
+    @property
+    def first(self) -> int:
+        """How many workloads were tried that do not come back to earlier sizes."""
+        return self.workloads - sum(row.why == AGAIN for row in self.tried)
 
     @property
     def ratio(self) -> float:

@@ -2,6 +2,7 @@
 
 A plan starts from the op's typical workload and its neighbours, adds sizes and values around the constants in the
 kernel's own code, and visits every pair of levels of two factors as far as the contract and the element budget allow.
+At the end it comes back to sizes that were tried before.
 What was not visited is counted with the reason."""
 
 import random
@@ -9,7 +10,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from assay.coverage import contract, pairs, white_box
+from assay.coverage import again, contract, pairs, white_box
 from assay.coverage.constants import Constants
 from assay.coverage.factors import Factors
 from assay.coverage.row import Effort, Pair, Planned
@@ -19,7 +20,8 @@ from assay.op import Op
 
 @dataclass
 class Plan:
-    """Workloads in the order in which they are tried, cheap ones first, and what they leave out."""
+    """Workloads in the order in which they are tried, cheap ones first, then those that come back to earlier sizes; and
+    what they leave out."""
 
     rows: list[Planned]
     pairs: int
@@ -41,9 +43,10 @@ def plan(
     constants: Constants | None = None,
     sizes: Iterable[int] = (),
     omittable: Iterable[str] = (),
+    dtypes: Iterable[DType] = (),
 ) -> Plan:
     """The workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others; `omittable` outputs
-    may be left out of a call."""
+    may be left out of a call; `dtypes` are all that the kernel takes."""
     known = constants or Constants()
     known = replace(known, sizes=(*dict.fromkeys((*sizes, *known.sizes)),))
     space = Factors(
@@ -55,6 +58,7 @@ def plan(
     rows += contract.multiples(space)
     distinct = {str(row.workload): row for row in reversed(rows)}
     ordered = sorted(distinct.values(), key=lambda row: _patience(op, row))
+    ordered += again.revisits(space, ordered, dtypes)
     return Plan(ordered, len(space.all_pairs), space.impossible, known)
 
 

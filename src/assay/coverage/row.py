@@ -38,8 +38,11 @@ class Effort:
     """The most elements of a huge workload, and up to which the typical one is not shortened either, where results are
     independent along an axis; 0: there is none."""
 
+    again: int = 12
+    """The most workloads that come back to sizes that were tried before."""
+
     def times(self, factor: int) -> Effort:
-        more = {name: getattr(self, name) * factor for name in ("workloads", "most", "typical", "constants")}
+        more = {name: getattr(self, name) * factor for name in ("workloads", "most", "typical", "constants", "again")}
         return replace(self, **more)
 
 
@@ -47,10 +50,12 @@ class Effort:
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `huge`, `equal axes`, `multiples`, `pairs`, `constant 768`, `branch cols > 9`
-    or `branch rows > 128, cols > 9`"""
+    """`typical`, `near typical`, `huge`, `equal axes`, `multiples`, `pairs`, `constant 768`, `branch cols > 9`,
+    `branch rows > 128, cols > 9` or `again`"""
     pairs: frozenset[Pair] = frozenset()
     """The pairs that it visits. Strides of a single row, and anything but the size of an empty tensor, have no effect
     and are not visited."""
     cost: int = 0
     """Elements of all tensors, a sixteenth of the operations, and more for every problem of a batch."""
+    before: Workload | None = None
+    """What the kernel is called with first; that result is not judged."""

@@ -27,7 +27,7 @@ from assay.lazy import torch
 from assay.op import Op
 from assay.workload import Workload
 
-EFFORT = coverage.Effort(24, 1 << 11, 1 << 14, 1 << 14, 0)
+EFFORT = coverage.Effort(24, 1 << 11, 1 << 14, 1 << 14, 0, again=0)
 """The workloads of a run: fewer and smaller ones than in `check`, so that what is found here is found there."""
 RUNS, MISSED = 100, 1
 """Runs for a figure, and how many of them may miss the error: 99 % must find it."""

@@ -22,6 +22,7 @@ DETECTORS = (
     "overread",
     "input",
     "stale",
+    "state",
     "unstable",
     "stream",
     "late",
