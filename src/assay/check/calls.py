@@ -235,6 +235,8 @@ class Trial:
         """The first forbidden effect of a call, whatever it computed; None if there is none."""
         if answer.forks:
             return Finding("fork", f"the kernel forked {answer.forks} process(es)")
+        if answer.alias:
+            return Finding("alias", f"{answer.alias}: return a tensor that nothing else holds")
         if answer.returned:
             what = f"the kernel returned {answer.returned}; results go into `out`, or declare returns=True"
             return Finding("returned", what)

@@ -106,6 +106,7 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
         _patches.replaced(),
         summaries(started),
         list(dict.fromkeys(immediates)),
+        called.alias,
     )
 
 
@@ -159,12 +160,14 @@ class _Called:
     forks: int
     settings: tuple[Change, ...] = ()
     """Of the device, that were left changed."""
+    alias: str = ""
 
 
 def _called(request: Try, function: Any, args: Any, keywords: Any, place: Any) -> _Called:
     """Call the kernel, and copy its outputs at once. A child that the kernel forks ends when it comes back here."""
     outputs, kernel = request.call.outputs, request.call.kernel
     names = [spec.name for spec in outputs]
+    alias = ""
 
     def invoke(stream: int) -> tuple[Any, float]:
         began = _clock()
@@ -172,6 +175,9 @@ def _called(request: Try, function: Any, args: Any, keywords: Any, place: Any) -
         seconds = _clock() - began
         if _process() == process:
             held = {spec.name: output_in(returned, spec, names) for spec in outputs} if kernel.returns else None
+            if held is not None:
+                nonlocal alias
+                alias = _alias(held, dict(zip((spec.name for spec in request.call.inputs), args, strict=False)))
             place.keep(held, stream)
         return returned, seconds
 
@@ -182,7 +188,7 @@ def _called(request: Try, function: Any, args: Any, keywords: Any, place: Any) -
     finally:
         if _process() != process:
             _end(0)
-    return _Called(returned, seconds, _forks - forks, settings)
+    return _Called(returned, seconds, _forks - forks, settings, alias)
 
 
 Invoke = Callable[[int], tuple[Any, float]]
@@ -220,6 +226,23 @@ def _on_device(request: Try, place: Any, invoke: Invoke) -> Result:
         returned, seconds = invoke(stream.cuda_stream)
         same = torch._C._cuda_getCurrentRawStream(torch._C._cuda_getDevice()) == stream.cuda_stream
     return returned, seconds, () if same else (_OTHER_STREAM,)
+
+
+_held: dict[str, Any] = {}
+"""What the last call returned, kept as a caller would keep it."""
+
+
+def _alias(returned: dict[str, Any], inputs: dict[str, Any]) -> str:
+    """What else has the memory of a returned tensor: an input, or the result of the call before. In words."""
+    known = [(f"`{name}`", tensor) for name, tensor in inputs.items()]
+    known += [("the result of the call before, which a caller may still hold", tensor) for tensor in _held.values()]
+    by_address = {t.untyped_storage().data_ptr(): what for what, t in known if hasattr(t, "untyped_storage")}
+    _held.clear()
+    _held.update(returned)
+    for name, tensor in returned.items():
+        if tensor.numel() and (what := by_address.get(tensor.untyped_storage().data_ptr())):
+            return f"the returned `{name}` has the memory of {what}"
+    return ""
 
 
 def output_in(value: Any, spec: TensorSpec, names: list[str]) -> Any:

@@ -68,6 +68,8 @@ class Tried(Answer):
     artifacts: list[Summary]
     compared: list[int]
     """Integers that the PTX started compares registers with."""
+    alias: str = ""
+    """Of a kernel that returns its results: what else has their memory, in words."""
 
 
 @dataclass(frozen=True)
