@@ -62,8 +62,8 @@ _WHOLE = ("timeout", "memory", "flood", "state")
 """Failures that are not shrunk: too slow, or the result of several workloads."""
 _WRONG = ("values", "nonfinite", "unwritten")
 """Failures that may come from what an earlier call left behind."""
-_SUSPECTS = 6
-"""Earlier workloads that are tried as the one that did."""
+_ALIKE = 4
+"""Earlier workloads of the same sizes that are tried as the one that left it."""
 
 
 @dataclass(frozen=True)
@@ -218,16 +218,14 @@ class Exploration:
         self._renew()
         if self.attempt(workload).finding:
             return
-        alike = [one for one in reversed(earlier) if one.axes == workload.axes]
-        suspects = [*alike, max(earlier, key=lambda one: one.elements), earlier[-1]]
-        for suspect in list(dict.fromkeys(suspects))[:_SUSPECTS]:
+        alike = [one for one in reversed(earlier) if one.axes == workload.axes][:_ALIKE]
+        largest = max(earlier, key=lambda one: one.elements)
+        for suspect in dict.fromkeys([*alike, largest, earlier[-1]]):
             self._renew()
             self.attempt(suspect, "lean")
             if self.attempt(workload, "lean").finding:
-                what = (
-                    f"right in a fresh process, wrong after {suspect}: what the kernel keeps between calls (compiled "
-                )
-                what += f"code, a plan, a buffer) does not fit this one; {finding.what}"
+                kept = "what the kernel keeps between calls (compiled code, a plan, a buffer) does not fit this one"
+                what = f"right in a fresh process, wrong after {suspect}: {kept}; {finding.what}"
                 self.seen.failure = workload, replace(outcome, finding=Finding("state", what))
                 return
 

@@ -1,7 +1,7 @@
 """A format's rounding by a kernel of the library, where it has one: integers of up to 8 bits on a GPU (`int_round`).
 
-The bits are the same as `NumberFormat.quantized` gives. There, an element passes through memory ten times; here, three
-times at most."""
+The bits are the same as `NumberFormat.quantized` gives, which writes the whole tensor to memory at every step of the
+rule."""
 
 from __future__ import annotations
 
