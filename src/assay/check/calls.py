@@ -200,11 +200,12 @@ class Trial:
             busy=one.busy,
             load=one.load,
             late=one.late,
+            thread=one.thread,
         )
         try:
             answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.large else None)
         except Refused as refused:
-            return self._fenced_off(raised(refused.failure, tuple(self.seconds)), fence)
+            return self._only_there(one, self._fenced_off(raised(refused.failure, tuple(self.seconds)), fence))
         except WorkerLost as lost:
             if lost.blameless:
                 raise
@@ -230,6 +231,13 @@ class Trial:
         what = f"it reads or writes outside its tensors: with no memory {fence} them the launch fails "
         what += f"({finding.what}); give that access a mask or a condition"
         return replace(outcome, finding=Finding("overread", what))
+
+    def _only_there(self, one: Run, outcome: Outcome) -> Outcome:
+        """Says of an exception that it came in a thread other than the one of the calls before."""
+        finding = outcome.finding
+        if not one.thread or finding is None:
+            return outcome
+        return replace(outcome, finding=replace(finding, what=f"{runs.ELSEWHERE}: {finding.what}"))
 
     def _conduct(self, one: Run, case: Case, answer: Tried) -> Finding | None:
         """The first forbidden effect of a call, whatever it computed; None if there is none."""
@@ -379,11 +387,22 @@ class Trial:
             if call.run.values != runs.USUAL or call.run.late or same(first, call.result):
                 continue
             if wrong := cases[0].judge(call.result).finding:
-                return Outcome(_differs(call.run, wrong), seconds=seconds, deterministic=deterministic)
+                cause = self._cause(call.run, cases, done)
+                return Outcome(_differs(cause, wrong), seconds=seconds, deterministic=deterministic)
         vendor = next((case.plain.wrong for case in cases if case.plain.wrong), "")
         return Outcome(
             None, tuple(errors), deterministic, controls, seconds, artifacts=self.artifacts, torch_wrong=vendor
         )
+
+    def _cause(self, one: Run, cases: list[Case], done: list[Done]) -> Run:
+        """Of the circumstances of a wrong call those that matter: the thread alone, or all but the thread."""
+        if not one.thread:
+            return one
+        same_thread = replace(one, thread=False)
+        again = self._call(same_thread, cases, done)
+        if isinstance(again, Outcome) or cases[0].judge(again.result).finding:
+            return same_thread
+        return Run(one.values, thread=True)
 
 
 def once(
@@ -397,5 +416,5 @@ def once(
 
 
 def _differs(one: Run, finding: Finding) -> Finding:
-    where = ", ".join(filter(None, ["at another address", one.circumstances]))
+    where = ", ".join(filter(None, ["at another address" if one.place else "", one.circumstances]))
     return Finding("unstable", f"the same values {where} gave a wrong result: {finding.what}")

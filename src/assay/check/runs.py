@@ -10,6 +10,8 @@ from assay.lazy import torch
 USUAL, CHANGED, FRESH = 0, 1, 2
 """The first sets of values: as drawn, with one element changed, and drawn anew."""
 
+ELSEWHERE = "called from another thread than the one that imported its file"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -26,6 +28,8 @@ class Run:
     """Threads for a CPU kernel; 0: as usual."""
     busy: bool = False
     """Whether another thread of the process works at the same time."""
+    thread: bool = False
+    """Whether the call comes from a new thread: PyTorch calls the kernels of a backward pass so, and servers do."""
     load: str = ""
     """The load that keeps a GPU busy during the call."""
     late: bool = False
@@ -47,6 +51,7 @@ class Run:
         words = [orders[order]] if order else []
         words += [f"with {self.threads} thread{'s' * (self.threads > 1)}"] if self.threads else []
         words += ["beside a busy thread"] if self.busy else []
+        words += [ELSEWHERE] if self.thread else []
         words += [loads[self.load]] if self.load else []
         return ", ".join(words)
 
@@ -93,7 +98,7 @@ def planned(mode: str, device: str, threads: int, changed: int, rng: random.Rand
     runs = [
         Run(CHANGED, bands=1, held="random"),
         Run(FRESH, held="other"),
-        Run(USUAL, 1, held="number", order=turned, threads=1 if parallel else 0),
+        Run(USUAL, 1, held="number", order=turned, threads=1 if parallel else 0, thread=True),
         Run(USUAL, OTHER_BANDS, 1, "random", order="isolated" if interpreted else "", busy=parallel),
     ]
     kinds = ("shuffled", "zeros", "random")

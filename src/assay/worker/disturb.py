@@ -1,17 +1,18 @@
 """Inside a worker: circumstances under which an honest kernel's result stays right and a race shows.
 
 `order`: in which order an interpreter runs the programs of a grid. `busy`: another thread moves memory while a CPU
-kernel runs. `load`: on a GPU another stream keeps the multiprocessors (`blocks`) or the memory (`memory`) busy."""
+kernel runs. `thread`: the call comes from a new thread. `load`: on a GPU another stream keeps the multiprocessors
+(`blocks`) or the memory (`memory`) busy."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ctypes import create_string_buffer, memmove
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -23,6 +24,8 @@ _WAVES, _WAVE = 40, 200_000
 """Of blocks that occupy the device, and nanoseconds for each: 8 ms, far more than the call takes to be started."""
 _BYTES, _COPIES = 1 << 26, 160
 """More than a cache holds, and so often that a fast memory is busy for 5 ms."""
+T = TypeVar("T")
+_Thread = threading.Thread
 _Stream, on_stream, _copy = torch.cuda.Stream, torch.cuda.stream, torch._C.TensorBase.copy_
 
 
@@ -46,13 +49,32 @@ def _busy() -> Iterator[None]:
         while not stop.is_set():
             memmove(target, source, 1 << 22)
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = _Thread(target=work, daemon=True)
     thread.start()
     try:
         yield
     finally:
         stop.set()
         thread.join()
+
+
+def in_a_thread(work: Callable[[], T]) -> T:
+    """What the work returns or raises, done in a thread that nothing has run in before."""
+    returned: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            returned.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = _Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
+    for error in failed:
+        raise error
+    return returned[0]
 
 
 @cache

@@ -82,17 +82,23 @@ def _watch(loaded: bool) -> None:
 def trial(request: Try, arena: channel.Arena) -> Tried:
     """Call a kernel once, on buffers that the parent has filled, under the circumstances of the request. The parent
     looks at the bytes; the answer is only what it cannot see."""
+    from assay.worker import disturb
+
     kernel = request.call.kernel
     op, function = function_of(request.call, request.device == "cuda")
     place = _place(request, arena)
     assert _settings is not None and _patches is not None
     with ExitStack() as watching:
         started = watching.enter_context(backend(kernel.address.backend).launched()) if request.first else []
-        if request.threads:
-            use_threads(request.threads)
         args, keywords = load.arguments(request.call, op, place.tensors)
+
+        def call() -> _Called:
+            if request.threads:
+                use_threads(request.threads)
+            return _called(request, function, args, keywords, place)
+
         try:
-            called = _called(request, function, args, keywords, place)
+            called = disturb.in_a_thread(call) if request.thread else call()
             place.finish()
         finally:
             changes = _settings.restore("the call")

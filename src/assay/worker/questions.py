@@ -97,6 +97,8 @@ class Try(Request[Tried], answered_by="assay.worker.execute:trial"):
     """In which an interpreter runs the programs of a grid (backends.grid_order)."""
     busy: bool = False
     """Another thread of the process works at the same time."""
+    thread: bool = False
+    """The call comes from a new thread, not from the one that imported the kernel's file."""
     load: str = ""
     """What keeps a GPU busy meanwhile: `blocks` or `memory`."""
     late: bool = False
