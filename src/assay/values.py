@@ -196,10 +196,10 @@ def _halfway(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.
 
 
 def _near(drawn: torch.Tensor, constant: float, rng: torch.Generator) -> torch.Tensor:
-    """The constant, its neighbours on both sides, its negative, and ordinary values among them."""
+    """The constant and its negative, their neighbours on both sides, and ordinary values among them."""
     around = constant * (1 + drawn * 2.0**-10)
     kind = torch.randint(4, drawn.shape, generator=rng)
-    values = torch.where(kind == 0, torch.full_like(drawn, constant), around)
+    values = torch.where(kind == 0, torch.full_like(drawn, constant).copysign(drawn), around)
     values = torch.where(kind == 2, -around, values)
     return torch.where(kind == 3, drawn, values)
 

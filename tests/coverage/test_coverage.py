@@ -114,6 +114,28 @@ def test_constants_are_found_in_branches_defaults_and_powers(tmp_path):
     assert {768, 3_000_000, 8192} <= set(found.sizes) and found.values == (20.5,)
 
 
+def test_constants_of_the_kernel_and_of_what_it_calls_come_first(tmp_path):
+    """A file with many kernels has more constants than are tried."""
+    others = "\n".join(f"def other{i}(x):\n    return x.numel() > {1000 + 7 * i}" for i in range(40))
+    (tmp_path / "helper.py").write_text(
+        "def far(x):\n    return x.shape[0] % 777 == 0\ndef unused(x):\n    return x > 555\n"
+    )
+    file = tmp_path / "k.py"
+    file.write_text(
+        f"from helper import far\nLIMIT = 4242\n{others}\n"
+        "def near(x):\n    return x.numel() > LIMIT and far(x)\n"
+        "def mine(x, *, out):\n    return near(x)\n"
+    )
+    found = constants.of(Kernel(Address("gelu", "torch"), file, "mine"))
+    assert {*found.sizes[:2]} == {4242, 777} and 1000 in found.sizes and 555 not in found.sizes
+
+
+def test_an_integer_may_be_a_value(tmp_path):
+    file = tmp_path / "k.py"
+    file.write_text("def f(x, *, out):\n    return x > 20 and x.shape[0] > 21 and x % 22 == 0 and x < 1024\n")
+    assert constants.of(Kernel(Address("gelu", "torch"), file, "f")).values == (20.0,)
+
+
 def test_constants_are_found_in_cuda_and_ptx(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text("// 12345 in a comment\n#define LIMIT 4096\nif (n > 1 << 15 && x < 3.5f) y = 0x600u;\n")

@@ -1,7 +1,6 @@
 """Runs the statements that a file's ops need, and no others, in this process, which computes the references."""
 
 import ast
-import builtins
 import contextlib
 import hashlib
 import signal
@@ -14,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from assay.catalog.needed import needed_by
 from assay.errors import AssayError, SourceError
 from assay.op import Op
 
@@ -27,7 +27,7 @@ class TooLong(BaseException):
 
 def executed(file: Path, tree: ast.Module, wanted: list[ast.FunctionDef]) -> dict[str, Op]:
     """Return the ops that these decorated functions became, by the function's name."""
-    needed = _closure(tree, wanted)
+    needed = needed_by(tree, wanted)
     module = ast.Module([n for n in tree.body if n in needed], type_ignores=[])
     path = str(file.resolve())
     unique = hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()[:8]
@@ -110,41 +110,3 @@ def _failed(file: Path, path: str, error: BaseException) -> SourceError:
     if isinstance(error, ModuleNotFoundError):
         fix = f"install what provides {error.name}, or import it inside the reference if only that needs it"
     return SourceError(f"the op's declaration failed: {type(error).__name__}: {error}", where=where, fix=fix)
-
-
-def _closure(tree: ast.Module, wanted: list[ast.FunctionDef]) -> set[ast.stmt]:
-    """Return the top-level statements that `wanted` need, directly or indirectly."""
-    binds: dict[str, list[ast.stmt]] = {}
-    for statement in tree.body:
-        for name in bound_by(statement):
-            binds.setdefault(name, []).append(statement)
-    needed: set[ast.stmt] = set()
-    todo: list[ast.stmt] = [s for s in tree.body if not set(wanted).isdisjoint(ast.walk(s))]
-    while todo:
-        statement = todo.pop()
-        if statement in needed:
-            continue
-        needed.add(statement)
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                # A name that is neither assigned here nor a builtin may come from any `import *`.
-                todo += binds.get(node.id) or ([] if hasattr(builtins, node.id) else binds.get("*", []))
-    future = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
-    return needed | set(future)
-
-
-def bound_by(statement: ast.stmt) -> set[str]:
-    """Return the names that a top-level statement assigns, in whole or, as in `AXES["n"] = …`, in part."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {statement.name}
-    names = set()
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {(a.asname or a.name).split(".")[0] for a in node.names}
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-            names.add(node.value.id)
-    return names

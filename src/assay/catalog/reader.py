@@ -13,7 +13,8 @@ from typing import Self
 
 from assay.catalog.contract import verify_op
 from assay.catalog.declared import addressed, declaration
-from assay.catalog.executed import bound_by, executed
+from assay.catalog.executed import executed
+from assay.catalog.needed import bound_by
 from assay.catalog.signature import with_default
 from assay.catalog.source import cuda_text, parse
 from assay.dtype import dtype

@@ -5,18 +5,21 @@ that no list made without looking at the kernel would contain."""
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from assay.catalog import source
+from assay.catalog.needed import bound_by, needed_by
 from assay.errors import AssayError
 from assay.kernel import Kernel
 
 _LARGEST = 1 << 24
 _SCHEDULE = ("num_warps", "num_stages", "num_ctas")
 """Launch parameters that do not determine any size."""
+_LENGTHS = ("shape", "numel", "size", "ndim", "stride", "nelement", "element_size")
+"""Attributes of a tensor that are compared with lengths, not with values."""
 _MOST = 12
 """Constants of each sort that are kept, those that occur in comparisons first."""
 _MORE = 6
@@ -49,7 +52,8 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
     """The constants in a kernel's file, in a .cu file beside it, and those that its PTX compares with."""
     if kernel.file is None:
         return Constants()
-    sizes, values = _python(kernel.file) if kernel.file.suffix == ".py" else _cuda(kernel.file)
+    found = _python(kernel.file, kernel.function) if kernel.file.suffix == ".py" else _cuda(kernel.file)
+    sizes, values = found
     if kernel.file.suffix == ".py":
         for name in _named_sources(kernel.file):
             more, floats = _cuda(name)
@@ -57,23 +61,63 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
     tuned = [n for name, choices in kernel.tune.items() if name not in _SCHEDULE for n in choices if type(n) is int]
     kept = [n for n in dict.fromkeys([*sizes, *tuned]) if 3 <= n <= _LARGEST][:_MOST]
     kept += [n for n in dict.fromkeys(immediates) if 3 <= n <= _LARGEST and n not in kept][:_MORE]
-    near = [v for v in dict.fromkeys(map(abs, values)) if 1e-3 <= v <= 1e4 and v not in (0.5, 1.0, 2.0)]
+    near = [v for v in dict.fromkeys(map(abs, values)) if 1e-3 <= v <= 1e6 and v not in (0.5, 1.0, 2.0)]
     return Constants(tuple(kept), tuple(near[:_MOST]), tuple(bounds))
 
 
 @cache
-def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Literals of a Python file: those beside a comparison or a modulus first, then defaults, then the rest."""
+def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Literals of a Python file, those of the function and of all that it needs first, also from files beside this
+    one: the file may hold other kernels."""
+    own, rest = _statements(file, function, set())
+    sizes: list[int] = []
+    values: list[float] = []
+    for part in (own, rest):
+        more, floats = _literals(part)
+        sizes, values = sizes + more, values + floats
+    return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values))
+
+
+def _statements(file: Path, name: str, seen: set[tuple[Path, str]]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """The top-level statements that what this name stands for needs, and the others of the file."""
+    seen.add((file, name))
     try:
         tree = source.parse(file)
     except AssayError:
-        return (), ()
+        return [], []
+    needed = needed_by(tree, [s for s in tree.body if name in bound_by(s)])
+    own = [s for s in tree.body if s in needed]
+    for statement in list(own):
+        for module, imported in _beside(file, statement):
+            if (module, imported) not in seen:
+                own += _statements(module, imported, seen)[0]
+    return own, [s for s in tree.body if s not in needed]
+
+
+def _beside(file: Path, statement: ast.stmt) -> Iterator[tuple[Path, str]]:
+    """The files of the same folder from which a statement imports, each with a name that it takes from there."""
+    if isinstance(statement, ast.ImportFrom) and statement.level <= 1 and statement.module:
+        named = [(statement.module, alias.name) for alias in statement.names]
+    elif isinstance(statement, ast.Import):
+        named = [(alias.name, "") for alias in statement.names]
+    else:
+        return
+    for module, name in named:
+        path = file.parent / f"{module}.py"
+        if "." not in module and path.is_file():
+            yield path, name
+
+
+def _literals(statements: list[ast.stmt]) -> tuple[list[int], list[float]]:
+    """Those beside a comparison or a modulus first, then defaults, then the rest."""
     telling: list[ast.AST] = []
     usual: list[ast.AST] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) or (
-            isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv)
-        ):
+    compared: list[float] = []
+    for node in (n for statement in statements for n in ast.walk(statement)):
+        if isinstance(node, ast.Compare):
+            telling.append(node)
+            compared += _with_values(node)
+        elif _divides(node):
             telling.append(node)
         elif isinstance(node, ast.arguments):
             telling += [default for name, default in defaults(node) if name not in _SCHEDULE]
@@ -83,18 +127,18 @@ def _python(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
             usual.append(node)
         elif isinstance(node, ast.Call):
             usual += node.args
-    sizes: list[int] = []
-    values: list[float] = []
-    for node in (*telling, *usual):
-        for part in ast.walk(node):
-            number = folded(part)
-            if isinstance(number, bool) or number is None:
-                continue
-            if isinstance(number, int):
-                sizes.append(number)
-            else:
-                values.append(number)
-    return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values))
+    numbers = [folded(part) for node in (*telling, *usual) for part in ast.walk(node)]
+    known = [n for n in numbers if n is not None and not isinstance(n, bool)]
+    return [n for n in known if isinstance(n, int)], [*(n for n in known if isinstance(n, float)), *compared]
+
+
+def _with_values(node: ast.Compare) -> list[float]:
+    """The integers that a comparison may compare values with, as in `x > 20`: no power of two, and no length."""
+    parts = [part for side in (node.left, *node.comparators) for part in ast.walk(side)]
+    if any(_divides(p) or (isinstance(p, ast.Attribute) and p.attr in _LENGTHS) for p in parts):
+        return []
+    numbers = [folded(side) for side in (node.left, *node.comparators)]
+    return [float(n) for n in numbers if type(n) is int and n & (n - 1)]
 
 
 def defaults(arguments: ast.arguments) -> list[tuple[str, ast.expr]]:

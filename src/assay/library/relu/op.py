@@ -7,11 +7,12 @@ from assay import Axis, Tensor, op
 from assay.library.gradient import gradients
 
 AXES = {"n": Axis(typical=4194304)}
+ANY = Tensor("n", range=(-3e38, 3e38))
 
 
 @op(
     axes=AXES,
-    inputs={"x": Tensor("n")},
+    inputs={"x": ANY},
     outputs={"out": Tensor("n")},
     independent="n",
     operations=lambda w: w.n,
@@ -25,7 +26,7 @@ def relu(x):
 
 @op(
     axes=AXES,
-    inputs={"dy": Tensor("n"), "x": Tensor("n")},
+    inputs={"dy": ANY, "x": ANY},
     outputs={"out": Tensor("n")},
     independent="n",
     operations=lambda w: w.n,
