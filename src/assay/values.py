@@ -94,11 +94,16 @@ def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) 
 
 
 def sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Generator) -> torch.Tensor:
-    """Special values at a few places: the same ones in all tensors of one size, so that they meet each other."""
+    """Special values at a few places: the same ones in all tensors of one size, so that they meet each other. One is the
+    last element, an infinity if there is one: a kernel may read it in place of what lies beyond, times zero."""
     if specials and values.numel():
         count = max(1, min(24, values.numel() // 64))
         where = torch.randint(values.numel(), (count,), generator=torch.Generator().manual_seed(values.numel()))
         which = torch.randint(len(specials), (count,), generator=rng)
+        if count > 1:
+            where[-1] = values.numel() - 1
+            infinite = [i for i, special in enumerate(specials) if math.isinf(special)]
+            which[-1] = infinite[int(which[-1]) % len(infinite)] if infinite else which[-1]
         values.view(-1)[where] = torch.tensor(specials, dtype=values.dtype)[which]
     return values
 

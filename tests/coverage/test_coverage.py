@@ -146,6 +146,15 @@ def test_constants_are_found_in_cuda_and_ptx(tmp_path):
     assert 3.5 in found.values
 
 
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_what_lies_beyond_a_ragged_end_is_shown(effort):
+    """Infinities, NaN and negative values, each with all axes at sizes that no block divides."""
+    rows = coverage.plan(library.find_op("euclidean_distance"), dtype("fp32"), EFFORTS[effort]).rows
+    ragged = [row.workload for row in rows if row.why == "ragged"]
+    assert {w.values for w in ragged} == {"special", "lines", "negative"}
+    assert all(math.prod(w.shape(w.op.outputs["out"])) for w in ragged)
+
+
 def test_constants_that_only_the_compiler_knows_are_tried_after_the_first_launch(monkeypatch):
     """As a GPU's first launch tells them: here the worker is made to say so."""
     tried = []

@@ -1,4 +1,4 @@
-"""Workloads that the op alone gives: its typical one and the neighbours, a huge one, equal axes, multiples."""
+"""Workloads that the op alone gives: its typical one and the neighbours, a huge one, equal axes, ragged ones, multiples."""
 
 import itertools
 import math
@@ -12,6 +12,9 @@ _EQUAL = ((37, 5, 3), (64, 16, 8, 4, 2))
 """Lengths that two axes have at the same time: of each row the first that the contract and the budget allow."""
 _DIVISORS = (24, 12, 6, 5, 3)
 """Lengths, no powers of two, of which another axis is a multiple: the first that the contract and the budget allow."""
+_EXPOSING = ("special", "lines", "negative")
+_RAGGED = 2
+"""Workloads of each of these kinds."""
 _ENTIRE = 8
 """How many times fewer elements may be judged at once than in slices."""
 _COUNTED = 1 << 24
@@ -57,13 +60,29 @@ def equal(space: Factors) -> Iterator[Planned]:
     pairs = list(itertools.combinations(space.lengths, 2))
     for first, second in space.rng.sample(pairs, min(len(pairs), space.effort.related)):
         levels = space.random_levels(space.plain)
-        drawn = {n: space.rng.choice(space.sizes[n][levels[n]]) or 1 for n in space.op.axes}
+        drawn = {n: space.size(n, levels[n]) or 1 for n in space.op.axes}
         beside = fit.shortened(space, drawn, "", space.effort.elements // 4)
         for sizes in _EQUAL:
             rows = (space.at({**beside, first: size, second: size}, space.plain) for size in sizes)
             fits = (row for row in rows if row is not None and space.cost(row) <= space.effort.most)
             for row in itertools.islice(fits, 1):
                 yield space.planned(row, "equal axes", space.plain)
+
+
+def ragged(space: Factors) -> Iterator[Planned]:
+    """All axes at sizes that no block divides, with each kind of values that shows what a kernel takes for the elements
+    beyond: a zero, the neighbour of a NaN or of an infinity."""
+    for kind, turn in itertools.product(_EXPOSING, range(_RAGGED)):
+        if kind in space.levels["values"]:
+            levels = space.plain | {name: _of_no_block(space, name, turn) for name in space.op.axes} | {"values": kind}
+            row = fit.resolve(space, levels, space.effort.elements, {"values": kind})
+            if row is not None:
+                yield space.planned(row, "ragged", levels)
+
+
+def _of_no_block(space: Factors, axis: str, turn: int) -> str:
+    regimes = [r for r in ("odd", "prime") if r in space.sizes[axis]] or list(space.sizes[axis])
+    return regimes[turn % len(regimes)]
 
 
 def multiples(space: Factors) -> Iterator[Planned]:

@@ -31,6 +31,8 @@ class Factors:
             name: regimes.of(axis, effort.problems if name in self._problems else effort.most)
             for name, axis in op.axes.items()
         }
+        self._left: dict[tuple[str, str], list[int]] = {}
+        """By axis and regime: the sizes that have not been drawn yet."""
         tensors = {**op.inputs, **op.outputs}
         self.levels: dict[str, list[str]] = {name: list(by_regime) for name, by_regime in self.sizes.items()}
         for name, attribute in op.attributes.items():
@@ -60,6 +62,13 @@ class Factors:
 
     def random_levels(self, fixed: Mapping[str, str]) -> dict[str, str]:
         return {f: fixed.get(f) or self.rng.choice(levels) for f, levels in self.levels.items()}
+
+    def size(self, axis: str, regime: str) -> int:
+        """A size of the regime at random, and none for a second time before all others."""
+        left = self._left.setdefault((axis, regime), [])
+        if not left:
+            left += self.rng.sample(self.sizes[axis][regime], len(self.sizes[axis][regime]))
+        return left.pop()
 
     def at(self, sizes: Mapping[str, int], levels: Mapping[str, str]) -> Workload | None:
         row = self.raw(sizes, levels)

@@ -26,7 +26,7 @@ def resolve(
     most = space.effort.most if long else most
     names = list(space.op.axes)
     for attempt in range(6):
-        chosen = {n: space.rng.choice(space.sizes[n][levels[n]]) for n in names}
+        chosen = {n: space.size(n, levels[n]) for n in names}
         row = space.at(chosen, levels)
         steps = 0
         while row is None or space.cost(row) > most:
