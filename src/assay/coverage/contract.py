@@ -81,7 +81,7 @@ def ragged(space: Factors) -> Iterator[Planned]:
 
 
 def _of_no_block(space: Factors, axis: str, turn: int) -> str:
-    regimes = [r for r in ("odd", "prime") if r in space.sizes[axis]] or list(space.sizes[axis])
+    regimes: list[str] = [r for r in ("odd", "prime") if r in space.sizes[axis]] or list(space.sizes[axis])
     return regimes[turn % len(regimes)]
 
 
