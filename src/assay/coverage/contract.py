@@ -1,4 +1,4 @@
-"""Workloads that the op alone gives: its typical one and the neighbours, a huge one, equal axes, ragged ones, multiples."""
+"""Workloads that the op alone gives: its typical one, neighbours, a huge one, equal axes, ragged sizes, multiples."""
 
 import itertools
 import math

@@ -26,6 +26,8 @@ _BYTES, _COPIES = 1 << 26, 160
 """More than a cache holds, and so often that a fast memory is busy for 5 ms."""
 T = TypeVar("T")
 _Thread = threading.Thread
+_WORDS, _STAY = (0x7FC07FC0, 0x4F4F4F4F), 5_000
+"""Left in shared memory, and nanoseconds that the blocks which leave it stay."""
 _Stream, on_stream, _copy = torch.cuda.Stream, torch.cuda.stream, torch._C.TensorBase.copy_
 
 
@@ -91,9 +93,15 @@ def load(kind: str) -> None:
             source, target = _memory()
             for _ in range(_COPIES):
                 _copy(target, source)
-        elif (occupy := _occupy()) is not None:
-            count = torch.cuda.get_device_properties(0).multi_processor_count
-            occupy(2 * count * _WAVES, 1024, _WAVE)
+        elif (occupy := _kernel("occupy")) is not None:
+            occupy(2 * _multiprocessors() * _WAVES, 1024, _WAVE)
+
+
+def spoil(place: int) -> None:
+    """Leave something in the shared memory of the GPU, which a kernel finds there until it writes: NaN in every format
+    of 16 and 32 bits, or numbers."""
+    if (kernel := _kernel("spoil")) is not None:
+        kernel(5 * _multiprocessors(), 128, _WORDS[place % len(_WORDS)], _STAY)
 
 
 @cache
@@ -105,15 +113,21 @@ def _memory() -> tuple[Any, Any]:
 
 
 @cache
-def _occupy() -> Any:
+def _multiprocessors() -> int:
+    return torch.cuda.get_device_properties(0).multi_processor_count
+
+
+@cache
+def _kernel(name: str) -> Any:
+    """One of disturb.cu; None without a compiler for CUDA C++."""
     try:
         from assay.backends.cuda import Source
 
-        return Source(Path(__file__).with_name("occupy.cu"))["occupy"]
+        return Source(Path(__file__).with_name("disturb.cu"))[name]
     except (ImportError, AssayError):
         return None
 
 
 def prepare() -> None:
     """Build and allocate what the load needs, before any kernel's file is imported."""
-    streams(), _memory(), _occupy()
+    streams(), _memory(), _kernel("occupy"), _kernel("spoil")

@@ -88,6 +88,8 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
     op, function = function_of(request.call, request.device == "cuda")
     place = _place(request, arena)
     assert _settings is not None and _patches is not None
+    if request.device == "cuda":
+        disturb.spoil(request.place)
     with ExitStack() as watching:
         started = watching.enter_context(backend(kernel.address.backend).launched()) if request.first else []
         args, keywords = load.arguments(request.call, op, place.tensors)
