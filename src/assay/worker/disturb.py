@@ -18,6 +18,7 @@ import torch
 
 from assay.backends.grid_order import ordered
 from assay.errors import AssayError
+from assay.worker import bound
 from assay.worker.questions import Try
 
 _WAVES, _WAVE = 40, 200_000
@@ -77,6 +78,11 @@ def in_a_thread(work: Callable[[], T]) -> T:
     for error in failed:
         raise error
     return returned[0]
+
+
+def use_device() -> None:
+    """Give this thread the context of the GPU, as its first use by PyTorch does."""
+    bound.synchronize()
 
 
 @cache

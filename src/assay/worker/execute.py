@@ -95,6 +95,8 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
         args, keywords = load.arguments(request.call, op, place.tensors)
 
         def call() -> _Called:
+            if request.thread and request.device == "cuda":
+                disturb.use_device()
             if request.threads:
                 use_threads(request.threads)
             return _called(request, function, args, keywords, place)
