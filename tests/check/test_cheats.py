@@ -54,7 +54,7 @@ def test_a_setting_changed_while_the_file_is_imported_is_named(name, tmp_path):
 
 def test_a_changed_setting_is_mentioned_beside_a_wrong_result(tmp_path):
     record = checked(tmp_path, source("out.zero_(); torch.set_grad_enabled(False)"), workloads=1)
-    assert record.evidence["detector"] == "values"
+    assert record.evidence["detector"] in ("values", "nonfinite")
     assert "besides" in record.reason and "torch.set_grad_enabled from True to False" in record.reason
 
 
@@ -178,7 +178,9 @@ def test_the_calls_of_a_workload(mode, device, threads):
     again = [r for r in plan if r.values == runs.USUAL]
     assert len({r.place for r in again}) == 3, "old values come at fresh addresses"
     assert {r.held for r in plan} >= {"nan", "number", "random", "other", "shuffled", "zeros"}
-    assert all(r.place == 0 for r in plan if r.values != runs.USUAL), "other values come in the same buffers"
+    assert all(r.place == 0 for r in plan if r.values != runs.USUAL and not r.load), (
+        "other values come in the same buffers"
+    )
     assert {r.bands for r in plan} == {0, 1}
     assert [bool(r.order) for r in plan].count(True) == (2 if mode == "triton-interpret" else 0)
     assert [r.late for r in plan].count(True) == (device == "cuda")
@@ -268,7 +270,7 @@ def test_an_unstable_result_has_racecheck_asked_where_it_can_run(monkeypatch):
     asked = []
     problem = Problem("racecheck", "Race", "gelu", "gelu.cu:7", "", 0, "", 0, 3, "")
 
-    def run(kernel, workload, tool, parameters):
+    def run(kernel, workload, tool, parameters, seconds):
         asked.append((str(workload), tool))
         return Report(tool, (problem,))
 

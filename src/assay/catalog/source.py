@@ -2,7 +2,9 @@
 
 import ast
 import codecs
+import contextlib
 import io
+import re
 import stat
 import tokenize
 from pathlib import Path
@@ -121,3 +123,22 @@ def _unreadable(file: Path, problem: OSError | ValueError) -> UsageError:
     shown = str(file).replace("\0", "\\0")
     shown = shown if len(shown) < 200 else f"{shown[:100]}…{shown[-40:]}"
     return UsageError(f"{shown} cannot be read: {reason}", fix="check the path and who may read it")
+
+
+def named_by(file: Path) -> list[Path]:
+    """Return the .cu files that a Python file names, and the one beside it."""
+    try:
+        text = file.read_text()
+    except (OSError, ValueError):
+        return []
+    named = [file.parent / m for m in re.findall(r"[\"']([\w./-]+\.cuh?)[\"']", text)]
+    return [f for f in dict.fromkeys([*named, file.with_suffix(".cu")]) if f.is_file()]
+
+
+def texts(file: Path | None) -> list[str]:
+    """Return the text of a kernel's file and of the .cu files that it names, as far as they can be read."""
+    found = []
+    for one in [file, *named_by(file)] if file else []:
+        with contextlib.suppress(OSError, ValueError):
+            found.append(one.read_text())
+    return found

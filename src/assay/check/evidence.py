@@ -52,7 +52,7 @@ class CallSeconds:
 
 @dataclass(frozen=True)
 class Racecheck:
-    """The sanitizer's report on a kernel whose results change."""
+    """The sanitizer's report on a kernel that uses shared memory, or whose results change."""
 
     clean: bool
     problems: list[str]

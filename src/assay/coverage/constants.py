@@ -55,7 +55,7 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
     found = _python(kernel.file, kernel.function) if kernel.file.suffix == ".py" else _cuda(kernel.file)
     sizes, values = found
     if kernel.file.suffix == ".py":
-        for name in _named_sources(kernel.file):
+        for name in source.named_by(kernel.file):
             more, floats = _cuda(name)
             sizes, values = sizes + more, values + floats
     tuned = [n for name, choices in kernel.tune.items() if name not in _SCHEDULE for n in choices if type(n) is int]
@@ -167,16 +167,6 @@ def folded(node: ast.AST) -> int | float | None:
             if right <= 40:
                 return left << right if isinstance(node.op, ast.LShift) else left**right
     return None
-
-
-def _named_sources(file: Path) -> list[Path]:
-    """The .cu files that a Python file names, and the one beside it."""
-    try:
-        text = file.read_text()
-    except (OSError, ValueError):
-        return []
-    named = [file.parent / m for m in re.findall(r"[\"']([\w./-]+\.cuh?)[\"']", text)]
-    return [f for f in dict.fromkeys([*named, file.with_suffix(".cu")]) if f.is_file()]
 
 
 @cache

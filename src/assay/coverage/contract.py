@@ -72,12 +72,12 @@ def equal(space: Factors) -> Iterator[Planned]:
 def ragged(space: Factors) -> Iterator[Planned]:
     """All axes at sizes that no block divides, with each kind of values that shows what a kernel takes for the elements
     beyond: a zero, the neighbour of a NaN or of an infinity."""
-    for kind, turn in itertools.product(_EXPOSING, range(_RAGGED)):
-        if kind in space.levels["values"]:
-            levels = space.plain | {name: _of_no_block(space, name, turn) for name in space.op.axes} | {"values": kind}
-            row = fit.resolve(space, levels, space.effort.elements, {"values": kind})
-            if row is not None:
-                yield space.planned(row, "ragged", levels)
+    kinds = [kind for kind in _EXPOSING if kind in space.levels["values"]]
+    for turn, kind in itertools.product(range(min(_RAGGED, space.effort.workloads // (3 * len(_EXPOSING)))), kinds):
+        levels = space.plain | {name: _of_no_block(space, name, turn) for name in space.op.axes} | {"values": kind}
+        row = fit.resolve(space, levels, space.effort.elements, {"values": kind})
+        if row is not None:
+            yield space.planned(row, "ragged", levels)
 
 
 def _of_no_block(space: Factors, axis: str, turn: int) -> str:

@@ -24,6 +24,7 @@ DETECTORS = (
     "stale",
     "state",
     "unstable",
+    "race",
     "stream",
     "late",
     "global",

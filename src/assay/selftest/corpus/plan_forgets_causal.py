@@ -24,6 +24,6 @@ def mended(q, k, v, *, causal, out):
 def _attention(q, k, v, causal, out):
     scores = q.double() @ k.double().mT / math.sqrt(q.shape[-1])
     if causal:
-        later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
         scores = scores.masked_fill(later, -math.inf)
     out.copy_(scores.softmax(-1) @ v.double())

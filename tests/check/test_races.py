@@ -1,0 +1,88 @@
+"""racecheck beside a check. The sanitizer itself needs a GPU: here its report is made."""
+
+from dataclasses import replace
+
+import pytest
+
+from assay.catalog.select import select
+from assay.check import races
+from assay.dtype import dtype
+from assay.record import Record, Status
+from assay.sanitize import Problem, Report
+from assay.workload import Workload
+
+FP32 = dtype("fp32")
+PASSED = Record("check", "sum/cuda", "dtype=fp32", Status.PASS, "140 workloads", "run", {}, "", {}, [], {}, 1.0)
+ERROR = Problem("racecheck", "Race between write and read", "sum", "k.cu:7", text="Error: Race reported between Write")
+WARNING = replace(ERROR, text="Warning: Race reported between Write")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The workloads that racecheck is asked for; what it reports is the list's attribute."""
+
+    class Asked(list):
+        report = Report("racecheck", ())
+
+    seen = Asked()
+
+    def run(kernel, workload, tool, parameters, seconds):
+        seen.append((tool, workload))
+        return seen.report
+
+    monkeypatch.setattr("assay.check.races.sanitize.run", run)
+    monkeypatch.setattr("assay.check.races.sanitize.why_not", lambda kernel: ("", ""))
+    monkeypatch.setattr("assay.check.races._begun", set())
+    return seen
+
+
+def beside(address, workload=None):
+    ((kernel, op),) = select([address])
+    return races.beside(kernel, op, FP32, Workload.of(op, workload) if workload else None, {})
+
+
+def test_a_race_is_a_failure_of_a_kernel_whose_results_are_right(asked):
+    asked.report = Report("racecheck", (ERROR,))
+    record = beside("sum/cuda")(PASSED)
+    assert record.status == "fail" and record.detector == "race" and "k.cu:7" in record.reason
+
+
+@pytest.mark.parametrize(
+    "report", [Report("racecheck", ()), Report("racecheck", (WARNING,)), Report("racecheck", (), "not done")]
+)
+def test_what_is_no_certain_race_is_kept_as_evidence(asked, report):
+    asked.report = report
+    record = beside("sum/cuda")(PASSED)
+    assert record.status == "pass" and record.evidence["racecheck"]["clean"] == report.clean
+
+
+def test_a_failure_is_not_explained_by_it(asked):
+    asked.report = Report("racecheck", (ERROR,))
+    failed = replace(PASSED, status=Status.FAIL)
+    assert beside("sum/cuda")(failed) == failed
+
+
+def test_it_runs_on_the_typical_workload_in_the_first_dtype_alone(asked):
+    for _ in range(2):
+        beside("layernorm/cuda")(PASSED)
+    ((tool, workload),) = asked
+    assert tool == "racecheck" and dict(workload.axes)["cols"] == workload.op.axes["cols"].typical
+    assert workload.elements <= 1 << 24
+
+
+def test_it_runs_on_a_workload_that_was_named(asked):
+    for _ in range(2):
+        beside("sum/cuda", "n=77,dtype=fp32")(PASSED)
+    assert [dict(w.axes)["n"] for _, w in asked] == [77, 77]
+
+
+@pytest.mark.parametrize("address", ["gelu/cuda", "sum/triton", "sum/torch", "sum/njit"])
+def test_it_does_not_run_without_shared_memory_that_its_author_manages(asked, address):
+    beside(address)(PASSED)
+    assert not asked
+
+
+@pytest.mark.parametrize("address", ["softmax/cuda", "softmax/cupy", "softmax/numba", "transpose/cuda", "rmsnorm/cuda"])
+def test_it_runs_where_shared_memory_is_used(asked, address):
+    beside(address)(PASSED)
+    assert asked
