@@ -76,6 +76,12 @@ def test_it_runs_on_a_workload_that_was_named(asked):
     assert [dict(w.axes)["n"] for _, w in asked] == [77, 77]
 
 
+def test_racecheck_does_not_understand_copies_in_the_background(asked):
+    asked.report = Report("racecheck", (ERROR,))
+    record = beside("layernorm_backward/cuda")(PASSED)
+    assert record.status == "pass" and not record.evidence["racecheck"]["clean"]
+
+
 @pytest.mark.parametrize("address", ["gelu/cuda", "sum/triton", "sum/torch", "sum/njit"])
 def test_it_does_not_run_without_shared_memory_that_its_author_manages(asked, address):
     beside(address)(PASSED)

@@ -135,10 +135,17 @@ def named_by(file: Path) -> list[Path]:
     return [f for f in dict.fromkeys([*named, file.with_suffix(".cu")]) if f.is_file()]
 
 
-def texts(file: Path | None) -> list[str]:
-    """Return the text of a kernel's file and of the .cu files that it names, as far as they can be read."""
-    found = []
-    for one in [file, *named_by(file)] if file else []:
+def texts(file: Path | None, headers: Path) -> list[str]:
+    """Return the text of a kernel's file, of the .cu files that it names, and of what these include from beside them or
+    from `headers`, as far as they can be read."""
+    todo, found = ([file, *named_by(file)] if file else []), {}
+    while todo:
+        one = todo.pop()
+        if one in found:
+            continue
+        found[one] = ""
         with contextlib.suppress(OSError, ValueError):
-            found.append(one.read_text())
-    return found
+            found[one] = one.read_text()
+        for name in re.findall(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", found[one], re.MULTILINE):
+            todo += [path for path in (one.parent / name, headers / name) if path.is_file()]
+    return list(found.values())

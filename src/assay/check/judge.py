@@ -50,7 +50,8 @@ class Finding:
 
     def excused_in(self, kernel: Kernel) -> bool:
         """Whether it is only less accurate, in a peer. A peer may keep weights or sums in the workload's format, as
-        cuDNN does before a bias is added: where terms cancel, that costs any multiple of the tolerance."""
+        cuDNN does before a bias is added, or inside an FFT: where terms cancel, that costs any multiple of the
+        tolerance."""
         return kernel.peer and (self.less_accurate or self.as_rounded)
 
 
@@ -146,7 +147,7 @@ def judge(
             if isinstance(scale, _Scale):
                 what += _hint(measures.oracle, value, right.rounded, place)
             share = worst.share if isinstance(scale, _Scale) else 0.0  # where bits are promised, none may be off
-            rounded = share > 0 and as_rounded(measures.oracle, name, got, dtype(value.dtype))
+            rounded = share > 0 and as_rounded(measures.oracle, name, got, dtype(value.dtype), transformed=True)
             return Judgement(Finding("values", what, share, rounded), tuple(errors), tried)
         for control, fake in (_controls(right.rounded, right.finite, right.unit) if controls else {}).items():
             shown, _ = scale.compare(name, fake, admitted=worst.admitted)
@@ -241,13 +242,15 @@ class _Only:
         return away.masked_fill(same, 0.0).flatten()
 
 
-def as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType) -> bool:
+def as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType, transformed: bool = False) -> bool:
     """Whether every error is at most one ulp of the format at the op's magnitude: half of it for terms that were
-    rounded to the format, half for the result. Always false for an op that declares no magnitude."""
+    rounded to the format, half for the result. Always false for an op that declares no magnitude. `transformed`: at
+    the largest magnitude of all elements, as where sums were rounded in a transform of the image (FFT, Winograd)."""
     magnitude = truth.magnitude[name]
     if magnitude is None:
         return False
-    allowed = ulp(magnitude.nan_to_num(0.0, 0.0, 0.0), number)
+    finite = magnitude.nan_to_num(0.0, 0.0, 0.0)
+    allowed = ulp(finite.max() if transformed and finite.numel() else finite, number)
     return bool(((got - truth.exact[name].double()).abs().nan_to_num(0.0, 0.0, 0.0) <= allowed).all())
 
 
@@ -295,7 +298,9 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         )
         if share > 1:
             what = _explain(errors[-1], value, rounded, unit, int(place)) + _hint(truth, value, rounded, int(place))
-            return Judgement(Finding("values", what, share, as_rounded(truth, name, got, number)), tuple(errors), {})
+            return Judgement(
+                Finding("values", what, share, as_rounded(truth, name, got, number, True)), tuple(errors), {}
+            )
     return Judgement(None, tuple(errors), {})
 
 

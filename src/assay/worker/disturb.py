@@ -104,10 +104,10 @@ def load(kind: str) -> None:
 
 
 def spoil(place: int) -> None:
-    """Leave something in the shared memory of the GPU, which a kernel finds there until it writes: NaN in every format
-    of 16 and 32 bits, or numbers."""
+    """In the order of the current stream: leave something in the shared memory of the GPU, which a kernel finds there
+    until it writes. NaN in every format of 16 and 32 bits, or numbers."""
     if (kernel := _kernel("spoil")) is not None:
-        kernel(5 * _multiprocessors(), 128, _WORDS[place % len(_WORDS)], _STAY)
+        kernel.unseen(5 * _multiprocessors(), 128, _WORDS[place % len(_WORDS)], _STAY)
 
 
 @cache

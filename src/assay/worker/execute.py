@@ -88,8 +88,6 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
     op, function = function_of(request.call, request.device == "cuda")
     place = _place(request, arena)
     assert _settings is not None and _patches is not None
-    if request.device == "cuda":
-        disturb.spoil(request.place)
     with ExitStack() as watching:
         started = watching.enter_context(backend(kernel.address.backend).launched()) if request.first else []
         args, keywords = load.arguments(request.call, op, place.tensors)
@@ -233,6 +231,7 @@ def _on_device(request: Try, place: Any, invoke: Invoke) -> Result:
             place.delay_inputs([spec.name for spec in request.call.inputs])
         if request.load:
             disturb.load(request.load)
+        disturb.spoil(request.place)  # last: other processes use the device too, and leave something else
         returned, seconds = invoke(stream.cuda_stream)
         same = torch._C._cuda_getCurrentRawStream(torch._C._cuda_getDevice()) == stream.cuda_stream
     return returned, seconds, () if same else (_OTHER_STREAM,)
