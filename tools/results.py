@@ -92,10 +92,18 @@ def _checked(records: list[dict]) -> str:
     ]
     for op in ops:
         lines.append(f"| {op} | " + " | ".join(_cell(cells.get((op, b), [])) for b in BACKENDS) + " |")
+    if unclear := sorted(_named(r) for r in records if r["status"] == "inconclusive"):
+        lines.append(f"\nInconclusive, and not in the table: {', '.join(unclear)}.")
+        lines.append("They are other people's kernels, less accurate than the tolerance for our own.")
     return "\n".join(lines) + "\n"
 
 
+def _named(record: dict) -> str:
+    return f"{record['kernel']} in {_what(record)[2].removeprefix('dtype=')}"
+
+
 def _cell(records: list[dict]) -> str:
+    records = [r for r in records if r["status"] != "inconclusive"]
     if not records:
         return ""
     if any(r["status"] == "fail" for r in records):
