@@ -155,6 +155,16 @@ def test_what_lies_beyond_a_ragged_end_is_shown(effort):
     assert all(math.prod(w.shape(w.op.outputs["out"])) for w in ragged)
 
 
+@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
+def test_tensors_lie_at_every_alignment(name):
+    """A kernel may look for a multiple of 8 bytes and load 16."""
+    number = dtype(name)
+    rows = coverage.plan(library.find_op("gelu"), number, NATIVE).rows
+    bytes_in = {row.workload.offset * number.itemsize for row in rows if row.workload.elements}
+    aligned = {max(n for n in (1, 2, 4, 8, 16) if at % n == 0) for at in bytes_in}
+    assert aligned == {n for n in (2, 4, 8, 16) if n >= number.itemsize}
+
+
 def test_constants_that_only_the_compiler_knows_are_tried_after_the_first_launch(monkeypatch):
     """As a GPU's first launch tells them: here the worker is made to say so."""
     tried = []

@@ -38,7 +38,7 @@ class Factors:
         for name, attribute in op.attributes.items():
             self.levels[name] = [repr(c) for c in attribute.choices or (attribute.default,)]
         self.levels["values"] = kinds(op, dtype)
-        self.levels["offset"] = ["0"] if op.aligned else ["0", "1", "3"]
+        self.levels["offset"] = ["0"] if op.aligned else ["0", "1", "3", *_between(dtype)]
         for name, tensor in tensors.items():
             if tensor.strided:
                 self.levels[f"layout of {name}"] = ["dense", "rows", *(["all"] if tensor.strided == "all" else [])]
@@ -120,6 +120,11 @@ class Factors:
         name = factor.removeprefix("layout of ")
         shape = row.shape({**self.op.inputs, **self.op.outputs}[name])
         return math.prod(shape[:-1] if level == "rows" else shape) > 1
+
+
+def _between(dtype: DType) -> list[str]:
+    """Offsets at which tensors lie on a multiple of 4 or 8 bytes and of no more: vectors of some widths fit there."""
+    return [str(size // dtype.itemsize) for size in (4, 8) if size // dtype.itemsize not in (0, 1, 3)]
 
 
 def kinds(op: Op, dtype: DType) -> list[str]:

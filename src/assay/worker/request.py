@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,8 +14,9 @@ from assay.kernel import Kernel
 from assay.worker.channel import place, tensor
 from assay.workload import Workload
 
-_STRIDE_GAP = 3
-"""Elements between the rows of a strided input: odd, so that rows lose their alignment too."""
+_GAPS = (3, 16, 2)
+"""Elements between the rows of a strided tensor, chosen by the workload's seed: with an odd gap rows lose their
+alignment, with 16 they keep it, so that vectors are loaded there too, and with 2 they keep a part of it."""
 _SCATTER = 2
 """Stride of the last dimension of a scattered tensor."""
 
@@ -69,10 +71,15 @@ def spec(name: str, number: DType, shape: tuple[int, ...], workload: Workload | 
     """A tensor as the workload wants it to lie; contiguous and aligned without one."""
     apart = workload is not None and len(shape) > 1 and name in (*workload.strided, *workload.scattered)
     step = _SCATTER if workload is not None and name in workload.scattered else 1
-    row = shape[-1] * step + (_STRIDE_GAP if apart else 0) if shape else 0
+    row = shape[-1] * step + (_gap(name, workload.seed) if workload is not None and apart else 0) if shape else 0
     strides = [math.prod(shape[i + 1 : -1]) * row for i in range(len(shape) - 1)] + [step] * bool(shape)
     offset = workload.offset if workload else 0
     return TensorSpec(name, number.torch_name, tuple(shape), tuple(strides), offset, tuple(number.poisons))
+
+
+def _gap(name: str, seed: int) -> int:
+    """Two tensors of one workload may have different ones. Without a seed the first."""
+    return _GAPS[(seed + zlib.crc32(name.encode())) % len(_GAPS)] if seed else _GAPS[0]
 
 
 def placed(specs: Iterable[tuple[TensorSpec, int]]) -> tuple[list[TensorSpec], int]:

@@ -4,7 +4,7 @@ import torch
 
 from assay import kernel
 
-DETECTOR = "values"
+DETECTOR = "values or nonfinite"
 
 
 def run(elements, scales, block, out, magnitude):
