@@ -36,9 +36,9 @@ def asked(monkeypatch):
     return seen
 
 
-def beside(address, workload=None):
+def beside(address, workload=None, run="a run"):
     ((kernel, op),) = select([address])
-    return races.beside(kernel, op, FP32, Workload.of(op, workload) if workload else None, {})
+    return races.beside(kernel, op, FP32, Workload.of(op, workload) if workload else None, {}, run)
 
 
 def test_a_race_is_a_failure_of_a_kernel_whose_results_are_right(asked):
@@ -68,6 +68,13 @@ def test_it_runs_on_the_typical_workload_in_the_first_dtype_alone(asked):
     ((tool, workload),) = asked
     assert tool == "racecheck" and dict(workload.axes)["cols"] == workload.op.axes["cols"].typical
     assert workload.elements <= 1 << 24
+
+
+def test_it_runs_again_in_the_next_run(asked):
+    """In a notebook, where the kernel may have been edited meanwhile."""
+    for run in ("first", "second"):
+        beside("sum/cuda", run=run)(PASSED)
+    assert len(asked) == 2
 
 
 def test_it_runs_on_a_workload_that_was_named(asked):

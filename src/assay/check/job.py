@@ -109,7 +109,9 @@ class Job:
             )
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
         does = self._build if here.level is Level.COMPILE else self._fuzz
-        look_for_races = races.beside(self.kernel, self.op, self.dtype, self.workload, settings.parameters)
+        look_for_races = races.beside(
+            self.kernel, self.op, self.dtype, self.workload, settings.parameters, settings.run
+        )
         broken = self._broken_gates(settings, meanwhile=here.device == "cuda")
         outcome, worker = does(settings, worker, here, record)
         if here.level is Level.INTERPRET and outcome.status is Status.PASS:

@@ -40,10 +40,12 @@ def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, 
     return replace(record, reason=reason, evidence=_evidence(record, report).to_dict())
 
 
-def beside(kernel: Kernel, op: Op, dtype: DType, workload: Workload | None, parameters: Mapping[str, Any]) -> Join:
-    """Starts racecheck in a thread, on the workload or on the typical one; for a kernel that is checked in several
+def beside(
+    kernel: Kernel, op: Op, dtype: DType, workload: Workload | None, parameters: Mapping[str, Any], run: str
+) -> Join:
+    """Starts racecheck in a thread, on the workload or on the typical one; for a kernel that one run checks in several
     dtypes in the first one alone. What is returned adds the report to a record that passed: a race is a failure."""
-    if not _worth_it(kernel) or (workload is None and not _first(kernel)):
+    if not _worth_it(kernel) or (workload is None and not _first(kernel, run)):
         return lambda record: record
     thread = ThreadPoolExecutor(1)
     report = thread.submit(_report, kernel, workload or _shortened(Workload.of(op, f"dtype={dtype}")), parameters)
@@ -73,9 +75,9 @@ def _has(kernel: Kernel, words: tuple[str, ...]) -> bool:
     return any(word in text for text in source.texts(kernel.file, HEADERS) for word in words)
 
 
-def _first(kernel: Kernel) -> bool:
+def _first(kernel: Kernel, run: str) -> bool:
     with _lock:
-        known = (kernel.address, kernel.home)
+        known = (kernel.address, kernel.home, run)
         new = known not in _begun
         _begun.add(known)
     return new
