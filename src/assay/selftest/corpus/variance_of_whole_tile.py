@@ -6,7 +6,7 @@ import triton.language as tl
 
 from assay import kernel
 
-DETECTOR = "values"
+DETECTOR = "values or nonfinite"
 
 
 @triton.jit
