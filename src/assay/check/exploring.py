@@ -38,7 +38,7 @@ EFFORTS = {
 than everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds; attention/inductor
 took 11 minutes on a CPU."""
 _THOROUGH = 8
-_OWN_SECONDS = {"triton-interpret": 8.0, "numba-sim": 15.0, "native, inductor": 60.0}
+_OWN_SECONDS = {"triton-interpret": 10.0, "numba-sim": 15.0, "native, inductor": 60.0}
 _OWN_SECONDS_THOROUGH = 300.0
 """Processor seconds that an interpreter may take for all workloads of a kernel and dtype, and torch.compile, which on a
 CPU compiles C++ for seconds whenever sizes or attributes are of another kind."""

@@ -35,8 +35,6 @@ from assay.workload import Workload
 
 _ENOUGH = 16
 """The number of workloads that is enough for a verdict on a peer that refuses all others."""
-_PLENTY = 32
-"""The number that is enough wherever the others came from: as many as are planned for an interpreter."""
 _ENOUGH_INTERPRETED = 8
 """The number that is enough where all others have more programs than the interpreter runs."""
 
@@ -247,7 +245,7 @@ class Job:
         excused = set(seen.refused) if seen.first >= _ENOUGH else set()
         excused |= seen.limits if seen.first >= _ENOUGH_INTERPRETED else set()
         left_out = sum(r.why != AGAIN for why, rows in seen.left_out.items() if why not in excused for r in rows)
-        if (left_out > seen.first and seen.first < _PLENTY) or any("lacks" in why for why in seen.left_out):
+        if left_out > seen.first or any("lacks" in why for why in seen.left_out):
             planned = seen.first + left_out
             return f"only {seen.first} of {planned} workloads could be run: {'; '.join(seen.left_out)}"
         powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]
