@@ -7,7 +7,6 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from assay.catalog import source
@@ -65,7 +64,6 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
     return Constants(tuple(kept), tuple(near[:_MOST]), tuple(bounds))
 
 
-@cache
 def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Literals of a Python file, those of the function and of all that it needs first, also from files beside this
     one: the file may hold other kernels."""
@@ -169,7 +167,6 @@ def folded(node: ast.AST) -> int | float | None:
     return None
 
 
-@cache
 def _cuda(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Literals of a CUDA file, those on lines that compare first."""
     try:
