@@ -131,8 +131,11 @@ def _wide(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Ten
 
 
 def _zeros(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    some = torch.rand(drawn.shape, generator=rng)
-    return torch.where(some < 0.5, torch.zeros_like(drawn).copysign(drawn), drawn)
+    """Half of the elements, and of several rows some whole ones."""
+    zero = torch.rand(drawn.shape, generator=rng) < 0.5
+    if drawn.dim() > 1:
+        zero |= torch.rand((*drawn.shape[:-1], 1), generator=rng) < 0.25
+    return torch.where(zero, torch.zeros_like(drawn).copysign(drawn), drawn)
 
 
 def _subnormal(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:

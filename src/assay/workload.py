@@ -21,7 +21,7 @@ VALUES = {
     "wide": "magnitudes over the whole declared range",
     "offset": "a mean far from zero",
     "special": "the NaN and Inf that the op declares, at a few places",
-    "zeros": "half of the elements are zero, of either sign",
+    "zeros": "half of the elements are zero, of either sign, and some whole rows",
     "subnormal": "below the smallest normal number of the format",
     "negative": "no element is positive; half of the rows are far below zero",
     "constant": "each row repeats one value",
