@@ -43,7 +43,7 @@ ROW_SUM = """
 
 
 def test_a_kernel_with_one_program_a_row_passes_although_its_typical_workload_is_too_large(write):
-    (record,) = assay.check(write("mine.py", ROW_SUM), dtypes="bf16", workloads=12)
+    (record,) = assay.check(write("mine.py", ROW_SUM), dtypes="bf16", workloads=4)
     assert record.status == "pass", record.reason
     assert "left out: more programs than Triton's interpreter runs" in record.reason
     left_out = record.evidence["coverage"]["left_out"]["more programs than Triton's interpreter runs"]

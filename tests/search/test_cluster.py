@@ -64,7 +64,7 @@ def test_a_study_on_two_nodes_survives_ctrl_c_and_the_loss_of_one(nodes, tmp_pat
     finished = of_trials(told["records"])
     assert len(finished) == len({point(e) for e in finished}) == TRIALS
     ended = {point(e): e["attempts"] for state in ("finished", "pruned") for e in of_trials(told["records"], state)}
-    assert ended[lost] == 2
+    assert ended[lost] in (2, 3), "lost with its node, and perhaps interrupted by Ctrl-C before"
     again = {where for where, times in Counter(where for _, where in second.begun()).items() if times > 1}
     assert len(again) <= 4
     assert all(ended[where] > 1 for where in again)
