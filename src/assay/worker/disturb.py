@@ -125,11 +125,11 @@ def _multiprocessors() -> int:
 
 @cache
 def _kernel(name: str) -> Any:
-    """One of disturb.cu; None without a compiler for CUDA C++."""
+    """One of disturb.cu, built; None without a compiler for CUDA C++, as where only Triton is installed."""
     try:
         from assay.backends.cuda import Source
 
-        return Source(Path(__file__).with_name("disturb.cu"))[name]
+        return Source(Path(__file__).with_name("disturb.cu"))[name].built()
     except (ImportError, AssayError):
         return None
 
