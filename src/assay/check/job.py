@@ -1,6 +1,7 @@
 """One kernel in one dtype: build it, or fuzz it, and write the record."""
 
 import contextlib
+import math
 import shlex
 import threading
 import time
@@ -107,8 +108,10 @@ class Job:
             )
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
         does = self._build if here.level is Level.COMPILE else self._fuzz
+        deadline = settings.bounds.deadline
+        left = math.inf if deadline is None else deadline - time.monotonic()
         look_for_races = races.beside(
-            self.kernel, self.op, self.dtype, self.workload, settings.parameters, settings.run
+            self.kernel, self.op, self.dtype, self.workload, settings.parameters, settings.run, left
         )
         broken = self._broken_gates(settings, meanwhile=here.device == "cuda")
         outcome, worker = does(settings, worker, here, record)

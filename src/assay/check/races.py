@@ -41,14 +41,22 @@ def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, 
 
 
 def beside(
-    kernel: Kernel, op: Op, dtype: DType, workload: Workload | None, parameters: Mapping[str, Any], run: str
+    kernel: Kernel,
+    op: Op,
+    dtype: DType,
+    workload: Workload | None,
+    parameters: Mapping[str, Any],
+    run: str,
+    seconds: float = _SECONDS,
 ) -> Join:
-    """Starts racecheck in a thread, on the workload or on the typical one; for a kernel that one run checks in several
-    dtypes in the first one alone. What is returned adds the report to a record that passed: a race is a failure."""
+    """Starts racecheck in a thread, for at most so many seconds, on the workload or on the typical one; for a kernel
+    that one run checks in several dtypes in the first one alone. What is returned adds the report to a record that
+    passed: a race is a failure."""
     if not _worth_it(kernel) or (workload is None and not _first(kernel, run)):
         return lambda record: record
     thread = ThreadPoolExecutor(1)
-    report = thread.submit(_report, kernel, workload or _shortened(Workload.of(op, f"dtype={dtype}")), parameters)
+    on = workload or _shortened(Workload.of(op, f"dtype={dtype}"))
+    report = thread.submit(_report, kernel, on, parameters, max(1.0, min(seconds, _SECONDS)))
     thread.shutdown(wait=False)
 
     def joined(record: Record) -> Record:
@@ -95,9 +103,11 @@ def _shortened(workload: Workload) -> Workload:
     return workload
 
 
-def _report(kernel: Kernel, workload: Workload, parameters: Mapping[str, Any]) -> sanitize.Report:
+def _report(
+    kernel: Kernel, workload: Workload, parameters: Mapping[str, Any], seconds: float = _SECONDS
+) -> sanitize.Report:
     try:
-        return sanitize.run(kernel, workload, "racecheck", parameters=dict(parameters), seconds=_SECONDS)
+        return sanitize.run(kernel, workload, "racecheck", parameters=dict(parameters), seconds=seconds)
     except AssayError as error:
         return sanitize.Report("racecheck", (), str(error))
 
