@@ -12,7 +12,7 @@ from assay import inputs
 from assay.backends.grid_order import _Arrays, _Stores, place_of
 from assay.catalog import library
 from assay.catalog.select import select
-from assay.check import races, runs, variations
+from assay.check import racecheck, runs, variations
 from assay.kernel import Kernel, address
 from assay.record import Record, Status
 from assay.sanitize import Problem, Report
@@ -274,15 +274,15 @@ def test_an_unstable_result_has_racecheck_asked_where_it_can_run(monkeypatch):
         asked.append((str(workload), tool))
         return Report(tool, (problem,))
 
-    monkeypatch.setattr("assay.check.races.sanitize.run", run)
-    monkeypatch.setattr("assay.check.races.sanitize.why_not", lambda _: ("no GPU", "buy one"))
-    assert races.looked_for(record, kernel, op, {}) == record and not asked
-    monkeypatch.setattr("assay.check.races.sanitize.why_not", lambda _: ("", ""))
-    found = races.looked_for(record, kernel, op, {})
+    monkeypatch.setattr("assay.check.racecheck.sanitize.run", run)
+    monkeypatch.setattr("assay.check.racecheck.sanitize.why_not", lambda _: ("no GPU", "buy one"))
+    assert racecheck.explained(record, kernel, op, {}) == record and not asked
+    monkeypatch.setattr("assay.check.racecheck.sanitize.why_not", lambda _: ("", ""))
+    found = racecheck.explained(record, kernel, op, {})
     assert asked == [("n=5,dtype=fp32", "racecheck")]
     assert str(problem) in found.reason and not found.evidence["racecheck"]["clean"]
     other = Record(**(vars(record) | {"evidence": {"detector": "values"}}))
-    assert races.looked_for(other, kernel, op, {}) == other and len(asked) == 1
+    assert racecheck.explained(other, kernel, op, {}) == other and len(asked) == 1
 
 
 def test_a_kernel_gets_the_same_tensor_objects_at_the_same_addresses_again(tmp_path):

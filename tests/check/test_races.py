@@ -1,11 +1,15 @@
-"""racecheck beside a check. The sanitizer itself needs a GPU: here its report is made."""
+"""Looking for races beside a check. Both ways need a GPU: here their reports are made."""
 
 from dataclasses import replace
 
 import pytest
 
+from assay.backends import Availability, Level
 from assay.catalog.select import select
-from assay.check import races
+from assay.check import racecheck, races
+from assay.check.delayed import Delayed
+from assay.check.evidence import Delays
+from assay.check.outcome import Conditions
 from assay.dtype import dtype
 from assay.record import Record, Status
 from assay.sanitize import Problem, Report
@@ -30,15 +34,18 @@ def asked(monkeypatch):
         seen.append((tool, workload))
         return seen.report
 
-    monkeypatch.setattr("assay.check.races.sanitize.run", run)
-    monkeypatch.setattr("assay.check.races.sanitize.why_not", lambda kernel: ("", ""))
-    monkeypatch.setattr("assay.check.races._begun", set())
+    monkeypatch.setattr(racecheck.sanitize, "run", run)
+    monkeypatch.setattr(racecheck.sanitize, "why_not", lambda kernel: ("", ""))
+    monkeypatch.setattr(races, "_begun", set())
+    monkeypatch.setattr(Delayed, "look", lambda self, workloads, deadline: (seen.delays, seen.race))
+    seen.delays, seen.race = Delays(True, ["n=7"], 1), ""
     return seen
 
 
-def beside(address, workload=None, run="a run"):
+def beside(address, workload=None, run="a run", device="cuda"):
     ((kernel, op),) = select([address])
-    return races.beside(kernel, op, FP32, Workload.of(op, workload) if workload else None, {}, run)
+    conditions = Conditions(Availability(Level.RUN, "", device=device), None, None, {}, 1)
+    return races.beside(kernel, op, FP32, Workload.of(op, workload) if workload else None, None, conditions, run)
 
 
 def test_a_race_is_a_failure_of_a_kernel_whose_results_are_right(asked):
@@ -99,3 +106,22 @@ def test_it_does_not_run_without_shared_memory_that_its_author_manages(asked, ad
 def test_it_runs_where_shared_memory_is_used(asked, address):
     beside(address)(PASSED)
     assert asked
+
+
+@pytest.mark.parametrize("address", ["sum/triton", "gelu/cuda", "softmax/cupy", "softmax/numba"])
+def test_a_race_that_delays_show_is_a_failure(asked, address):
+    asked.delays, asked.race = Delays(False, ["n=7"], 1, "on n=7: wrong"), "wrong when its warps wait"
+    record = beside(address)(PASSED)
+    assert record.status == "fail" and record.detector == "race" and record.reason == "race: wrong when its warps wait"
+    assert record.evidence["delays"]["problem"] == "on n=7: wrong"
+
+
+def test_both_reports_are_kept_and_the_first_race_is_the_reason(asked):
+    asked.report, asked.delays, asked.race = Report("racecheck", (ERROR,)), Delays(False, ["n=7"], 1, "wrong"), "later"
+    record = beside("softmax/cuda")(PASSED)
+    assert "k.cu:7" in record.reason and not record.evidence["delays"]["clean"]
+
+
+@pytest.mark.parametrize(("address", "device"), [("sum/torch", "cuda"), ("sum/njit", "cpu"), ("sum/triton", "cpu")])
+def test_nothing_is_delayed_without_code_for_a_gpu(asked, address, device):
+    assert "delays" not in beside(address, device=device)(PASSED).evidence

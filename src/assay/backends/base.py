@@ -94,6 +94,9 @@ class Backend:
         """While open, the code that calls really launch is listed; nothing if the language does not expose it."""
         return contextlib.nullcontext([])
 
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        """From now on, `change` is applied to all PTX before it is assembled; nothing if the language hides it."""
+
     def refusal(self, dtype: str) -> str:
         """The toolchain's error message for a dtype that it does not support; empty if it does."""
         return ""

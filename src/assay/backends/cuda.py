@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,6 +59,10 @@ class Cuda(Backend):
         finally:
             _tracing = None
 
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        global _change
+        _change = change
+
     @contextlib.contextmanager
     def launched(self) -> Iterator[list[Artifact]]:
         global _launched
@@ -77,6 +81,8 @@ class _Tracing(NamedTuple):
 
 _tracing: _Tracing | None = None
 _launched: list[Artifact] | None = None
+_change: Callable[[str], str] | None = None
+"""Of PTX, before it is assembled."""
 
 
 def built_for() -> Target:
@@ -145,8 +151,11 @@ class Source:
         gpu = host.gpu()
         assert gpu is not None
         artifact = self.build(name, BACKEND.built_for(gpu.target))
-        kernel = ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol)
-        return Loaded(kernel, artifact, parameters(artifact.symbol, artifact.ptx))
+        if _change is not None:
+            code = ObjectCode.from_ptx(_change(artifact.ptx.decode()).encode())
+        else:
+            code = ObjectCode.from_cubin(artifact.cubin)
+        return Loaded(code.get_kernel(artifact.symbol), artifact, parameters(artifact.symbol, artifact.ptx))
 
 
 class Binary:
@@ -182,7 +191,8 @@ class Binary:
 
         symbol = self.symbols[canonical(name)]
         if self.data[:4] != b"\x7fELF":
-            return Loaded(ObjectCode.from_ptx(self.data).get_kernel(symbol), None, parameters(symbol, self.data))
+            data = _change(self.data.decode()).encode() if _change is not None else self.data
+            return Loaded(ObjectCode.from_ptx(data).get_kernel(symbol), None, parameters(symbol, self.data))
         digest = hashlib.sha256(self.data).hexdigest()[:16]
         artifact = nvrtc.describe(name, symbol, cubins.target(self.data), "unknown", b"", self.data, digest)
         return Loaded(ObjectCode.from_cubin(self.data).get_kernel(symbol), artifact, parameters(symbol, b""))

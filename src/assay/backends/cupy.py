@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from assay import host
@@ -62,6 +62,11 @@ class Cupy(Backend):
 
         with cupy_tracing.recording(target) as launches:
             yield launches
+
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        from assay.backends import rewriting
+
+        rewriting.cupy(change)
 
     def refusal(self, dtype: str) -> str:
         import cupy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from assay import host
@@ -42,6 +42,11 @@ class Numba(Backend):
 
         with numba_tracing.recording(target) as launches:
             yield launches
+
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        from assay.backends import rewriting
+
+        rewriting.numba(change)
 
     def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
         from assay.backends import numba_tracing

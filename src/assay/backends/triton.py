@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from assay import host
 from assay.artifact import Artifact
@@ -39,6 +39,11 @@ class Triton(Backend):
 
         with triton_tracing.recording(target) as launches:
             yield launches
+
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        from assay.backends import rewriting
+
+        rewriting.triton(change)
 
     def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
         from assay.backends import triton_tracing

@@ -9,6 +9,7 @@ import inspect
 import io
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from assay import host
@@ -22,6 +23,8 @@ from assay.target import Target
 _IR = ("ttir", "ttgir", "llir")
 _OPTIONS: dict[str, Any] = {"num_warps": None, "num_stages": None, "num_ctas": 1, "maxnreg": None}
 """Launch options that belong into an instance's name, each with the value at which it is left out."""
+own_cache: Path | None = None
+"""A folder of this process alone, if others must not find what it builds."""
 
 
 class _Driver:
@@ -136,7 +139,9 @@ def _caching(function: Any) -> Iterator[None]:
 
     file = function.fn.__code__.co_filename
     with knobs.cache.scope():
-        knobs.cache.dir = str(host.cache_folder() / "triton" / hashlib.sha256(file.encode()).hexdigest()[:16])
+        knobs.cache.dir = str(
+            (own_cache or host.cache_folder() / "triton") / hashlib.sha256(file.encode()).hexdigest()[:16]
+        )
         yield
 
 

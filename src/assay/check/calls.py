@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import re
 import secrets
 import time
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from assay import inputs as drawing
 from assay.check import distribution, leftovers, runs, variations
 from assay.check.buffers import Buffers, same
 from assay.check.case import Case
-from assay.check.explaining import explained
+from assay.check.explaining import circumstances, differs, explained, fenced_off, only_there
 from assay.check.judge import Errors, Finding, beyond
 from assay.check.outcome import Conditions, Outcome, raised
 from assay.check.runs import Done, Run
@@ -49,8 +48,6 @@ _CLEARLY = 8.0
 """The multiple of the tolerance by which an answer to other values must be off: the judge certainly rejects it."""
 _PAIRS = 10
 """How often a result must follow the bytes around the tensors; a race may seem to do so for a few calls."""
-_ILLEGAL = re.compile("illegal memory access|illegal_?address", re.IGNORECASE)
-"""The error of CUDA, CuPy and Numba for an access to an unmapped address."""
 _AGAIN = 3
 """How often the call with late inputs must be wrong, and the one with inputs in time right, to blame a stream."""
 _MOMENT = 0.25
@@ -83,6 +80,7 @@ class Trial:
         self.seconds: list[float] = []
         self.artifacts: list[dict[str, Any]] = []
         self.compared: tuple[int, ...] = ()
+        self.delayed = 0
         self.global_: dict[str, None] = {}
         """Descriptions of what was changed for the whole process."""
         self.late = ""
@@ -113,6 +111,10 @@ class Trial:
             return []
         if self.conditions.depth == "lean":
             return runs.lean(here.mode, self.rng)
+        if self.conditions.depth == "delayed":
+            cases.append(Case(self.workload, self.layout, self.conditions, drawing.generate(self.workload, 1)))
+            cases[-1].change = "all values changed"
+            return runs.delayed()
         for variation in self._varied(cases[0]):
             known = self.cases.get(id(variation.values))
             cases.append(known or Case(self.workload, self.layout, self.conditions, variation.values))
@@ -201,11 +203,12 @@ class Trial:
             load=one.load,
             late=one.late,
             thread=one.thread,
+            delays=self.conditions.delays,
         )
         try:
             answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.large else None)
         except Refused as refused:
-            return self._only_there(one, self._fenced_off(raised(refused.failure, tuple(self.seconds)), fence))
+            return only_there(one, fenced_off(raised(refused.failure, tuple(self.seconds)), fence))
         except WorkerLost as lost:
             if lost.blameless:
                 raise
@@ -214,6 +217,7 @@ class Trial:
         self.seconds.append(answer.seconds)
         self.artifacts += map(dict, answer.artifacts)
         self.compared += tuple(answer.compared)
+        self.delayed = answer.delayed
         self._note_global(answer)
         if finding := self._conduct(one, case, answer):
             return Outcome(finding, seconds=tuple(self.seconds))
@@ -222,22 +226,6 @@ class Trial:
         self.last[one.place] = Done(one, result, held, final or result)
         self._look_again(one.place)
         return self.last[one.place]
-
-    def _fenced_off(self, outcome: Outcome, fence: str) -> Outcome:
-        """Explains a launch that fails because memory beside the tensors is unmapped: it reaches outside them."""
-        finding = outcome.finding
-        if not fence or finding is None or not _ILLEGAL.search(finding.what):
-            return outcome
-        what = f"it reads or writes outside its tensors: with no memory {fence} them the launch fails "
-        what += f"({finding.what}); give that access a mask or a condition"
-        return replace(outcome, finding=Finding("overread", what))
-
-    def _only_there(self, one: Run, outcome: Outcome) -> Outcome:
-        """Says of an exception that it came in a thread other than the one of the calls before."""
-        finding = outcome.finding
-        if not one.thread or finding is None:
-            return outcome
-        return replace(outcome, finding=replace(finding, what=f"{runs.ELSEWHERE}: {finding.what}"))
 
     def _conduct(self, one: Run, case: Case, answer: Tried) -> Finding | None:
         """The first forbidden effect of a call, whatever it computed; None if there is none."""
@@ -284,7 +272,7 @@ class Trial:
 
     def _with_global(self, outcome: Outcome) -> Outcome:
         """Adds global changes to the outcome: as its finding, or to the finding it has, since they may be the cause."""
-        outcome = replace(outcome, compared=self.compared)
+        outcome = replace(outcome, compared=self.compared, delayed=self.delayed)
         if not self.global_:
             return outcome
         words = "; ".join(list(self.global_)[:3])
@@ -349,12 +337,16 @@ class Trial:
         wrong = cases[0].judge(late.final).finding
         if not wrong:
             return None
-        for one in (late.run, in_time.run) * _AGAIN:
+        # Other values in between: what a race finds in a buffer of the call before is not right by luck.
+        between = [Run(runs.FRESH, late.run.place, held="nan")] if len(cases) > runs.FRESH else []
+        for one in (late.run, *between, in_time.run) * _AGAIN:
             again = self._call(one, cases, done)
             if isinstance(again, Outcome):
                 return again.finding
+            if one in between:
+                continue
             if one.late != bool(cases[0].judge(again.final).finding):  # not reproducible: a race, not the stream
-                return _differs(in_time.run, wrong)
+                return differs(in_time.run, wrong)
         what = "inputs that arrive on the current stream were not waited for: it runs on another stream"
         return Finding("stream", what)
 
@@ -388,22 +380,12 @@ class Trial:
             if call is alike or call.run.late or same(alike.result, call.result):
                 continue
             if wrong := cases[call.run.values].judge(call.result).finding:
-                cause = self._cause(call.run, cases, done)
-                return Outcome(_differs(cause, wrong), seconds=seconds, deterministic=deterministic)
+                cause = circumstances(call.run, cases[0], self._again(cases, done))
+                return Outcome(differs(cause, wrong), seconds=seconds, deterministic=deterministic)
         vendor = next((case.plain.wrong for case in cases if case.plain.wrong), "")
         return Outcome(
             None, tuple(errors), deterministic, controls, seconds, artifacts=self.artifacts, torch_wrong=vendor
         )
-
-    def _cause(self, one: Run, cases: list[Case], done: list[Done]) -> Run:
-        """Of the circumstances of a wrong call those that matter: the thread alone, or all but the thread."""
-        if not one.thread:
-            return one
-        same_thread = replace(one, thread=False)
-        again = self._call(same_thread, cases, done)
-        if isinstance(again, Outcome) or cases[0].judge(again.result).finding:
-            return same_thread
-        return Run(one.values, thread=True)
 
 
 def once(
@@ -414,8 +396,3 @@ def once(
     trial.fence = "behind"
     called = trial._call(runs.FIRST, [Case.of(trial.workload, trial.layout, trial.conditions)], [])
     return called if isinstance(called, Outcome) else called.result
-
-
-def _differs(one: Run, finding: Finding) -> Finding:
-    where = ", ".join(filter(None, ["at another address" if one.place else "", one.circumstances]))
-    return Finding("unstable", f"the same values {where} gave a wrong result: {finding.what}")

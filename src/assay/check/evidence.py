@@ -61,6 +61,21 @@ class Racecheck:
 
 
 @dataclass(frozen=True)
+class Delays:
+    """Calls of a kernel whose warps waited at random before they accessed memory, which changes no honest result."""
+
+    clean: bool
+    workloads: list[str]
+    """On which it was called."""
+    codes: int
+    """Pieces of code that were built so; 0: the language hides what it builds."""
+    problem: str = ""
+    """What was wrong with a result."""
+    trouble: str = ""
+    """Why it gave no verdict."""
+
+
+@dataclass(frozen=True)
 class CheckEvidence(Evidence):
     detector: str = ""
     """On failure: the detector that noticed it."""
@@ -92,6 +107,7 @@ class CheckEvidence(Evidence):
     """Instances that were built, if the kernel could not run here."""
     gates: Gates | None = None
     racecheck: Racecheck | None = None
+    delays: Delays | None = None
     asked_workloads: int | None = None
     """How many workloads the user asked for; absent where that was left to the plan."""
     parameters: dict[str, Any] | None = None

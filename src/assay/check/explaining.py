@@ -1,7 +1,9 @@
-"""The cause of a wrong result that is an old content of the output, or the answer to other values."""
+"""The cause of a finding: an old content of the output, the answer to other values, unmapped memory beside the tensors,
+or the circumstances of the call."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,10 +15,13 @@ from assay.check.outcome import Outcome
 from assay.check.runs import Done, Run
 from assay.lazy import torch
 
+_ILLEGAL = re.compile("illegal memory access|illegal_?address", re.IGNORECASE)
+"""The error of CUDA, CuPy and Numba for an access to an unmapped address."""
+Again = Callable[[Run], Done | Outcome]
+"""Calls the kernel once more."""
 
-def explained(
-    finding: Finding, cases: list[Case], index: int, done: list[Done], again: Callable[[Run], Done | Outcome]
-) -> Finding:
+
+def explained(finding: Finding, cases: list[Case], index: int, done: list[Done], again: Again) -> Finding:
     """The finding, with the cause if it is one of these. `again` calls the kernel once more."""
     call = next(d for d in done if d.run.values == index)
     if call.run.held != "other":  # with "other", the outputs held the old result before the call
@@ -40,7 +45,7 @@ def explained(
     return finding
 
 
-def _kept_again(name: str, which: torch.Tensor, call: Done, again: Callable[[Run], Done | Outcome]) -> bool:
+def _kept_again(name: str, which: torch.Tensor, call: Done, again: Again) -> bool:
     """Whether most of these elements keep other leftovers too: a wrong result may equal the old content by chance. Not
     all of them, since a kernel may write where random bits happen to be a NaN."""
     if call.run.held in ("zeros", "other"):  # these contents would be the same again
@@ -65,3 +70,39 @@ def _stale(cases: list[Case], index: int, call: Done, earlier: Done) -> Finding 
             which = "for the first values" if earlier.run.values == runs.USUAL else "for earlier values"
             return Finding("stale", f"{cases[index].change}, and `{name}` is still the result {which}")
     return None
+
+
+def fenced_off(outcome: Outcome, fence: str) -> Outcome:
+    """Explains a launch that fails because memory beside the tensors is unmapped: it reaches outside them."""
+    finding = outcome.finding
+    if not fence or finding is None or not _ILLEGAL.search(finding.what):
+        return outcome
+    what = f"it reads or writes outside its tensors: with no memory {fence} them the launch fails "
+    what += f"({finding.what}); give that access a mask or a condition"
+    return replace(outcome, finding=Finding("overread", what))
+
+
+def only_there(one: Run, outcome: Outcome) -> Outcome:
+    """Says of an exception that it came in a thread other than the one of the calls before."""
+    finding = outcome.finding
+    if not one.thread or finding is None:
+        return outcome
+    return replace(outcome, finding=replace(finding, what=f"{runs.ELSEWHERE}: {finding.what}"))
+
+
+def circumstances(one: Run, usual: Case, again: Again) -> Run:
+    """Of the circumstances of a call that was wrong on the usual values, those that matter: the thread alone, or all
+    but the thread."""
+    if not one.thread:
+        return one
+    same_thread = replace(one, thread=False)
+    called = again(same_thread)
+    if isinstance(called, Outcome) or usual.judge(called.result).finding:
+        return same_thread
+    return Run(one.values, thread=True)
+
+
+def differs(one: Run, finding: Finding) -> Finding:
+    """A result that is right in one call and wrong in this one."""
+    where = ", ".join(filter(None, ["at another address" if one.place else "", one.circumstances]))
+    return Finding("unstable", f"the same values {where} gave a wrong result: {finding.what}")

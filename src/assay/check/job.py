@@ -1,7 +1,6 @@
 """One kernel in one dtype: build it, or fuzz it, and write the record."""
 
 import contextlib
-import math
 import shlex
 import threading
 import time
@@ -16,7 +15,7 @@ from assay.backends import Availability, Level, backend
 from assay.backends import here as available
 from assay.catalog.called import called
 from assay.catalog.tunables import tuned
-from assay.check import building, races
+from assay.check import building, racecheck, races
 from assay.check.evidence import CheckEvidence
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
@@ -108,16 +107,31 @@ class Job:
             )
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
         does = self._build if here.level is Level.COMPILE else self._fuzz
-        deadline = settings.bounds.deadline
-        left = math.inf if deadline is None else deadline - time.monotonic()
-        look_for_races = races.beside(
-            self.kernel, self.op, self.dtype, self.workload, settings.parameters, settings.run, left
-        )
+        look_for_races = self._look_for_races(settings, here)
         broken = self._broken_gates(settings, meanwhile=here.device == "cuda")
         outcome, worker = does(settings, worker, here, record)
         if here.level is Level.INTERPRET and outcome.status is Status.PASS:
             outcome = self._compiled(outcome, settings, record)
         return look_for_races(self._gated(outcome, broken)), worker
+
+    def _conditions(self, settings: Settings, here: Availability) -> Conditions:
+        threads = settings.threads if self.kernel.address.backend == "njit" else 1
+        prior = partial(settings.plain.prior, self.op, self.dtype, here.device)
+        return Conditions(here, settings.plain, prior, settings.parameters, threads)
+
+    def _look_for_races(self, settings: Settings, here: Availability) -> races.Join:
+        conditions, bounds = self._conditions(settings, here), settings.bounds
+        return races.beside(
+            self.kernel,
+            self.op,
+            self.dtype,
+            self.workload,
+            settings.pool,
+            conditions,
+            settings.run,
+            bounds.seed,
+            bounds.deadline,
+        )
 
     def _compiled(self, passed: Record, settings: Settings, record: Callable[..., Record]) -> Record:
         """Builds a kernel that passed in an interpreter: it accepts more than a compiler does (a `break`, a range that
@@ -173,11 +187,9 @@ class Job:
     def _fuzz(
         self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]
     ) -> tuple[Record, Worker | None]:
-        threads = settings.threads if self.kernel.address.backend == "njit" else 1
-        prior = partial(settings.plain.prior, self.op, self.dtype, here.device)
+        conditions = self._conditions(settings, here)
         if here.device == "cuda":  # its worker starts while the kernel's does
-            threading.Thread(target=_tried, args=(prior,), daemon=True).start()
-        conditions = Conditions(here, settings.plain, prior, settings.parameters, threads)
+            threading.Thread(target=_tried, args=(conditions.prior,), daemon=True).start()
         exploring = Exploration(
             self.kernel, self.op, self.dtype, settings.pool, worker, conditions, settings.stop.is_set
         )
@@ -188,7 +200,7 @@ class Job:
                 exploring.run(settings.bounds)
             if exploring.seen.failure:
                 failed = self._failed(exploring, record)
-                return races.looked_for(failed, self.kernel, self.op, settings.parameters), exploring.worker
+                return racecheck.explained(failed, self.kernel, self.op, settings.parameters), exploring.worker
             if self.workload is None:
                 exploring.seen.beyond = exploring.attempt(self._outside(here)).beyond
         except WorkerLost as lost:

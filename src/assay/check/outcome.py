@@ -27,6 +27,8 @@ class Outcome:
     """The vendor's library with which PyTorch is wrong on this workload."""
     compared: tuple[int, ...] = ()
     """Integers that the launched PTX compares registers with."""
+    delayed: int = 0
+    """Pieces of code that were built with delays (worker.delays)."""
     lost: bool = False
     """The worker is gone, or cannot be trusted any more."""
     detail: dict[str, Any] = field(default_factory=dict)
@@ -46,7 +48,9 @@ class Conditions:
     """The most programs of one launch, in an interpreter."""
     depth: str = "deep"
     """`lean`: two calls on one set of values. `usual`: five on three sets. `deep`: further values, and on a GPU calls
-    while the device is busy. Only some of many workloads are examined this closely."""
+    while the device is busy. Only some of many workloads are examined this closely. `delayed`: ten on two sets."""
+    delays: str = ""
+    """Of worker.delays, for all workloads of a worker."""
 
 
 def raised(error: Failure, seconds: tuple[float, ...] = ()) -> Outcome:

@@ -1,43 +1,33 @@
-"""Runs compute-sanitizer's racecheck: beside the check of a kernel that uses shared memory, where a missing barrier is
-right nearly always; and where a result is right in one call and wrong in another, which may be a race."""
+"""Looks for races beside the check of a GPU kernel, with racecheck and with delays in the kernel's code: without a
+barrier, every call of a test may be right, and one in a million wrong."""
 
+from __future__ import annotations
+
+import math
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
-from assay import sanitize
-from assay.backends.nvrtc import HEADERS
-from assay.catalog import source
-from assay.check.evidence import CheckEvidence, Racecheck
+from assay.check import racecheck
+from assay.check.delayed import LANGUAGES, Delayed, chosen
+from assay.check.evidence import CheckEvidence, Delays, Racecheck
+from assay.check.outcome import Conditions
 from assay.dtype import DType
-from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.record import Record, Status
+from assay.worker import Pool
 from assay.workload import Workload
 
 Join = Callable[[Record], Record]
-"""Adds racecheck's report to a record."""
-_SHARED = ("__shared__", "shared.array")
-_ASYNCHRONOUS = ("mbarrier", "cp.async.bulk", "cuda::barrier", "cuda::pipeline")
-"""Words of a source that copies in the background and counts arrivals in shared memory: racecheck reports races between
-the accesses that this orders (layernorm_backward/cuda on an H200), so such a report is evidence and no verdict."""
-_SECONDS = 60.0
-_MOST = 1 << 24
-"""Elements of the workload: its inputs are drawn on the CPU."""
+"""Adds the reports to a record that passed: a race is a failure."""
+Report = tuple[Racecheck | Delays, str]
+"""What was seen; and what is certainly a race, in words."""
 _begun: set[object] = set()
 _lock = threading.Lock()
-
-
-def looked_for(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> Record:
-    """`record`, with racecheck's report if the result is unstable and racecheck can run here."""
-    if record.detector != "unstable" or sanitize.why_not(kernel)[0]:
-        return record
-    report = _report(kernel, Workload.of(op, record.workload), parameters)
-    reason = f"{record.reason}; racecheck: {report.problems[0]}" if report.problems else record.reason
-    return replace(record, reason=reason, evidence=_evidence(record, report).to_dict())
 
 
 def beside(
@@ -45,42 +35,48 @@ def beside(
     op: Op,
     dtype: DType,
     workload: Workload | None,
-    parameters: Mapping[str, Any],
+    pool: Pool,
+    conditions: Conditions,
     run: str,
-    seconds: float = _SECONDS,
+    seed: int = 0,
+    deadline: float | None = None,
 ) -> Join:
-    """Starts racecheck in a thread, for at most so many seconds, on the workload or on the typical one; for a kernel
-    that one run checks in several dtypes in the first one alone. What is returned adds the report to a record that
-    passed: a race is a failure."""
-    if not _worth_it(kernel) or (workload is None and not _first(kernel, run)):
-        return lambda record: record
-    thread = ThreadPoolExecutor(1)
-    on = workload or _shortened(Workload.of(op, f"dtype={dtype}"))
-    report = thread.submit(_report, kernel, on, parameters, max(1.0, min(seconds, _SECONDS)))
-    thread.shutdown(wait=False)
+    """Starts looking, in threads; for a kernel that one run checks in several dtypes in the first one alone, unless a
+    workload is named."""
+    looks: list[Callable[[], Report]] = []
+    if not kernel.peer and conditions.here.device == "cuda" and (workload or _first(kernel, run)):
+        if racecheck.applies(kernel):
+            left = math.inf if deadline is None else deadline - time.monotonic()
+            seconds = max(1.0, min(left, racecheck.SECONDS))
+            on = workload or Workload.of(op, f"dtype={dtype}")
+            looks.append(partial(racecheck.look, kernel, on, conditions.parameters, seconds))
+        if kernel.address.backend in LANGUAGES:
+            points = [workload] if workload else chosen(kernel, op, dtype, seed)
+            looks.append(partial(Delayed(kernel, pool, conditions).look, points, deadline))
+    threads = ThreadPoolExecutor(max(1, len(looks)))
+    reports = [threads.submit(look) for look in looks]
+    threads.shutdown(wait=False)
 
     def joined(record: Record) -> Record:
-        if record.status is not Status.PASS:
-            return record
-        found = report.result()
-        evidence = _evidence(record, found)
-        certain = [p for p in found.problems if p.text.startswith("Error") and not _has(kernel, _ASYNCHRONOUS)]
-        if not certain:
-            return replace(record, evidence=evidence.to_dict())
-        what = f"race: {certain[0]}: right in all calls, by luck; put a barrier between the two accesses"
-        return replace(record, status=Status.FAIL, reason=what, evidence=replace(evidence, detector="race").to_dict())
+        if record.status is Status.PASS:
+            for report in reports:
+                record = _with(record, *report.result())
+        return record
 
     return joined
 
 
-def _worth_it(kernel: Kernel) -> bool:
-    if kernel.peer or kernel.address.backend not in ("cuda", "cupy", "numba") or sanitize.why_not(kernel)[0]:
-        return False
-    return _has(kernel, _SHARED)
-
-
-def _has(kernel: Kernel, words: tuple[str, ...]) -> bool:
-    return any(word in text for text in source.texts(kernel.file, HEADERS) for word in words)
+def _with(record: Record, seen: Racecheck | Delays, race: str) -> Record:
+    """The record with what was seen as evidence; a race is a failure, the first one its reason."""
+    evidence = CheckEvidence.of(record)
+    if isinstance(seen, Racecheck):
+        evidence = replace(evidence, racecheck=seen)
+    else:
+        evidence = replace(evidence, delays=seen)
+    if not race or record.status is Status.FAIL:
+        return replace(record, evidence=evidence.to_dict())
+    evidence = replace(evidence, detector="race")
+    return replace(record, status=Status.FAIL, reason=f"race: {race}", evidence=evidence.to_dict())
 
 
 def _first(kernel: Kernel, run: str) -> bool:
@@ -89,29 +85,3 @@ def _first(kernel: Kernel, run: str) -> bool:
         new = known not in _begun
         _begun.add(known)
     return new
-
-
-def _shortened(workload: Workload) -> Workload:
-    """Along the axis of independent results, until it is small enough; else the longest one."""
-    while workload.elements > _MOST:
-        sizes = dict(workload.axes)
-        axis = workload.op.independent or max(sizes, key=lambda name: sizes[name])
-        shorter = replace(workload, axes=tuple((n, size // 2 if n == axis else size) for n, size in workload.axes))
-        if not shorter.allowed or shorter.elements >= workload.elements:
-            break
-        workload = shorter
-    return workload
-
-
-def _report(
-    kernel: Kernel, workload: Workload, parameters: Mapping[str, Any], seconds: float = _SECONDS
-) -> sanitize.Report:
-    try:
-        return sanitize.run(kernel, workload, "racecheck", parameters=dict(parameters), seconds=seconds)
-    except AssayError as error:
-        return sanitize.Report("racecheck", (), str(error))
-
-
-def _evidence(record: Record, report: sanitize.Report) -> CheckEvidence:
-    racecheck = Racecheck(report.clean, [str(p) for p in report.problems], report.trouble)
-    return replace(CheckEvidence.of(record), racecheck=racecheck)

@@ -10,6 +10,8 @@ from assay.lazy import torch
 USUAL, CHANGED, FRESH = 0, 1, 2
 """The first sets of values: as drawn, with one element changed, and drawn anew."""
 
+_DELAYED = 8
+"""Calls of a workload with delays, besides the first two."""
 ELSEWHERE = "called from another thread than the one that imported its file"
 
 
@@ -85,6 +87,13 @@ def lean(mode: str, rng: random.Random) -> list[Run]:
     interpreted = mode in ("triton-interpret", "numba-sim")
     order = rng.choice(("reversed", f"shuffled:{rng.getrandbits(32)}", "isolated")) if interpreted else ""
     return [Run(USUAL, OTHER_BANDS, 1, "random", order=order)]
+
+
+def delayed() -> list[Run]:
+    """Further calls of a kernel whose code waits at random, on two sets of values in turn: what a race reads too early
+    is not right by luck."""
+    fresh = 1
+    return [Run(fresh, held="other"), *(Run(i % 2, i % 3, held="nan") for i in range(_DELAYED))]
 
 
 def planned(mode: str, device: str, threads: int, changed: int, rng: random.Random) -> list[Run]:

@@ -18,7 +18,7 @@ from assay.dtype import dtype
 from assay.isa.ptx import compared
 from assay.op import Op
 from assay.target import Target
-from assay.worker import channel, load
+from assay.worker import channel, delays, load
 from assay.worker.phase import phase, watch_compilers
 from assay.worker.questions import Build, Built, Change, Compile, Done, Evaluate, Launched, Summary, Tried, Try
 from assay.worker.request import Call, TensorSpec
@@ -49,9 +49,9 @@ def _count_fork() -> None:
 os.register_at_fork(after_in_parent=_count_fork)
 
 
-def function_of(call: Call, loaded: bool = False) -> tuple[Op, Any]:
+def function_of(call: Call, loaded: bool = False, kind: str = "") -> tuple[Op, Any]:
     """The op and the kernel's function, whose file is imported when it is first asked for. `loaded`: the GPU may be
-    kept busy during calls."""
+    kept busy during calls. `kind`: that of the delays in its code, if any."""
     kernel, op = call.kernel, load.op_of(call)
     key = f"{kernel.identity}/{call.dtype}/{op.source}"
     if key not in _functions:
@@ -59,6 +59,8 @@ def function_of(call: Call, loaded: bool = False) -> tuple[Op, Any]:
             if not _functions:
                 load.prepare(kernel, call.mode)
             _watch(loaded)
+            if kind:
+                delays.install(kernel.address.backend, kind)
             assert _settings is not None
             _functions[key] = load.function(kernel, op, dtype(call.dtype))
             _imported.extend(_settings.restore("importing its file"))
@@ -85,7 +87,7 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
     from assay.worker import disturb
 
     kernel = request.call.kernel
-    op, function = function_of(request.call, request.device == "cuda")
+    op, function = function_of(request.call, request.device == "cuda", request.delays)
     place = _place(request, arena)
     assert _settings is not None and _patches is not None
     with ExitStack() as watching:
@@ -115,6 +117,7 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
         summaries(started),
         list(dict.fromkeys(immediates)),
         called.alias,
+        delays.codes(),
     )
 
 

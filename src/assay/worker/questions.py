@@ -70,6 +70,8 @@ class Tried(Answer):
     """Integers that the PTX started compares registers with."""
     alias: str = ""
     """Of a kernel that returns its results: what else has their memory, in words."""
+    delayed: Count = 0
+    """Pieces of code that were built with delays so far."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class Try(Request[Tried], answered_by="assay.worker.execute:trial"):
     """What keeps a GPU busy meanwhile: `blocks` or `memory`."""
     late: bool = False
     """On a GPU the inputs arrive only after a while on the current stream."""
+    delays: str = ""
+    """Of worker.delays, in all calls of a worker: what is built once stays as it is."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ lost."""
 from assay import kernel
 from assay.backends.cuda import Source, cdiv
 
-DETECTOR = "values"
+DETECTOR = "values or stale"
 NEEDS = "gpu"
 source = Source("slot_without_atomic.cu")
 

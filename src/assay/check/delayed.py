@@ -1,0 +1,97 @@
+"""Calls a kernel on a GPU while its warps wait at random before they access memory (isa.ptx.delays). A result that is
+right in all other calls and wrong in these has a race, of whatever kind: between warps or between blocks, in shared
+memory or in global memory."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from assay import coverage
+from assay.check import trial
+from assay.check.evidence import Delays
+from assay.check.outcome import Conditions, Outcome
+from assay.coverage import Effort, branches, constants
+from assay.dtype import DType
+from assay.errors import AssayError
+from assay.kernel import Kernel
+from assay.op import Op
+from assay.worker import Pool, Worker, WorkerLost
+from assay.workload import Workload
+
+LANGUAGES = ("cuda", "triton", "cupy", "numba")
+_EFFORT = Effort(40, 1 << 14, 1 << 16, 1 << 20, 12)
+_LEAST, _MOST = 1 << 8, 1 << 17
+"""Elements of a workload other than the typical one: several warps, and little for an oracle."""
+_WORKLOADS = 6
+_RESULTS = ("values", "nonfinite", "unwritten", "stale", "unstable", "guard", "input")
+"""Detectors of a wrong result. An exception is none: the code is larger, and may not fit any more."""
+
+
+@dataclass(frozen=True)
+class Delayed:
+    """One kernel with delays in its code."""
+
+    kernel: Kernel
+    pool: Pool
+    conditions: Conditions
+
+    def look(self, workloads: list[Workload], deadline: float | None = None) -> tuple[Delays, str]:
+        """What the calls showed; and what is certainly a race, in words."""
+        seen = self._seen(workloads, deadline)
+        what = "wrong when its warps wait at random before they access memory"
+        advice = "something is read before it is written, or overwritten before it is read: a barrier is missing"
+        return seen, "" if seen.clean else f"{what}, {seen.problem}; {advice}"
+
+    def _seen(self, workloads: list[Workload], deadline: float | None) -> Delays:
+        tried: list[str] = []
+        codes = 0
+        try:
+            worker = self._worker()
+            try:
+                for one in workloads:
+                    if deadline is not None and time.monotonic() > deadline:
+                        return Delays(True, tried, codes, trouble="the time limit")
+                    outcome = self._call(worker, one, "random")
+                    tried.append(str(one))
+                    codes = max(codes, outcome.delayed)
+                    if outcome.finding or not codes:
+                        return self._explained(outcome, one, tried, codes)
+            finally:
+                worker.close()
+        except (AssayError, WorkerLost) as error:
+            return Delays(True, tried, codes, trouble=str(error))
+        return Delays(True, tried, codes)
+
+    def _explained(self, outcome: Outcome, workload: Workload, tried: list[str], codes: int) -> Delays:
+        """A wrong result is a race unless the same code is wrong without waiting, too."""
+        finding = outcome.finding
+        if finding is None or not codes:
+            return Delays(True, tried, codes, trouble="nothing was built that could be changed")
+        if finding.detector not in _RESULTS:
+            return Delays(True, tried, codes, trouble=finding.what)
+        worker = self._worker()
+        try:
+            control = self._call(worker, workload, "still").finding
+        finally:
+            worker.close()
+        if control:
+            return Delays(True, tried, codes, trouble=f"wrong without waiting, too: {control.what}")
+        return Delays(False, tried, codes, f"on {workload}: {finding.what}")
+
+    def _worker(self) -> Worker:
+        return self.pool.worker(self.kernel.address.backend, self.conditions.here.mode)
+
+    def _call(self, worker: Worker, workload: Workload, kind: str) -> Outcome:
+        return trial.run(worker, self.kernel, workload, replace(self.conditions, depth="delayed", delays=kind))
+
+
+def chosen(kernel: Kernel, op: Op, dtype: DType, seed: int) -> list[Workload]:
+    """The typical workload, shortened, and others from small to large, with values of which hardly two are alike."""
+    known = constants.of(kernel, (), branches.bounds(kernel, op))
+    rows = coverage.plan(op, dtype, _EFFORT, seed, known).rows
+    typical = [row.workload for row in rows if row.why == "typical"]
+    plain = {replace(row.workload, values="normal") for row in rows}
+    others = sorted((w for w in plain if _LEAST <= w.elements <= _MOST), key=lambda w: (w.elements, str(w)))
+    step = max(1, len(others) // (_WORKLOADS - 1))
+    return list(dict.fromkeys([*typical[:1], *others[step - 1 :: step]]))[:_WORKLOADS]

@@ -1,0 +1,54 @@
+"""Rewrites PTX so that a warp waits, at random, before it accesses memory that others see.
+
+The code computes the same; only the order in which warps and blocks come to their accesses changes. A kernel whose
+result then changes has a race: a missing barrier, or blocks that rely on each other's pace."""
+
+from __future__ import annotations
+
+import re
+from zlib import crc32
+
+_ACCESS = re.compile(
+    r"^[ \t]*(?:@!?%?[\w$]+[ \t]+)?"
+    r"(?P<opcode>(?:ld|ldu|st|atom|red|cp|ldmatrix|stmatrix|multimem|mbarrier)(?:\.[\w:]+)+)[ \t\n]",
+    re.MULTILINE,
+)
+_PRIVATE = frozenset(("param", "local", "const"))
+"""State spaces that no other thread changes."""
+_SPREAD = 0x9E3779B1
+"""Knuth's multiplier: numbers that differ a little give unlike products."""
+_MIX = 0x85EBCA77
+"""Of MurmurHash3."""
+_AMONG = 4096
+"""Of 16384 accesses at a place where warps wait in this launch."""
+
+
+def delayed(text: str, still: bool = False) -> str:
+    """The PTX with delays. `still`: with the same instructions, which never wait: the control of the experiment."""
+    place = 0
+
+    def access(found: re.Match[str]) -> str:
+        nonlocal place
+        if not _PRIVATE.isdisjoint(found["opcode"].replace("::", ".").split(".")):
+            return found[0]
+        place += 1
+        return _wait(place, still) + found[0]
+
+    return _ACCESS.sub(access, text)
+
+
+def _wait(place: int, still: bool) -> str:
+    """Waits for up to 16 microseconds with a chance of a quarter, at a quarter of all places, which change from launch
+    to launch: a race shows when one access is late and few others are."""
+    return (
+        "{ .reg .b64 %assay_g; .reg .b32 %assay_a; .reg .b32 %assay_t; .reg .pred %assay_p; "
+        "mov.u64 %assay_g, %gridid; cvt.u32.u64 %assay_a, %assay_g; "
+        "mov.u32 %assay_t, %globaltimer_lo; shr.u32 %assay_t, %assay_t, 20; add.u32 %assay_a, %assay_a, %assay_t; "
+        f"mad.lo.u32 %assay_a, %assay_a, {_SPREAD}, {crc32(str(place).encode())}; "
+        f"shr.u32 %assay_t, %assay_a, 15; xor.b32 %assay_a, %assay_a, %assay_t; mul.lo.u32 %assay_a, %assay_a, {_MIX}; "
+        "mov.u32 %assay_t, %clock; "
+        f"mul.lo.u32 %assay_t, %assay_t, {_SPREAD}; shr.u32 %assay_t, %assay_t, 18; "
+        f"setp.lt.u32 %assay_p, %assay_t, {0 if still else _AMONG}; "
+        "setp.lt.and.u32 %assay_p, %assay_a, 0x40000000, %assay_p; "
+        "shl.b32 %assay_t, %assay_t, 2; @%assay_p nanosleep.u32 %assay_t; }\n"
+    )

@@ -1,0 +1,92 @@
+"""Calls with delays in the kernel's code, without a GPU: what the worker would answer is made here."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from assay.catalog.select import select
+from assay.check import delayed, runs
+from assay.check.judge import Finding
+from assay.check.outcome import Outcome
+from assay.dtype import dtype
+from assay.worker import WorkerLost
+from assay.workload import Workload
+
+((KERNEL, OP),) = select(["sum/triton"])
+POINTS = [Workload.of(OP, f"n={n},dtype=fp32") for n in (300, 4000)]
+WRONG = Outcome(Finding("values", "`out` is 3, the oracle 4"), delayed=2)
+RIGHT = Outcome(delayed=2)
+
+
+@pytest.fixture
+def look(monkeypatch):
+    """Looks where outcomes come in this order; they may be exceptions."""
+
+    def look(*outcomes, deadline=None):
+        left = list(outcomes)
+        asked.clear()
+
+        def run(worker, kernel, workload, conditions):
+            asked.append((str(workload), conditions.delays))
+            outcome = left.pop(0)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        monkeypatch.setattr(delayed.trial, "run", run)
+        pool = SimpleNamespace(worker=lambda backend, mode: SimpleNamespace(close=lambda: None))
+        conditions = delayed.Conditions(SimpleNamespace(mode="native"), None, None, {}, 1)
+        return delayed.Delayed(KERNEL, pool, conditions).look(POINTS, deadline)
+
+    asked = look.asked = []
+    return look
+
+
+def test_a_wrong_result_with_delays_alone_is_a_race(look):
+    seen, race = look(RIGHT, WRONG, RIGHT)
+    assert not seen.clean and "n=4000" in race and "the oracle 4" in race and "barrier" in race
+    assert [kind for _, kind in look.asked] == ["random", "random", "still"]
+
+
+def test_a_result_that_is_wrong_in_the_control_too_is_none(look):
+    seen, race = look(WRONG, WRONG)
+    assert seen.clean and not race and "without waiting" in seen.trouble
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Outcome(Finding("launch", "too many resources requested"), delayed=1, lost=True), "too many resources"),
+        (Outcome(), "nothing was built"),
+        (WorkerLost("timeout", "no answer in 60 s"), "no answer"),
+    ],
+)
+def test_what_is_no_result_is_told_and_is_no_verdict(look, outcome, words):
+    seen, race = look(outcome)
+    assert seen.clean and not race and words in seen.trouble
+
+
+def test_the_time_limit_is_respected(look):
+    seen, race = look(deadline=time.monotonic() - 1)
+    assert seen.workloads == [] and seen.trouble == "the time limit" and not race
+
+
+def test_right_results_are_counted(look):
+    seen, race = look(RIGHT, RIGHT)
+    assert (seen.clean, len(seen.workloads), seen.codes, race) == (True, 2, 2, "")
+
+
+@pytest.mark.parametrize("address", ["sum/triton", "softmax/cuda", "conv2d/cuda", "attention/triton", "softmax/numba"])
+def test_the_typical_sizes_come_first_and_others_have_several_warps(address):
+    ((kernel, op),) = select([address])
+    first, *others = delayed.chosen(kernel, op, dtype("fp32"), 0)
+    assert 1 << 14 <= first.elements <= 1 << 20 and len(others) >= 3
+    assert all(w.values == "normal" and 256 <= w.elements <= 1 << 17 for w in others)
+
+
+def test_calls_take_turns_between_two_sets_of_values():
+    plan = runs.delayed()
+    assert {run.values for run in plan} == {0, 1} and {run.place for run in plan} == {0, 1, 2}
+    # The first call at the other bands has the first values: both results are compared.
+    assert next(run for run in plan if run.place == runs.OTHER_BANDS).values == runs.USUAL
