@@ -24,14 +24,16 @@ _TIE = 1 - 1 / 32
 """Twice the distance to the nearest number of the format, in ulps, from which on either neighbour may be chosen."""
 
 
-def sides(exact: torch.Tensor, rounded: torch.Tensor, number: DType) -> torch.Tensor | None:
+def sides(exact: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, number: DType) -> torch.Tensor | None:
     """The sign of each element, by which its bias is counted; 0 for an element that is nearly halfway between two
-    numbers of the format, where both are right. None in float32 and wider formats, where the errors of the arithmetic
-    are as large as that of the last rounding, and may have one sign."""
+    numbers of the format, where both are right, and for one whose unit of error is twice the format's spacing: it is
+    that of the arithmetic, as where subnormal numbers may be flushed, which has one sign. None in float32 and wider
+    formats, where the errors of the arithmetic are always as large as that of the last rounding."""
     if number.itemsize >= 4 or not number.is_float:
         return None
-    halfway = (rounded - exact).abs().mul_(2) > ulp(rounded, number).mul_(_TIE)
-    return torch.where(exact < 0, -1.0, 1.0).double().masked_fill_(halfway, 0.0).flatten()
+    spacing = ulp(rounded, number)
+    uncounted = ((rounded - exact).abs().mul_(2) > spacing * _TIE) | (unit > 2 * spacing)
+    return torch.where(exact < 0, -1.0, 1.0).double().masked_fill_(uncounted, 0.0).flatten()
 
 
 def figures(error: torch.Tensor, side: torch.Tensor | None) -> Figures:

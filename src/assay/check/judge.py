@@ -109,7 +109,7 @@ class _Measure:
             self.scale = _Only(self.rounded, self.unit, _numbers(plain.to(number.torch)), oracle.signed)
         else:
             floor = oracle.floor(name, number)
-            side = sides(self.exact, self.rounded, number)
+            side = sides(self.exact, self.rounded, self.unit, number)
             self.scale = _Scale(
                 self.exact, self.rounded, self.unit, self.finite, plain.double(), prior.get(name, {}), floor, side
             )
