@@ -40,7 +40,7 @@ class Delayed:
         """What the calls showed; and what is certainly a race, in words."""
         seen = self._seen(workloads, deadline)
         what = "wrong when its warps wait at random before they access memory"
-        advice = "something is read before it is written, or overwritten before it is read: a barrier is missing"
+        advice = "something is read too early or overwritten too early: a barrier or a fence is missing"
         return seen, "" if seen.clean else f"{what}, {seen.problem}; {advice}"
 
     def _seen(self, workloads: list[Workload], deadline: float | None) -> Delays:

@@ -1,12 +1,14 @@
-"""Inside a worker: the kernels of a GPU are built with delays before their accesses to memory (isa.ptx.delays)."""
+"""Inside a worker: the kernels of a GPU are built with delays before their accesses to memory (isa.ptx.delays), and
+with stores as late as the memory model allows (isa.ptx.postponed)."""
 
 from __future__ import annotations
 
 from assay.backends import backend
 from assay.isa.ptx.delays import delayed
+from assay.isa.ptx.postponed import postponed
 
 KINDS = ("random", "still")
-"""`still`: the same instructions, which never wait."""
+"""`still`: no store is postponed, and the delays never happen."""
 _codes = 0
 
 
@@ -16,7 +18,7 @@ def install(name: str, kind: str) -> None:
     def change(ptx: str) -> str:
         global _codes
         _codes += 1
-        return delayed(ptx, still=kind == "still")
+        return delayed(ptx, still=True) if kind == "still" else delayed(postponed(ptx))
 
     backend(name).rewrite(change)
 
