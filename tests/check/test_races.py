@@ -125,3 +125,10 @@ def test_both_reports_are_kept_and_the_first_race_is_the_reason(asked):
 @pytest.mark.parametrize(("address", "device"), [("sum/torch", "cuda"), ("sum/njit", "cpu"), ("sum/triton", "cpu")])
 def test_nothing_is_delayed_without_code_for_a_gpu(asked, address, device):
     assert "delays" not in beside(address, device=device)(PASSED).evidence
+
+
+def test_delays_run_in_every_dtype_and_racecheck_in_the_first(asked):
+    """Code for 16 bits has barriers of its own."""
+    for _ in range(3):
+        assert "delays" in beside("layernorm/cuda")(PASSED).evidence
+    assert len(asked) == 1

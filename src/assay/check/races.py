@@ -41,11 +41,11 @@ def beside(
     seed: int = 0,
     deadline: float | None = None,
 ) -> Join:
-    """Starts looking, in threads; for a kernel that one run checks in several dtypes in the first one alone, unless a
-    workload is named."""
+    """Starts looking, in threads. For a kernel that one run checks in several dtypes, racecheck, which takes long, runs
+    in the first one alone, unless a workload is named."""
     looks: list[Callable[[], Report]] = []
-    if not kernel.peer and conditions.here.device == "cuda" and (workload or _first(kernel, run)):
-        if racecheck.applies(kernel):
+    if not kernel.peer and conditions.here.device == "cuda":
+        if racecheck.applies(kernel) and (workload or _first(kernel, run)):
             left = math.inf if deadline is None else deadline - time.monotonic()
             seconds = max(1.0, min(left, racecheck.SECONDS))
             on = workload or Workload.of(op, f"dtype={dtype}")
