@@ -42,7 +42,7 @@ def built():
 
 if sys.argv[2] == "before":
     built()
-rewriting.triton(change)
+rewriting.triton(change, Path("own").absolute())
 cubin = built()
 """
 NUMBA = """
@@ -55,7 +55,7 @@ from assay.target import Target
 def turn(x):
     x[cuda.threadIdx.x] = x[31 - cuda.threadIdx.x]
 
-rewriting.numba(change)
+rewriting.numba(change, Path("own").absolute())
 with numba_tracing.recording(Target("sm_90")) as launches:
     turn[1, 32](cuda.as_cuda_array(torch.zeros(32)))
 cubin = launches[0].artifact.cubin

@@ -60,6 +60,7 @@ def test_a_result_that_is_wrong_in_the_control_too_is_none(look):
         (Outcome(Finding("launch", "too many resources requested"), delayed=1, lost=True), "too many resources"),
         (Outcome(), "nothing was built"),
         (WorkerLost("timeout", "no answer in 60 s"), "no answer"),
+        (RuntimeError("out of memory"), "RuntimeError: out of memory"),
     ],
 )
 def test_what_is_no_result_is_told_and_is_no_verdict(look, outcome, words):

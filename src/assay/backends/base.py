@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from assay import host
@@ -94,8 +95,9 @@ class Backend:
         """While open, the code that calls really launch is listed; nothing if the language does not expose it."""
         return contextlib.nullcontext([])
 
-    def rewrite(self, change: Callable[[str], str]) -> None:
-        """From now on, `change` is applied to all PTX before it is assembled; nothing if the language hides it."""
+    def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
+        """From now on, `change` is applied to all PTX before it is assembled; nothing if the language hides it. A
+        compiler that keeps what it built keeps it in the folder, where no other process looks."""
 
     def refusal(self, dtype: str) -> str:
         """The toolchain's error message for a dtype that it does not support; empty if it does."""

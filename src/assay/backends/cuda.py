@@ -59,7 +59,7 @@ class Cuda(Backend):
         finally:
             _tracing = None
 
-    def rewrite(self, change: Callable[[str], str]) -> None:
+    def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
         global _change
         _change = change
 

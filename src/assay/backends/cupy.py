@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import host
@@ -63,7 +64,7 @@ class Cupy(Backend):
         with cupy_tracing.recording(target) as launches:
             yield launches
 
-    def rewrite(self, change: Callable[[str], str]) -> None:
+    def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
         from assay.backends import rewriting
 
         rewriting.cupy(change)

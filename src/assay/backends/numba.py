@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import host
@@ -43,10 +44,10 @@ class Numba(Backend):
         with numba_tracing.recording(target) as launches:
             yield launches
 
-    def rewrite(self, change: Callable[[str], str]) -> None:
+    def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
         from assay.backends import rewriting
 
-        rewriting.numba(change)
+        rewriting.numba(change, folder)
 
     def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
         from assay.backends import numba_tracing

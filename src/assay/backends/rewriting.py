@@ -4,7 +4,6 @@ both in one step. Nothing that is built so is kept for other processes, nor take
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -13,13 +12,12 @@ from typing import Any
 Change = Callable[[str], str]
 
 
-def triton(change: Change) -> None:
+def triton(change: Change, folder: Path) -> None:
     from triton.backends.nvidia.compiler import CUDABackend
 
     from assay.backends import triton_tracing
 
-    folder = tempfile.mkdtemp()
-    os.environ["TRITON_CACHE_DIR"], triton_tracing.own_cache = folder, Path(folder)
+    os.environ["TRITON_CACHE_DIR"], triton_tracing.own_cache = str(folder), folder
     assembled = CUDABackend.make_cubin
 
     def make_cubin(self: Any, src: str, *others: Any) -> Any:
@@ -52,12 +50,12 @@ class _Nothing:
         pass
 
 
-def numba(change: Change) -> None:
+def numba(change: Change, folder: Path) -> None:
     import numba as cpu
 
     codegen: Any = import_module("numba.cuda.codegen")  # that of numba-cuda, which replaces Numba's own
     driver: Any = import_module("numba.cuda.cudadrv.driver")
-    cpu.config.CACHE_DIR = tempfile.mkdtemp()  # type: ignore[attr-defined]
+    cpu.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
 
     def get_cubin(self: Any, cc: Any = None) -> Any:
         """As Numba's own, but for the PTX; that of link-time optimization is linked already."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from assay import host
 from assay.artifact import Artifact
@@ -40,10 +41,10 @@ class Triton(Backend):
         with triton_tracing.recording(target) as launches:
             yield launches
 
-    def rewrite(self, change: Callable[[str], str]) -> None:
+    def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
         from assay.backends import rewriting
 
-        rewriting.triton(change)
+        rewriting.triton(change, folder)
 
     def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
         from assay.backends import triton_tracing

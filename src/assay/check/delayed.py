@@ -59,8 +59,9 @@ class Delayed:
                         return self._explained(outcome, one, tried, codes)
             finally:
                 worker.close()
-        except (AssayError, WorkerLost) as error:
-            return Delays(True, tried, codes, trouble=str(error))
+        except Exception as error:  # whatever it is, the verdict of the other calls must not be lost with it
+            words = str(error) if isinstance(error, AssayError | WorkerLost) else f"{type(error).__name__}: {error}"
+            return Delays(True, tried, codes, trouble=words)
         return Delays(True, tried, codes)
 
     def _explained(self, outcome: Outcome, workload: Workload, tried: list[str], codes: int) -> Delays:

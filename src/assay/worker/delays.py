@@ -6,21 +6,21 @@ from __future__ import annotations
 from assay.backends import backend
 from assay.isa.ptx.delays import delayed
 from assay.isa.ptx.postponed import postponed
+from assay.worker import scratch
 
-KINDS = ("random", "still")
-"""`still`: no store is postponed, and the delays never happen."""
 _codes = 0
 
 
 def install(name: str, kind: str) -> None:
-    """For all that this backend builds from now on."""
+    """For all that this backend builds from now on. `kind`: `random`, or for the control `still`: no store is
+    postponed, and the delays never happen."""
 
     def change(ptx: str) -> str:
         global _codes
         _codes += 1
         return delayed(ptx, still=True) if kind == "still" else delayed(postponed(ptx))
 
-    backend(name).rewrite(change)
+    backend(name).rewrite(change, scratch.folder())
 
 
 def codes() -> int:

@@ -144,7 +144,7 @@ class Zygote(Forking):
             self._scratch = scratch.Scratch()
             caches = str(self._scratch.path)
             request = {
-                "environment": dict(environment) | {"TORCHINDUCTOR_CACHE_DIR": caches},
+                "environment": dict(environment) | {scratch.VARIABLE: caches},
                 "folder": folder,
                 "preload": preload,
                 "scratch": caches,

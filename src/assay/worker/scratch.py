@@ -10,6 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
+VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+"""Of the environment below a zygote: its folder, which inductor uses as well."""
 _PREFIX = "assay-worker-"
 _YOUNG = 60.0
 """Seconds in which a folder may not be locked yet."""
@@ -28,6 +30,11 @@ class Scratch:
         shutil.rmtree(self.path, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.close(self._lock)
+
+
+def folder() -> Path:
+    """Inside a worker: a new folder, in that of the zygote above it, with which it is removed."""
+    return Path(tempfile.mkdtemp(dir=os.environ.get(VARIABLE)))
 
 
 def sweep() -> None:

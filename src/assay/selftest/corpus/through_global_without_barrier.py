@@ -6,7 +6,7 @@ import triton.language as tl
 
 from assay import kernel
 
-DETECTOR = "race or unstable or values or nonfinite or stale or stream"
+DETECTOR = "race or unstable or values or nonfinite or stale"
 NEEDS = "gpu"
 DTYPE = "fp32"
 BLOCK = 1024
