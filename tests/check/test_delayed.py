@@ -83,7 +83,15 @@ def test_the_typical_sizes_come_first_and_others_have_several_warps(address):
     ((kernel, op),) = select([address])
     first, *others = delayed.chosen(kernel, op, dtype("fp32"), 0)
     assert 1 << 14 <= first.elements <= 1 << 20 and len(others) >= 3
-    assert all(w.values == "normal" and 256 <= w.elements <= 1 << 17 for w in others)
+    assert all(w.values == "normal" and 256 <= w.elements <= 1 << 23 for w in others)
+    assert sum(w.elements <= 1 << 17 for w in others) >= 3
+
+
+@pytest.mark.parametrize("address", ["mx_linear/cuda", "layernorm/triton", "conv2d/cuda", "attention/triton"])
+def test_blocks_go_on_to_another_tile_along_each_of_up_to_four_axes(address):
+    ((kernel, op),) = select([address])
+    workloads = delayed.chosen(kernel, op, dtype("fp32"), 0)
+    assert len({name for w in workloads for name, size in w.axes if size >= 1 << 14}) >= min(len(op.axes), 4)
 
 
 def test_calls_take_turns_between_two_sets_of_values():

@@ -42,6 +42,11 @@ def piped(*command, **more):
     return done.stdout
 
 
+def test_a_line_and_a_column_of_a_source_are_not_taken_for_an_emoji():
+    shown = "from assay.cli import screen; screen.console().print('k.cu:100:7', soft_wrap={}); "
+    assert piped("-c", "".join(shown.format(how) for how in (True, False))).split() == ["k.cu:100:7"] * 2
+
+
 @pytest.mark.parametrize("more", [{}, {"FORCE_COLOR": "1"}, {"COLUMNS": "40"}], ids=["bare", "colours", "COLUMNS"])
 def test_a_piped_table_has_every_column(more):
     text = re.sub(r"\x1b\[[0-9;]*m", "", piped("-c", SHOW, **more))

@@ -49,7 +49,7 @@ _CLEARLY = 8.0
 _PAIRS = 10
 """How often a result must follow the bytes around the tensors; a race may seem to do so for a few calls."""
 _AGAIN = 3
-"""How often the call with late inputs must be wrong, and the one with inputs in time right, to blame a stream."""
+"""How often the call with late inputs must be wrong, and the same after their arrival right, to blame a stream."""
 _MOMENT = 0.25
 """Seconds to wait for a result that was missing when the call returned."""
 _trials = itertools.count()
@@ -339,13 +339,15 @@ class Trial:
             return None
         # Other values in between: what a race finds in a buffer of the call before is not right by luck.
         between = [Run(runs.FRESH, late.run.place, held="nan")] if len(cases) > runs.FRESH else []
-        for one in (late.run, *between, in_time.run) * _AGAIN:
+        arrived = replace(late.run, late="arrived")
+        for one in (late.run, *between, arrived) * _AGAIN:
             again = self._call(one, cases, done)
             if isinstance(again, Outcome):
                 return again.finding
             if one in between:
                 continue
-            if one.late != bool(cases[0].judge(again.final).finding):  # not reproducible: a race, not the stream
+            wrong_again = bool(cases[0].judge(again.final).finding)
+            if wrong_again != (one is late.run):  # a race, not the stream
                 return differs(in_time.run, wrong)
         what = "inputs that arrive on the current stream were not waited for: it runs on another stream"
         return Finding("stream", what)

@@ -22,8 +22,12 @@ from assay.workload import Workload
 LANGUAGES = ("cuda", "triton", "cupy", "numba")
 _EFFORT = Effort(40, 1 << 14, 1 << 16, 1 << 20, 12)
 _LEAST, _MOST = 1 << 8, 1 << 17
-"""Elements of a workload other than the typical one: several warps, and little for an oracle."""
-_WORKLOADS = 6
+"""Elements of a small workload: several warps, and little for an oracle."""
+_SMALL, _STRETCHED = 5, 4
+"""How many of each kind, besides the typical one."""
+_LONG, _STRETCHED_TO = 1 << 14, 1 << 23
+"""The least length of one axis of a stretched workload, and its most elements: more tiles than a GPU has blocks at a
+time, and each of several warps, so that blocks that go on to another tile do so."""
 _RESULTS = ("values", "nonfinite", "unwritten", "stale", "unstable", "guard", "input")
 """Detectors of a wrong result. An exception is none: the code is larger, and may not fit any more."""
 
@@ -88,11 +92,27 @@ class Delayed:
 
 
 def chosen(kernel: Kernel, op: Op, dtype: DType, seed: int) -> list[Workload]:
-    """The typical workload, shortened, and others from small to large, with values of which hardly two are alike."""
+    """The typical workload, shortened; with each axis long in turn; and small ones. With values of which hardly two are
+    alike."""
     known = constants.of(kernel, (), branches.bounds(kernel, op))
     rows = coverage.plan(op, dtype, _EFFORT, seed, known).rows
     typical = [row.workload for row in rows if row.why == "typical"]
+    stretched = [longer for name in op.axes if (longer := _stretched(op, dtype, name, seed)) is not None]
+    stretched.sort(key=lambda w: -w.elements)
     plain = {replace(row.workload, values="normal") for row in rows}
-    others = sorted((w for w in plain if _LEAST <= w.elements <= _MOST), key=lambda w: (w.elements, str(w)))
-    step = max(1, len(others) // (_WORKLOADS - 1))
-    return list(dict.fromkeys([*typical[:1], *others[step - 1 :: step]]))[:_WORKLOADS]
+    small = sorted((w for w in plain if _LEAST <= w.elements <= _MOST), key=lambda w: (w.elements, str(w)))
+    step = max(1, len(small) // _SMALL)
+    return list(dict.fromkeys([*typical[:1], *stretched[:_STRETCHED], *small[step - 1 :: step][:_SMALL]]))
+
+
+def _stretched(op: Op, dtype: DType, name: str, seed: int) -> Workload | None:
+    """The typical workload with one long axis, and the others halved until it is small enough: their lengths stay
+    multiples of powers of two, for which a kernel has its fast code."""
+    workload = Workload.of(op, f"dtype={dtype},seed={seed}")
+    axes = dict(workload.axes)
+    axes[name] = max(axes[name], _LONG)
+    while (longer := replace(workload, axes=tuple(axes.items()))).elements > _STRETCHED_TO:
+        other = max((n for n in axes if n != name), key=lambda n: axes[n], default=name)
+        other = name if axes[other] == 1 else other
+        axes[other] //= 2
+    return longer if longer.allowed else None

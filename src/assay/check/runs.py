@@ -34,8 +34,9 @@ class Run:
     """Whether the call comes from a new thread: PyTorch calls the kernels of a backward pass so, and servers do."""
     load: str = ""
     """The load that keeps a GPU busy during the call."""
-    late: bool = False
-    """Whether the inputs arrive with a delay on the current stream of a GPU."""
+    late: str = ""
+    """On a GPU: `queued`, the inputs arrive with a delay on the current stream; `arrived`, the same, and the call comes
+    after that."""
 
     @property
     def circumstances(self) -> str:
@@ -114,7 +115,7 @@ def planned(mode: str, device: str, threads: int, changed: int, rng: random.Rand
     kinds = ("shuffled", "zeros", "random")
     runs += [Run(FRESH + 1 + i, bands=i % 2, held=kinds[i % len(kinds)]) for i in range(changed)]
     if device == "cuda":
-        runs.append(Run(USUAL, 1, held="nan", late=True))
+        runs.append(Run(USUAL, 1, held="nan", late="queued"))
         runs += [Run(USUAL, 2, held="nan", load="blocks")] if changed else []
         # Other values than the call before had: what a race reads too early is not right by luck.
         runs.append(Run(FRESH, 2, held="nan", load="memory"))

@@ -67,7 +67,7 @@ def new_console(stderr: bool = False) -> Console:
             self.file.flush()
 
     bounded = on_terminal(stderr) or os.environ.get("COLUMNS", "").isdigit()
-    return Whole(stderr=stderr, highlight=False, width=None if bounded else _UNBOUNDED)
+    return Whole(stderr=stderr, highlight=False, emoji=False, width=None if bounded else _UNBOUNDED)
 
 
 def on_terminal(stderr: bool = False) -> bool:
@@ -95,7 +95,7 @@ def wrapped(markup: str, width: int) -> Text:
     from rich.text import Text
 
     lines: list[Text] = []
-    for line in Text.from_markup(markup).split("\n", allow_blank=True):
+    for line in Text.from_markup(markup, emoji=False).split("\n", allow_blank=True):
         breaks, used = [], 0
         for word in re.finditer(r"^\s*\S*\s*|\S+\s*", line.plain):
             if used and used + cell_len(word[0].rstrip()) > width:

@@ -231,7 +231,7 @@ def _on_device(request: Try, place: Any, invoke: Invoke) -> Result:
     place.load()
     with disturb.on_stream(stream):
         if request.late:
-            place.delay_inputs([spec.name for spec in request.call.inputs])
+            place.delay_inputs([spec.name for spec in request.call.inputs], wait=request.late == "arrived")
         if request.load:
             disturb.load(request.load)
         disturb.spoil(request.place)  # last: other processes use the device too, and leave something else

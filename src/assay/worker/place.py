@@ -112,8 +112,9 @@ class DevicePlace(HostPlace):
     def _copy_out(self, target: int, source: int, size: int, stream: int) -> None:
         self._driver.to_host(target, source, size, stream)
 
-    def delay_inputs(self, names: list[str]) -> None:
-        """On the current stream the inputs arrive only after a while: a kernel on any other stream reads garbage."""
+    def delay_inputs(self, names: list[str], wait: bool) -> None:
+        """On the current stream the inputs arrive only after a while: a kernel on any other stream reads garbage,
+        unless `wait`."""
         chosen = [self.buffers[n] for n in names]
         staged = [_clone(b) for b in chosen]
         for buffer in chosen:
@@ -122,6 +123,8 @@ class DevicePlace(HostPlace):
         _sleep(4_000_000)  # about 2 ms
         for buffer, values in zip(chosen, staged, strict=True):
             _copy(buffer, values)
+        if wait:
+            self._driver.wait_for_device()
 
     def finish(self) -> None:
         self._driver.wait_for_device()

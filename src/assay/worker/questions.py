@@ -103,8 +103,8 @@ class Try(Request[Tried], answered_by="assay.worker.execute:trial"):
     """The call comes from a new thread, not from the one that imported the kernel's file."""
     load: str = ""
     """What keeps a GPU busy meanwhile: `blocks` or `memory`."""
-    late: bool = False
-    """On a GPU the inputs arrive only after a while on the current stream."""
+    late: str = ""
+    """On a GPU the inputs arrive only after a while on the current stream: `queued`, or `arrived` before the call."""
     delays: str = ""
     """Of worker.delays, in all calls of a worker: what is built once stays as it is."""
 
