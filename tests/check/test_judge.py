@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -154,6 +155,23 @@ def test_an_extra_nan_is_found_too():
 
     found = verdict(op, workload, spoil).finding
     assert found is not None and found.detector == "nonfinite" and "`out`[7]" in found.what
+
+
+def test_a_convolution_by_fft_is_less_accurate_and_not_wrong():
+    """Its error is that of the largest results everywhere, also where the result is zero."""
+    op = library.find_op("conv2d")
+    workload = Workload.of(op, "n=4,c=2,h=7,w=13,k=384,r=5,s=7,dtype=fp32,seed=1632,values=zeros,without=bias")
+
+    def transformed(op, workload, drawn, truth, scale=1.0):
+        x, weight, size = drawn["x"], drawn["weight"], (16, 32)
+        products = torch.fft.rfft2(x, size)[:, None] * torch.fft.rfft2(weight, size).conj()[None]
+        full = torch.fft.irfft2(products.sum(2), size)
+        rows, columns = (torch.arange(-1, n + 1 - k + 1) for n, k in ((7, 5), (13, 7)))  # padded by 1
+        return {"out": scale * full[:, :, rows[:, None], columns]}
+
+    found = verdict(op, workload, transformed).finding
+    assert found.detector == "values" and found.as_rounded and not found.less_accurate
+    assert not verdict(op, workload, partial(transformed, scale=1.0001)).finding.as_rounded
 
 
 @pytest.mark.parametrize(

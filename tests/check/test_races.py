@@ -1,5 +1,7 @@
 """Looking for races beside a check. Both ways need a GPU: here their reports are made."""
 
+import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -27,11 +29,14 @@ def asked(monkeypatch):
 
     class Asked(list):
         report = Report("racecheck", ())
+        endless = False
 
     seen = Asked()
 
-    def run(kernel, workload, tool, parameters, seconds):
+    def run(kernel, workload, tool, parameters, seconds, stopped):
         seen.append((tool, workload))
+        while seen.endless and not stopped():
+            time.sleep(0.01)
         return seen.report
 
     monkeypatch.setattr(racecheck.sanitize, "run", run)
@@ -42,10 +47,19 @@ def asked(monkeypatch):
     return seen
 
 
-def beside(address, workload=None, run="a run", device="cuda"):
+def beside(address, workload=None, run="a run", device="cuda", **more):
     ((kernel, op),) = select([address])
     conditions = Conditions(Availability(Level.RUN, "", device=device), None, None, {}, 1)
-    return races.beside(kernel, op, FP32, Workload.of(op, workload) if workload else None, None, conditions, run)
+    on = Workload.of(op, workload) if workload else None
+    return races.beside(kernel, op, FP32, on, None, conditions, run, **more)
+
+
+def test_whoever_stops_the_run_does_not_wait_for_racecheck(asked):
+    asked.endless = True
+    stop = threading.Event()
+    join = beside("sum/cuda", stopped=stop.is_set)
+    threading.Timer(0.1, stop.set).start()
+    assert join(PASSED) == PASSED
 
 
 def test_a_race_is_a_failure_of_a_kernel_whose_results_are_right(asked):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from assay import coverage
 from assay.backends import here
-from assay.catalog import library
+from assay.catalog import library, source
 from assay.catalog.select import select
 from assay.check import exploring
 from assay.check.exploring import EFFORTS, Bounds, Exploration
@@ -128,6 +128,22 @@ def test_constants_of_the_kernel_and_of_what_it_calls_come_first(tmp_path):
     )
     found = constants.of(Kernel(Address("gelu", "torch"), file, "mine"))
     assert {*found.sizes[:2]} == {4242, 777} and 1000 in found.sizes and 555 not in found.sizes
+
+
+def test_a_kernel_may_be_launched_by_a_module_of_the_package(tmp_path):
+    """What a launch reads stands in another file, in a folder beside the kernel's."""
+    mine, shared = tmp_path / "mine", tmp_path / "shared"
+    for folder in (mine, shared):
+        folder.mkdir()
+    (mine / "k.py").write_text("from shared.launch import launch\ndef f(x, *, out):\n    launch(x, out)\n")
+    (shared / "launch.py").write_text(
+        "from .sizes import LIMIT\nSOURCE = 'tile.cu'\ndef launch(x, out):\n    return x.numel() > LIMIT\n"
+    )
+    (shared / "sizes.py").write_text("from shared import launch\nLIMIT = 4242\n")
+    (shared / "tile.cu").write_text("__shared__ float tile[1777];\n")
+    found = constants.of(Kernel(Address("gelu", "cuda"), mine / "k.py", "f"))
+    assert {4242, 1777} <= set(found.sizes)
+    assert any("__shared__" in text for text in source.texts(mine / "k.py", tmp_path / "headers"))
 
 
 def test_an_integer_may_be_a_value(tmp_path):

@@ -292,6 +292,7 @@ def test_the_watched_process_runs_a_kernel(monkeypatch, tmp_path) -> None:
     request = target.request(axpy, Workload.of(its_op, "n=7,dtype=fp32,offset=1"), {})
     assert run_once(request, 300, {}, shell) == (0, "")
     assert ended.read_text() == "0\n", "the command in front saw the kernel's process end well"
+    assert run_once(request, 300, {}, ["sleep", "200"], stopped=lambda: True)[0] is None
     out = target.outputs(request)["out"].cpu()
     from assay.check.oracle import oracle
     from assay.inputs import generate

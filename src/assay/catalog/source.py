@@ -135,10 +135,41 @@ def named_by(file: Path) -> list[Path]:
     return [f for f in dict.fromkeys([*named, file.with_suffix(".cu")]) if f.is_file()]
 
 
+def module_file(file: Path, module: str, level: int, within: Path) -> Path | None:
+    """Return the file of a module that a Python file imports, if it is in a folder."""
+    path = Path(*module.split(".")).with_suffix(".py")
+    folders = file.parents[level - 1 : level] if level else file.parents
+    return next((f / path for f in folders if (f / path).is_relative_to(within) and (f / path).is_file()), None)
+
+
+def imported_by(file: Path) -> list[Path]:
+    """Return the modules that a Python file imports from its own folder, and from folders beside this one; and those
+    that these import."""
+    todo, within = [file], file.parent.parent
+    found: dict[Path, None] = {}
+    while todo:
+        one = todo.pop()
+        try:
+            nodes = list(ast.walk(parse(one)))
+        except (SourceError, UsageError):
+            continue
+        named = [(alias.name, 0) for n in nodes if isinstance(n, ast.Import) for alias in n.names]
+        for n in nodes:
+            if isinstance(n, ast.ImportFrom):
+                modules = [n.module] if n.module else [alias.name for alias in n.names]
+                named += [(module, n.level) for module in modules]
+        paths = [module_file(one, module, level, within) for module, level in named]
+        new = [path for path in paths if path and path not in found]
+        found |= dict.fromkeys(new)
+        todo += new
+    return [path for path in found if path != file]
+
+
 def texts(file: Path | None, headers: Path) -> list[str]:
-    """Return the text of a kernel's file, of the .cu files that it names, and of what these include from beside them or
-    from `headers`, as far as they can be read."""
-    todo, found = ([file, *named_by(file)] if file else []), {}
+    """Return the text of a kernel's file, of the modules that it imports from beside it, of the .cu files that these
+    name, and of what those include from beside them or from `headers`, as far as they can be read."""
+    own = [file, *(imported_by(file) if file.suffix == ".py" else [])] if file else []
+    todo, found = [*own, *(named for one in own for named in named_by(one))], {}
     while todo:
         one = todo.pop()
         if one in found:

@@ -4,10 +4,13 @@ memory or in global memory."""
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, replace
 
 from assay import coverage
+from assay.backends.nvrtc import HEADERS
+from assay.catalog import source
 from assay.check import trial
 from assay.check.evidence import Delays
 from assay.check.outcome import Conditions, Outcome
@@ -23,11 +26,13 @@ LANGUAGES = ("cuda", "triton", "cupy", "numba")
 _EFFORT = Effort(40, 1 << 14, 1 << 16, 1 << 20, 12)
 _LEAST, _MOST = 1 << 8, 1 << 17
 """Elements of a small workload: several warps, and little for an oracle."""
-_SMALL, _STRETCHED = 5, 4
+_SMALL, _STRETCHED = 5, 3
 """How many of each kind, besides the typical one."""
-_LONG, _STRETCHED_TO = 1 << 14, 1 << 23
-"""The least length of one axis of a stretched workload, and its most elements: more tiles than a GPU has blocks at a
-time, and each of several warps, so that blocks that go on to another tile do so."""
+_LONG = 1 << 14
+"""The least length of one axis of a stretched workload, which has up to trial.DELAYED elements: more tiles than a GPU
+has blocks at a time, and each of several warps, so that blocks that go on to another tile do so."""
+_COMMUNICATES = re.compile("__shared__|shared.array|atomic|shfl|syncwarp|syncthreads|volatile|fence|barrier")
+"""What the source of a kernel has whose threads hand values on. Its headers are part of it, so this may be too much."""
 _RESULTS = ("values", "nonfinite", "unwritten", "stale", "unstable", "guard", "input")
 """Detectors of a wrong result. An exception is none: the code is larger, and may not fit any more."""
 
@@ -92,13 +97,14 @@ class Delayed:
 
 
 def chosen(kernel: Kernel, op: Op, dtype: DType, seed: int) -> list[Workload]:
-    """The typical workload, shortened; with each axis long in turn; and small ones. With values of which hardly two are
-    alike."""
+    """The typical workload, shortened; with each axis long in turn, if threads communicate; and small ones. With values
+    of which hardly two are alike."""
     known = constants.of(kernel, (), branches.bounds(kernel, op))
     rows = coverage.plan(op, dtype, _EFFORT, seed, known).rows
     typical = [row.workload for row in rows if row.why == "typical"]
-    stretched = [longer for name in op.axes if (longer := _stretched(op, dtype, name, seed)) is not None]
-    stretched.sort(key=lambda w: -w.elements)
+    talk = any(_COMMUNICATES.search(text) for text in source.texts(kernel.file, HEADERS))
+    longer = [_stretched(op, dtype, name, seed) for name in op.axes] if talk else []
+    stretched = sorted(filter(None, longer), key=lambda w: -w.elements)
     plain = {replace(row.workload, values="normal") for row in rows}
     small = sorted((w for w in plain if _LEAST <= w.elements <= _MOST), key=lambda w: (w.elements, str(w)))
     step = max(1, len(small) // _SMALL)
@@ -111,7 +117,7 @@ def _stretched(op: Op, dtype: DType, name: str, seed: int) -> Workload | None:
     workload = Workload.of(op, f"dtype={dtype},seed={seed}")
     axes = dict(workload.axes)
     axes[name] = max(axes[name], _LONG)
-    while (longer := replace(workload, axes=tuple(axes.items()))).elements > _STRETCHED_TO:
+    while (longer := replace(workload, axes=tuple(axes.items()))).elements > trial.DELAYED:
         other = max((n for n in axes if n != name), key=lambda n: axes[n], default=name)
         other = name if axes[other] == 1 else other
         axes[other] //= 2

@@ -131,6 +131,7 @@ class Job:
             settings.run,
             bounds.seed,
             bounds.deadline,
+            settings.stop.is_set,
         )
 
     def _compiled(self, passed: Record, settings: Settings, record: Callable[..., Record]) -> Record:

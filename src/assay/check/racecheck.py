@@ -3,7 +3,7 @@ always; and where a result is right in one call and wrong in another, which may 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -45,10 +45,14 @@ def applies(kernel: Kernel) -> bool:
 
 
 def look(
-    kernel: Kernel, workload: Workload, parameters: Mapping[str, Any], seconds: float = SECONDS
+    kernel: Kernel,
+    workload: Workload,
+    parameters: Mapping[str, Any],
+    seconds: float = SECONDS,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[Racecheck, str]:
     """The report on the workload, made smaller if it is large; and what is certainly a race, in words."""
-    report = _report(kernel, _shortened(workload), parameters, seconds)
+    report = _report(kernel, _shortened(workload), parameters, seconds, stopped)
     certain = [p for p in report.problems if p.text.startswith("Error") and not _has(kernel, _ASYNCHRONOUS)]
     advice = "right in all calls, by luck; put a barrier between the two accesses"
     return _evidence(report), f"{certain[0]}: {advice}" if certain else ""
@@ -70,9 +74,16 @@ def _shortened(workload: Workload) -> Workload:
     return workload
 
 
-def _report(kernel: Kernel, workload: Workload, parameters: Mapping[str, Any], seconds: float) -> sanitize.Report:
+def _report(
+    kernel: Kernel,
+    workload: Workload,
+    parameters: Mapping[str, Any],
+    seconds: float,
+    stopped: Callable[[], bool] = lambda: False,
+) -> sanitize.Report:
+    given = dict(parameters)
     try:
-        return sanitize.run(kernel, workload, "racecheck", parameters=dict(parameters), seconds=seconds)
+        return sanitize.run(kernel, workload, "racecheck", parameters=given, seconds=seconds, stopped=stopped)
     except AssayError as error:
         return sanitize.Report("racecheck", (), str(error))
 

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +26,8 @@ Join = Callable[[Record], Record]
 """Adds the reports to a record that passed: a race is a failure."""
 Report = tuple[Racecheck | Delays, str]
 """What was seen; and what is certainly a race, in words."""
+_GLANCE = 0.25
+"""Seconds between two looks whether to stop."""
 _begun: set[object] = set()
 _lock = threading.Lock()
 
@@ -40,16 +42,17 @@ def beside(
     run: str,
     seed: int = 0,
     deadline: float | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Join:
     """Starts looking, in threads. For a kernel that one run checks in several dtypes, racecheck, which takes long, runs
-    in the first one alone, unless a workload is named."""
+    in the first one alone, unless a workload is named. Nobody waits for a run that was `stopped`."""
     looks: list[Callable[[], Report]] = []
     if not kernel.peer and conditions.here.device == "cuda":
         if racecheck.applies(kernel) and (workload or _first(kernel, run)):
             left = math.inf if deadline is None else deadline - time.monotonic()
             seconds = max(1.0, min(left, racecheck.SECONDS))
             on = workload or Workload.of(op, f"dtype={dtype}")
-            looks.append(partial(racecheck.look, kernel, on, conditions.parameters, seconds))
+            looks.append(partial(racecheck.look, kernel, on, conditions.parameters, seconds, stopped))
         if kernel.address.backend in LANGUAGES:
             points = [workload] if workload else chosen(kernel, op, dtype, seed)
             looks.append(partial(Delayed(kernel, pool, conditions).look, points, deadline))
@@ -60,7 +63,10 @@ def beside(
     def joined(record: Record) -> Record:
         if record.status is Status.PASS:
             for report in reports:
-                record = _with(record, *report.result())
+                while not stopped() and not wait([report], _GLANCE).done:
+                    pass
+                if not stopped():
+                    record = _with(record, *report.result())
         return record
 
     return joined

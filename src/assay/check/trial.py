@@ -17,6 +17,8 @@ from assay.workload import Workload
 
 LARGE = 1 << 21
 """Elements from which a workload runs once and is judged in slices, where its results are independent along an axis."""
+DELAYED = 5 << 20
+"""The same for a kernel with delays in its code, of which one call shows little."""
 _ONE_AT_A_TIME = Turn()
 _PLENTY = 64 << 30
 """Bytes of free memory from which several huge workloads fit into it at once."""
@@ -29,4 +31,5 @@ def run(
     elements = workload.elements
     crowded = elements > HUGE and psutil.virtual_memory().available < _PLENTY
     with _ONE_AT_A_TIME if crowded else contextlib.nullcontext():
-        return Trial(worker, kernel, workload, conditions, elements > LARGE, prepared).outcome()
+        most = DELAYED if conditions.depth == "delayed" else LARGE
+        return Trial(worker, kernel, workload, conditions, elements > most, prepared).outcome()

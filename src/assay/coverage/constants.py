@@ -48,13 +48,15 @@ class Constants:
 
 
 def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] = ()) -> Constants:
-    """The constants in a kernel's file, in a .cu file beside it, and those that its PTX compares with."""
+    """The constants in a kernel's file, in the .cu files that it or a module beside it names, and those that its PTX
+    compares with."""
     if kernel.file is None:
         return Constants()
     found = _python(kernel.file, kernel.function) if kernel.file.suffix == ".py" else _cuda(kernel.file)
     sizes, values = found
     if kernel.file.suffix == ".py":
-        for name in source.named_by(kernel.file):
+        own = [kernel.file, *source.imported_by(kernel.file)]
+        for name in dict.fromkeys(cuda for file in own for cuda in source.named_by(file)):
             more, floats = _cuda(name)
             sizes, values = sizes + more, values + floats
     tuned = [n for name, choices in kernel.tune.items() if name not in _SCHEDULE for n in choices if type(n) is int]
@@ -67,7 +69,7 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
 def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Literals of a Python file, those of the function and of all that it needs first, also from files beside this
     one: the file may hold other kernels."""
-    own, rest = _statements(file, function, set())
+    own, rest = _statements(file, function, file.parent.parent, set())
     sizes: list[int] = []
     values: list[float] = []
     for part in (own, rest):
@@ -76,7 +78,9 @@ def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ..
     return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values))
 
 
-def _statements(file: Path, name: str, seen: set[tuple[Path, str]]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+def _statements(
+    file: Path, name: str, within: Path, seen: set[tuple[Path, str]]
+) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """The top-level statements that what this name stands for needs, and the others of the file."""
     seen.add((file, name))
     try:
@@ -86,23 +90,23 @@ def _statements(file: Path, name: str, seen: set[tuple[Path, str]]) -> tuple[lis
     needed = needed_by(tree, [s for s in tree.body if name in bound_by(s)])
     own = [s for s in tree.body if s in needed]
     for statement in list(own):
-        for module, imported in _beside(file, statement):
+        for module, imported in _imports(file, statement, within):
             if (module, imported) not in seen:
-                own += _statements(module, imported, seen)[0]
+                own += _statements(module, imported, within, seen)[0]
     return own, [s for s in tree.body if s not in needed]
 
 
-def _beside(file: Path, statement: ast.stmt) -> Iterator[tuple[Path, str]]:
-    """The files of the same folder from which a statement imports, each with a name that it takes from there."""
-    if isinstance(statement, ast.ImportFrom) and statement.level <= 1 and statement.module:
+def _imports(file: Path, statement: ast.stmt, within: Path) -> Iterator[tuple[Path, str]]:
+    """The files in a folder from which a statement imports, each with a name that it takes from there."""
+    if isinstance(statement, ast.ImportFrom) and statement.module:
         named = [(statement.module, alias.name) for alias in statement.names]
+        level = statement.level
     elif isinstance(statement, ast.Import):
-        named = [(alias.name, "") for alias in statement.names]
+        named, level = [(alias.name, "") for alias in statement.names], 0
     else:
         return
     for module, name in named:
-        path = file.parent / f"{module}.py"
-        if "." not in module and path.is_file():
+        if path := source.module_file(file, module, level, within):
             yield path, name
 
 

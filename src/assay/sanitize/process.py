@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,15 +83,16 @@ def run(
     *,
     parameters: dict[str, Any] | None = None,
     seconds: float = 180.0,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Report:
-    """Run `kernel` once under one tool and return its report."""
+    """Run `kernel` once under one tool and return its report. `stopped` ends it early."""
     reason, fix = why_not(kernel)
     if reason:
         raise UsageError(reason, fix=fix)
     request = target.request(kernel, workload, parameters or {})
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        code, printed = run_once(request, seconds, _ENVIRONMENT, command(tool, str(log)))
+        code, printed = run_once(request, seconds, _ENVIRONMENT, command(tool, str(log)), stopped)
         return read(tool, code, log.read_text(errors="replace") if log.exists() else "", printed, seconds)
 
 

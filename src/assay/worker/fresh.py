@@ -38,6 +38,8 @@ _ANSWERING = "assay.worker"
 _SOURCE = str(Path(__file__).parents[2])
 _QUIET = {"PYTHONUNBUFFERED": "1", "OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 """Processes share the machine, so threads that wait must not spin."""
+_GLANCE = 0.25
+"""Seconds between two looks whether to stop."""
 _TAIL = 4000
 """Characters of what a lost process printed last."""
 
@@ -103,12 +105,20 @@ class _Process:
 
 
 def run_once(
-    request: Request[Any], seconds: float, environment: Mapping[str, str], before: Sequence[str] = ()
+    request: Request[Any],
+    seconds: float,
+    environment: Mapping[str, str],
+    before: Sequence[str] = (),
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[int | None, str]:
-    """Have a request done behind the command `before`: the exit code, None where it took too long, and the last of what
-    was printed. There is no other answer: such a command may pass no channel on to what it starts."""
+    """Have a request done behind the command `before`: the exit code, None where it took too long or was `stopped`, and
+    the last of what was printed. There is no other answer: such a command may pass no channel on to what it starts."""
+    deadline = time.monotonic() + seconds
     with _Process(_ANSWERING, json.dumps(request.to_message()), environment=environment, before=before) as process:
-        return process.wait(seconds), process.output
+        code = None
+        while code is None and not stopped() and (left := deadline - time.monotonic()) > 0:
+            code = process.wait(min(left, _GLANCE))
+        return code, process.output
 
 
 class Fresh(_Process):
