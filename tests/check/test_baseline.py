@@ -58,6 +58,40 @@ def test_where_pytorch_has_no_other_way_no_kernel_is_called_right(tmp_path):
         assert record.status == "inconclusive" and "no power here" in record.reason
 
 
+NEIGHBOURS = """
+import torch
+from assay import Axis, Tensor, kernel, op
+
+@op(axes={"n": Axis(min=2, typical=64)}, inputs={"x": Tensor("n")}, outputs={"out": Tensor("n")},
+    magnitude=lambda x: 2 * x.abs())
+def doubled(x):
+    y = 2 * x
+    if x.dtype == torch.bfloat16 and torch.backends.mkldnn.enabled and not x.is_cuda:
+        y[:-1] += 0 * x[1:]  # a NaN spoils what stands before it
+    return y
+
+@kernel("doubled", backend="torch", variant="as_written")
+def mine(x, *, out):
+    out.copy_(doubled.reference(x))
+
+@kernel("doubled", backend="torch", variant="of_a_peer", needs="torch")
+def peer(x, *, out):
+    out.copy_(doubled.reference(x))
+"""
+"""As oneDNN's products in bf16 on processors with AMX: what is not finite spoils its neighbour."""
+
+
+def test_where_pytorch_itself_is_wrong_a_peer_is_not_to_blame(tmp_path):
+    file = tmp_path / "doubled.py"
+    file.write_text(NEIGHBOURS)
+    records = {r.variant: r for r in assay.check(file, dtypes="bf16")}
+    if next(iter(records.values())).evidence["device"] != "cpu":
+        pytest.skip("plain PyTorch runs on the GPU here")
+    own, peer = records["as_written"], records["of_a_peer"]
+    assert own.failed and own.detector == "nonfinite" and "PyTorch itself is wrong with oneDNN" in own.reason
+    assert peer.status == "inconclusive" and "PyTorch itself is wrong with oneDNN" in peer.reason
+
+
 @pytest.mark.parametrize(("off", "usual"), [(0.9, True), (1.1, False)])
 @pytest.mark.parametrize("number", [torch.bfloat16, torch.float16])
 def test_sums_that_were_rounded_before_a_bias_was_added_are_not_called_wrong(number, off, usual):

@@ -374,7 +374,8 @@ class Trial:
             verdict = case.judge(call.result, controls=index == 0 and small)
             if verdict.finding:
                 finding = explained(verdict.finding, cases, index, done, self._again(cases, done))
-                return Outcome(finding, verdict.errors, deterministic, seconds=seconds)
+                vendor = case.plain.wrong
+                return Outcome(finding, verdict.errors, deterministic, seconds=seconds, torch_wrong=vendor)
             errors += verdict.errors
             controls |= {k: v or controls.get(k, False) for k, v in verdict.controls.items()}
         for call in done[1:]:

@@ -287,7 +287,11 @@ class Job:
         if finding.excused_in(self.kernel):
             words = f"a peer, less accurate than the tolerance for our own kernels: {finding.what}"
             return record(Status.INCONCLUSIVE, words, shown, evidence)
-        return record(Status.FAIL, self._words(finding), shown, evidence)
+        words = self._words(finding)
+        if outcome.torch_wrong and (self.kernel.peer or self.kernel.address.backend == "torch"):
+            words = f"PyTorch itself is wrong with {outcome.torch_wrong}; {words}"
+        excused = outcome.torch_wrong and self.kernel.peer
+        return record(Status.INCONCLUSIVE if excused else Status.FAIL, words, shown, evidence)
 
     @staticmethod
     def _words(finding: Finding) -> str:
