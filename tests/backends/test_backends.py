@@ -10,7 +10,7 @@ import pytest
 
 import assay
 from assay import host
-from assay.backends import backend, nvcc, nvrtc, vector_isa
+from assay.backends import backend, cuda, nvcc, nvrtc, vector_isa
 from assay.catalog import library
 from assay.catalog.reader import kernels_in, ops_in
 from assay.isa import cubin
@@ -50,6 +50,19 @@ def test_sections_and_registers_agree_with_nvidias_own_reader(tmp_path):
         assert section.name in listing
     (function,) = cubin.functions(artifact.cubin)
     assert len(function.text) % 128 == 0 and function.symbol == artifact.symbol
+
+
+@pytest.mark.parametrize("how", ['"near.cuh"', "<near.cuh>", '"far/on.cuh"', "NEAR"])
+def test_a_kernel_is_built_anew_when_what_it_includes_has_changed(how, tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "on.cuh").write_text('#include "../near.cuh"\n')
+    source = tmp_path / "k.cu"
+    source.write_text(f'#define NEAR "near.cuh"\n#include {how}\n__global__ void k(float* x) {{ *x = scaled(*x); }}\n')
+    built = []
+    for factor in (2, 3, 2):
+        (tmp_path / "near.cuh").write_text(f"__device__ float scaled(float x) {{ return {factor} * x + 1; }}\n")
+        built.append(cuda.Source(source).build("k", Target("sm_90")).text_hash)
+    assert built[0] == built[2] != built[1]
 
 
 def test_the_text_hash_ignores_the_path_it_was_built_at():

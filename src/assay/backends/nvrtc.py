@@ -12,6 +12,7 @@ from typing import Any
 
 from assay import host
 from assay.artifact import Artifact
+from assay.backends import includes
 from assay.errors import BuildError
 from assay.isa import cubin as cubins
 from assay.isa.ptx import tokens
@@ -45,20 +46,21 @@ def build(
     source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = (), named: bool = True
 ) -> Artifact:
     """Compile the one instance `name` of `source`. `named` is false for extern "C" kernels, which need no lowering.
-    Results are kept on disk under a hash of everything that goes in."""
+    Results are kept on disk under a hash of everything that goes in, where that is known."""
     flags = options(target, extra)
-    headers = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(HEADERS.rglob("*.cuh")))).hexdigest()
+    headers = includes.digest(source, Path(file), flags, host.cuda_include())
     source_hash = hashlib.sha256(source.encode()).hexdigest()[:16]
     key = hashlib.sha256(json.dumps([source, headers, file, name, flags, compiler()]).encode()).hexdigest()[:32]
     folder = host.cache_folder() / "build"
     kept = [folder / f"{key}.{kind}" for kind in ("symbol", "ptx", "cubin")]
-    if all(p.exists() for p in kept):
+    if headers is not None and all(p.exists() for p in kept):
         symbol, ptx, cubin = kept[0].read_text(), kept[1].read_bytes(), kept[2].read_bytes()
     else:
         symbols, ptx, cubin = compile_all(source, file, (name,) if named else (), flags)
         symbol = symbols.get(name, name)
-        for path, data in zip(kept, (symbol.encode(), ptx, cubin), strict=True):
-            write(path, data)
+        if headers is not None:
+            for path, data in zip(kept, (symbol.encode(), ptx, cubin), strict=True):
+                write(path, data)
     return describe(name, symbol, target, compiler(), ptx, cubin, source_hash)
 
 

@@ -18,7 +18,7 @@ from assay.dtype import dtype
 from assay.isa.ptx import compared
 from assay.op import Op
 from assay.target import Target
-from assay.worker import channel, delays, load
+from assay.worker import channel, delays, kept_code, load
 from assay.worker.phase import phase, watch_compilers
 from assay.worker.questions import Build, Built, Change, Compile, Done, Evaluate, Launched, Summary, Tried, Try
 from assay.worker.request import Call, TensorSpec
@@ -62,6 +62,7 @@ def function_of(call: Call, loaded: bool = False, kind: str = "") -> tuple[Op, A
             if kind:
                 delays.install(kernel.address.backend, kind)
             assert _settings is not None
+            kept_code.forget(kernel)
             _functions[key] = load.function(kernel, op, dtype(call.dtype))
             _imported.extend(_settings.restore("importing its file"))
         watch_compilers()

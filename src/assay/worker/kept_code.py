@@ -1,0 +1,34 @@
+"""Inside a worker: no language may answer with code that it kept on disk from an earlier version of the source.
+
+Numba takes a kept function for unchanged if only a function that it calls has changed, in another file; CuPy does if
+only a header has. Triton and inductor look at all that goes in."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from assay import host
+from assay.backends import includes
+from assay.backends.nvrtc import HEADERS
+from assay.catalog import source
+from assay.kernel import Kernel
+from assay.worker import scratch
+
+
+def forget(kernel: Kernel) -> None:
+    """Before a kernel's file is imported."""
+    if numba := sys.modules.get("numba"):
+        numba.core.config.CACHE_DIR = str(scratch.folder())
+    if kernel.address.backend == "cupy" and kernel.file:
+        os.environ["CUPY_CACHE_DIR"] = str(_for_headers(kernel.file))
+
+
+def _for_headers(file: Path) -> Path:
+    """A folder for what CuPy builds with these headers; where they are not known, for this worker alone."""
+    python = [file, *source.imported_by(file)]
+    sources = [*python, *(cuda for one in python for cuda in source.named_by(one))]
+    written = "\n".join(one.read_text(errors="replace") for one in sources)
+    headers = includes.digest(written, file, (f"-I{HEADERS}",), host.cuda_include())
+    return host.cache_folder() / "cupy" / headers[:16] if headers else scratch.folder()

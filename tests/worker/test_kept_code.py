@@ -1,0 +1,58 @@
+"""A verdict is about the code as it stands, whatever a compiler kept on disk."""
+
+import os
+import sys
+from pathlib import Path
+
+import assay
+from assay.kernel import Address, Kernel
+from assay.worker import kept_code, scratch
+
+KERNEL = """
+from numba import njit
+from helper import f
+from assay import kernel
+from assay.backends.njit import arrays
+
+@njit(cache=True)
+def loop(x, y):
+    for i in range(x.size):
+        y[i] = f(x[i])
+
+@kernel("relu")
+def relu(x, *, out):
+    loop(*arrays(x, out))
+"""
+HELPER = "from numba import njit\n@njit\ndef f(v):\n    return {}\n"
+RIGHT, WRONG = "v if v > 0 or v != v else type(v)(0)", "v * 3"
+
+
+def test_a_function_that_numba_kept_is_compiled_anew_when_what_it_calls_has_changed(tmp_path):
+    (tmp_path / "relu_njit.py").write_text(KERNEL.replace('"relu")', '"relu", backend="njit")'))
+    seen = []
+    for body in (RIGHT, WRONG, RIGHT):
+        (tmp_path / "helper.py").write_text(HELPER.format(body))
+        (record,) = assay.check(tmp_path / "relu_njit.py", dtypes="fp32", workloads=4)
+        seen.append(record.status)
+    assert seen == ["pass", "fail", "pass"]
+    assert not list(tmp_path.rglob("*.nb?")), "nothing is kept beside the user's file"
+
+
+def test_cupy_keeps_what_it_builds_by_the_headers_that_go_in(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUPY_CACHE_DIR", "")
+    monkeypatch.setenv(scratch.VARIABLE, str(tmp_path))
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    file = tmp_path / "k.py"
+    file.write_text("import launch\n")
+    (tmp_path / "launch.py").write_text('SOURCE = "k.cu"\n')
+    folders = []
+    for include, header in (("near.cuh", "1"), ("near.cuh", "2"), ("near.cuh", "1"), ("none.cuh", "1")):
+        (tmp_path / "k.cu").write_text(f'#include "{include}"\n')
+        (tmp_path / "near.cuh").write_text(f"constexpr int ONE = {header};\n")
+        kept_code.forget(Kernel(Address("relu", "cupy"), file))
+        folders.append(Path(os.environ["CUPY_CACHE_DIR"]))
+    assert folders[0] == folders[2] and len(set(folders)) == 3
+    (tmp_path / "k.cu").write_text("#define NEAR <near.cuh>\n#include NEAR\n")
+    kept_code.forget(Kernel(Address("relu", "cupy"), file))
+    unknown = Path(os.environ["CUPY_CACHE_DIR"])
+    assert unknown not in folders and unknown.is_dir() and not list(unknown.iterdir())
