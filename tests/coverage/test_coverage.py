@@ -140,9 +140,11 @@ def test_a_kernel_may_be_launched_by_a_module_of_the_package(tmp_path):
         "from .sizes import LIMIT\nSOURCE = 'tile.cu'\ndef launch(x, out):\n    return x.numel() > LIMIT\n"
     )
     (shared / "sizes.py").write_text("from shared import launch\nLIMIT = 4242\n")
-    (shared / "tile.cu").write_text("__shared__ float tile[1777];\n")
+    (shared / "tile.cu").write_text('#include "tile.cuh"\n__shared__ float tile[1777];\n')
+    (shared / "tile.cuh").write_text('#include "tile.cu"\nconstexpr int KEEP = 1999;\n')
     found = constants.of(Kernel(Address("gelu", "cuda"), mine / "k.py", "f"))
-    assert {4242, 1777} <= set(found.sizes)
+    assert {4242, 1777, 1999} <= set(found.sizes)
+    assert {1777, 1999} <= set(constants.of(Kernel(Address("gelu", "cuda"), shared / "tile.cu")).sizes)
     assert any("__shared__" in text for text in source.texts(mine / "k.py", tmp_path / "headers"))
 
 

@@ -135,6 +135,17 @@ def named_by(file: Path) -> list[Path]:
     return [f for f in dict.fromkeys([*named, file.with_suffix(".cu")]) if f.is_file()]
 
 
+def with_headers(cuda: Path) -> list[Path]:
+    """Return a CUDA source and the headers in its folder, or below, that it includes, directly or not."""
+    found = [cuda]
+    for one in found:
+        with contextlib.suppress(OSError, ValueError):
+            for name in re.findall(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", one.read_text(), re.MULTILINE):
+                path = one.parent / name
+                found += [path] if path.is_file() and path not in found else []
+    return found
+
+
 def module_file(file: Path, module: str, level: int, within: Path) -> Path | None:
     """Return the file of a module that a Python file imports, if it is in a folder."""
     path = Path(*module.split(".")).with_suffix(".py")

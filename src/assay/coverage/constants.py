@@ -48,17 +48,19 @@ class Constants:
 
 
 def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] = ()) -> Constants:
-    """The constants in a kernel's file, in the .cu files that it or a module beside it names, and those that its PTX
-    compares with."""
+    """The constants in a kernel's file, in the .cu files that it or a module beside it names and their headers, and
+    those that its PTX compares with."""
     if kernel.file is None:
         return Constants()
-    found = _python(kernel.file, kernel.function) if kernel.file.suffix == ".py" else _cuda(kernel.file)
-    sizes, values = found
     if kernel.file.suffix == ".py":
+        sizes, values = _python(kernel.file, kernel.function)
         own = [kernel.file, *source.imported_by(kernel.file)]
-        for name in dict.fromkeys(cuda for file in own for cuda in source.named_by(file)):
-            more, floats = _cuda(name)
-            sizes, values = sizes + more, values + floats
+        sources = [cuda for file in own for cuda in source.named_by(file)]
+    else:
+        sizes, values, sources = (), (), [kernel.file]
+    for name in dict.fromkeys(file for cuda in sources for file in source.with_headers(cuda)):
+        more, floats = _cuda(name)
+        sizes, values = sizes + more, values + floats
     tuned = [n for name, choices in kernel.tune.items() if name not in _SCHEDULE for n in choices if type(n) is int]
     kept = [n for n in dict.fromkeys([*sizes, *tuned]) if 3 <= n <= _LARGEST][:_MOST]
     kept += [n for n in dict.fromkeys(immediates) if 3 <= n <= _LARGEST and n not in kept][:_MORE]
