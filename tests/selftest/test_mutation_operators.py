@@ -251,6 +251,22 @@ def test_most_mutants_in_cuda_are_programs(tmp_path):
     assert len(found) >= 20 and built >= 0.8 * len(found) and len(texts_hashed) >= 0.7 * built
 
 
+@pytest.mark.skipif(backend("cuda").availability().level is Level.MISSING, reason="no NVRTC")
+def test_a_header_without_a_barrier_is_another_kernel(tmp_path):
+    """Most barriers are in headers, which several kernels share."""
+    from assay.backends.cuda import Source as Cuda
+    from assay.target import DEFAULT
+
+    (choice,) = select(["sum/cuda"])
+    found = [m for m in mutants(*choice) if m.operator == "barrier"]
+    assert [m.file.name for m in found] == ["reduce.cuh", "reduce.cuh"]
+    assert re.fullmatch(r"sum/cuda@reduce\.cuh:\d+:\d+:barrier:0", found[0].name)
+    files = [choice[0].file, *(m.write(tmp_path / str(m.line))[0].file for m in found)]
+    built = [Cuda(f.parent / "kernel.cu").build("sums<float, float, 256, 1>", DEFAULT) for f in files]
+    assert len({one.text_hash for one in built}) == 3
+    assert [one.ptx.count(b"bar.sync") for one in built] == [2, 1, 1]
+
+
 def test_a_mutant_says_where_it_is():
     found = mutants(*select(["gelu/cuda"])[0])
     inside: list[Mutant] = [m for m in found if m.file.suffix == ".cu"]

@@ -49,8 +49,8 @@ def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str
         flags = [
             "-std=c++17",
             "-lineinfo",
-            f"-I{HEADERS}",
             f"-I{Path(file).parent}",
+            f"-I{HEADERS}",
             *([f"-I{include}/cccl"] if include else []),
             *extra,
         ]

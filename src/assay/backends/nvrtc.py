@@ -36,9 +36,9 @@ def options(target: Target, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
         f"-arch={target}",
         "-std=c++17",
         "-lineinfo",
+        *extra,  # first: a source's own folder comes before the library's
         f"-I{HEADERS}",
         *((f"-I{include}", f"-I{include}/cccl") if include else ()),
-        *extra,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import host
+from assay.backends.nvrtc import HEADERS
 from assay.catalog.select import select
 from assay.kernel import Kernel
 from assay.op import Op
@@ -28,7 +29,7 @@ class Mutant:
     op: Op
     operator: str
     file: Path
-    """The source that was changed: the kernel's Python, or the CUDA beside it."""
+    """The source that was changed: the kernel's Python, the CUDA beside it, or a header of the library."""
     line: int
     column: int
     number: int
@@ -53,7 +54,7 @@ class Mutant:
     def written(self) -> list[int]:
         """Integers from 2 on in the sources of the kernel, small ones first."""
         assert self.kernel.file is not None
-        files = (self.kernel.file, *_cuda_files(self.kernel.file))
+        files = (self.kernel.file, *_cuda_files(self.kernel.file))  # headers serve many kernels
         integers = {int(n) for f in files for n in re.findall(r"(?<![\w.])\d+(?![\w.])", f.read_text())}
         return sorted(n for n in integers if 2 <= n <= 1 << 16)
 
@@ -67,6 +68,10 @@ class Mutant:
         python.write_bytes(self.data if self.file == self.kernel.file else self.kernel.file.read_bytes())
         for source in _cuda_files(self.kernel.file):
             (folder / source.name).write_bytes(self.data if source == self.file else source.read_bytes())
+        if self.file.is_relative_to(HEADERS):  # a source's own folder is searched first
+            header = folder / self.file.relative_to(HEADERS)
+            header.parent.mkdir()
+            header.write_bytes(self.data)
         return next(c for c in select([python]) if c[0].function == self.kernel.function)
 
 
@@ -117,8 +122,22 @@ def _changes(kernel: Kernel) -> Iterator[tuple[Source | CudaSource, Iterable[Cha
     # The words in the strings of a launch are the names of the instances it asks for.
     strings = [n.value for r in reached for n in ast.walk(r.node) if isinstance(n, ast.Constant)]
     words = {word for text in strings if isinstance(text, str) for word in re.findall(r"[A-Za-z_]\w*", text)}
-    for text in map(CudaSource, _cuda_files(kernel.file)):
+    files = _cuda_files(kernel.file)
+    sources, headers = list(map(CudaSource, files)), list(map(CudaSource, _headers(files)))
+    for text in sources:
         yield text, cuda.changes(text, words), True
+    used: set[str] = set()
+    named = set().union(*(_named(text, words) for text in sources))
+    while used != named:  # a header may include another
+        used = named
+        named = used.union(*(_named(text, used) for text in headers))
+    for text in headers:
+        yield text, cuda.changes(text, used), True
+
+
+def _named(text: CudaSource, words: set[str]) -> set[str]:
+    """Return the names in the bodies that code with these words reaches."""
+    return {text.tokens[t].text for t in text.reached(words) if text.tokens[t].kind == "name"}
 
 
 def _meaning(file: Path, data: bytes) -> object:
@@ -142,3 +161,12 @@ def _cuda_files(python: Path) -> list[Path]:
     """Return the CUDA sources that a Python file names and that are beside it."""
     named = dict.fromkeys(re.findall(r"\b\w+\.cu\b", python.read_text()))
     return [python.parent / name for name in named if (python.parent / name).is_file()]
+
+
+def _headers(sources: list[Path]) -> list[Path]:
+    """Return the headers of the library that these sources include, directly or not."""
+    found = list(sources)
+    for one in found:
+        names = re.findall(r"^#include <(assay/[\w.]+)>", one.read_text(), re.MULTILINE)
+        found += [HEADERS / name for name in names if HEADERS / name not in found]
+    return found[len(sources) :]
