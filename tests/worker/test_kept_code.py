@@ -1,8 +1,9 @@
 """A verdict is about the code as it stands, whatever a compiler kept on disk."""
 
-import os
 import sys
 from pathlib import Path
+
+import pytest
 
 import assay
 from assay.kernel import Address, Kernel
@@ -39,20 +40,34 @@ def test_a_function_that_numba_kept_is_compiled_anew_when_what_it_calls_has_chan
 
 
 def test_cupy_keeps_what_it_builds_by_the_headers_that_go_in(tmp_path, monkeypatch):
-    monkeypatch.setenv("CUPY_CACHE_DIR", "")
+    compiler = pytest.importorskip("cupy.cuda.compiler")
+    usual = type(compiler._kernel_cache_backend)
+    monkeypatch.setattr(compiler, "_kernel_cache_backend", usual(str(tmp_path / "usual")))
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv(scratch.VARIABLE, str(tmp_path))
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     file = tmp_path / "k.py"
     file.write_text("import launch\n")
     (tmp_path / "launch.py").write_text('SOURCE = "k.cu"\n')
-    folders = []
-    for include, header in (("near.cuh", "1"), ("near.cuh", "2"), ("near.cuh", "1"), ("none.cuh", "1")):
-        (tmp_path / "k.cu").write_text(f'#include "{include}"\n')
+
+    def folder(include, header):
+        (tmp_path / "k.cu").write_text(f"#define NEAR <near.cuh>\n#include {include}\n")
         (tmp_path / "near.cuh").write_text(f"constexpr int ONE = {header};\n")
         kept_code.forget(Kernel(Address("relu", "cupy"), file))
-        folders.append(Path(os.environ["CUPY_CACHE_DIR"]))
-    assert folders[0] == folders[2] and len(set(folders)) == 3
-    (tmp_path / "k.cu").write_text("#define NEAR <near.cuh>\n#include NEAR\n")
-    kept_code.forget(Kernel(Address("relu", "cupy"), file))
-    unknown = Path(os.environ["CUPY_CACHE_DIR"])
-    assert unknown not in folders and unknown.is_dir() and not list(unknown.iterdir())
+        return Path(compiler._kernel_cache_backend._cache_dir)
+
+    first, edited, again = (folder('"near.cuh"', number) for number in (1, 2, 1))
+    assert first == again != edited and {first.parent, edited.parent} == {tmp_path / "cache" / "assay" / "cupy"}
+    unknown = folder("NEAR", 1)
+    assert unknown.parent == tmp_path and not list(unknown.iterdir()), "where a macro names it, nothing is known"
+
+
+def test_where_cupy_keeps_nothing_it_goes_on_to_keep_nothing(tmp_path, monkeypatch):
+    compiler = pytest.importorskip("cupy.cuda.compiler")
+    nothing = object()
+    monkeypatch.setattr(compiler, "_kernel_cache_backend", nothing)
+    monkeypatch.setenv(scratch.VARIABLE, str(tmp_path))
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    (tmp_path / "k.py").write_text("")
+    kept_code.forget(Kernel(Address("relu", "cupy"), tmp_path / "k.py"))
+    assert compiler._kernel_cache_backend is nothing

@@ -59,10 +59,10 @@ def function_of(call: Call, loaded: bool = False, kind: str = "") -> tuple[Op, A
             if not _functions:
                 load.prepare(kernel, call.mode)
             _watch(loaded)
+            kept_code.forget(kernel)
             if kind:
                 delays.install(kernel.address.backend, kind)
             assert _settings is not None
-            kept_code.forget(kernel)
             _functions[key] = load.function(kernel, op, dtype(call.dtype))
             _imported.extend(_settings.restore("importing its file"))
         watch_compilers()

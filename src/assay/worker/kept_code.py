@@ -22,7 +22,13 @@ def forget(kernel: Kernel) -> None:
     if numba := sys.modules.get("numba"):
         numba.core.config.CACHE_DIR = str(scratch.folder())
     if kernel.address.backend == "cupy" and kernel.file:
-        os.environ["CUPY_CACHE_DIR"] = str(_for_headers(kernel.file))
+        from cupy.cuda import compiler
+
+        folder, kept = str(_for_headers(kernel.file)), getattr(compiler, "_kernel_cache_backend", None)
+        if kept is None:  # before CuPy 14
+            os.environ["CUPY_CACHE_DIR"] = folder
+        elif type(kept).__name__ == "DiskKernelCacheBackend":  # not where nothing is kept (backends.rewriting)
+            compiler._kernel_cache_backend = type(kept)(folder)
 
 
 def _for_headers(file: Path) -> Path:
