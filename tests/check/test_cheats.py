@@ -270,7 +270,7 @@ def test_an_unstable_result_has_racecheck_asked_where_it_can_run(monkeypatch):
     asked = []
     problem = Problem("racecheck", "Race", "gelu", "gelu.cu:7", "", 0, "", 0, 3, "")
 
-    def run(kernel, workload, tool, parameters, seconds):
+    def run(kernel, workload, tool, parameters, seconds, stopped):
         asked.append((str(workload), tool))
         return Report(tool, (problem,))
 
