@@ -10,7 +10,7 @@ import pytest
 
 import assay
 from assay import host
-from assay.backends import backend, cuda, nvcc, nvrtc, vector_isa
+from assay.backends import backend, cuda, includes, nvcc, nvrtc, vector_isa
 from assay.catalog import library
 from assay.catalog.reader import kernels_in, ops_in
 from assay.isa import cubin
@@ -63,6 +63,20 @@ def test_a_kernel_is_built_anew_when_what_it_includes_has_changed(how, tmp_path)
         (tmp_path / "near.cuh").write_text(f"__device__ float scaled(float x) {{ return {factor} * x + 1; }}\n")
         built.append(cuda.Source(source).build("k", Target("sm_90")).text_hash)
     assert built[0] == built[2] != built[1]
+
+
+@pytest.mark.parametrize("flags", [("-I", "{}"), ("--include-path", "{}"), ("-I{}",), ("--include-path={}",)])
+def test_a_header_in_a_folder_that_a_flag_names_is_noticed_too(flags, tmp_path):
+    (tmp_path / "far").mkdir()
+    source = tmp_path / "k.cu"
+    source.write_text('#include "near.cuh"\n__global__ void k(float* x) { *x = scaled(*x); }\n')
+    digests = []
+    for factor in (2, 3):
+        (tmp_path / "far" / "near.cuh").write_text(f"__device__ float scaled(float x) {{ return {factor} * x; }}\n")
+        named = [flag.format(tmp_path / "far") for flag in flags]
+        digests.append(includes.digest(source.read_text(), source, named, None))
+    assert digests == [None, None] if len(flags) == 2 else None not in digests and digests[0] != digests[1]
+    assert includes.digest(source.read_text(), source, [], None) is None, "it is in a folder that is not known"
 
 
 def test_the_text_hash_ignores_the_path_it_was_built_at():

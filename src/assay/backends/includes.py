@@ -10,11 +10,15 @@ from pathlib import Path
 _INCLUDE = re.compile(r"""^[ \t]*\#[ \t]*include\b[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(.*))""", re.MULTILINE)
 _FOLDER = ("-I", "--include-path=")
 _FILE = ("-include=", "--pre-include=")
+_APART = ("-I", "--include-path", "-include", "--pre-include")
 
 
 def digest(source: str, file: Path, flags: Sequence[str], system: Path | None) -> str | None:
-    """A hash of all that a source includes, directly or not, from its own folder and from those that the flags name;
-    None where an include names no file, as a macro does. The compiler's version stands for what is in `system`."""
+    """A hash of all that a source includes, directly or not, from its own folder and from those that the flags name.
+    None where that is not known: a macro names the file, a file in quotes is in neither of them, or a flag names a
+    folder in a word of its own. The compiler's version stands for what is in `system`."""
+    if any(flag.rstrip("=") in _APART for flag in flags):
+        return None
     folders = [Path(value) for flag in flags if (value := _value(flag, _FOLDER))]
     own = [f for f in folders if system is None or not f.is_relative_to(system)]
     todo = [(file.parent, source)]
@@ -26,6 +30,8 @@ def digest(source: str, file: Path, flags: Sequence[str], system: Path | None) -
             if not name:
                 return None
             path = next((p for f in ([beside] if quoted else []) + own if (p := f / name).is_file()), None)
+            if path is None and quoted and not (system and (system / name).is_file()):
+                return None
             if path is not None and path not in found:
                 data = path.read_bytes()
                 found[path] = hashlib.sha256(data).hexdigest()

@@ -12,6 +12,7 @@ from pathlib import Path
 from assay import syntax
 from assay.errors import SourceError, UsageError
 
+_INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
 MOST = 8 << 20
 """The most bytes of a source: a larger file is data that was named by mistake."""
 _KINDS = (
@@ -140,7 +141,7 @@ def with_headers(cuda: Path) -> list[Path]:
     found = [cuda]
     for one in found:
         with contextlib.suppress(OSError, ValueError):
-            for name in re.findall(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", one.read_text(), re.MULTILINE):
+            for name in _INCLUDE.findall(one.read_text()):
                 path = one.parent / name
                 found += [path] if path.is_file() and path not in found else []
     return found
@@ -188,6 +189,6 @@ def texts(file: Path | None, headers: Path) -> list[str]:
         found[one] = ""
         with contextlib.suppress(OSError, ValueError):
             found[one] = one.read_text()
-        for name in re.findall(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", found[one], re.MULTILINE):
+        for name in _INCLUDE.findall(found[one]):
             todo += [path for path in (one.parent / name, headers / name) if path.is_file()]
     return list(found.values())
