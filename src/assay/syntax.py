@@ -18,3 +18,10 @@ def module(text: str | bytes, filename: str = "<unknown>") -> ast.Module:
 def expression(text: str) -> ast.expr:
     with _ONE:
         return ast.parse(text, mode="eval").body
+
+
+def last_name(function: ast.expr) -> str:
+    """The last part of a name, as of a function that is called: `load` of `tl.load`."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

@@ -98,6 +98,11 @@ def test_blocks_go_on_to_another_tile_along_each_of_up_to_three_axes(address):
     )
 
 
+def test_a_block_goes_on_beyond_the_largest_grid():
+    ((kernel, op),) = select(["int_linear/cuda"])  # min(cdiv(m, 8), 65535) blocks
+    assert {"m": 524281, "n": 2, "k": 2} in [dict(w.axes) for w in delayed.chosen(kernel, op, dtype("fp32"), 0)]
+
+
 def test_calls_take_turns_between_two_sets_of_values():
     plan = runs.delayed()
     assert {run.values for run in plan} == {0, 1} and {run.place for run in plan} == {0, 1, 2}

@@ -34,6 +34,38 @@ def test_an_axis_is_known_however_its_length_is_written(tmp_path, text):
 
 
 @pytest.mark.parametrize(
+    "grid",
+    [
+        "min(triton.cdiv(x.shape[0], 8), 1024)",
+        "min(1024, (m + 8 - 1) // 8)",
+        "min(-(-m // ROWS), MOST)",
+        "tiles if tiles < most else most",
+        "min(parts, 1024)",
+    ],
+)
+def test_a_grid_with_a_limit_is_a_branch_at_the_rows_that_it_covers(tmp_path, grid):
+    assigned = "m, n = x.shape\n    tiles = cdiv(m, 8)\n    parts = (tiles + 1) // 2 if n < 3 else m // 8"
+    text = f"def f(x, *, out, most=1024):\n    {assigned}\n    grid = ({grid},)\n"
+    file = tmp_path / "mine.py"
+    file.write_text(
+        f"from assay import kernel\n\nROWS = 8\nMOST = 4 * 256\n@kernel('softmax', backend='torch')\n{text}"
+    )
+    (kernel, op), *_ = select([file])
+    bounds = {(b.axis, b.size) for b in branches.bounds(kernel, op)} - {("cols", 3)}
+    assert bounds == (set() if "parts" in grid else {("rows", 8192)})
+
+
+def test_the_grid_of_a_launch_comment_is_read_too(tmp_path):
+    file = tmp_path / "mine.cu"
+    file.write_text("// assay: f<T><<<min(cdiv(rows, 4), 65535), 128>>>(x, out, rows, cols)\n")
+    (kernel, op), *_ = select([file], op="softmax")
+    assert [(b.axis, b.size) for b in branches.bounds(kernel, op)] == [("rows", 262140)]
+    known = constants.of(kernel, (), branches.bounds(kernel, op))
+    rows = plan(op, dtype("fp32"), EFFORTS["cuda"], constants=known).rows
+    assert any(dict(r.workload.axes)["rows"] == 262141 for r in rows)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "def f(x, *, out):\n    if x.stride(0) > 128: pass\n",

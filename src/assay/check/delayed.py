@@ -15,6 +15,7 @@ from assay.check import trial
 from assay.check.evidence import Delays
 from assay.check.outcome import Conditions, Outcome
 from assay.coverage import Effort, branches, constants
+from assay.coverage.constants import Bound
 from assay.dtype import DType
 from assay.errors import AssayError
 from assay.kernel import Kernel
@@ -26,7 +27,7 @@ LANGUAGES = ("cuda", "triton", "cupy", "numba")
 _EFFORT = Effort(40, 1 << 14, 1 << 16, 1 << 20, 12)
 _LEAST, _MOST = 1 << 8, 1 << 17
 """Elements of a small workload: several warps, and little for an oracle."""
-_SMALL, _STRETCHED = 5, 3
+_SMALL, _STRETCHED, _BRANCHES = 5, 3, 2
 """How many of each kind, besides the typical one."""
 _LONG = 1 << 14
 """The least length of one axis of a stretched workload, which has up to trial.DELAYED elements: more tiles than a GPU
@@ -97,18 +98,21 @@ class Delayed:
 
 
 def chosen(kernel: Kernel, op: Op, dtype: DType, seed: int) -> list[Workload]:
-    """The typical workload, shortened; with each axis long in turn, if threads communicate; and small ones. With values
-    of which hardly two are alike."""
-    known = constants.of(kernel, (), branches.bounds(kernel, op))
+    """The typical workload, shortened; with each axis long in turn, and beyond the largest grids, if threads
+    communicate; and small ones. With values of which hardly two are alike."""
+    bounds = branches.bounds(kernel, op)
+    known = constants.of(kernel, (), bounds)
     rows = coverage.plan(op, dtype, _EFFORT, seed, known).rows
     typical = [row.workload for row in rows if row.why == "typical"]
     talk = any(_COMMUNICATES.search(text) for text in source.texts(kernel.file, HEADERS))
     longer = [_stretched(op, dtype, name, seed) for name in op.axes] if talk else []
     stretched = sorted(filter(None, longer), key=lambda w: -w.elements)
+    beyond = [_beyond(op, dtype, bound, seed) for bound in bounds if talk and bound.size >= _LONG]
     plain = {replace(row.workload, values="normal") for row in rows}
     small = sorted((w for w in plain if _LEAST <= w.elements <= _MOST), key=lambda w: (w.elements, str(w)))
     step = max(1, len(small) // _SMALL)
-    return list(dict.fromkeys([*typical[:1], *stretched[:_STRETCHED], *small[step - 1 :: step][:_SMALL]]))
+    long = [*stretched[:_STRETCHED], *[w for w in beyond if w][:_BRANCHES]]
+    return list(dict.fromkeys([*typical[:1], *long, *small[step - 1 :: step][:_SMALL]]))
 
 
 def _stretched(op: Op, dtype: DType, name: str, seed: int) -> Workload | None:
@@ -122,3 +126,11 @@ def _stretched(op: Op, dtype: DType, name: str, seed: int) -> Workload | None:
         other = name if axes[other] == 1 else other
         axes[other] //= 2
     return longer if longer.allowed else None
+
+
+def _beyond(op: Op, dtype: DType, bound: Bound, seed: int) -> Workload | None:
+    """One axis just longer than the launch's grid covers at once, and the others as short as they can be."""
+    workload = Workload.of(op, f"dtype={dtype},seed={seed}")
+    sizes = {name: max(2, axis.min) for name, axis in op.axes.items()} | {bound.axis: bound.size + 1}
+    workload = replace(workload, axes=tuple(sizes.items()))
+    return workload if workload.allowed and workload.elements <= trial.DELAYED else None

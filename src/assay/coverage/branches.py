@@ -1,61 +1,93 @@
-"""Finds branches of a launch: comparisons of an axis of the op with a number, in the kernel's own function.
+"""Finds branches of a launch: comparisons of an axis of the op with a number, in the kernel's own function or in the
+launch comments of a .cu file.
 
-`rows, cols = x.shape` names axes, and so do `x.shape[1]`, `x.size(1)` and `x.numel()`. A number is a literal or a
-parameter with a default. Two such comparisons on different axes make a path that no size of one axis alone reaches."""
+`rows, cols = x.shape` names axes, and so do `x.shape[1]`, `x.size(1)` and `x.numel()`. A number is a literal, a
+constant or a parameter with a default. Two such comparisons on different axes make a path that no size of one axis
+alone reaches.
+A grid with a limit, such as `min(cdiv(rows, 8), 65535)`, is a branch too: with more than 8 · 65535 rows a block goes on
+to further rows, a loop that no shorter axis enters twice."""
+
+from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from assay.backends import launch_comment
 from assay.catalog import source
 from assay.coverage.constants import Bound, defaults, folded
 from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.op import Op
+from assay.syntax import last_name
 
 _LONGEST = 1 << 22
+_ROUNDED_UP = ("cdiv", "ceil_div", "ceildiv", "div_up")
+"""Functions that return how many blocks of a length cover an axis."""
+
+
+@dataclass(frozen=True)
+class _Length:
+    """The length of an axis, or how many blocks of `block` elements it has."""
+
+    axis: str
+    block: int = 1
 
 
 def bounds(kernel: Kernel, op: Op) -> tuple[Bound, ...]:
-    """Every such comparison once, in the order of the function."""
-    if kernel.file is None or kernel.file.suffix != ".py":
+    """Every such comparison once, in the order of the function or of the launch comments."""
+    if kernel.file is None:
         return ()
-    function = _function(kernel.file, kernel.function)
-    if function is None:
+    try:
+        if kernel.file.suffix == ".py":
+            reader = _of_function(source.parse(kernel.file), kernel.function, op)
+        else:
+            comments = [launch_comment.parse(text, f"{kernel.file}:{line}") for line, text in kernel.launches]
+            reader = _Reader([e for comment in comments for e in comment.configuration], {}, op)
+    except AssayError:
         return ()
-    reader = _Reader(function, op)
     return tuple(dict.fromkeys(b for b in reader.bounds() if 3 <= b.size <= _LONGEST))
 
 
-@cache
-def _function(file: Path, name: str) -> ast.FunctionDef | None:
-    try:
-        tree = source.parse(file)
-    except AssayError:
-        return None
+def _of_function(tree: ast.Module, name: str, op: Op) -> _Reader:
     functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
-    return next(functions, None)
+    function = next(functions, None)
+    if function is None:
+        return _Reader([], {}, op)
+    return _Reader([function], _constants(tree) | _constants(function) | dict(defaults(function.args)), op)
+
+
+def _constants(block: ast.Module | ast.FunctionDef) -> dict[str, ast.expr]:
+    """What the statements of a block assign to a single name, once."""
+    assigned = [s for s in block.body if isinstance(s, ast.Assign) and len(s.targets) == 1]
+    named = [(s.targets[0].id, s.value) for s in assigned if isinstance(s.targets[0], ast.Name)]
+    names = [name for name, _ in named]
+    return {name: value for name, value in named if names.count(name) == 1}
 
 
 class _Reader:
-    def __init__(self, function: ast.FunctionDef, op: Op) -> None:
-        self._function, self._op = function, op
-        self._numbers = {name: _integer(default) for name, default in defaults(function.args)}
-        self._axes: dict[str, str] = {}
-        for node in ast.walk(function):
+    def __init__(self, nodes: Sequence[ast.AST], constants: Mapping[str, ast.expr], op: Op) -> None:
+        self._nodes, self._op = [n for node in nodes for n in ast.walk(node)], op
+        self._numbers = {name: _integer(value) for name, value in constants.items()}
+        self._lengths: dict[str, _Length] = {}
+        for node in self._nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     self._bind(target, node.value)
 
     def bounds(self) -> Iterator[Bound]:
-        for node in ast.walk(self._function):
+        for node in self._nodes:
             if isinstance(node, ast.Compare) and len(node.ops) == 1:
-                left, right = node.left, node.comparators[0]
-                for length, number in ((left, right), (right, left)):
-                    axis, size = self._axis(length), self._number(number)
-                    if axis and size is not None:
-                        yield Bound(axis, size)
+                sides = [node.left, node.comparators[0]]
+            elif isinstance(node, ast.Call) and last_name(node.func) == "min":
+                sides = node.args
+            else:
+                continue
+            for one, other in itertools.permutations(sides, 2):
+                length, number = self._length(one), self._number(other)
+                if length and number is not None:
+                    yield Bound(length.axis, number * length.block)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         """Records the names that an assignment gives to lengths of axes."""
@@ -65,9 +97,9 @@ class _Reader:
         elif isinstance(target, ast.Tuple) and (shape := self._shape(value)) is not None:
             for one, axis in zip(target.elts, shape, strict=False):
                 if isinstance(one, ast.Name) and axis in self._op.axes:
-                    self._axes[one.id] = axis
-        elif isinstance(target, ast.Name) and (axis := self._axis(value)):
-            self._axes[target.id] = axis
+                    self._lengths[one.id] = _Length(axis)
+        elif isinstance(target, ast.Name) and (length := self._length(value)):
+            self._lengths[target.id] = length
 
     def _shape(self, value: ast.expr) -> tuple[str, ...] | None:
         """The axes of the tensor `x`, given `x.shape` or `x.size()`."""
@@ -82,10 +114,32 @@ class _Reader:
         tensors = {**self._op.inputs, **self._op.outputs}
         return tensors[value.id].shape if isinstance(value, ast.Name) and value.id in tensors else None
 
+    def _length(self, value: ast.expr) -> _Length | None:
+        """What the expression counts along an axis: elements, or blocks; None if it counts neither."""
+        if isinstance(value, ast.Name) and value.id in self._lengths:
+            return self._lengths[value.id]
+        if axis := self._axis(value):
+            return _Length(axis)
+        if isinstance(value, ast.Call) and len(value.args) == 2 and last_name(value.func) in _ROUNDED_UP:
+            whole, by = value.args
+        elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.FloorDiv):
+            whole, by = value.left, value.right
+            while isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.Add | ast.Sub):  # (n + 8 - 1) // 8
+                whole = whole.left
+        elif isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):  # -(-n // 8)
+            inner = value.operand
+            if not (isinstance(inner, ast.BinOp) and isinstance(inner.left, ast.UnaryOp)):
+                return None
+            return self._length(ast.BinOp(inner.left.operand, inner.op, inner.right))
+        else:
+            return None
+        length, block = self._length(whole), self._number(by)
+        return _Length(length.axis, length.block * block) if length and block and block > 0 else None
+
     def _axis(self, value: ast.expr) -> str:
         """The axis whose length the expression is; empty if it is not a length."""
         if isinstance(value, ast.Name):
-            return self._axes.get(value.id) or (value.id if value.id in self._op.axes else "")
+            return value.id if value.id in self._op.axes else ""
         shape: tuple[str, ...] | None = None
         index: ast.expr | None = None
         if isinstance(value, ast.Subscript):

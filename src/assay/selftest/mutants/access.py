@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from assay.selftest.mutants.source import Change, Source, called, calls
+from assay.selftest.mutants.source import Change, Source, calls
+from assay.syntax import last_name
 
 _AXIS_CALLS = ("stride", "size", "program_id", "num_programs")
 _SCHEDULE = ("num_warps", "num_stages")
@@ -27,7 +28,7 @@ def _keeps(source: Source, node: ast.Constant) -> bool:
         parent = source.parents[parent]
     if isinstance(parent, ast.keyword):
         return parent.arg in (*_SCHEDULE, "other", "axis", "dim")
-    if isinstance(parent, ast.Call) and called(parent.func) in ("arange", "grid", "gridsize", *_AXIS_CALLS):
+    if isinstance(parent, ast.Call) and last_name(parent.func) in ("arange", "grid", "gridsize", *_AXIS_CALLS):
         return True
     return _axis_of(source, node) is not None
 
@@ -86,7 +87,7 @@ def other(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
 
 def barrier(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
     """Leave out a barrier."""
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value.func) in _BARRIERS:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and last_name(node.value.func) in _BARRIERS:
         yield source.change(node, "barrier", "pass")
 
 
@@ -122,7 +123,7 @@ def axis(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
     cols."""
     if isinstance(node, ast.Constant) and type(node.value) is int and node in source.parents:
         which = _axis_of(source, node)
-        reduces = isinstance(p := source.parents[node], ast.Call) and called(p.func) in ("sum", "max", "min")
+        reduces = isinstance(p := source.parents[node], ast.Call) and last_name(p.func) in ("sum", "max", "min")
         if which == 1 or (which == 0 and not reduces):
             yield source.change(node, "axis", str(1 - which))
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):

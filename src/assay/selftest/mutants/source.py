@@ -101,13 +101,6 @@ class Source:
         return data[:at] + f"{change.prelude}; ".encode() + data[at:]
 
 
-def called(function: ast.expr) -> str:
-    """Return the last part of a called name: `load` of `tl.load`."""
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
-
-
 def calls(node: ast.AST, names: Container[str], *modules: str) -> TypeGuard[ast.Call]:
     """Return whether a node calls one of these names as a function of one of these modules."""
     return (

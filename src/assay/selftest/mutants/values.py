@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from assay.selftest.mutants.source import Change, Source, called, calls
+from assay.selftest.mutants.source import Change, Source, calls
+from assay.syntax import last_name
 
 _BOUNDARY: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
@@ -101,20 +102,20 @@ def swap(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
 
 def extreme(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
     """A minimum becomes a maximum, and the other way round."""
-    if isinstance(node, ast.Call) and (new := _EXTREMES.get(called(node.func))):
+    if isinstance(node, ast.Call) and (new := _EXTREMES.get(last_name(node.func))):
         text = new if isinstance(node.func, ast.Name) else f"{source.text(node.func.value)}.{new}"  # type: ignore[attr-defined]
         yield source.change(node.func, "extreme", text)
 
 
 def epsilon(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
     """Add eps outside the root."""
-    if not isinstance(node, ast.Call) or called(node.func) not in _ROOTS or len(node.args) != 1:
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _ROOTS or len(node.args) != 1:
         return
     inside = node.args[0]
     if isinstance(inside, ast.BinOp) and isinstance(inside.op, ast.Add) and "eps" in source.text(inside.right):
         root = f"{source.text(node.func)}({source.text(inside.left)})"
         eps = source.text(inside.right)
-        moved = f"(1 / (1 / {root} + {eps}))" if called(node.func) == "rsqrt" else f"({root} + {eps})"
+        moved = f"(1 / (1 / {root} + {eps}))" if last_name(node.func) == "rsqrt" else f"({root} + {eps})"
         yield source.change(node, "epsilon", moved)
 
 
@@ -150,7 +151,7 @@ def narrow(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
     if language == "triton" and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
         if [source.text(a) for a in node.args] == ["tl.float32"] and not node.keywords:
             yield source.change(node, "narrow", f"{source.text(node.func.value)}.to(tl.bfloat16).to(tl.float32)")
-    elif (language, called(node.func)) in (("numba", "widen"), ("njit", "load")):
+    elif (language, last_name(node.func)) in (("numba", "widen"), ("njit", "load")):
         for new, prelude in _narrowed(text, language):
             yield source.change(node, "narrow", new, prelude=prelude)
 
@@ -166,5 +167,5 @@ def cast(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
             yield source.change(node, "cast", source.text(node.func.value))
     elif isinstance(node.func, ast.Name) and node.func.id in ("widen", "rounded"):
         yield source.change(node, "cast", f"({arguments[-1]})")
-    elif called(node.func) in ("int8", "int32", "int64"):
+    elif last_name(node.func) in ("int8", "int32", "int64"):
         yield source.change(node, "cast", f"({arguments[0]})")
