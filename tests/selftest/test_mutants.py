@@ -145,6 +145,43 @@ def test_a_change_in_dead_code_gives_the_same_machine_code(write, tmp_path):
     assert not proofs[1].holds and proofs[1].differs_at
 
 
+BARRIER = """\
+template <bool LONG> __global__ void silu(const float* x, float* y, long long n) {
+  const long long i = blockIdx.x * 256LL + threadIdx.x;
+  if constexpr (LONG) __syncthreads();
+  if (i < n) y[i] = x[i] / (1 + expf(-x[i]));
+}
+"""
+LAUNCH = """\
+from assay import kernel
+from assay.backends.cuda import Source
+
+source = Source("silu.cu")
+
+
+@kernel("silu", dtypes=["fp32"])
+def silu(x, *, out):
+    n = x.numel()
+    source[f"silu<{str(n > LONGEST).lower()}>"]((n + 255) // 256, 256, x, out, n)
+"""
+
+
+@pytest.mark.skipif(backend("cuda").availability().level is Level.MISSING, reason="no compiler for CUDA C++")
+@pytest.mark.parametrize(("longest", "reached"), [("0", True), ("2**40", False)])
+def test_a_barrier_in_code_that_is_never_built_is_not_proven_harmless(write, tmp_path, longest, reached):
+    write("silu.cu", BARRIER)
+    (choice,) = select([write("own.py", LAUNCH.replace("LONGEST", longest))])
+    (barrier,) = [m for m in mutants(*choice) if m.operator == "barrier"]
+    with Pool() as pool:
+        prover = Prover(pool, 3, 60)
+        assert prover._contains(barrier, *barrier.write(tmp_path / "changed")) is reached
+
+
+def test_a_file_is_changed_only_for_the_kernels_that_launch_it():
+    (choice,) = select(["conv2d/cuda:inline_ptx"])  # launched by cuda.py, whose mutants change kernel.cu
+    assert not [m for m in mutants(*choice) if m.file.name == "kernel.cu"]
+
+
 def test_reads_and_races_are_never_proven_harmless_by_equal_outputs():
     (choice,) = select(["gelu/triton"])
     found = mutants(*choice)

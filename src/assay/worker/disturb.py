@@ -27,8 +27,9 @@ _BYTES, _COPIES = 1 << 26, 160
 """More than a cache holds, and so often that a fast memory is busy for 5 ms."""
 T = TypeVar("T")
 _Thread = threading.Thread
-_WORDS, _STAY = (0x7FC07FC0, 0x4F4F4F4F), 5_000
-"""Left in shared memory, and nanoseconds that the blocks which leave it stay."""
+_WORDS, _STAY = (0xFFFFFFFF, 0x4F4F4F4F), 5_000
+"""Left in shared memory, and nanoseconds that the blocks which leave it stay. All ones: NaN in every float format, −1,
+and for an mbarrier a phase that is over."""
 _Stream, on_stream, _copy = torch.cuda.Stream, torch.cuda.stream, torch._C.TensorBase.copy_
 
 
@@ -105,7 +106,7 @@ def load(kind: str) -> None:
 
 def spoil(place: int) -> None:
     """In the order of the current stream: leave something in the shared memory of the GPU, which a kernel finds there
-    until it writes. NaN in every format of 16 and 32 bits, or numbers."""
+    until it writes. NaN in every format, or numbers."""
     if (kernel := _kernel("spoil")) is not None:
         kernel.unseen(5 * _multiprocessors(), 128, _WORDS[place % len(_WORDS)], _STAY)
 

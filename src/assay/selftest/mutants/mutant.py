@@ -5,7 +5,7 @@ import re
 import types
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ class Mutant:
     """It may change what the outputs need not show: which elements are read, or which threads wait for which."""
     data: bytes
     """The whole source after the change."""
+    marked: bytes = b""
+    """Of a barrier in CUDA C++: the source with a trap in its place. Code that stays the same does not contain it."""
 
     @property
     def name(self) -> str:
@@ -91,6 +93,8 @@ def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
             key = (source.file, change.start, change.operator)
             line, column = source.place(change.start)
             data = source.changed(change)
+            barrier = change.operator == "barrier" and isinstance(source, CudaSource)
+            marked = source.changed(replace(change, text="__trap()")) if barrier else b""
             mutant = Mutant(
                 kernel,
                 op,
@@ -105,6 +109,7 @@ def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
                 change.constants,
                 change.hidden,
                 data,
+                marked,
             )
             numbers[key] += 1
             distinct.setdefault(_meaning(source.file, data), mutant)
@@ -159,7 +164,7 @@ def bytecode(code: types.CodeType) -> tuple[Any, ...]:
 
 def _cuda_files(python: Path) -> list[Path]:
     """Return the CUDA sources that a Python file names and that are beside it."""
-    named = dict.fromkeys(re.findall(r"\b\w+\.cu\b", python.read_text()))
+    named = dict.fromkeys(re.findall(r"[\"'](\w+\.cu)[\"']", python.read_text()))
     return [python.parent / name for name in named if (python.parent / name).is_file()]
 
 
