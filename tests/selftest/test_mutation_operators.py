@@ -203,6 +203,16 @@ __global__ void other(float* y) { y[1] = 3.0f; }
 """
 
 
+def test_a_function_is_known_by_its_name_and_not_by_the_type_of_a_parameter(tmp_path):
+    file = tmp_path / "k.cuh"
+    file.write_text(
+        "template <int N> __device__ float2 sums(float a, float2 (&all)[N]) { return all[0]; }\n"
+        "__global__ void __launch_bounds__(256, 1024 / 256) k(float* y, float (&v)[2]) { y[0] = v[1]; }\n"
+    )
+    assert [d.name for d in CudaSource(file).definitions] == ["sums", "k"]
+    assert CudaSource(file).reached({"float2", "float"}) == []
+
+
 def test_cuda_is_changed_in_its_code_and_only_where_the_kernel_reaches(tmp_path):
     file = tmp_path / "k.cu"
     file.write_text(CUDA)

@@ -99,12 +99,13 @@ class CudaSource:
         for i, token in enumerate(words):
             if token.text == "struct" and (i == 0 or words[i - 1].text not in ("<", ",")):
                 return words[i + 1].text, True
-        named = [
-            token.text
-            for token, following in pairwise(words)
-            if token.kind == "name" and following.text == "(" and token.text not in _NO_FUNCTION
-        ]
-        return named[-1] if named else "", False
+        depth, name = 0, ""
+        for token, following in pairwise(words):
+            # A parameter may be a reference to an array: `float (&v)[N]`.
+            if depth == 0 and token.kind == "name" and following.text == "(" and token.text not in _NO_FUNCTION:
+                name = token.text
+            depth += (token.text == "(") - (token.text == ")")
+        return name, False
 
     def partner(self, at: int) -> int:
         """Return the token that closes the bracket at `at`, or that opens it."""
