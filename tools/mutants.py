@@ -95,12 +95,14 @@ def _device(document: dict, known: dict[str, str]) -> str:
     every = list(named.values())
     made = document["records"][0]["provenance"]
     total = score(every)
+    times = sorted(r["provenance"]["time"][:10] for r in document["records"])
+    taken = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
     commits = ", ".join(sorted({r["provenance"]["commit"] for r in document["records"]}))
     tried = total.killed + total.survived + total.equivalent
     lines = [
         f"\n### {made['gpu'] or 'Without a GPU: ' + made['cpu']}\n",
         f"{tried} mutants of {len({e.kernel for e in every})} kernels: {total}. Equivalent are "
-        f"{total.equivalent / max(1, tried):.1%} of those tried. Taken {made['time'][:10]} at commit {commits}.\n",
+        f"{total.equivalent / max(1, tried):.1%} of those tried. Taken {taken} at commit {commits}.\n",
     ]
     lines += _table("language", scores(every, lambda e: e.backend))
     lines += _table("change", scores(every, lambda e: e.operator))

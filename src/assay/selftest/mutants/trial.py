@@ -59,11 +59,8 @@ class Options:
 
 
 def tried_dtypes(kernel: Kernel, op: Op) -> tuple[str, ...]:
-    """Return fp32, or the first dtype that the kernel has, and one of 16 bits."""
-    possible = dtypes(kernel, op)
-    first = "fp32" if "fp32" in possible else possible[0]
-    halves = [d for d in ("bf16", "fp16") if d in possible and d != first]
-    return (first, *halves[:1])
+    """Return all that plain `check` tries, fp32 first: code of its own for fp16 is changed like any other."""
+    return tuple(sorted(dtypes(kernel, op), key=lambda name: name != "fp32"))
 
 
 @dataclass(frozen=True)
