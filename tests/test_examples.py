@@ -18,8 +18,8 @@ from assay.catalog.select import gather, select
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "examples"
 PROBLEMS = sorted(p.stem for p in FOLDER.glob("*.py"))
-SAMPLE = ["bincount", "cross_entropy", "matvec"]
-"""Triton, Numba on the CPU and in CUDA, CUDA C++; an index input."""
+SAMPLE = ["cross_entropy", "matvec"]
+"""Triton, Numba on the CPU, CUDA C++; an index input."""
 ALL = os.environ.get("ASSAY_EXAMPLES") == "all"
 TRIED = None if ALL else 8
 """Workloads for an honest kernel; None: as many as `assay check` tries. A mistake always has that many: it is caught

@@ -155,7 +155,7 @@ def test_what_inductor_compiles_to_know_the_processor_is_kept_whole_or_not_at_al
 def test_without_a_gpu_cuda_and_cupy_build_and_never_pass(name):
     if host.runs_on_gpu():
         pytest.skip("runs here")
-    for record in assay.check("gelu/" + name, "layernorm/" + name, target="sm_90"):
+    for record in assay.check("gelu/" + name, dtypes="fp32", target="sm_90"):
         assert record.status == "compiled"
         for artifact in record.artifacts:
             assert artifact["ptx_bytes"] and artifact["cubin_bytes"] and artifact["target"] == "sm_90"

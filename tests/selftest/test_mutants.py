@@ -217,7 +217,7 @@ def test_real_mutants_are_killed_from_the_command_line(assay, tmp_path):
     assert {r["evidence"]["outcome"] for r in document["records"]} <= {"killed", "equivalent"}
     assert len(document["records"]) + len(document["summary"]["stillborn"]) == 3
     assert document["summary"]["total"]["score"] == 1 and document["summary"]["total"]["killed"] >= 2
-    assert all(r["evidence"]["dtypes"] == ["fp32", "bf16"] for r in document["records"])
+    assert all(r["evidence"]["dtypes"] == ["fp32", "bf16", "fp16"] for r in document["records"])
     assert len(list(kept.glob("*/mutant_of_*.py"))) == 3
 
 

@@ -49,8 +49,9 @@ def test_a_document_is_imported_once_and_all_or_nothing(where, tmp_path):
 
 def test_committed_records_go_in_and_come_out_the_same(where, tmp_path):
     files = [f for f in sorted((ROOT / "results").glob("*/*.json")) if '"records"' in f.read_text()]
-    if not files:
-        pytest.skip("no records committed yet")
+    assert files
+    if not str(where).startswith("sqlite"):  # the large ones show nothing about a server that the others do not
+        files = [f for f in files if f.stat().st_size < 1 << 18]
     given = {to_row(r)["key"]: r for f in files for r in read(f)}
     with open_store(where) as store:
         assert sum(store.import_document(f)[0] for f in files) == len(given)

@@ -32,14 +32,18 @@ PRELOAD = {
     "njit": ("torch", "numba"),
 }
 ANSWERS = "assay.worker.preload"
-TABLES = "assay.worker.numba_tables"
+TABLES = {
+    "numba": "assay.worker.numba_tables",
+    "njit": "assay.worker.numba_tables",
+    "inductor": "assay.worker.inductor_tables",
+}
+"""What is imported only where no driver could notice."""
 
 
 def imports(backend: str) -> tuple[str, ...]:
-    """What a zygote of this backend imports. Numba's tables only where no driver could notice; asking whether there is
-    one touches it, so it is asked here."""
+    """What a zygote of this backend imports. Asking whether there is a driver touches it, so it is asked here."""
     names = (*PRELOAD[backend], ANSWERS)
-    return (*names, TABLES) if "numba" in names and not host.runs_on_gpu() else names
+    return (*names, TABLES[backend]) if backend in TABLES and not host.runs_on_gpu() else names
 
 
 @dataclass

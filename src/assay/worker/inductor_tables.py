@@ -1,0 +1,12 @@
+"""Imported by the zygotes of torch.compile where there is no GPU: its compiler, which takes longer to import than most
+kernels take to compile, and which vector instructions the processor has. On a GPU the compiler asks the driver."""
+
+import torch._dynamo
+import torch._inductor.compile_fx
+import torch._inductor.graph
+import torch.export._trace  # with what the first graph would import
+import torch.export._unlift  # noqa: F401
+
+from assay.backends import vector_isa
+
+vector_isa.find()
