@@ -13,8 +13,11 @@ from assay.catalog import source
 from assay.catalog.needed import bound_by, needed_by
 from assay.errors import AssayError
 from assay.kernel import Kernel
+from assay.syntax import last_name
 
 _LARGEST = 1 << 24
+_GRID = 256
+"""The least number of blocks to which a grid may be limited."""
 _SCHEDULE = ("num_warps", "num_stages", "num_ctas")
 """Launch parameters that do not determine any size."""
 _LENGTHS = ("shape", "numel", "size", "ndim", "stride", "nelement", "element_size")
@@ -45,6 +48,8 @@ class Constants:
     """Floating-point literals that inputs may be compared with."""
     bounds: tuple[Bound, ...] = ()
     """Lengths that the launch itself compares an axis with (assay.coverage.branches)."""
+    limits: tuple[int, ...] = ()
+    """Integers that `min` is given in the kernel's own Python: a helper may limit a grid to so many blocks."""
 
 
 def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] = ()) -> Constants:
@@ -52,8 +57,9 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
     those that its PTX compares with."""
     if kernel.file is None:
         return Constants()
+    limits: tuple[int, ...] = ()
     if kernel.file.suffix == ".py":
-        sizes, values = _python(kernel.file, kernel.function)
+        sizes, values, limits = _python(kernel.file, kernel.function)
         own = [kernel.file, *source.imported_by(kernel.file)]
         sources = [cuda for file in own for cuda in source.named_by(file)]
     else:
@@ -65,19 +71,28 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
     kept = [n for n in dict.fromkeys([*sizes, *tuned]) if 3 <= n <= _LARGEST][:_MOST]
     kept += [n for n in dict.fromkeys(immediates) if 3 <= n <= _LARGEST and n not in kept][:_MORE]
     near = [v for v in dict.fromkeys(map(abs, values)) if 1e-3 <= v <= 1e6 and v not in (0.5, 1.0, 2.0)]
-    return Constants(tuple(kept), tuple(near[:_MOST]), tuple(bounds))
+    return Constants(tuple(kept), tuple(near[:_MOST]), tuple(bounds), limits)
 
 
-def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
+def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ...], tuple[int, ...]]:
     """Literals of a Python file, those of the function and of all that it needs first, also from files beside this
-    one: the file may hold other kernels."""
+    one: the file may hold other kernels. And the limits in what the function needs."""
     own, rest = _statements(file, function, file.parent.parent, set())
     sizes: list[int] = []
     values: list[float] = []
     for part in (own, rest):
         more, floats = _literals(part)
         sizes, values = sizes + more, values + floats
-    return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values))
+    return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values)), _limits(own)
+
+
+def _limits(statements: list[ast.stmt]) -> tuple[int, ...]:
+    """The numbers among the arguments of `min`, written there or assigned to a name at the top level."""
+    assigned = [s for s in statements if isinstance(s, ast.Assign)]
+    named = {t.id: folded(s.value) for s in assigned for t in s.targets if isinstance(t, ast.Name)}
+    calls = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Call) and last_name(n.func) == "min"]
+    given = [named.get(a.id) if isinstance(a, ast.Name) else folded(a) for call in calls for a in call.args]
+    return tuple(dict.fromkeys(n for n in given if type(n) is int and _GRID <= n <= _LARGEST))
 
 
 def _statements(

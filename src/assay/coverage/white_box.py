@@ -9,12 +9,16 @@ from assay.coverage.factors import Factors
 from assay.coverage.row import Planned
 from assay.workload import Workload
 
+_COVERED = 1 << 12
+"""The least length of an axis that a limited grid covers; shorter ones are exceeded by other workloads."""
+
 
 def around(space: Factors, constants: Constants) -> Iterator[Planned]:
     """Each axis at the sizes around each constant, beside other axes of any regime, or around constants too."""
     yield from itertools.islice(_at_sizes(space, constants), space.effort.constants)
     yield from _beyond(space, constants.bounds)
     yield from _both(space, constants.bounds)
+    yield from itertools.islice(_more_blocks(space, constants), max(2, space.effort.constants // 4))
     yield from itertools.islice(_equal(space, constants.sizes), max(4, space.effort.constants // 8))
     for value in constants.values[: max(2, space.effort.constants // 8)]:
         levels = space.random_levels({"values": "normal"})
@@ -46,6 +50,18 @@ def _beyond(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
             row = space.at(few | {bound.axis: bound.size + 1}, levels)
             if row is not None and space.cost(row) <= space.effort.typical:
                 yield space.planned(row, f"branch {bound.axis} > {bound.size}", levels)
+
+
+def _more_blocks(space: Factors, constants: Constants) -> Iterator[Planned]:
+    """One axis just longer than a grid covers that a helper limits to so many blocks, whichever of the constants is the
+    length of a block."""
+    few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
+    lengths = {limit * c for limit in constants.limits for c in (1, *constants.sizes) if c < limit}
+    for covered in sorted(n for n in lengths if n >= _COVERED):
+        for name in space.lengths:
+            row = space.at(few | {name: covered + 1}, space.plain)
+            if row is not None and space.cost(row) <= space.effort.typical:
+                yield space.planned(row, f"more than {covered} {name}", space.plain)
 
 
 def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:

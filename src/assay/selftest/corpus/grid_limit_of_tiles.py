@@ -7,7 +7,11 @@ from assay import kernel
 from assay.backends.njit import arrays
 
 DETECTOR = "unwritten"
-ROWS = 8
+ROWS, MOST = 8, 65535
+
+
+def grid(rows):
+    return min((rows + ROWS - 1) // ROWS, MOST)
 
 
 @njit
@@ -22,11 +26,10 @@ def _row_scale(x, scale, y, blocks, step):
 @kernel("row_scale", variant="wrong")
 def wrong(x, scale, *, out):
     rows = x.shape[0]
-    _row_scale(*arrays(x, scale, out), min((rows + ROWS - 1) // ROWS, 65535), max(1, rows))
+    _row_scale(*arrays(x, scale, out), grid(rows), max(1, rows))
 
 
 @kernel("row_scale", variant="mended")
 def mended(x, scale, *, out):
     rows = x.shape[0]
-    blocks = min((rows + ROWS - 1) // ROWS, 65535)
-    _row_scale(*arrays(x, scale, out), blocks, max(1, blocks) * ROWS)
+    _row_scale(*arrays(x, scale, out), grid(rows), max(1, grid(rows)) * ROWS)
