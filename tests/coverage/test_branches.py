@@ -68,7 +68,7 @@ def test_the_grid_of_a_launch_comment_is_read_too(tmp_path):
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_grid_that_a_helper_limits_is_exceeded_whatever_a_block_is(tmp_path, apart):
     """By a constant of the module that holds the helper, or of the kernel's own file."""
-    helper = "MOST = 65535\ndef grid(n, block):\n    return min((n + block - 1) // block, MOST)\n"
+    helper = "MOST, LEAST = 65535, 1\ndef grid(n, block):\n    return min((n + block - 1) // block, MOST)\n"
     (tmp_path / "grids.py").write_text(helper)
     above = "from grids import grid\n" if apart else helper
     launch = "@kernel('softmax', backend='torch')\ndef f(x, *, out, TILE=16):\n    grid(x.shape[0], TILE)\n"

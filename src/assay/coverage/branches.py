@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from assay.backends import launch_comment
 from assay.catalog import source
-from assay.coverage.constants import Bound, defaults, folded
+from assay.coverage.constants import Bound, assigned, defaults, folded
 from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.op import Op
@@ -55,15 +55,7 @@ def _of_function(tree: ast.Module, name: str, op: Op) -> _Reader:
     function = next(functions, None)
     if function is None:
         return _Reader([], {}, op)
-    return _Reader([function], _constants(tree) | _constants(function) | dict(defaults(function.args)), op)
-
-
-def _constants(block: ast.Module | ast.FunctionDef) -> dict[str, ast.expr]:
-    """What the statements of a block assign to a single name, once."""
-    assigned = [s for s in block.body if isinstance(s, ast.Assign) and len(s.targets) == 1]
-    named = [(s.targets[0].id, s.value) for s in assigned if isinstance(s.targets[0], ast.Name)]
-    names = [name for name, _ in named]
-    return {name: value for name, value in named if names.count(name) == 1}
+    return _Reader([function], assigned(tree.body) | assigned(function.body) | dict(defaults(function.args)), op)
 
 
 class _Reader:

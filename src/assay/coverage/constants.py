@@ -88,8 +88,7 @@ def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ..
 
 def _limits(statements: list[ast.stmt]) -> tuple[int, ...]:
     """The numbers among the arguments of `min`, written there or assigned to a name at the top level."""
-    assigned = [s for s in statements if isinstance(s, ast.Assign)]
-    named = {t.id: folded(s.value) for s in assigned for t in s.targets if isinstance(t, ast.Name)}
+    named = {name: folded(value) for name, value in assigned(statements).items()}
     calls = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Call) and last_name(n.func) == "min"]
     given = [named.get(a.id) if isinstance(a, ast.Name) else folded(a) for call in calls for a in call.args]
     return tuple(dict.fromkeys(n for n in given if type(n) is int and _GRID <= n <= _LARGEST))
@@ -158,6 +157,22 @@ def _with_values(node: ast.Compare) -> list[float]:
         return []
     numbers = [folded(side) for side in (node.left, *node.comparators)]
     return [float(n) for n in numbers if type(n) is int and n & (n - 1)]
+
+
+def assigned(statements: Iterable[ast.stmt]) -> dict[str, ast.expr]:
+    """The names to which these statements assign once, each with its value: `N = 8`, `N: int = 8`, `N, M = 8, 4`."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    for statement in statements:
+        if isinstance(statement, ast.Assign):
+            pairs += [(target, statement.value) for target in statement.targets]
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            pairs.append((statement.target, statement.value))
+    for target, value in list(pairs):
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            pairs += zip(target.elts, value.elts, strict=True)
+    named = [(target.id, value) for target, value in pairs if isinstance(target, ast.Name)]
+    names = [name for name, _ in named]
+    return {name: value for name, value in named if names.count(name) == 1}
 
 
 def defaults(arguments: ast.arguments) -> list[tuple[str, ast.expr]]:
