@@ -155,10 +155,11 @@ class Prover:
                 instances = self._same_code(mutant, kernel, op)
                 # What was built may not contain the changed line, so the outputs of some workloads must agree too; of a
                 # barrier they would prove nothing.
-                if instances and not self._contains(mutant, kernel, op):
-                    instances = 0
-                if instances and (bits := self._same_bits(mutant, kernel, op, _CONFIRMED)).holds:
-                    return replace(bits, how=f"the same machine code for sm_90 in {instances} builds, and {bits.how}")
+                if instances and self._contains(mutant, kernel, op):
+                    bits = self._same_bits(mutant, kernel, op, _CONFIRMED)
+                    if bits.holds:
+                        same = f"the same machine code for sm_90 in {instances} builds"
+                        return replace(bits, how=f"{same}, and {bits.how}")
             bits = self._same_bits(mutant, kernel, op, self._count)
             if bits.holds and self._hides(mutant):
                 return replace(bits, holds=False, how=f"{bits.how}, which prove nothing about reads and races")
@@ -175,9 +176,9 @@ class Prover:
             return mutant.operator == "barrier"
         return mutant.hidden and where.mode != "triton-interpret"
 
-    def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int:
-        """Return how many workloads launch the same machine code; 0 where one does not. This covers only code that is
-        compiled, not what a launch passes to it."""
+    def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int | None:
+        """Return how many workloads launch the same machine code; 0 where one does not, None if time was up. This covers
+        only code that is compiled, not what a launch passes to it."""
         deadline = time.monotonic() + self._seconds
         points = [w for d in dtypes(mutant.kernel, op) for w in _built(op, dtype(d), _around(mutant))]
         compared = 0
@@ -187,8 +188,10 @@ class Prover:
                 if key not in self._code:
                     self._code[key] = _launched(original, mutant.kernel, point)
                 built = _launched(changed, kernel, point)
-                if built != self._code[key] or self._stop.is_set() or time.monotonic() > deadline:
+                if built != self._code[key]:
                     return 0
+                if self._stop.is_set() or time.monotonic() > deadline:
+                    return None
                 compared += bool(built)
         return compared
 
@@ -198,7 +201,7 @@ class Prover:
             return True
         assert kernel.file is not None
         marked, _ = replace(mutant, data=mutant.marked).write(kernel.file.parent / "marked")
-        return not self._same_code(mutant, marked, op)
+        return self._same_code(mutant, marked, op) == 0
 
     def _worker(self, kernel: Kernel, mode: str) -> closing[Worker]:
         return closing(self._pool.worker(kernel.address.backend, mode))
