@@ -177,8 +177,8 @@ class Prover:
         return mutant.hidden and where.mode != "triton-interpret"
 
     def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int | None:
-        """Return how many workloads launch the same machine code; 0 where one does not, None if time was up. This covers
-        only code that is compiled, not what a launch passes to it."""
+        """Return how many workloads launch the same machine code; 0 where one does not, None if time was up. This
+        covers only code that is compiled, not what a launch passes to it."""
         deadline = time.monotonic() + self._seconds
         points = [w for d in dtypes(mutant.kernel, op) for w in _built(op, dtype(d), _around(mutant))]
         compared = 0
