@@ -94,11 +94,13 @@ def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) 
 
 
 def sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Generator) -> torch.Tensor:
-    """Special values at a few places: the same ones in all tensors of one size, so that they meet each other. One is
-    the last element, an infinity if there is one: a kernel may read it in place of what lies beyond, times zero."""
+    """Special values at a few places: two of three are the same ones in all tensors of one size, so that they meet each
+    other, the third meets ordinary values. One is the last element, an infinity if there is one: a kernel may read it
+    in place of what lies beyond, times zero."""
     if specials and values.numel():
         count = max(1, min(24, values.numel() // 64))
         where = torch.randint(values.numel(), (count,), generator=torch.Generator().manual_seed(values.numel()))
+        where[2::3] = torch.randint(values.numel(), (len(range(2, count, 3)),), generator=rng)
         which = torch.randint(len(specials), (count,), generator=rng)
         if count > 1:
             where[-1] = values.numel() - 1

@@ -4,6 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -171,6 +172,21 @@ def test_what_lies_beyond_a_ragged_end_is_shown(effort):
     ragged = [row.workload for row in rows if row.why == "ragged"]
     assert {w.values for w in ragged} == {"special", "lines", "negative"}
     assert all(math.prod(w.shape(w.op.outputs["out"])) for w in ragged)
+
+
+@pytest.mark.parametrize("effort", [e for e in EFFORTS if "inductor" not in e])
+def test_every_value_of_an_attribute_meets_special_values_in_tensors_that_show_them(effort):
+    """alpha = 0 with a single special value, which may be a 0 as well, shows nothing of 0 · NaN."""
+    rows = [row.workload for row in plan("axpy", EFFORTS[effort]).rows]
+    shown = {dict(w.attributes)["alpha"] for w in rows if w.values == "special" and w.elements >= 2 * factors.SHOWING}
+    assert shown == set(library.find_op("axpy").attributes["alpha"].choices)
+
+
+def test_special_values_meet_each_other_and_ordinary_ones():
+    within = Range(-9, 9, dtype("fp32"), (math.inf, -math.inf, math.nan))
+    drawn = [floats("special", (factors.SHOWING * 4,), within, torch.Generator().manual_seed(n)) for n in range(2)]
+    one, other = (values.isfinite() for values in drawn)
+    assert (~one & ~other).any() and (~one & other).any() and (one & ~other).any()
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from assay.coverage import fit
-from assay.coverage.factors import Factors
+from assay.coverage.factors import SHOWING, Factors
 from assay.coverage.row import Planned
 
 _EQUAL = ((37, 5, 3), (64, 16, 8, 4, 2))
@@ -15,6 +15,12 @@ _DIVISORS = (24, 12, 6, 5, 3)
 _EXPOSING = ("special", "lines", "negative")
 _RAGGED = 2
 """Workloads of each of these kinds."""
+_FOR_ATTRIBUTES = 3
+"""The part of all workloads that the values of attributes have."""
+_TENSORS = 8
+"""How many times the elements of one tensor that shows its values a workload may have, however small others are."""
+_DRAWS = 24
+"""How often sizes are drawn until there are elements enough."""
 _ENTIRE = 8
 """How many times fewer elements may be judged at once than in slices."""
 _COUNTED = 1 << 24
@@ -83,6 +89,23 @@ def ragged(space: Factors) -> Iterator[Planned]:
 def _of_no_block(space: Factors, axis: str, turn: int) -> str:
     regimes: list[str] = [r for r in ("odd", "prime") if r in space.sizes[axis]] or list(space.sizes[axis])
     return regimes[turn % len(regimes)]
+
+
+def attributes(space: Factors) -> Iterator[Planned]:
+    """Every value of an attribute with special values: a factor of 0 does not take the place of 0 · NaN."""
+    if "special" not in space.levels["values"]:
+        return
+    choices = [(n, level) for n in space.op.attributes for level in space.levels[n]]
+    most = space.effort.workloads // _FOR_ATTRIBUTES
+    elements = max(space.effort.elements, min(space.effort.most, SHOWING * _TENSORS))
+    for name, level in space.rng.sample(choices, min(len(choices), most)):
+        fixed = {name: level, "values": "special"}
+        for turn in range(_DRAWS):
+            levels = space.plain | {axis: _of_no_block(space, axis, turn) for axis in space.op.axes} | fixed
+            row = fit.resolve(space, levels, elements, fixed)
+            if row is not None and space.shows(row):
+                yield space.planned(row, "attribute", levels)
+                break
 
 
 def multiples(space: Factors) -> Iterator[Planned]:

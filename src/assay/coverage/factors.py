@@ -6,15 +6,18 @@ Every factor has levels; a workload has one level of each."""
 import itertools
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from assay.coverage import regimes
-from assay.coverage.row import Effort, Pair, Planned, ordered
+from assay.coverage.row import Effort, Level, Pair, Planned, ordered
 from assay.dtype import DType
 from assay.op import Op
 from assay.workload import VALUES, Workload
 
 _ONLY_REPORTED = ("beyond",)
+SHOWING = 256
+"""From so many elements of an input on, a kind of values is seen whatever else the workload has: special ones stand at
+several places of it."""
 _PROBLEM = 128
 """Elements that each problem of a batch counts for besides its own: it tends to be a program."""
 
@@ -108,10 +111,26 @@ class Factors:
         for name, size in row.axes:
             present |= {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
         pairs = (p for p in itertools.combinations(sorted(present), 2) if p[0][0] != p[1][0])
+        if not self.shows(row):
+            pairs = (p for p in pairs if not self.needs_many(p))
         if any(math.prod(row.shape(t)) for t in self.op.outputs.values()):
             return frozenset(pairs)
         empty = {(name, level) for name, level in present if name in self.sizes and level == "0"}
         return frozenset(p for p in pairs if not empty.isdisjoint(p))
+
+    def shows(self, row: Workload) -> bool:
+        """Whether some input has elements enough for a kind of values."""
+        return any(math.prod(row.shape(t)) >= SHOWING for t in self.op.inputs.values())
+
+    def needs_many(self, levels: Iterable[Level]) -> bool:
+        """A kind of values beside anything but a size: one element of that kind may well not show it."""
+        by_factor = dict(levels)
+        beside = by_factor.keys() - self.sizes.keys() - {"values"}
+        return by_factor.get("values", "normal") != "normal" and bool(beside)
+
+    def unseen(self, row: Workload, pair: Pair) -> bool:
+        """Whether the row has the pair, and too few elements to show it."""
+        return self.needs_many(pair) and not self.shows(row)
 
     def _matters(self, row: Workload, factor: str, level: str) -> bool:
         """Rows that lie apart, where there is more than one; elements that do, likewise."""

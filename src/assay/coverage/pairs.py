@@ -8,7 +8,8 @@ from assay.coverage.factors import Factors
 from assay.coverage.row import Level, Pair, Planned, ordered
 
 _TRIES = 3
-"""Rows built for a pair before it counts as one that cannot be visited."""
+"""Rows built for a pair before it counts as one that cannot be visited; eight times as many where they were too small
+to show it."""
 
 
 def covering(space: Factors, before: list[Planned]) -> Iterator[Planned]:
@@ -29,6 +30,8 @@ def covering(space: Factors, before: list[Planned]) -> Iterator[Planned]:
         row = fit.resolve(space, levels, space.effort.elements, dict(pair))
         visits = space.visits(row, levels) if row else frozenset()
         if row is None or pair not in visits:
+            if row is not None and space.unseen(row, pair) and tries[pair] < 8 * _TRIES:
+                continue
             if tries[pair] >= _TRIES:
                 left.discard(pair)
                 why = _why(space, dict(pair)) if row is None else "one has no effect beside the other"
@@ -46,11 +49,11 @@ def covering(space: Factors, before: list[Planned]) -> Iterator[Planned]:
 
 def _grown(space: Factors, levels: dict[str, str], left: set[Pair], unseen: set[Level]) -> dict[str, str]:
     """Every other factor at a level that is new, or at the one that visits the most new pairs. An empty tensor
-    shows nothing of the pair, nor does a single row show how rows lie apart."""
+    shows nothing of the pair, nor does a single row show how rows lie apart, nor do few elements what kind they are."""
     order = [f for f in space.levels if f not in levels]
     space.rng.shuffle(order)
     apart = any(f.startswith("layout of") and level != "dense" for f, level in levels.items())
-    useless = ("0", "1") if apart else ("0",)
+    useless = {"0", *(("1",) if apart else ()), *(("1", "few") if space.needs_many(levels.items()) else ())}
     for factor in order:
         best, most = "", -1.0
         possible = [level for level in space.levels[factor] if factor not in space.sizes or level not in useless]

@@ -50,7 +50,7 @@ class Effort:
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `huge`, `equal axes`, `ragged`, `multiples`, `pairs`, `constant 768`,
+    """`typical`, `near typical`, `huge`, `equal axes`, `ragged`, `attribute`, `multiples`, `pairs`, `constant 768`,
     `branch cols > 9`, `branch rows > 128, cols > 9`, `more than 65535 rows` or `again`"""
     pairs: frozenset[Pair] = frozenset()
     """The pairs that it visits. Strides of a single row, and anything but the size of an empty tensor, have no effect

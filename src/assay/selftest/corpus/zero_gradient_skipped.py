@@ -8,7 +8,7 @@ from numba import njit
 from assay import kernel
 from assay.backends.njit import arrays
 
-DETECTOR = "nonfinite"
+DETECTOR = "nonfinite or unwritten"
 
 
 @njit
