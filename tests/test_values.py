@@ -1,12 +1,17 @@
 """The kinds of values that inputs are drawn from."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay import values
+from assay.catalog.library import find_op
 from assay.dtype import dtype
+from assay.inputs import generate
+from assay.workload import Workload
 
 FORMATS = ("fp32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2")
 RANGES = ((-100.0, 100.0), (0.0, 1.0), (-8.0, -1.0), (-1e4, 1e4))
@@ -35,3 +40,16 @@ def test_values_far_from_zero_still_differ_in_a_narrow_format(name):
     found, *_ = drawn("offset", name, (-1e4, 1e4), 3)
     distinct = dtype(name).rounded(found.double()).unique().numel()
     assert distinct >= 20, "so near to each other that most of them are equal"
+
+
+@pytest.mark.parametrize("number", ["fp32", "bf16"])
+def test_a_huge_tensor_repeats_values_of_its_own_format(monkeypatch, number):
+    """A prime number of them: an index that wraps around at a power of two meets other values."""
+    monkeypatch.setattr(values, "BLOCK", 97)
+    many = generate(Workload.of(find_op("softmax"), f"rows=31,cols=50,dtype={number}"))["x"].view(-1)
+    assert many.dtype == dtype(number).torch and len(many) == 31 * 50
+    assert torch.equal(many[97:], many[:-97]) and not torch.equal(many[64:128], many[:64])
+
+
+def test_the_length_of_what_is_repeated_is_a_prime():
+    assert all(values.BLOCK % n for n in range(2, math.isqrt(values.BLOCK) + 1)) and 2**23 < values.BLOCK < 2**24

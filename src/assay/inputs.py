@@ -40,6 +40,9 @@ def widened(value: torch.Tensor) -> torch.Tensor:
 
 def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
     number, shape, kind = workload.dtype_of(tensor), workload.shape(tensor), workload.values
+    wanted = shape
+    if kind == "normal" and not tensor.form and math.prod(shape) > values.BLOCK:
+        shape = (values.BLOCK,)  # which is repeated in the tensor's own format
     if tensor.index:
         drawn = values.indices(kind, shape, workload.length(tensor.index), rng)
     elif number.is_float:
@@ -48,7 +51,7 @@ def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> t
     else:
         assert number.integers is not None
         drawn = values.integers(kind, shape, _range(tensor, *number.integers, workload), rng)
-    return _formed(tensor, drawn, workload, rng).to(number.torch)
+    return values.repeated(_formed(tensor, drawn, workload, rng).to(number.torch), wanted)
 
 
 def _range(tensor: Tensor, least: float, most: float, workload: Workload) -> Range:

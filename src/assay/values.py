@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from assay.dtype import DType
 from assay.lazy import torch
 
-_BLOCK = 134_217_689
-"""The largest prime below 2**27."""
+BLOCK = 16_777_213
+"""The largest prime below 2**24. A huge tensor repeats so many values: no power of two of elements away stands the same
+one, so that an index that wraps around is still seen."""
 _FEW_BITS = 3
 """Significant bits of a repeated value: so few that the sum of 2**17 of them, or of their squares, is exact in float32
 in any order."""
@@ -35,13 +36,15 @@ Draw = Callable[["torch.Tensor", Range, "torch.Generator"], "torch.Tensor"]
 
 
 def normal(shape: tuple[int, ...], rng: torch.Generator) -> torch.Tensor:
-    """Unit normals. A huge tensor repeats a block whose length is a prime, so that no power of two of elements away
-    stands the same value: an index that wraps around is still seen."""
+    """Unit normals."""
+    block = torch.randn(min(math.prod(shape), BLOCK), generator=rng, dtype=torch.float32)
+    return repeated(block, shape)
+
+
+def repeated(block: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """A tensor of as many elements as the block, or one that repeats it."""
     total = math.prod(shape)
-    if total <= _BLOCK:
-        return torch.randn(shape, generator=rng, dtype=torch.float32)
-    block = torch.randn(_BLOCK, generator=rng, dtype=torch.float32)
-    return block.repeat(-(-total // _BLOCK))[:total].view(shape)
+    return block.repeat(-(-total // max(1, block.numel())))[:total].view(shape)
 
 
 def floats(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generator) -> torch.Tensor:

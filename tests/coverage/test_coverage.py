@@ -14,9 +14,11 @@ from assay.catalog import library, source
 from assay.catalog.select import select
 from assay.check import exploring
 from assay.check.exploring import EFFORTS, Bounds, Exploration
+from assay.check.judge import Finding
 from assay.check.outcome import Conditions, Outcome
 from assay.coverage import constants, factors, regimes
 from assay.coverage.constants import Constants
+from assay.coverage.contract import PAST
 from assay.dtype import dtype
 from assay.isa.ptx import compared
 from assay.kernel import Address, Kernel
@@ -172,6 +174,34 @@ def test_what_lies_beyond_a_ragged_end_is_shown(effort):
     ragged = [row.workload for row in rows if row.why == "ragged"]
     assert {w.values for w in ragged} == {"special", "lines", "negative"}
     assert all(math.prod(w.shape(w.op.outputs["out"])) for w in ragged)
+
+
+@pytest.mark.parametrize("where", EFFORTS)
+def test_a_thorough_check_on_a_gpu_goes_past_the_indices_of_32_bits(where):
+    def past(thorough):
+        rows = plan("layernorm", Bounds(thorough=thorough).effort(where)).rows
+        return [row.workload for row in rows if row.why == PAST]
+
+    assert not past(thorough=False)
+    assert bool(past(thorough=True)) == (where in ("cuda", "cuda, triton"))
+    assert all(math.prod(w.shape(w.op.inputs["x"])) > 2**31 for w in past(thorough=True))
+
+
+@pytest.mark.parametrize("name", ["fp32", "bf16"])
+@pytest.mark.parametrize("reason", ["machine", "GPU"])
+def test_past_32_bits_only_in_the_narrowest_dtype_and_where_memory_suffices(monkeypatch, name, reason):
+    def run(worker, kernel, workload, conditions, prepared=None):
+        short = reason == "GPU" and workload.elements > 2**31
+        return Outcome(Finding("exception", "no room"), detail={"type": "OutOfMemoryError"}) if short else Outcome()
+
+    monkeypatch.setattr(exploring.trial, "run", run)
+    monkeypatch.setattr(Exploration, "_where", lambda explore: "cuda")
+    monkeypatch.setattr(exploring, "memory_needed", lambda workload: 2**60 if reason == "machine" else 0)
+    ((kernel, op),) = select(["silu/torch"])
+    explore = Exploration(kernel, op, dtype(name), None, Pidless(), Conditions(here(kernel), None, dict, {}, 1), bool)
+    explore.run(Bounds(thorough=True))
+    left_out = {f"more memory than this {reason} has free"} if name == "bf16" else set()
+    assert set(explore.seen.left_out) == left_out and not explore.seen.failure
 
 
 @pytest.mark.parametrize("effort", [e for e in EFFORTS if "inductor" not in e])

@@ -33,10 +33,15 @@ def asked(text: str, op: Op) -> Workload:
     return workload
 
 
+def memory_needed(workload: Workload) -> int:
+    """Bytes of this machine's memory that a trial of the workload takes."""
+    tensors = [*workload.present.values(), *workload.op.outputs.values()]
+    return _COPIES * sum(math.prod(workload.shape(t)) * workload.dtype_of(t).itemsize for t in tensors)
+
+
 def _refuse_too_large(workload: Workload) -> None:
     op = workload.op
-    tensors = [*workload.present.values(), *op.outputs.values()]
-    needed = _COPIES * sum(math.prod(workload.shape(t)) * workload.dtype_of(t).itemsize for t in tensors)
+    needed = memory_needed(workload)
     there = psutil.virtual_memory().total
     if needed > there:
         raise UsageError(

@@ -10,6 +10,7 @@ import psutil
 from assay import coverage
 from assay.backends import Availability, Level
 from assay.backends.base import TOO_MANY
+from assay.catalog.asked import memory_needed
 from assay.catalog.signature import with_default
 from assay.check import trial
 from assay.check.ahead import Ahead
@@ -18,6 +19,7 @@ from assay.check.outcome import Conditions, Outcome
 from assay.check.seen import Seen
 from assay.check.shrink import shrink
 from assay.coverage import Effort, Planned, branches, constants
+from assay.coverage.contract import PAST
 from assay.dtype import DType, dtype
 from assay.errors import Unsupported
 from assay.kernel import Kernel
@@ -38,6 +40,8 @@ EFFORTS = {
 than everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds; attention/inductor
 took 11 minutes on a CPU."""
 _THOROUGH = 8
+_PAST_32_BITS = ("cuda", "cuda, triton")
+"""Where a thorough check tries more elements than 32 bits can index: it takes some 20 seconds."""
 _OWN_SECONDS = {"triton-interpret": 10.0, "numba-sim": 15.0, "native, inductor": 60.0}
 _OWN_SECONDS_THOROUGH = 300.0
 """Processor seconds that an interpreter may take for all workloads of a kernel and dtype, and torch.compile, which on a
@@ -45,6 +49,8 @@ CPU compiles C++ for seconds whenever sizes or attributes are of another kind.""
 _FOR_PAIRS = 2 / 3
 """The share of these seconds for other workloads; the rest is for those around the kernel's own constants, which are
 often the most expensive."""
+_NO_ROOM = {"memory", "OutOfMemoryError"}
+"""A detector and an exception: the machine or its GPU has too little memory."""
 _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
 """The most programs that an interpreter runs in one launch."""
 _COMING_BACK = 4
@@ -80,7 +86,9 @@ class Bounds:
     """The end of the whole run, on the monotonic clock."""
 
     def effort(self, where: str) -> Effort:
-        usual = EFFORTS[where].times(_THOROUGH) if self.thorough else EFFORTS[where]
+        usual = EFFORTS[where]
+        if self.thorough:
+            usual = replace(usual.times(_THOROUGH), past_32_bits=where in _PAST_32_BITS)
         if self.workloads is None:
             return usual
         most = self.workloads
@@ -148,6 +156,8 @@ class Exploration:
         self._programs = _PROGRAMS["thorough" if bounds.thorough else "default"]
         effort = bounds.effort(where)
         dtypes = [dtype(name) for name in self.kernel.dtypes or self.op.dtypes]
+        narrowest = min(dtypes, key=lambda number: number.itemsize, default=self.dtype)
+        effort = replace(effort, past_32_bits=effort.past_32_bits and self.dtype == narrowest)
         read: tuple[int, ...] | None = None
         rows: list[Planned] = []
         while read is None or rows:
@@ -167,7 +177,9 @@ class Exploration:
             row = rows.pop(0)
             if self._ahead and rows:
                 self._ahead.begin(rows[0].workload)
-            if self._too_slow(row, bounds) and row.why != "typical":
+            if row.why == PAST and memory_needed(row.workload) > psutil.virtual_memory().available:
+                self.seen.leave_out("more memory than this machine has free", [row])
+            elif self._too_slow(row, bounds) and row.why != "typical":
                 self.seen.leave_out(f"too slow in {self._place()}", [row])
             elif self._look(row):
                 self._look_for_state()
@@ -187,6 +199,9 @@ class Exploration:
         finding = outcome.finding
         if finding and self.kernel.peer and outcome.detail.get("type") == Unsupported.__name__:
             self.seen.refuse(outcome.detail["what"], row)
+            return False
+        if finding and row.why == PAST and _NO_ROOM & {finding.detector, outcome.detail.get("type")}:
+            self.seen.leave_out("more memory than this GPU has free", [row])
             return False
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
             self.seen.leave_out(f"too slow in {self._place()}", [row])

@@ -25,6 +25,9 @@ _ENTIRE = 8
 """How many times fewer elements may be judged at once than in slices."""
 _COUNTED = 1 << 24
 """The integers that a float32 holds without a gap."""
+_INDEXED = 1 << 31
+"""The indices that a signed integer of 32 bits holds."""
+PAST = "past 2³¹"
 
 
 def typical(space: Factors) -> Iterator[Planned]:
@@ -46,7 +49,7 @@ def typical(space: Factors) -> Iterator[Planned]:
 
 def huge(space: Factors) -> Iterator[Planned]:
     """The typical workload made longer along the axis of independent results, until a tensor has more elements than a
-    float32 can count."""
+    float32 can count; and until it has more than a signed integer of 32 bits can."""
     axis = space.op.independent
     if not axis or not space.effort.huge:
         return
@@ -59,6 +62,9 @@ def huge(space: Factors) -> Iterator[Planned]:
     longer = space.at({**usual, axis: _COUNTED // each + 3}, space.plain)
     if usual[axis] * each <= _COUNTED and longer is not None and space.cost(longer) <= space.effort.huge:
         yield space.planned(longer, "huge", space.plain)
+    longest = space.at({**usual, axis: _INDEXED // each + 3}, space.plain) if space.effort.past_32_bits else None
+    if longest is not None:
+        yield space.planned(longest, PAST, space.plain)
 
 
 def equal(space: Factors) -> Iterator[Planned]:

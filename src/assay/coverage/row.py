@@ -38,6 +38,9 @@ class Effort:
     """The most elements of a huge workload, and up to which the typical one is not shortened either, where results are
     independent along an axis; 0: there is none."""
 
+    past_32_bits: bool = False
+    """Whether a tensor has more elements than a signed 32-bit integer can count, too."""
+
     again: int = 12
     """The most workloads that come back to sizes that were tried before."""
 
@@ -50,8 +53,8 @@ class Effort:
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `huge`, `equal axes`, `ragged`, `attribute`, `multiples`, `pairs`, `constant 768`,
-    `branch cols > 9`, `branch rows > 128, cols > 9`, `more than 65535 rows` or `again`"""
+    """`typical`, `near typical`, `huge`, `past 2³¹`, `equal axes`, `ragged`, `attribute`, `multiples`, `pairs`,
+    `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`, `more than 65535 rows` or `again`"""
     pairs: frozenset[Pair] = frozenset()
     """The pairs that it visits. Strides of a single row, and anything but the size of an empty tensor, have no effect
     and are not visited."""
