@@ -42,9 +42,11 @@ def normal(shape: tuple[int, ...], rng: torch.Generator) -> torch.Tensor:
 
 
 def repeated(block: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """A tensor of as many elements as the block, or one that repeats it."""
-    total = math.prod(shape)
-    return block.repeat(-(-total // max(1, block.numel())))[:total].view(shape)
+    """The block in this shape, over and over if that has more elements."""
+    total, block = math.prod(shape), block.reshape(-1)
+    if total > block.numel():
+        block = block.repeat(-(-total // block.numel()))[:total]
+    return block.view(shape)
 
 
 def floats(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generator) -> torch.Tensor:
