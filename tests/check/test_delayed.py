@@ -49,15 +49,25 @@ def test_a_wrong_result_with_delays_alone_is_a_race(look):
     assert [kind for _, kind in look.asked] == ["random", "random", "still"]
 
 
-def test_a_result_that_is_wrong_in_the_control_too_is_none(look):
-    seen, race = look(WRONG, WRONG)
-    assert seen.clean and not race and "without waiting" in seen.trouble
+REFUSED = Outcome(Finding("launch", "too many resources requested"), delayed=1, lost=True)
+
+
+@pytest.mark.parametrize("outcome", [WRONG, REFUSED])
+def test_a_result_that_is_wrong_in_the_control_too_is_none(look, outcome):
+    seen, race = look(outcome, outcome)
+    assert seen.clean and not race and f"without waiting, too: {outcome.finding.what}" in seen.trouble
+
+
+def test_a_launch_that_the_device_refuses_with_delays_alone_is_a_race(look):
+    """A barrier in memory that is used before it was set up ends the kernel instead of making its result wrong."""
+    seen, race = look(Outcome(Finding("launch", "unspecified launch failure"), delayed=2, lost=True), RIGHT)
+    assert not seen.clean and "unspecified launch failure" in race
 
 
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (Outcome(Finding("launch", "too many resources requested"), delayed=1, lost=True), "too many resources"),
+        (Outcome(Finding("exception", "TypeError: no such argument"), delayed=1), "no such argument"),
         (Outcome(), "nothing was built"),
         (WorkerLost("timeout", "no answer in 60 s"), "no answer"),
         (RuntimeError("out of memory"), "RuntimeError: out of memory"),

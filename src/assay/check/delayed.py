@@ -34,8 +34,9 @@ _LONG = 1 << 14
 has blocks at a time, and each of several warps, so that blocks that go on to another tile do so."""
 _COMMUNICATES = re.compile("__shared__|shared.array|atomic|shfl|syncwarp|syncthreads|volatile|fence|barrier")
 """What the source of a kernel has whose threads hand values on. Its headers are part of it, so this may be too much."""
-_RESULTS = ("values", "nonfinite", "unwritten", "stale", "unstable", "guard", "input")
-"""Detectors of a wrong result. An exception is none: the code is larger, and may not fit any more."""
+_RESULTS = ("values", "nonfinite", "unwritten", "stale", "unstable", "guard", "input", "launch")
+"""Detectors of a wrong result, or of one that never came because the device refused what the kernel did. An exception
+is none: the code is larger, and may not fit any more."""
 
 
 @dataclass(frozen=True)

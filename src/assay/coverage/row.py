@@ -54,7 +54,8 @@ class Planned:
     workload: Workload
     why: str
     """`typical`, `near typical`, `huge`, `past 2³¹`, `equal axes`, `ragged`, `attribute`, `multiples`, `pairs`,
-    `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`, `more than 65535 rows` or `again`"""
+    `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`, `branch cols > 9, many rows`,
+    `more than 65535 rows` or `again`"""
     pairs: frozenset[Pair] = frozenset()
     """The pairs that it visits. Strides of a single row, and anything but the size of an empty tensor, have no effect
     and are not visited."""
