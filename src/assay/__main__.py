@@ -1,5 +1,5 @@
 """`python -m assay`."""
 
-from assay.cli import main
+from assay.cli.main import program
 
-main()
+program()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from assay import provenance
+from assay import meanwhile, provenance
 from assay.backends import Level
 from assay.backends import here as available
 from assay.check.job import Job, Settings
@@ -54,12 +54,14 @@ class Through:
 
 
 def languages(tasks: list[Task]) -> list[tuple[str, str]]:
-    """Backend and mode of the kernels that run on this machine, after those of plain PyTorch if it runs on a GPU."""
+    """Backend and mode of the kernels that run on this machine, after those of plain PyTorch if it runs on a GPU, and
+    of what compiles a kernel that passed in an interpreter."""
     modes: dict[tuple[str, str], None] = {}
     for job in (job for task in tasks for job in task.group):
         if (here := available(job.kernel)).level in (Level.RUN, Level.INTERPRET):
             modes |= {("torch", "native"): None} if here.device == "cuda" else {}
             modes[job.kernel.address.backend, here.mode] = None
+            modes |= {(job.kernel.address.backend, "native"): None} if here.level is Level.INTERPRET else {}
     return list(modes)
 
 
@@ -113,6 +115,7 @@ class _Crew:
             thread.start()
 
     def results(self) -> Iterator[Verdict | Through]:
+        meanwhile.do()
         left = len(self.threads)
         while left:
             if (item := self._done.get()) is None:

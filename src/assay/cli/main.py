@@ -14,6 +14,7 @@ import typer
 from assay.cli import session
 from assay.cli.command import Command
 from assay.cli.group import Summaries
+from assay.cli.leaving import leave
 from assay.cli.screen import error
 from assay.cli.stdout import lenient, lost
 
@@ -91,6 +92,14 @@ def main() -> None:
             session.unkept.append("stdout")
             print(f"assay: what was to be shown could not be written: {why}", file=sys.stderr)
     sys.exit(session.exit_code(code))
+
+
+def program() -> None:
+    """The command as a process of its own."""
+    try:
+        main()
+    except SystemExit as end:
+        leave(end.code if isinstance(end.code, int) else int(end.code is not None))
 
 
 def _run() -> int:

@@ -84,17 +84,16 @@ def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
 
 
 def _many(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
-    """Beyond the longest length of an axis at which the kernel branches, and as many independent results as may be tried
-    at once: a path for many long rows may begin where a product of both is large."""
+    """Beyond the longest length of an axis at which the kernel branches, and as many independent results as the typical
+    workload may have elements: a path for many long rows may begin where a product of both is large."""
     other = space.op.independent
     if not other:
         return
     few = {n: max(1, axis.min) for n, axis in space.op.axes.items()}
-    most = max(space.effort.typical, space.effort.huge)
     for name in dict.fromkeys(b.axis for b in bounds if b.axis != other):
         for size in sorted((b.size for b in bounds if b.axis == name), reverse=True):
             one = space.at(few | {name: size + 1}, space.plain)
-            count = most // max(1, space.cost(one)) * few[other] if one is not None else 0
+            count = space.effort.typical // max(1, space.cost(one)) * few[other] if one is not None else 0
             row = space.at(few | {name: size + 1, other: min(count, space.op.axes[other].max)}, space.plain)
             if count > few[other] and row is not None:
                 yield space.planned(row, f"branch {name} > {size}, many {other}", space.plain)

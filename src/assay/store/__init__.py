@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
@@ -11,7 +13,7 @@ from assay.store.run import Run
 if TYPE_CHECKING:
     from assay.store.database import Store
 
-__all__ = ["Run", "open_store"]
+__all__ = ["Run", "modules", "open_store"]
 
 
 def open_store(where: str | Path | None = None, *, create: bool = True, patience: float = 60.0) -> Store:
@@ -19,8 +21,13 @@ def open_store(where: str | Path | None = None, *, create: bool = True, patience
     folder. Without `create`, a store that does not exist is an error, not an empty one. `patience`: seconds to wait for
     another writer, or for a server to answer."""
     try:
-        from assay.store.connection import place
-        from assay.store.database import Store
+        connection, database = modules()
     except ModuleNotFoundError as missing:
         raise UsageError(f"records are kept through {missing.name}", fix=f"pip install {missing.name}") from None
-    return Store(place(where), create=create, patience=patience)
+    store: Store = database.Store(connection.place(where), create=create, patience=patience)
+    return store
+
+
+def modules() -> tuple[ModuleType, ModuleType]:
+    """What a store is opened with. Importing it takes longer than opening it."""
+    return import_module("assay.store.connection"), import_module("assay.store.database")

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from assay import meanwhile
 from assay.errors import AssayError
 from assay.record import Record
-from assay.store import open_store
+from assay.store import modules, open_store
 
 _AGAIN = 5.0
 """Seconds after which a store that refused a record is tried again."""
@@ -28,9 +29,11 @@ class Keeper:
         self._waiting: list[Record] = []
         self._refused_at = 0.0
         self._problem: Exception | None = None
+        if _wanted():
+            meanwhile.later(modules)
 
     def __call__(self, record: Record) -> None:
-        if os.environ.get("ASSAY_STORE") == "none":
+        if not _wanted():
             return
         # The machine code can be built again; only what was derived from it is kept.
         self._waiting.append(replace(record, instructions=None) if record.instructions else record)
@@ -57,6 +60,13 @@ class Keeper:
             count = len(self._waiting)
             records = "1 record is" if count == 1 else f"{count} records are"
             print(f"assay: {records} not kept: {_explained(self._problem)}", file=sys.stderr)
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+def _wanted() -> bool:
+    return os.environ.get("ASSAY_STORE") != "none"
 
 
 def _explained(problem: Exception) -> str:
