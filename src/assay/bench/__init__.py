@@ -1,4 +1,4 @@
-"""bench: how fast, against the limit. Cold, hot and per call, over rounds, with every sample kept."""
+"""bench: times kernels cold, hot and per call, in rounds, and compares them with the limit. Every sample is kept."""
 
 from assay.bench import verb
 from assay.bench.planning import Options, plan

@@ -1,5 +1,5 @@
-"""One workload: all kernels that are compared on it, measured in turns, round after round, until the intervals of their
-times are narrow enough."""
+"""Times all kernels that are compared on one workload: in turns, round after round, until the intervals of their times
+are narrow enough."""
 
 import random
 import time
@@ -26,8 +26,8 @@ from assay.workload import Workload
 
 COPY = "copy"
 _PATIENT = 4.0, 10.0
-"""While an interval is wider than its value, measuring goes on for this many times the budget, and at least this many
-seconds for each kernel: on a busy machine the interval shrinks with the number of rounds."""
+"""While an interval is wider than its value, measuring goes on for this many times the budget, or this many seconds per
+kernel if that is longer: on a busy machine the interval shrinks with the number of rounds."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Cell:
     readings: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, tick: Callable[[str], None]) -> Iterator[Record]:
-        """Measure, then yield one record per kernel, with the copy's figures in each."""
+        """Measure, then yield one record per kernel; each contains the copy's figures."""
         began = time.perf_counter()
         gpu = host.gpu() if any(e.here.device == "cuda" for e in self.entrants) else None
         sensors = Sensors(gpu.bus) if gpu else None
@@ -69,11 +69,11 @@ class Cell:
                 yield self._record(entrant, spent)
 
     def _prepare(self, tick: Callable[[str], None]) -> None:
-        """Start all processes, draw the inputs and build all kernels, before anything is timed."""
+        """Start all processes, draw the inputs and build all kernels before anything is timed."""
         spent = self.spent
         tick(f"{self.workload}  starting")
         with spent.on("start"):
-            torch.get_num_threads()  # imports torch here while the processes' parent does so too
+            torch.get_num_threads()  # imports torch here while the zygote also does so
             for entrant in self.entrants:
                 entrant.open(self.options.second_clock)
         with spent.on("draw"):
@@ -174,7 +174,7 @@ class Cell:
             operations=operations,
             gbps=moved / cold.median / 1e9,
             tflops=operations / cold.median / 1e12,
-            # A kernel keeps its process, so at a later workload everything may already be built.
+            # A kernel keeps its process, so on a later workload everything may already be built.
             compile_seconds=max(
                 0.0, entrant.processes.first_calls.setdefault(entrant.identity, first.first_call) - call.median
             ),
@@ -204,7 +204,7 @@ class Cell:
         return self._on_gpu(evidence, entrant, cold) if device == "cuda" else evidence
 
     def _on_gpu(self, evidence: BenchEvidence, entrant: Entrant, cold: Estimate) -> BenchEvidence:
-        """Return the evidence with what only a GPU tells."""
+        """Return the evidence with the fields that only a GPU provides."""
         held, method = all(r.held for r in entrant.timed), evidence.method
         if why := entrant.processes.uncapturable.get(entrant.identity):
             method += f"; its calls cannot be captured into a graph: {why}"
@@ -223,6 +223,6 @@ class Cell:
         )
 
     def _measured(self, name: str, device: str) -> Entrant | None:
-        """Return the entrant of this name that was timed on the device, if there is one."""
+        """Return the entrant of this name that was timed on the device, or None."""
         fits = (e for e in self.entrants if e.name == name and e.here.device == device and e.rounds and not e.failure)
         return next(fits, None)

@@ -1,5 +1,5 @@
-"""Two clocks beside the worker's own: the parent's, and the device's record of each kernel. The rules are written down
-in docs/bench.md."""
+"""Checks the worker's clock against two others: the parent's, and the device's record of each kernel. docs/bench.md
+documents the rules."""
 
 import math
 from collections.abc import Callable
@@ -8,26 +8,27 @@ from assay.bench.evidence import ParentClock, SecondClock
 from assay.worker.questions import Activity, Timed
 
 ALLOWED = 4.0
-"""How many times the claimed seconds the parent may wait for a run, question and answer included."""
+"""How many times the claimed seconds the parent may wait for a run, including request and answer."""
 AIMS = (1e-3, 2e-3, 4e-3, 8e-3)
-"""Claimed seconds of a run, tried in turn. In a longer run the cost of the question matters less; a shorter one is more
-often undisturbed on a busy system, which takes a processor away every few milliseconds."""
+"""Claimed seconds of a run, tried in turn. In a longer run the cost of the request matters less; a shorter one is more
+likely to be undisturbed on a busy system, which preempts a process every few milliseconds."""
 TRIES, PATIENCE = 64, 10.0
-"""One run that agrees is enough, since other processes can only make the parent wait longer. This many runs may
-disagree, or this many seconds of them."""
+"""The most runs that may disagree, and the most seconds they may take. One run that agrees is enough, since other
+processes can only make the parent wait longer."""
 _FEW, _FAR = 16, 50.0
-"""After so many runs nothing more is tried if all of them took so many times what is claimed."""
+"""The parent gives up after this many runs if each of them took this many times the claimed seconds."""
 _LONG = 0.1
-"""Runs that took this many seconds are not made longer, whatever is claimed for them."""
+"""Seconds; a run that took this long is not made longer, whatever time is claimed for it."""
 _ROUND = (1.02, 5e-3)
-"""A factor and a constant by which the times of a round may exceed what the parent waited, since two clocks differ."""
+"""A factor and a constant in seconds by which the times of a round may exceed the parent's wait, since two clocks
+differ."""
 _RELATIVE, _ABSOLUTE = 0.03, 1e-6
-"""How far the events and the device's record may differ: the larger of the two."""
+"""Allowed difference between the events and the device's record, as a share and in seconds; the larger one applies."""
 
 
 def parent_clock(ask: Callable[[int], float], claimed: float) -> ParentClock:
-    """Return what the parent's clock says of a batch that the worker claims to take `claimed` seconds. `ask` lets the
-    batch run so many times and returns the seconds that the parent waited."""
+    """Compare the parent's clock with the `claimed` seconds of a batch. `ask` runs the batch the given number of times
+    and returns the seconds that the parent waited."""
     most, least, spent = 1, math.inf, 0.0
     for number in range(TRIES):
         aim = AIMS[number % len(AIMS)]
@@ -44,7 +45,7 @@ def parent_clock(ask: Callable[[int], float], claimed: float) -> ParentClock:
 
 
 def claims_too_much(answer: Timed, waited: float) -> str:
-    """Return the reason where a round's times add up to more than the whole round took; otherwise an empty text."""
+    """Return the reason if a round's times add up to more than the whole round took, else an empty string."""
     claimed = answer.batch * (sum(answer.cold) + sum(answer.hot)) + answer.single * sum(answer.call)
     factor, constant = _ROUND
     if claimed <= factor * waited + constant:
@@ -54,8 +55,8 @@ def claims_too_much(answer: Timed, waited: float) -> str:
 
 def second_clock(events: float, activity: Activity | str, held: bool) -> SecondClock:
     """Return whether the events around a batch agree with the device's record of it and, if not, the likely reason.
-    `held`: whether all launches were queued before the device began. A text instead of the record is why there is
-    none."""
+    `held` is true if all launches were queued before the device began. If `activity` is a string, it says why there is
+    no record."""
     if isinstance(activity, str):
         return SecondClock(None, f"not taken: {activity}")
     device, launches = activity.seconds, activity.launches

@@ -1,4 +1,4 @@
-"""One kernel (or the yardsticks) on one workload: its worker, its samples and its failure, if it has one."""
+"""One kernel, or the yardsticks, on one workload: its worker, its samples and its failure, if any."""
 
 import statistics
 import time
@@ -42,44 +42,44 @@ from assay.worker.questions import Finding as Wrong
 from assay.worker.request import Call
 
 _TRANSIENT = 0.97
-"""A batch at less than this share of the usual SM clock is set aside, unless many are: then so runs the device."""
+"""A batch timed below this share of the usual SM clock is set aside, unless more than `_MANY` of them are."""
 _MANY = 1 / 3
 A = TypeVar("A", bound=Answer)
 BATCHES: Final[tuple[Literal["cold", "hot"], ...]] = ("cold", "hot")
-"""Kinds of batches, in the order in which the outputs fetched from them lie in the arena."""
+"""Kinds of batches, in the order in which their fetched outputs lie in the arena."""
 _SECONDS = 0.25
-"""The most seconds that the samples of one kind of time may take in a round."""
+"""The most seconds that samples of one kind may take in a round."""
 _KINDS = 3
-"""Cold, hot and single calls, which share a round's part of the budget."""
+"""Number of kinds of samples (cold, hot and single calls) that share a round's part of the budget."""
 UNSUPPORTED = "unsupported"
-"""The detector's name where a peer does not support the workload: it is skipped, not wrong."""
+"""The detector's name if a peer does not support the workload: the peer is skipped, not failed."""
 YARDSTICKS = "yardsticks"
-"""The identity of the copy, the read and the write, which are no kernels."""
+"""The identity of the copy, the read and the write, which are not kernels."""
 
 
 @dataclass
 class Entrant:
     name: str
     kernel: Kernel | None
-    """None: the yardsticks."""
+    """None for the yardsticks."""
     here: Availability
     truth: Truth
     processes: Processes
     parameters: dict[str, Any] = field(default_factory=dict)
     tuned: str = ""
-    """Where the parameters come from, if tuned values were asked for."""
+    """Source of the parameters, if tuned values were requested."""
     rounds: list[Timed | Yardsticks] = field(default_factory=list)
     """The worker's answers."""
     activity: Activity | str | None = None
-    """What the device itself recorded, or why it did not."""
+    """The device's own record of what ran, or the reason why there is none."""
     parent_clock: ParentClock | None = None
     failure: Finding | None = None
     less_accurate: str = ""
-    """Of a peer: by how much a timed call exceeded the tolerance for our own kernels."""
+    """For a peer: by how much a timed call exceeded the tolerance that applies to other kernels."""
 
     @property
     def identity(self) -> str:
-        """The name of its process: two files may have a kernel of the same address."""
+        """The name of its process: kernels in two files may have the same address."""
         return self.kernel.identity if self.kernel else YARDSTICKS
 
     def measure(self, number: int) -> None:
@@ -126,7 +126,7 @@ class Entrant:
                     self._fail(detector, f"a timed call computed something else: {what}")
 
     def _unwritten(self, call: Fetched, outputs: dict[str, Any]) -> tuple[str, str] | None:
-        """Return detector and reason where outputs are wrong because the call did not write all of them."""
+        """Return detector and reason if outputs are wrong because the call did not write all of them."""
         for spec in self._call.outputs:
             value = outputs[spec.name]
             left = int((bits(value) == signed(spec.poison[call.poison % 3], value.element_size())).sum())
@@ -135,7 +135,7 @@ class Entrant:
         return None
 
     def _take_parent_clock(self, batch: int) -> None:
-        """Let the worker run a batch again while the parent reads its own clock."""
+        """Let the worker run a batch again, timed by the parent's clock."""
         called = self.estimate("call").median if self.identity in self.processes.uncapturable else 0.0
 
         def ask(times: int) -> float:
@@ -144,7 +144,7 @@ class Entrant:
                 self._ask(Repeat(times))
             return time.perf_counter() - began
 
-        # Calls that cannot be captured are launched one by one: the host's time for that counts here.
+        # Calls that cannot be captured are launched one by one, so the host's launch time counts here.
         clock = parent_clock(ask, batch * max(self.estimate().median, called))
         if self.failure:
             return
@@ -158,8 +158,8 @@ class Entrant:
             )
 
     def code(self) -> list[dict[str, Any]]:
-        """Return the machine code that was timed: as its process reported it or, where the language does not report it,
-        as it is built for this device."""
+        """Return the machine code that was timed: as its process reported it or, for CuPy, whose processes do not
+        report it, as built for this device."""
         reported = [dict(summary) for summary in self.first.artifacts]
         if reported or self.kernel is None or self.here.device != "cuda" or self.kernel.address.backend != "cupy":
             return reported
@@ -171,7 +171,7 @@ class Entrant:
 
     @property
     def chosen(self) -> str:
-        """Of a peer: how it is run."""
+        """For a peer: how it is run."""
         if self.kernel is None or not self.kernel.peer:
             return ""
         if self.kernel.needs:
@@ -190,12 +190,12 @@ class Entrant:
         return self.kernel is not None and self.here.device == "cuda"
 
     def open(self, watched: bool) -> None:
-        """Start its process and, if wanted, the one that the device's own recorder will watch. Those of all entrants
-        start side by side, while the inputs are drawn."""
+        """Start its process and, if `watched`, the one that CUPTI watches. The processes of all entrants start in
+        parallel, while the inputs are drawn."""
         self.seats.open("timed", *(("watched",) if watched and self._on_gpu else ()))
 
     def build(self, roles: Sequence[Role] = ("timed", "watched")) -> None:
-        """Have the kernel built in its processes, which work side by side."""
+        """Start building the kernel in its processes, which work in parallel."""
         for role in roles:
             self._hear(role)
             if self.kernel and role in self.seats.held:
@@ -203,15 +203,15 @@ class Entrant:
                 self.seats.tell(role, Prepare(self._request(0)))
 
     def built(self) -> None:
-        """Wait until that is done."""
+        """Wait until the builds are done."""
         for role in list(self.seats.held):
             answer = self._hear(role)
             if isinstance(answer, Prepared) and role == "timed":
                 self.processes.first_calls.setdefault(self.identity, answer.first_call)
 
     def _hear(self, role: Role) -> Any:
-        """The answer to what a process was told. A failure is met again in the first round, where the kernel has the
-        machine for itself; only what takes too long is not tried twice."""
+        """Return the answer of a process. A timeout fails the entrant; any other failure occurs again in the first
+        round, where the kernel has the machine to itself."""
         answer = self.seats.hear(role)
         if role == "timed" and isinstance(answer, WorkerLost) and answer.how == "timeout":
             self.failure = Finding(answer.how, answer.detail)
@@ -219,17 +219,17 @@ class Entrant:
 
     @property
     def tunes_itself(self) -> bool:
-        """Whether its first call may time variants of the kernel, so that nothing else may use the GPU."""
+        """Whether its first call may time variants of the kernel, so that nothing else may use the GPU meanwhile."""
         return self._on_gpu and self.kernel is not None and backend(self.kernel.address.backend).tunes_itself
 
     def build_alone(self) -> None:
-        """Build in one process after the other. The second one finds what the first has compiled and chosen."""
+        """Build in one process after the other. The second one reuses what the first has compiled and chosen."""
         for role in list(self.seats.held):
             self.build((role,))
             self.built()
 
     def record_activity(self) -> None:
-        """Take the device's own record of what ran, for as many calls as a batch had."""
+        """Take the device's own record of what ran, for as many calls as a batch has, between 8 and 64."""
         try:
             observe = Observe(self._request(0), max(8, min(64, self.first.batch)))
             self.activity = self.seats.worker("watched").ask(observe, self.processes.seconds)
@@ -239,7 +239,7 @@ class Entrant:
 
     @property
     def timed(self) -> list[Timed]:
-        """The rounds of a kernel."""
+        """The rounds in which a kernel was timed."""
         return [r for r in self.rounds if isinstance(r, Timed)]
 
     @property
@@ -247,7 +247,7 @@ class Entrant:
         return self.timed[0]
 
     def leave(self) -> None:
-        """Leave the healthy processes to the next cell."""
+        """Return the healthy processes for the next workload."""
         self.seats.leave()
 
     @cached_property
@@ -273,7 +273,7 @@ class Entrant:
 
     @cached_property
     def _call(self) -> Call:
-        """What is computed, and where in the shared memory inputs and outputs are."""
+        """The call to compute, with the places of its inputs and outputs in the shared memory."""
         assert self.kernel is not None
         workload, count = self.truth.workload, self.truth.sets
         return Call.of(self.kernel, workload, self.here.mode, self.parameters, variations=count, runs=len(BATCHES))
@@ -284,7 +284,7 @@ class Entrant:
         return Time(self._call, self._round, workload, number, count, tuple(self.truth.changeable))
 
     def _ask(self, request: Request[A]) -> A | None:
-        """Return the answer of the process that is timed; where there is none, note the failure and return None."""
+        """Return the answer of the timed process; without one, note the failure and return None."""
         try:
             return self.seats.worker("timed").ask(request, self.processes.seconds)
         except WorkerLost as lost:
@@ -299,7 +299,7 @@ class Entrant:
         return None
 
     def _fail(self, detector: str, what: str) -> None:
-        """Note the failure and end the process: nothing that it says can be believed any more."""
+        """Note the failure and end the process: nothing it reports can be trusted any more."""
         self.failure = Finding(detector, what)
         self.seats.close("timed")
 
@@ -308,7 +308,7 @@ class Entrant:
         return {spec.name: spec.values(memory, index) for spec in self._call.outputs}
 
     def samples(self, kind: str) -> list[list[float]]:
-        """Return the samples by round, without batches that ran at a passing dip of the clock."""
+        """Return the samples by round, without the batches that ran while the clock was briefly low."""
         whole: list[list[float]] = [getattr(r, kind) for r in self.rounds]
         usual = self.clock()
         if kind != "cold" or not usual:
@@ -321,15 +321,15 @@ class Entrant:
         return [few or all_ for few, all_ in zip(kept, whole, strict=True)] if lost < _MANY else whole
 
     def own(self) -> Estimate:
-        """Return the time that the kernel itself used: on a CPU its processor time, which other processes do not
-        change."""
+        """Return the time that the kernel itself used: on a CPU its processor time, on which other processes have no
+        influence."""
         return self.estimate("busy" if self.first.busy else "cold")
 
     def estimate(self, kind: str = "cold") -> Estimate:
         return estimate(self.samples(kind))
 
     def fastest(self) -> dict[str, tuple[float, int, str]]:
-        """Of the yardsticks: for copy, read and write the least seconds of a call, its bytes, and its form."""
+        """For the yardsticks: return the fewest seconds of a call, its bytes and its form, for copy, read and write."""
         kinds = ("copy", "read", "write")
         seen = {kind: [row for r in self.rounds if (row := getattr(r, kind))] for kind in kinds}
         return {

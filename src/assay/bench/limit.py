@@ -1,5 +1,5 @@
-"""The lower bounds of a time: by the device's model (bytes over its fastest stream, operations over its peak), and by
-the yardsticks that were timed in the same rounds."""
+"""Lower bounds of a kernel's time: from the device's model (bytes over its fastest stream, operations over its peak),
+and from the yardsticks timed in the same rounds."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ from assay.machine.model import Model
 from assay.workload import Workload
 
 BEYOND_CACHE = 4
-"""Working sets above this many times the last cache must come from memory."""
+"""A working set of more than this many times the last-level cache must come from memory."""
 _LESS = 0.97
-"""Share of the time that the fastest yardstick needs for as many bytes."""
+"""The floor, as a share of the time that the fastest yardstick needs for as many bytes."""
 
 
 def roofline(workload: Workload, model: Model | None, cache: int, seconds: float) -> Roofline | None:
-    """Return the limit by the model, and the share of it that a kernel of so many seconds reaches. None where there is
-    no model, or it has no memory bandwidth."""
+    """Return the limit by the model, and the share of it that a kernel taking `seconds` reaches. None without a model,
+    or if the model has no memory bandwidth."""
     op = workload.op
     stream = model.stream() if model else None
     if model is None or not stream:
@@ -34,9 +34,8 @@ def roofline(workload: Workload, model: Model | None, cache: int, seconds: float
 
 
 def timed_floor(moved: int, yardsticks: Mapping[str, tuple[float, int, str]], cold: bool) -> Floor | None:
-    """Return the floor that follows from the least seconds, the bytes and the form of each yardstick's calls. None
-    where the buffers are not cold, or where no reads and writes were timed: a CPU's caches, which may be larger than
-    they say, may hold the workload."""
+    """Return the floor that follows from each yardstick's fewest seconds, bytes and form. None if the buffers are not
+    cold or no reads and writes were timed: a CPU's caches may be larger than reported and hold the whole workload."""
     rates = {kind: size / seconds for kind, (seconds, size, _) in yardsticks.items() if seconds > 0}
     if not cold or not {"read", "write"} <= set(yardsticks) or not rates or not moved:
         return None

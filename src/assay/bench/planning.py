@@ -1,4 +1,4 @@
-"""What a user may set, and which workloads and kernels follow from it."""
+"""The options of `bench`, and the workloads and kernels that follow from them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,18 +22,18 @@ from assay.workload import Workload
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set."""
+    """The options of `bench`."""
 
     op: str | None = None
-    """Which op a bare .cu file computes."""
+    """The op that a bare .cu file computes."""
     dtypes: tuple[str, ...] = ()
-    """Empty: the first that each op declares."""
+    """If empty, the first dtype that each op declares."""
     workload: str = ""
     """If given, only this workload is timed."""
     axes: Mapping[str, Iterable[int]] = field(default_factory=dict)
     """A sweep: every combination of these sizes is timed."""
     against: tuple[str, ...] = ("torch",)
-    """Backends, or addresses, to compare with; the first is the baseline."""
+    """Backends or addresses to compare with; the first is the baseline."""
     rounds: int = 10
     """The least number of rounds."""
     samples: int = 5
@@ -47,34 +47,34 @@ class Options:
     seconds: float = 120.0
     """The time limit of one round in a worker."""
     threads: int = 0
-    """Threads of CPU kernels; 0: as many as there are cores."""
+    """Threads of CPU kernels; 0 means one per core."""
     second_clock: bool = True
-    """Whether the device's own record of what ran is taken too, on a GPU. It costs seconds for each kernel."""
+    """Whether the device's own record of what ran is also taken, on a GPU. It costs seconds per kernel."""
     seed: int = 0
     parameters: dict[str, Any] = field(default_factory=dict)
     tuned: bool = False
-    """Whether kernels take the values that `assay tune` chose for the workload's shape class, where it did."""
+    """Whether kernels take the values that `assay tune` chose for the workload's shape class, if it chose any."""
     backends: tuple[str, ...] = ()
     run: str = field(default_factory=provenance.new_run)
 
     def quicker(self) -> "Options":
-        """Return the same with less time for each kernel: fewer rounds and samples, and no second clock. The intervals
+        """Return a copy that takes less time per kernel: fewer rounds and samples, and no second clock. The intervals
         are wider."""
         return replace(self, rounds=5, samples=3, others=1, budget=0.4, second_clock=False)
 
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """One workload and the kernels that will be compared on it."""
+    """One workload and the kernels to compare on it."""
 
     workload: Workload
     kernels: list[Kernel]
     baseline: str
-    """The identity of the baseline kernel; empty where there is none."""
+    """The identity of the baseline kernel, or empty."""
 
 
 def plan(what: Iterable[Named], options: Options) -> list[BenchPlan]:
-    """Return one plan for each op and workload. Raise a UsageError where nothing can be timed as requested."""
+    """Return one plan per op and workload. Raise UsageError if nothing can be timed as requested."""
     if options.rounds < 5:
         raise UsageError(
             f"{options.rounds} rounds are too few to tell how rounds differ from each other", fix="--rounds 5 or more"
@@ -113,8 +113,8 @@ def _accepts(kernel: Kernel, workload: Workload) -> bool:
 
 
 def _with_common_results(workload: Workload, kernels: list[Kernel]) -> Workload:
-    """Return the workload without the optional outputs that not all kernels compute: they are compared on the same
-    results. (Plain PyTorch's LayerNorm gives no mean and rstd, which cost time to write.)"""
+    """Return the workload without the optional outputs that not all kernels compute, so that all are compared on the
+    same results. (Plain PyTorch's LayerNorm gives no mean and rstd, which cost time to write.)"""
     op = workload.op
     extra = [n for n, t in op.outputs.items() if t.optional and n not in workload.without]
     left_out = [
@@ -132,7 +132,7 @@ def _can_leave_out(kernel: Kernel, name: str) -> bool:
 
 def _offered(op: Op, chosen: list[Kernel]) -> list[Kernel]:
     """Return the kernels that an op can be compared with: the library's if it is the library's op, else those derived
-    from it. The library's kernels do not compute a user's op, even if it has the same name."""
+    from the chosen ones. The library's kernels do not compute a user's op, even one of the same name."""
     known = library.ops().get(op.name)
     if known is not None and op.source == known.source:
         return [*(k for k in library.kernels() if k.address.op == op.name), *chosen]
@@ -147,7 +147,7 @@ def _rivals(op: Op, chosen: list[Kernel], against: tuple[str, ...]) -> list[Kern
 
 
 def _refuse_unmatched(against: tuple[str, ...], by_op: Collection[tuple[Op, list[Kernel]]]) -> None:
-    """Refuse a name in --against for which none of the ops has a kernel: nothing would be compared with it."""
+    """Raise UsageError if a name in --against matches no kernel of any op: nothing would be compared with it."""
     for name in against:
         if "/" not in name and name not in BACKENDS:
             raise UsageError(f"--against {name}: no such backend", fix="torch, inductor, … or an address: gelu/cuda")

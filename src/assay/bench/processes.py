@@ -1,5 +1,5 @@
-"""The processes that kernels are timed in. A kernel keeps its process from workload to workload, since a new one costs
-seconds on a GPU."""
+"""The processes that kernels are timed in. A kernel keeps its process from workload to workload, since starting one
+takes seconds on a GPU."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -11,43 +11,43 @@ from assay.bench.spent import Spent
 from assay.worker import Pool, Worker
 
 Role = Literal["timed", "watched"]
-"""A process that CUPTI watches is never timed."""
+"""`watched` is a process that CUPTI watches; it is never timed."""
 _ALIVE = 32
-"""The most idle processes that are kept: each holds a context on the device."""
+"""The most idle processes that are kept; each holds a context on the device."""
 MOST_BYTES = 8 << 30
-"""For the buffers of one kernel, however much memory is free."""
+"""The most bytes for the buffers of one kernel, however much memory is free."""
 
 
 def free_bytes() -> int:
-    """Return the memory that the buffers of one kernel may take: a quarter of what is free."""
+    """Return the bytes that the buffers of one kernel may take: a quarter of the free memory, at most `MOST_BYTES`."""
     return min(MOST_BYTES, psutil.virtual_memory().available // 4)
 
 
 @dataclass
 class Processes:
-    """Idle processes, and what all kernels of a run share."""
+    """Idle processes, and the settings that all kernels of a run share."""
 
     pool: Pool
     seconds: float
     """The time limit of one round."""
     threads: int
     most_bytes: int
-    """The most memory that the buffers of one kernel may take."""
+    """The most bytes that the buffers of one kernel may take."""
     samples: int = 5
     """Samples of cold calls in a round, at most."""
     others: int = 5
     """Samples of each other kind of time in a round, at most."""
     round_seconds: float = float("inf")
-    """The part of the budget that one round of a kernel has."""
+    """Seconds of the budget for one round of a kernel."""
     spent: Spent = field(default_factory=Spent)
     uncapturable: dict[str, str] = field(default_factory=dict)
-    """Why a kernel's calls cannot be captured into a graph, by its identity."""
+    """Why a kernel's calls cannot be captured into a graph, by the kernel's identity."""
     first_calls: dict[str, float] = field(default_factory=dict)
-    """Seconds of a kernel's first call in this run, which builds it, by its identity."""
+    """Seconds of a kernel's first call in this run, which builds it, by the kernel's identity."""
     _idle: dict[tuple[str, Role], Worker] = field(default_factory=dict)
 
     def take(self, identity: str, role: Role, backend: str, mode: str) -> tuple[Worker, bool]:
-        """Return the kernel's own process, and whether it is new."""
+        """Return the kernel's own process, and whether the process is new."""
         idle = self._idle.pop((identity, role), None)
         return (idle, False) if idle else (self.pool.worker(backend, mode), True)
 
@@ -62,6 +62,6 @@ class Processes:
         self.retire(())
 
     def retire(self, wanted: Collection[str]) -> None:
-        """End the processes of kernels that will not be timed again, and the oldest of too many."""
+        """End the processes of kernels that will not be timed again, and the oldest of those beyond the limit."""
         for key in {*(k for k in self._idle if k[0] not in wanted), *list(self._idle)[:-_ALIVE]}:
             self._idle.pop(key).close()

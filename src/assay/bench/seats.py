@@ -1,4 +1,4 @@
-"""The processes of one kernel on one workload: one that is timed, and one that the device's own recorder watches."""
+"""The processes of one kernel on one workload: one that is timed, and one that CUPTI watches."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from assay.worker.questions import Open, Watch
 class Seats:
     processes: Processes
     identity: str
-    """The name of its processes: two files may have a kernel of the same address."""
+    """The name of its processes: kernels in two files may have the same address."""
     language: str
     mode: str
     device: str
@@ -23,7 +23,7 @@ class Seats:
     """Puts the inputs into a process's memory."""
     held: dict[Role, Worker] = field(default_factory=dict)
     _asked: dict[Role, Request[Any]] = field(default_factory=dict)
-    """Requests that a process has not answered yet."""
+    """Requests that a process has not yet answered."""
 
     def open(self, *roles: Role) -> None:
         """Start these processes without waiting for them."""
@@ -32,7 +32,7 @@ class Seats:
                 self.tell(role, Watch() if role == "watched" else Open(self.device))
 
     def worker(self, role: Role) -> Worker:
-        """Return a process with the inputs in its memory, a new one if need be."""
+        """Return a process with the inputs in its memory; start one if needed."""
         if role not in self.held:
             if self._seat(role) and role == "watched":
                 self.held[role].ask(Watch(), self.processes.seconds)
@@ -40,7 +40,7 @@ class Seats:
         return self.held[role]
 
     def tell(self, role: Role, request: Request[Any]) -> None:
-        """Ask without waiting; `hear` gives the answer. A process that takes no question is gone."""
+        """Send a request without waiting; `hear` returns the answer. Close a process that takes no request."""
         try:
             self.held[role].tell(request)
             self._asked[role] = request
@@ -48,8 +48,8 @@ class Seats:
             self.close(role)
 
     def hear(self, role: Role) -> Answer | WorkerLost | Refused | None:
-        """Return the answer to what a process was told, or its failure, after which the process is gone; None where it
-        was not told anything."""
+        """Return the answer to the pending request, or the failure, after closing the process; None if no request is
+        pending."""
         request = self._asked.pop(role, None)
         if request is None or role not in self.held:
             return None
@@ -65,12 +65,12 @@ class Seats:
             worker.close()
 
     def leave(self) -> None:
-        """Leave the healthy processes to the next workload."""
+        """Return the healthy processes for the next workload."""
         for role, worker in self.held.items():
             self.processes.leave(self.identity, role, worker)
         self.held = {}
 
     def _seat(self, role: Role) -> bool:
-        """Take a process; return whether it is new."""
+        """Take a process and return whether it is new."""
         self.held[role], new = self.processes.take(self.identity, role, self.language, self.mode)
         return new

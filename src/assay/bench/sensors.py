@@ -1,4 +1,4 @@
-"""The GPU's own sensors, read through NVML: temperature, power, and why its clocks are held down."""
+"""Reads the GPU's own sensors through NVML: temperature, power, and the reasons for reduced clocks."""
 
 import ctypes
 from collections import Counter
@@ -11,11 +11,11 @@ THROTTLE = {
     0x040: "hardware thermal slowdown",
     0x080: "hardware power brake",
 }
-"""Reasons that hold clocks down. An idle GPU, or clocks that the user set, are none."""
+"""Reasons for reduced clocks. An idle GPU, or clocks set by the user, do not count."""
 
 
 class Sensors:
-    """The sensors of one GPU; without NVML nothing is read."""
+    """The sensors of one GPU. Without NVML nothing is read."""
 
     def __init__(self, bus: str) -> None:
         self._nvml: ctypes.CDLL | None = None
@@ -34,7 +34,7 @@ class Sensors:
         self._nvml = None if missing else nvml
 
     def read(self) -> dict[str, Any]:
-        """Return `celsius`, `watts` and `throttle`; what cannot be read is left out."""
+        """Return `celsius`, `watts` and `throttle`, without those that cannot be read."""
         if self._nvml is None:
             return {}
         reading: dict[str, Any] = {}
@@ -48,7 +48,7 @@ class Sensors:
         return reading
 
     def busy(self) -> int | None:
-        """Return how many per cent of the last moment the GPU was busy; None where that cannot be read."""
+        """Return the GPU's utilization over the last sampling period in per cent, or None if it cannot be read."""
         rates = (ctypes.c_uint * 2)()  # of the multiprocessors, of the memory
         if self._nvml is None or self._nvml.nvmlDeviceGetUtilizationRates(self._device, rates):
             return None
@@ -56,7 +56,8 @@ class Sensors:
 
 
 def state(readings: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the highest temperature and power, and what held the clocks down in at least half of the readings."""
+    """Return the highest temperature and power, and what reduced the clocks: in at least half of the readings
+    (`throttle`), or in fewer (`throttle_passing`)."""
     if not readings:
         return {}
     counts = Counter(reason for reading in readings for reason in reading.get("throttle", ()))

@@ -1,4 +1,4 @@
-"""Where the time of a benchmark goes."""
+"""Measures where the time of a benchmark goes."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ STAGES = {
 
 
 class Spent:
-    """Seconds by stage. A stage inside another is not counted in it."""
+    """Seconds by stage. The time of a nested stage is not counted in the outer one."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = dict.fromkeys(STAGES, 0.0)

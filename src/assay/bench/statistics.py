@@ -1,5 +1,5 @@
-"""Medians over rounds and their intervals. Samples inside a round share allocations, addresses and the moment; rounds
-are the independent observations, so every interval here is over rounds, by order statistics, for any distribution."""
+"""Medians over rounds and their intervals. Samples within a round share allocations, addresses and the moment, so only
+rounds are independent observations: every interval is over rounds, by order statistics, for any distribution."""
 
 import math
 import statistics
@@ -27,25 +27,25 @@ class Estimate:
 
 
 def estimate(rounds: Sequence[Sequence[float]]) -> Estimate:
-    """Return the median of the rounds' medians, and its interval."""
+    """Return the median of the rounds' medians and its interval."""
     return of_rounds([statistics.median(r) for r in rounds if r])
 
 
 def of_rounds(values: Sequence[float]) -> Estimate:
-    """Return the same for one value per round."""
+    """Return the median and its interval for one value per round."""
     ordered = sorted(values)
     low = rank(len(ordered))
     return Estimate(statistics.median(ordered), (ordered[low], ordered[-1 - low]))
 
 
 def rank(count: int) -> int:
-    """Return how many of the smallest and of the largest values may be left out so that the rest covers the median with
-    95 %. Of fewer than nine values none may; and all of five cover it with only 94 %."""
+    """Return how many of the smallest and of the largest values may be left out so that the rest still covers the
+    median with 95 % probability. With fewer than nine values it is zero; even all of five cover it with only 94 %."""
     tails = accumulate(math.comb(count, left_out) / 2**count for left_out in range(count))
     return max(0, sum(1 - 2 * tail >= _LEVEL for tail in tails) - 1)
 
 
 def ratio(over: Sequence[Sequence[float]], under: Sequence[Sequence[float]]) -> Estimate:
-    """Return how many times longer `over` takes, round by round: both were measured in the same rounds."""
+    """Return the estimated ratio `over` / `under`, taken round by round: both were measured in the same rounds."""
     pairs = [statistics.median(a) / statistics.median(b) for a, b in zip(over, under, strict=False) if a and b]
     return of_rounds(pairs)

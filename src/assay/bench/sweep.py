@@ -16,8 +16,8 @@ _LIMIT = 10_000
 
 
 def axis_values(text: str) -> list[int]:
-    """Return the sizes that a text names: `1024..65536:x2` doubles, `0..100:+10` adds (1 if no step is given),
-    `3,5,1024..4096:x2` joins."""
+    """Return the sizes in a text: `1024..65536:x2` doubles, `0..100:+10` adds (1 if no step is given), and commas join
+    parts, as in `3,5,1024..4096:x2`."""
     values: list[int] = []
     for part in filter(None, (p.strip() for p in text.split(","))):
         sizes = _RANGE.fullmatch(part)
@@ -43,7 +43,8 @@ def _bad(text: str) -> UsageError:
 
 
 def workloads(op: Op, dtypes: Sequence[str], axes: Mapping[str, Iterable[int]], seed: int = 0) -> list[Workload]:
-    """Return every combination; one outside the op's contract is an error. Other axes take their typical size."""
+    """Return a workload for every combination of sizes; other axes take their typical size. A combination outside the
+    op's contract is an error."""
     if unknown := [name for name in axes if name not in op.axes]:
         raise UsageError(f"{op.name} has no axis '{unknown[0]}'", fix=f"its axes: {', '.join(op.axes)}")
     points = itertools.product(dtypes, *axes.values())
@@ -54,7 +55,8 @@ def workloads(op: Op, dtypes: Sequence[str], axes: Mapping[str, Iterable[int]], 
 
 
 def from_file(path: Path) -> dict[str, Any]:
-    """Return a sweep written in TOML: `kernels`, `dtype`, `against`, `[axes]` with ranges as text, numbers or lists."""
+    """Return a sweep read from TOML: `kernels`, `dtype`, `against`, and `[axes]` with ranges as text, numbers or
+    lists."""
     try:
         table = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:

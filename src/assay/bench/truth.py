@@ -1,4 +1,4 @@
-"""Checks the outputs of timed calls afterwards: a kernel that is fast because it stopped computing has failed."""
+"""Checks the outputs of timed calls: a kernel that is fast because it stopped computing fails."""
 
 from __future__ import annotations
 
@@ -21,32 +21,34 @@ from assay.worker.questions import Fetched
 from assay.workload import Workload
 
 _MANY = 1 << 22
-"""Outputs of more elements than this are judged in slices, where results are independent: judging all of them takes
-longer than all the timing, and shows no more."""
+"""Outputs of more elements than this are judged in slices if the op's results are independent: judging all of them
+takes longer than all the timing, and shows no more."""
 _FEW = 1 << 16
 """Outputs of no more elements than this are judged in every round."""
 _SLICE = 1 << 18
 _COSTLY = 1 << 19
-"""The same where the op declares neither `magnitude` nor `roundings`: measuring them takes ten times as long."""
+"""Replaces `_MANY` for an op that declares neither `magnitude` nor `roundings`: measuring them takes ten times as
+long."""
 _COSTLY_SLICE = 1 << 15
 _OFTEN, _SELDOM = 0.25, 0.1
 """The probability that a later round is judged, for outputs of fewer and of more than `_MANY` elements."""
 _DRAWN = 1 << 30
-"""Bytes of inputs above which only one set of values is drawn; calls still differ by the changes made to it."""
+"""Bytes of inputs above which only one set of values is drawn; calls still differ by the changes made to those
+values."""
 
 
 def changeable(workload: Workload) -> list[str]:
-    """Return the inputs whose elements may take each other's values: not those that have a form, and none where an
-    input is computed from the others, since it would no longer belong to them."""
+    """Return the inputs whose elements may be exchanged for each other: none that has a form, and none at all if an
+    input is computed from the others, since it would no longer match them."""
     present = workload.present
     return [] if any(t.given for t in present.values()) else [n for n, t in present.items() if not t.form]
 
 
 class Truth:
-    """What a workload's outputs must be, for every set of values in use."""
+    """The correct outputs of a workload, for every set of values in use."""
 
     def __init__(self, workload: Workload, plain: PlainTorch, device: str, slice_: int = 0) -> None:
-        """`slice_`: where kernels were checked on this workload before, slices of so many elements are judged."""
+        """`slice_` is the number of elements in a slice if kernels were checked on this workload before, else 0."""
         self.workload = workload
         self.elements = workload.elements
         self.huge = self.elements > HUGE
@@ -57,7 +59,7 @@ class Truth:
         self.changeable = changeable(workload)
         self._plain, self._device, self._rng = plain, device, random.SystemRandom()
         self._right: dict[tuple[str, int], dict[str, torch.Tensor]] = {}
-        """Outputs already judged right, by kernel and set of values: most kernels give the same bits again."""
+        """Outputs already judged correct, by kernel and set of values: most kernels return the same bits again."""
 
     @cached_property
     def drawn(self) -> list[dict[str, torch.Tensor]]:
@@ -65,14 +67,14 @@ class Truth:
         return [drawing.generate(self.workload, v) for v in range(self.sets)]
 
     def draw(self) -> None:
-        """Draws the values now rather than when they are first used."""
+        """Draw the values now instead of on first use."""
         _ = self.drawn
 
     def calibrate_meanwhile(self) -> None:
-        """Computes in a thread what `judge` needs for every call of this op."""
+        """Compute what `judge` needs for every call of this op, in a thread."""
 
         def calibrate() -> None:
-            with contextlib.suppress(Exception):  # `judge` meets it again
+            with contextlib.suppress(Exception):  # it recurs in `judge`
                 self._prior()
 
         threading.Thread(target=calibrate, daemon=True).start()
@@ -81,9 +83,10 @@ class Truth:
         return self._plain.prior(self.workload.op, self.workload.dtype, self._device)
 
     def wants(self, number: int) -> list[str]:
-        """Return the kinds of batches of this round of which a call's outputs are fetched: in the first round and in
-        some later ones, which a kernel cannot predict. Small outputs are always fetched; gigabytes only in the first
-        round, since fetching them takes longer than all the timing."""
+        """Return the kinds of batches from which this round fetches a call's outputs: all in the first round, and some
+        at random in later rounds, which a kernel cannot predict. Outputs of up to `_FEW` elements are always fetched;
+        of more than `_MANY` the first round fetches only the cold batch's, and of more than `HUGE` no later round does,
+        since fetching gigabytes takes longer than all the timing."""
         if self.elements <= _FEW or (number == 0 and not self.many):
             return ["cold", "hot"]
         if number == 0:
@@ -96,7 +99,8 @@ class Truth:
         return number == 1 or self._rng.random() < _OFTEN / 2
 
     def judge(self, kernel: str, call: Fetched, outputs: dict[str, torch.Tensor]) -> Finding | None:
-        """Return what is wrong with a call's outputs. `call`: which values it had, as the worker reports it."""
+        """Return what is wrong with a call's outputs, or None. `call` says which values the call had, as the worker
+        reports it."""
         variation = call.variation % self.sets
         if not self.changeable:
             known = self._right.get((kernel, variation))
@@ -125,12 +129,13 @@ class Truth:
 
     @cached_property
     def _moves(self) -> bool:
-        """Whether the reference only moves values: then plain PyTorch's bits are the right ones. An op that says
-        `roundings=0` and computes is judged against the oracle."""
+        """Whether the reference only moves values, so that plain PyTorch's bits are the correct ones. An op that
+        declares `roundings=0` but computes is judged against the oracle."""
         return self.workload.op.roundings == 0 and rounding.spread(self.workload, self.drawn[0]) is None
 
     def _inputs(self, call: Fetched) -> dict[str, torch.Tensor]:
-        """Return the inputs of the call. Any report of a worker is made to fit: a lie gives other inputs, and fails."""
+        """Return the inputs of the call. A worker's report is forced into range: a false one gives other inputs, and
+        the judgement fails."""
         drawn = self.drawn[call.variation % self.sets]
         sets = max(1, call.sets)
         seed, index = abs(call.seed) % (1 << 48), call.set % sets

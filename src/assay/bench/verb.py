@@ -1,4 +1,4 @@
-"""The verb itself: runs one plan after another and yields records as they are ready."""
+"""Runs one plan after another and yields records as they are ready."""
 
 import os
 from collections import Counter
@@ -27,7 +27,7 @@ from assay.worker import Limits, Pool
 
 
 def bench(*what: str | Path | Callable[..., Any], options: Options | None = None, **settings: Any) -> Iterator[Record]:
-    """Time kernels: ops, addresses, patterns, files or functions. Yields one record per kernel and workload."""
+    """Time kernels, given as ops, addresses, patterns, files or functions. Yield one record per kernel and workload."""
     for name in ("dtypes", "against", "backends"):
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
@@ -43,7 +43,8 @@ def run(
     tick: Callable[[str], None] = lambda text: None,
     spent: Spent | None = None,
 ) -> Iterator[Record]:
-    """Time one cell after another: nothing else may run on the device meanwhile. `spent` learns where the time goes."""
+    """Time one cell after another, since nothing else may run on the device meanwhile. Times by stage are added to
+    `spent`."""
     spent = spent or Spent()
     names = _names(plans)
     threads = options.threads or os.cpu_count() or 1
@@ -96,7 +97,7 @@ def run(
 
 
 def _names(plans: list[BenchPlan]) -> dict[str, str]:
-    """Return each kernel's name, by identity: its address, with its file where two kernels share the address."""
+    """Return each kernel's name by identity: its address, with its file if two kernels share the address."""
     kernels = {k.identity: k for planned in plans for k in planned.kernels}
     count = Counter(k.name for k in kernels.values())
     return {i: f"{k.name} ({provenance.shown(k.home)})" if count[k.name] > 1 else k.name for i, k in kernels.items()}

@@ -1,26 +1,27 @@
-"""From times to a verdict. A time must be neither impossibly short nor unsteady."""
+"""Turns times into a verdict: a time must be neither impossibly short nor unsteady."""
 
 from assay.bench.evidence import BenchEvidence
 from assay.bench.statistics import Estimate
 from assay.record import Status
 
 CLOSE = 0.005
-"""Sampling ends when half the interval of every cold median is within this share of it."""
+"""Sampling ends when, for every kernel, half the interval of the cold median is at most this share of the median."""
 ENOUGH = 20
-"""From this many rounds on, a wide interval can be the kernel's own doing: it then leaves out the five slowest rounds,
-whatever delayed those. With fewer it may only mean that the machine was busy."""
+"""From this many rounds on, a wide interval can be attributed to the kernel: the interval then leaves out the five
+slowest rounds, whatever delayed them. With fewer rounds the machine may just have been busy."""
 _UNLIKE = 4.0
-"""An interval this many times the copy's, both as shares of their medians, is the kernel's own doing."""
+"""An interval at least this many times as wide as the copy's, relative to their medians, is attributed to the
+kernel."""
 
 
 def too_wide(cold: Estimate) -> bool:
-    """Return whether one end of the interval is more than twice the other: such a time says nothing."""
+    """Return whether the upper end of the interval is more than twice the lower; such a time is meaningless."""
     return cold.interval[1] > 2 * cold.interval[0]
 
 
 def verdict(cold: Estimate, own: Estimate, copy: Estimate | None, evidence: BenchEvidence) -> tuple[Status, str, str]:
-    """Return status, detector (empty unless it fails) and reason. `own`: the part of the time that the kernel itself
-    used. `copy`: the copy timed in the same rounds."""
+    """Return status, detector (empty unless it fails) and reason. `own` is the part of the time that the kernel itself
+    used, `copy` the copy timed in the same rounds."""
     roofline, floor = evidence.roofline, evidence.floor
     shown, excuse = f"{cold.median * 1e6:.4g} µs", "it does not do the work, or the op's cost is wrong"
     if roofline and roofline.floor and cold.interval[1] < roofline.floor:

@@ -1,4 +1,4 @@
-"""inspect: the machine code that a kernel is compiled to, with everything known about each instruction."""
+"""inspect: shows the machine code that a kernel is compiled to, with everything known about each instruction."""
 
 from __future__ import annotations
 

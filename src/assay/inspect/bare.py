@@ -1,4 +1,5 @@
-"""Kernels in a bare file: a .cu compiled as it stands, PTX assembled, or the machine code that it already holds."""
+"""Finds the kernels in a bare file: a .cu compiled as it is, PTX that is assembled, or machine code already in the
+file."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _PTX_TEXT = ".nv_debug_ptx_txt"
 
 
 def artifacts(path: Path, target: Target) -> Iterator[Artifact]:
-    """Every kernel in the file. Machine code is used as it is, whatever the target; PTX only if there is none."""
+    """Yield every kernel in the file. Machine code is used as it is, whatever the target; PTX only if there is none."""
     if path.suffix == ".cu":
         ptx, cubin = nvcc.whole(path, target)
         yield from _of_cubin(cubin, ptx, target, nvcc.compiler(), path)

@@ -22,7 +22,7 @@ LANGUAGES = ("cuda", "cupy", "triton", "numba")
 """Languages whose kernels are compiled to GPU machine code that can be inspected without running it."""
 COMPILERS = ("nvrtc", "nvcc")
 _LINE = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\): (?:catastrophic )?error", re.MULTILINE)
-"""The place of an error in the output of NVRTC and nvcc."""
+"""The location of an error in the output of NVRTC and nvcc."""
 
 
 def launches(
@@ -33,15 +33,15 @@ def launches(
     parameters: Mapping[str, Any] | None = None,
     compiler: str = "",
 ) -> list[Launch]:
-    """What the kernel would launch on the workload, in order, with PTX, cubin and intermediate code; empty where it
-    would launch nothing. `parameters` are tunables that are not at their defaults; `compiler` is for CUDA C++."""
+    """Return what the kernel would launch on the workload, in order, with PTX, cubin and intermediate code.
+    `parameters` are the tunables that are not at their defaults; `compiler` is for CUDA C++ only."""
     with Builder(kernel, pool) as builder:
         return builder.launches(workload, target, parameters, compiler)
 
 
 class Builder:
-    """Builds one kernel several times in the same process, which saves its start and the import of the kernel's file.
-    Not shared between threads; a context manager."""
+    """Builds one kernel repeatedly in the same process, which saves starting it and importing the kernel's file. A
+    context manager; not thread-safe."""
 
     def __init__(self, kernel: Kernel, pool: Pool) -> None:
         self.kernel, self.pool = kernel, pool
@@ -50,8 +50,8 @@ class Builder:
     def launches(
         self, workload: Workload, target: Target, parameters: Mapping[str, Any] | None = None, compiler: str = ""
     ) -> list[Launch]:
-        """As above. A build that ends a process which built others before is tried again in a new one: the loss may
-        have another cause than this build."""
+        """Return what the kernel would launch, like the function above. If a build ends a process that built others
+        before, it is tried once more in a new process: the loss may have another cause than this build."""
         _refuse(self.kernel, target, compiler)
         request = Compile(Call.of(self.kernel, workload, "native", parameters or {}), str(target), compiler)
         kept = self._worker is not None
@@ -134,7 +134,7 @@ def _read(built: Built, memory: memoryview) -> Iterator[Launch]:
 
 
 def _error(failure: Failure) -> AssayError:
-    """The error that the worker raised, at the line that the toolchain names."""
+    """Return the error that the worker raised, located at the line that the compiler reports."""
     if failure.type == LaunchError.__name__:
         return LaunchError(failure.what, where=failure.where, fix=failure.fix)
     kind = {"UsageError": UsageError, "SourceError": SourceError}.get(failure.type, BuildError)

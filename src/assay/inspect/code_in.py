@@ -16,11 +16,11 @@ from assay.target import Target
 
 GIVE = "give a cubin, a fatbin, a host object or program with GPU code, or PTX"
 LIMIT = 120.0
-"""Seconds that ptxas may take. A kernel takes milliseconds, a large library of them a minute."""
+"""Seconds that ptxas may take. One kernel takes milliseconds, a large library of kernels a minute."""
 
 _COMPLAINT = re.compile(r", line (\d+); (?:error|fatal)")
 _HEAD = 1 << 18
-"""The first bytes of the file, which must contain .version and .target."""
+"""Number of bytes at the start of the file that must contain .version and .target."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Code:
     """`sm_90a` for a cubin, `compute_90` for PTX."""
     data: bytes
     origin: str
-    """The file, and which image in it."""
+    """The file, and the image within it."""
     note: str = ""
 
 
 def code_in(path: Path) -> list[Code]:
-    """Every cubin and every PTX in the file, in order; LTO-IR is left out because only the linker can read it."""
+    """Return every cubin and every PTX in the file, in order. LTO-IR is left out, since only the linker can read it."""
     data = _read(path)
     try:
         return _code(data, path.name)
@@ -45,7 +45,7 @@ def code_in(path: Path) -> list[Code]:
 
 
 def assemble(ptx: bytes, target: Target, where: str, limit: float = LIMIT) -> bytes:
-    """PTX → cubin, with line tables. `where` names the PTX in messages."""
+    """Assemble PTX to a cubin with line tables. `where` names the PTX in messages."""
     ptxas = tool.path("ptxas")
     if not target.name.startswith("sm_"):
         raise UsageError(f"PTX cannot be assembled for {target}", fix="a GPU architecture such as sm_90")

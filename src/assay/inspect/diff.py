@@ -26,13 +26,13 @@ _Shape = tuple[str, ...]
 class Kind(StrEnum):
     SAME = "same"
     RENAMED = "renamed"
-    """The same but for a consistent renaming of registers."""
+    """The same except for a consistent renaming of registers."""
     RESCHEDULED = "rescheduled"
-    """The same but for its control code."""
+    """The same except for its control code."""
     CHANGED = "changed"
     """The same opcode with other modifiers or immediates."""
     REWIRED = "rewired"
-    """The same instruction, but on values from other instructions."""
+    """The same instruction, but reading values from other instructions."""
     MOVED = "moved"
     REMOVED = "removed"
     ADDED = "added"
@@ -48,7 +48,7 @@ class Pair:
 @dataclass(frozen=True)
 class Difference:
     pairs: tuple[Pair, ...]
-    """In the order of the new code; a removed instruction stands where it was."""
+    """In the order of the new code; a removed instruction keeps its old position."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -67,7 +67,7 @@ def difference(old: Sequence[Row], new: Sequence[Row]) -> Difference:
 
 
 def shape(row: Row) -> _Shape:
-    """An instruction without the names of its registers and labels."""
+    """Return the words of an instruction without the numbers of its registers and the names of its labels."""
     text = _LABEL.sub("L", _REUSE.sub("", row.text))
     return tuple(_REGISTER.sub(r"\1", text).split())
 
@@ -82,7 +82,7 @@ def _aligned(old: Sequence[Row], new: Sequence[Row]) -> Iterator[tuple[Row | Non
 
 
 def _replaced(old: Sequence[Row], new: Sequence[Row]) -> Iterator[tuple[Row | None, Row | None]]:
-    """Pairs instructions of the same opcode inside a stretch that differs."""
+    """Pair instructions of the same opcode within a stretch that differs."""
     before, after = ([r.opcode.split(".")[0] for r in side] for side in (old, new))
     for what, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if what == "equal":
@@ -93,7 +93,7 @@ def _replaced(old: Sequence[Row], new: Sequence[Row]) -> Iterator[tuple[Row | No
 
 
 def _with_moves(pairs: list[tuple[Row | None, Row | None]]) -> Iterator[tuple[Row | None, Row | None, bool]]:
-    """Joins a removed and an added instruction of the same shape into one that moved."""
+    """Join a removed and an added instruction of the same shape into one that moved."""
     gone: dict[_Shape, list[int]] = {}
     for at, (old, new) in enumerate(pairs):
         if old and not new:
@@ -112,13 +112,13 @@ def _with_moves(pairs: list[tuple[Row | None, Row | None]]) -> Iterator[tuple[Ro
 
 
 class _Values:
-    """The origin of each value in a kernel's registers, in order of address; back edges are ignored."""
+    """The origin of each value in a kernel's registers, in order of address. Back edges are ignored."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.origins: dict[int, list[int | None]] = {}
-        """Address of an instruction → for each register in its text, the address of the last write before it."""
+        """For each instruction's address and each register in its text, the address of the last write before it."""
         self.number: dict[int, int] = {}
-        """Address → a number that is equal for instructions that compute the same from the same values."""
+        """For each address, a number that is equal for instructions that compute the same from the same values."""
         written: dict[str, int] = {}
         for row in rows:
             fresh, names = _written(row), _registers(row.text)
@@ -134,11 +134,12 @@ class _Values:
 def _judged(
     pairs: Sequence[tuple[Row | None, Row | None, bool]], partner: dict[int, int], before: _Values, after: _Values
 ) -> Iterator[Pair]:
-    """Classifies each pair. A register may have another name if it holds the same value."""
+    """Classify each pair. A register may have another name if it holds the same value."""
     paired = set(partner.values())
 
     def other(a: int | None, b: int | None) -> bool:
-        """Whether two reads see different values. False if a writer was removed or added: it is reported itself."""
+        """Return whether two reads see different values. False if a writer was removed or added, which is reported
+        itself."""
         if a is None or b is None:
             return a in partner if a is not None else b in paired if b is not None else False
         same = partner.get(a) == b or before.number[a] == after.number[b]
@@ -168,7 +169,7 @@ def _control(row: Row) -> tuple[Any, ...]:
 
 
 def _written(row: Row) -> list[str]:
-    """The registers that it defines, according to its text: the first operand, and predicates beside it."""
+    """Return the registers that it writes, according to its text: the first operand, and predicates next to it."""
     name, *modifiers = row.opcode.split(".")
     if not row.operands or name.startswith(("ST", "RED", "BAR", "BRA", "EXIT", "BSSY", "BSYNC")):
         return []
@@ -182,7 +183,7 @@ def _written(row: Row) -> list[str]:
 
 
 def _count(name: str, modifiers: Sequence[str], width: int | None) -> int:
-    """How many registers a result takes."""
+    """Return how many registers a result takes."""
     if width:
         return max(1, width // 32)
     if name in ("HMMA", "IMMA", "QMMA"):
@@ -195,7 +196,7 @@ def _count(name: str, modifiers: Sequence[str], width: int | None) -> int:
 
 
 def record(old: Inspection, new: Inspection) -> tuple[Record, list[tuple[str, Row | None, Row | None]]]:
-    """The difference of two kernels as a record, and the pairs that differ."""
+    """Return the difference of two kernels as a record, and the pairs that differ."""
     assert old.table and new.table
     differences = difference(old.table.rows, new.table.rows)
     names = (old.record.kernel, new.record.kernel)
@@ -230,7 +231,7 @@ _QUIET = (Kind.SAME, Kind.RENAMED, Kind.RESCHEDULED)
 
 
 def described(differences: Difference, old: Summary, new: Summary, names: tuple[str, str]) -> str:
-    """The changes from one kernel to the other in sentences. `old` and `new` are the summaries of records."""
+    """Describe the changes from one kernel to the other in sentences. `old` and `new` are the summaries of records."""
     counts = differences.counts
     if differences.equal:
         renamed, again = counts.get("renamed", 0), counts.get("rescheduled", 0)

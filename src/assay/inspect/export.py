@@ -1,4 +1,4 @@
-"""The instructions of many kernels as one table, in CSV or Parquet."""
+"""Writes the instructions of many kernels as one table, in CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.record import Record
 
 
 def export(records: Sequence[Record], file: Path, kind: str) -> None:
-    """Writes the rows with kernel, workload and target before their own columns. `kind`: csv or parquet."""
+    """Write the rows, with kernel, workload, target and symbol as the first columns. `kind` is csv or parquet."""
     import pyarrow
     from pyarrow import csv, parquet
 
@@ -30,7 +30,7 @@ def export(records: Sequence[Record], file: Path, kind: str) -> None:
 
 
 def _flat(value: Any) -> Any:
-    """A list as text, because a column holds single values."""
+    """Return a list as text, since a column holds single values."""
     if isinstance(value, list | tuple):
         return " ".join(":".join(map(str, v)) if isinstance(v, list | tuple) else str(v) for v in value)
     return value

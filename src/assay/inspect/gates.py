@@ -12,7 +12,8 @@ from assay.inspect.summary import access
 from assay.kernel import Kernel
 
 OF = "of"
-"""Not a gate: the prefix of the launches that the gates apply to; without it, they apply to all."""
+"""A key of `expects` that is not a gate: the name prefix of the launches that the gates apply to. Without it they apply
+to all."""
 
 
 def applies_to(expects: Mapping[str, Any], name: str) -> bool:
@@ -20,13 +21,13 @@ def applies_to(expects: Mapping[str, Any], name: str) -> bool:
 
 
 def broken(expects: Mapping[str, Any], rows: Sequence[Row], summary: Summary) -> list[str]:
-    """Each expectation that the code does not meet, with the line to look at."""
+    """Return each expectation that the code does not meet, with the source line to look at."""
     held = {name: wanted for name, wanted in expects.items() if name != OF}
     return [fault for name, wanted in held.items() if (fault := GATES[name](wanted, rows, summary))]
 
 
 def refuse_unknown_gates(kernel: Kernel) -> None:
-    """Raises SourceError if the kernel expects something that is no gate."""
+    """Raise SourceError if `expects` contains an unknown gate."""
     for name in kernel.expects:
         if name not in GATES and name != OF:
             raise SourceError(

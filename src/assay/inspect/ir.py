@@ -28,14 +28,14 @@ class Lines:
             self._by_line.setdefault(spot[:2], number)
 
     def of(self, spot: Spot | None, source: Place | None) -> int | None:
-        """The IR line for a place: by file, line and column if the PTX has them, else by file and line."""
+        """Return the IR line for a place: by file, line and column if the PTX has them, else by file and line."""
         if spot and (number := self._by_spot.get((PurePath(spot.file).name, spot.line, spot.column))):
             return number
         return self._by_line.get((PurePath(source.file).name, source.line)) if source else None
 
 
 def _operations(ir: str) -> list[tuple[int, _Key]]:
-    """Every line of the IR that has a source location, with that location."""
+    """Return every line of the IR that has a source location, with that location."""
     definitions: dict[str, str] = {}
     uses = []
     for number, line in enumerate(ir.splitlines(), 1):
@@ -47,7 +47,7 @@ def _operations(ir: str) -> list[tuple[int, _Key]]:
 
 
 def _resolved(name: str, definitions: dict[str, str]) -> _Key | None:
-    """The innermost position: for `callsite(#a at #b)`, the position of #a."""
+    """Return the innermost position: for `callsite(#a at #b)`, the position of #a."""
     for _ in range(64):
         text = definitions.get(name, "")
         if position := _POSITION.search(text):

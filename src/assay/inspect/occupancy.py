@@ -1,4 +1,5 @@
-"""Computes how many warps of a kernel a multiprocessor can hold, what limits that, and how to lift the limit."""
+"""Computes how many warps of a kernel fit on a multiprocessor, which resource limits them, and how to lift the
+limit."""
 
 from __future__ import annotations
 
@@ -7,15 +8,16 @@ from assay.isa.chips import Chip
 
 WARP = 32
 _REGISTER_UNIT = 256
-"""Registers are allocated to a warp in units of this size."""
+"""Registers are allocated to a warp in units of this many."""
 _WARP_UNIT = 4
-"""A multiprocessor has four parts; warps are spread over them."""
+"""A multiprocessor has four partitions, and warps are spread over them."""
 _SHARED_UNIT = 128
 BLOCKS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 
 def occupancy(chip: Chip, block: int, registers: int, shared: int) -> Occupancy:
-    """The occupancy of blocks of `block` threads with `registers` each and `shared` bytes, static and dynamic."""
+    """Return the occupancy of blocks of `block` threads with `registers` each and `shared` bytes, static plus
+    dynamic."""
     warps = -(-block // WARP)
     fits = _fits(chip, warps, registers, shared)
     blocks = min(fits.values())
@@ -26,7 +28,7 @@ def occupancy(chip: Chip, block: int, registers: int, shared: int) -> Occupancy:
 
 
 def _fits(chip: Chip, warps: int, registers: int, shared: int) -> dict[str, int]:
-    """Blocks that each resource allows."""
+    """Return the number of blocks that each resource allows."""
     each = _rounded(max(1, registers) * WARP, _REGISTER_UNIT)
     return {
         "registers": chip.registers // each // _WARP_UNIT * _WARP_UNIT // warps,
@@ -37,12 +39,12 @@ def _fits(chip: Chip, warps: int, registers: int, shared: int) -> dict[str, int]
 
 
 def table(chip: Chip, registers: int, shared: int) -> tuple[Occupancy, ...]:
-    """The occupancy for each of several block sizes."""
+    """Return the occupancy for each of several block sizes."""
     return tuple(occupancy(chip, block, registers, shared) for block in BLOCKS)
 
 
 def _lift(chip: Chip, warps: int, registers: int, shared: int, blocks: int, limits: tuple[str, ...]) -> str:
-    """The smallest change of the limiting resource that makes more blocks fit."""
+    """Describe the smallest change to the limiting resource that makes room for more blocks."""
     if limits == ("registers",):
         most = chip.registers // _rounded((blocks + 1) * warps, _WARP_UNIT) // _REGISTER_UNIT * _REGISTER_UNIT // WARP
         then = min(_fits(chip, warps, most, shared).values()) if most else 0

@@ -1,4 +1,4 @@
-"""The remarks that ptxas prints about the code: registers, spills, doubles and serialised matrix products."""
+"""Collects ptxas's remarks on the code: registers, spills, doubles and serialised matrix products."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIMIT = 60.0
 
 
 def remarks(artifact: Artifact) -> list[str] | None:
-    """The remarks of the ptxas that compiles this PTX to exactly this `.text`; None if no installed ptxas does."""
+    """Return the remarks of a ptxas that compiles this PTX to exactly this `.text`; None if no installed ptxas does."""
     if not artifact.ptx:
         return None
     for ptxas in _assemblers():
@@ -40,7 +40,7 @@ def remarks(artifact: Artifact) -> list[str] | None:
 
 
 def remarks_on(text: str, symbol: str) -> list[str]:
-    """The lines of ptxas's output that concern one kernel."""
+    """Return the lines of ptxas's output that concern one kernel."""
     remarks, about = [], symbol
     for line in text.splitlines():
         if opened := _OF.search(line):
@@ -53,7 +53,7 @@ def remarks_on(text: str, symbol: str) -> list[str]:
 
 
 def _assemblers() -> Iterator[Path]:
-    """The toolkit's ptxas, then those that Triton contains, one of them for Blackwell only."""
+    """Yield the toolkit's ptxas, then the ones that Triton contains, one of which is for Blackwell only."""
     if ptxas := host.tool("ptxas"):
         yield ptxas
     triton = importlib.util.find_spec("triton")

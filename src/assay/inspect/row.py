@@ -1,4 +1,4 @@
-"""One instruction with everything known about it. The table of a kernel is a list of these, in order of address."""
+"""One instruction with everything known about it. A kernel's table is a list of rows, in order of address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Row:
     predicate: str
     operands: tuple[str, ...]
     encoding: str
-    """Sixteen bytes as the cubin holds them, in hex."""
+    """The sixteen bytes in the cubin, in hex."""
     stall: int
     may_yield: bool
     write_barrier: int | None
@@ -29,19 +29,20 @@ class Row:
     pipe: str
     """`fma`, `alu`, `mufu`, `lsu`, `tensor`, …: see isa/pipes.py."""
     space: str
-    """Of a memory access: `global`, `shared`, `local`, `constant`, `generic`; else empty."""
+    """Address space of a memory access (`global`, `shared`, `local`, `constant`, `generic`), else empty."""
     width: int | None
     """Bits that each thread moves in a memory access."""
     live_registers: int | None
-    """General registers live before it, and those it writes; None if the kernel has an instruction without a rule."""
+    """General registers live before the instruction, plus those it writes; None if no rule covers some instruction of
+    the kernel."""
     source_file: str | None
     source_line: int | None
     inlined: tuple[tuple[str, int], ...]
-    """Where that line was inlined, innermost caller first."""
+    """The places where that line was inlined, innermost caller first."""
     ptx_line: int | None
     """1-based, in the PTX the cubin was assembled from."""
     ir_line: int | None
-    """1-based, in the intermediate representation (Triton: TTGIR), where there is one."""
+    """1-based, in the intermediate representation (Triton: TTGIR), if there is one."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(vars(self))

@@ -1,4 +1,4 @@
-"""Compares the code of kernels with the code of the same kernels in an older document."""
+"""Compares the code of kernels with that of the same kernels in an older document."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from assay.record import Record, Status, namesakes
 
 
 def changes(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
-    """One record per kernel, workload and target that both have: `pass` where the machine code is the same, else
-    `inconclusive` with the changes in words and both compilers' names. A change is no failure; only gates fail."""
+    """Yield one record per kernel, workload and target in both: `pass` if the machine code is the same, else
+    `inconclusive` with a description of the changes and the names of both compilers. A change is not a failure; only
+    gates fail."""
     old, new = list(old), list(new)
     apart = namesakes(old) | namesakes(new)
     before = {_key(r, apart): r for r in old if r.verb == "inspect" and r.instructions}
@@ -40,7 +41,7 @@ def changes(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
 
 
 def _bare(record: Record, status: Status, reason: str, evidence: SinceEvidence) -> Record:
-    """The record of a comparison, without the code."""
+    """Return the record of a comparison, without the code."""
     return replace(record, status=status, reason=reason, evidence=evidence.to_dict(), instructions=None, artifacts=[])
 
 
@@ -50,7 +51,7 @@ def _key(record: Record, apart: set[str]) -> tuple[str, str, str, str]:
 
 
 def _rows(record: Record) -> list[Row]:
-    """The rows of a record; JSON has lists where rows have tuples."""
+    """Return the rows of a record, with tuples in place of JSON's lists."""
     names = {f.name for f in fields(Row)}
     return [Row(**{k: _tuples(v) for k, v in row.items() if k in names}) for row in record.instructions or ()]
 

@@ -1,4 +1,4 @@
-"""Computes a summary from the table of a kernel: resources, occupancy, mix, widths, loops, cycles."""
+"""Computes a summary from a kernel's table: resources, occupancy, mix, widths, loops, cycles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def summary(
     dynamic_shared: int,
     remarks: list[str] | None,
 ) -> Summary:
-    """Everything a record keeps beside the instructions. `block`: threads of a block, if the launch is known."""
+    """Return everything that a record contains besides the instructions. `block` is the number of threads in a block,
+    if known."""
     rows = table.rows
     issue = _issue(rows)
     return Summary(
@@ -53,7 +54,7 @@ def summary(
 
 
 def spills(rows: Sequence[Row]) -> Spills:
-    """Bytes that each thread stores to and loads from local memory, if every such instruction runs once."""
+    """Return the bytes that each thread stores to and loads from local memory if every such instruction runs once."""
     moved = {"STL": 0, "LDL": 0}
     for row in rows:
         name = row.opcode.split(".")[0]
@@ -63,7 +64,7 @@ def spills(rows: Sequence[Row]) -> Spills:
 
 
 def widths(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """`{"global load": {"128": 4}}`: how many accesses of how many bits."""
+    """Count the accesses by kind and by width in bits: `{"global load": {"128": 4}}`."""
     kinds: dict[str, Counter[str]] = {}
     for row in rows:
         if row.space and row.width:
@@ -79,7 +80,7 @@ def access(row: Row) -> str:
 
 
 def _issue(rows: Sequence[Row]) -> dict[int, int]:
-    """Cycles that one warp needs to issue each block."""
+    """Return the cycles that one warp needs to issue each block."""
     cycles: Counter[int] = Counter()
     for row in rows:
         cycles[row.block] += max(1, row.stall)
@@ -87,7 +88,7 @@ def _issue(rows: Sequence[Row]) -> dict[int, int]:
 
 
 def _longest_way(blocks: Sequence[Block], issue: Mapping[int, int]) -> int | None:
-    """Cycles on the longest path through the kernel; None if it has a loop, whose count is unknown."""
+    """Return the cycles of the longest path through the kernel; None if it has a loop, whose trip count is unknown."""
     follows = {b.number: b.follows for b in blocks}
     reached = {blocks[0].number} if blocks else set()
     for block in blocks:  # the branch to itself after the last exit is unreachable
@@ -101,7 +102,7 @@ def _longest_way(blocks: Sequence[Block], issue: Mapping[int, int]) -> int | Non
 
 
 def _multiply_add(rows: Sequence[Row]) -> MultiplyAdd:
-    """Counts fused and separate floating-point multiplies and adds."""
+    """Count fused and separate floating-point multiplies and adds."""
     names = Counter(r.opcode.split(".")[0] for r in rows)
     fused = sum(names[n] for n in ("FFMA", "FFMA2", "HFMA2", "DFMA"))
     apart = {kind: sum(names[f"{p}{kind}"] + names[f"{p}{kind}2"] for p in "FHD") for kind in ("MUL", "ADD")}
@@ -120,7 +121,7 @@ def _occupancy(function: Function, target: Target, block: int | None, dynamic: i
 
 
 def _loops(table: Table) -> list[Loop]:
-    """The innermost loops: neighbouring blocks of the same, greatest depth, closed by a branch back."""
+    """Return the innermost loops: consecutive blocks of the same, greatest depth, closed by a backward branch."""
     innermost = []
     by_number = {b.number: b for b in table.blocks}
     place = {r.address: i for i, r in enumerate(table.rows)}

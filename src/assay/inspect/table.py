@@ -1,4 +1,4 @@
-"""The table of a kernel: one row for each instruction of its machine code, with everything known about it."""
+"""Builds a kernel's table: one row per instruction of its machine code, with everything known about it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Table:
     rows: tuple[Row, ...]
     blocks: tuple[Block, ...]
     uncounted: str
-    """Why live registers are not counted in this code; empty where they are."""
+    """Why live registers are not counted in this code; empty if they are."""
 
     @property
     def live(self) -> bool:
@@ -31,7 +31,7 @@ class Table:
 
 
 def tables(cubin: bytes, ptx: str = "", ir: str = "") -> dict[str, Table]:
-    """Every kernel of a cubin, by symbol."""
+    """Return the table of every kernel in a cubin, by symbol."""
     code = sass.disassemble(cubin)
     live = live_registers(code, {f.symbol: f.registers for f in functions(cubin)})
     spots, lines = line_table(ptx), intermediate.Lines(ir)

@@ -1,4 +1,4 @@
-"""The verb itself: what a user may set, what is built for it, and a record for each kernel that would be launched."""
+"""Builds what was selected and yields a record for each kernel that would be launched."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ LANGUAGES = ("triton", "cuda", "cupy", "numba")
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set."""
+    """The options of `inspect`."""
 
     targets: tuple[str, ...] = (str(DEFAULT),)
     dtypes: tuple[str, ...] = ()
-    """Empty: the first that each op declares."""
+    """If empty, the first dtype that each op declares."""
     workload: str = ""
-    """As a record prints it; empty: the op's typical one. The kernel is specialised for a launch on this workload."""
+    """In the form in which records print it; if empty, the op's typical one. The kernel is specialised for this
+    workload."""
     op: str | None = None
-    """Which op a bare .cu file with launch comments computes."""
+    """The op that a bare .cu file with launch comments computes."""
     compiler: str = ""
-    """For CUDA C++: nvrtc or nvcc. Empty: the one that the kernel is launched with."""
+    """nvrtc or nvcc, for CUDA C++; if empty, the one that the kernel is launched with."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Tunables that are not at their defaults."""
     seconds: float = 120.0
@@ -59,7 +60,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Inspection:
-    """One kernel's machine code: the record, and the texts that a page shows beside it."""
+    """The machine code of one kernel: its record, and the texts that a page shows with it."""
 
     record: Record
     table: Table | None = None
@@ -76,7 +77,7 @@ class Inspection:
 def inspect(
     *what: str | Path | Callable[..., Any], options: Options | None = None, **settings: Any
 ) -> Iterator[Record]:
-    """What kernels are compiled to: a record with every instruction for each launch, dtype and target."""
+    """Compile kernels and yield a record, with every instruction, for each launch, dtype and target."""
     for name in ("dtypes", "targets"):
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
@@ -108,7 +109,7 @@ def inspections(
 
 
 def bare(path: Path, options: Options) -> bool:
-    """Whether to inspect the file by itself: it is neither Python nor CUDA with launch comments for an op."""
+    """Return whether to inspect the file by itself: it is neither Python nor CUDA with launch comments for an op."""
     if path.suffix == ".py" or (path.suffix == ".cu" and options.op):
         return False
     return path.is_file() or path.suffix in (".cu", ".ptx", ".cubin", ".fatbin", ".o")
@@ -134,7 +135,7 @@ def _of_file(file: Path, target: Target, options: Options) -> Iterator[Inspectio
 
 
 def gates(kernel: Kernel, workload: Workload, target: Target, pool: Pool) -> list[str]:
-    """The expectations that a kernel's code does not meet, on this workload and target."""
+    """Return the expectations that a kernel's code does not meet, on this workload and target."""
     if not kernel.expects or kernel.address.backend not in LANGUAGES:
         return []
     inspected = _of_kernel(kernel, workload, target, pool, Options())
@@ -188,8 +189,8 @@ def _of_kernel(
 
 
 def _gated(kernel: Kernel, one: Inspection) -> Inspection:
-    """The inspection with the kernel's gates checked. Gates hold for the op's typical workload and default tunables:
-    other sizes and tunables may give other code."""
+    """Check the kernel's gates. They apply to the op's typical workload and default tunables, since other sizes and
+    tunables may give other code."""
     if not kernel.expects or one.table is None or not applies_to(kernel.expects, one.evidence.name):
         return one
     evidence = one.evidence
@@ -210,7 +211,7 @@ def of_artifact(
     launch: Launch | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Inspection:
-    """The record of one built kernel."""
+    """Return the inspection of one built kernel."""
     ptx = artifact.ptx.decode(errors="replace")
     kind, ir = next(((k, artifact.ir[k]) for k in ("ttgir", "ttir") if k in artifact.ir), ("", ""))
     with ThreadPoolExecutor(1) as beside:

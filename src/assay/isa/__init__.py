@@ -1,1 +1,1 @@
-"""Readers of PTX, SASS and cubins: text or bytes in, typed data out."""
+"""Parsers for PTX, SASS and cubins: they take text or bytes and return typed data."""

@@ -1,5 +1,5 @@
-"""Puts kernels of several cubins into one, so that nvdisasm starts once for all of them: it needs half a second to
-start, and a millisecond for a kernel."""
+"""Merges kernels of several cubins into one, so that nvdisasm starts only once for all of them: starting takes half a
+second, a kernel one millisecond."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _INFO = 0x70000000
 """SHT_CUDA_INFO, the type of `.nv.info`."""
 _ALLOCATED, _EXECUTABLE = 2, 4
 _GLOBAL_FUNCTION, _ENTRY = 0x12, 0x10
-"""The symbol's binding and type, and that it is a kernel."""
+"""The symbol's binding and type (a global function), and the flag that marks a kernel."""
 _COPIED = (".nv.compat", ".note.nv.tkinfo")
-"""Sections that say what the code is built for."""
+"""Sections that state what the code is built for."""
 _REGCOUNT = b"\x04\x2f\x08\x00"
-"""An entry of `.nv.info` with eight bytes: the symbol's number, and how many registers a thread has."""
+"""The head of an `.nv.info` entry with eight bytes of payload: the symbol's number, and the registers of a thread."""
 
 
 def bundle(cubin: bytes, functions: Sequence[Function]) -> bytes:
-    """Return a cubin with these functions, named `0`, `1`, …, and nothing else. All are built for the same target;
-    `cubin`: one of those that they come from. It can be read and disassembled, not loaded."""
+    """Return a cubin with these functions, named `0`, `1`, …, and nothing else. All must be built for the same target;
+    `cubin` is one of the cubins that they come from. The result can be read and disassembled, but not loaded."""
     kept = [s for s in cubins.sections(cubin) if s.name in _COPIED]
     texts = [f".text.{i}" for i in range(len(functions))]
     names = ["", ".shstrtab", ".strtab", ".symtab", ".nv.info", *(s.name for s in kept), *texts]
@@ -69,7 +69,7 @@ def bundle(cubin: bytes, functions: Sequence[Function]) -> bytes:
 
 
 def _strings(texts: Sequence[str]) -> tuple[bytes, list[int]]:
-    """Return the texts one after another, each with a null at its end, and where each starts."""
+    """Return the texts one after another, each terminated by a null byte, and the offset of each."""
     table, starts = b"", []
     for text in texts:
         starts.append(len(table))

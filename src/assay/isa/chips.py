@@ -11,13 +11,13 @@ class Chip:
     """Most threads that are resident on a multiprocessor."""
     blocks: int
     shared: int
-    """Bytes for all blocks together."""
+    """Bytes of shared memory for all blocks together."""
     shared_per_block: int
-    """Most bytes that one block may request explicitly."""
+    """Most bytes of shared memory that one block may request explicitly."""
     registers: int = 65536
     registers_per_thread: int = 255
     reserved: int = 1024
-    """Bytes of shared memory that the system takes from each block."""
+    """Bytes of shared memory that the system reserves in each block."""
 
 
 _K = 1024

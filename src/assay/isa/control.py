@@ -12,17 +12,17 @@ class Control:
     may_yield: bool
     """Whether the scheduler may switch to another warp."""
     write_barrier: int | None
-    """The scoreboard that is freed when the result is written."""
+    """The scoreboard that is released when the result is written."""
     read_barrier: int | None
-    """The scoreboard that is freed when the operands are read."""
+    """The scoreboard that is released when the operands are read."""
     waits: tuple[int, ...]
-    """Scoreboards that must be free before it issues."""
+    """Scoreboards that must be released before it issues."""
     reuse: tuple[int, ...]
-    """Operand slots whose register stays in the reuse cache for the next instruction."""
+    """Operand slots whose registers stay in the reuse cache for the next instruction."""
 
 
 def control(encoding: tuple[int, int]) -> Control:
-    """The control code of an encoding, given as its low and high 64-bit words."""
+    """Return the control code of an encoding, given as its low and high 64-bit words."""
     word = encoding[1]
     write, read = (word >> 46) & 7, (word >> 49) & 7
     return Control(

@@ -13,13 +13,13 @@ from assay.target import Target
 _CUDA = 190
 """e_machine of GPU code; 62 is x86-64, 183 is AArch64."""
 _NO_BYTES = 8
-"""SHT_NOBITS: a section with a size but nothing in the file."""
+"""SHT_NOBITS: a section that has a size but no bytes in the file."""
 _MANY = 0xFFFF
-"""The value of a count that does not fit in 16 bits; the first section header holds the count."""
+"""Marks a count that does not fit in 16 bits; the first section header contains it."""
 _REGCOUNT, _MIN_STACK, _FRAME = 0x2F, 0x12, 0x11
+"""EIATTR codes in `.nv.info`; their entries contain (symbol index, value)."""
 _RESERVED = 1024
-"""Bytes of shared memory that the system takes from each block. Since sm_90 a kernel's section includes them."""
-"""EIATTR codes in `.nv.info`, each holding (symbol index, value)."""
+"""Bytes of shared memory that the system reserves in each block. Since sm_90 a kernel's section includes them."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Section:
     name: str
     data: bytes
     size: int
-    """Size in bytes, also for sections that have none in the file (.nv.shared)."""
+    """Size in bytes, also for sections without bytes in the file (.nv.shared)."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Function:
 
 
 def sections(cubin: bytes) -> list[Section]:
-    """Every section of a cubin, in file order."""
+    """Return every section of a cubin, in file order."""
     all_sections = elf_sections(cubin)
     machine = _at("<H", cubin, 18, "the ELF header")[0]
     if machine != _CUDA:
@@ -55,7 +55,7 @@ def sections(cubin: bytes) -> list[Section]:
 
 
 def elf_sections(data: bytes) -> list[Section]:
-    """Every section of any 64-bit ELF file: a cubin, a host object, a program."""
+    """Return every section of any 64-bit ELF file: a cubin, a host object, a program."""
     if data[:4] != b"\x7fELF":
         raise _malformed("not an ELF file, so no cubin" if data else "the file is empty")
     if data[4:6] != b"\x02\x01":
@@ -85,23 +85,23 @@ def elf_sections(data: bytes) -> list[Section]:
 
 
 def target(cubin: bytes) -> Target:
-    """The target of a cubin, with its `a` or `f`: from the ELF header and the note that ptxas writes."""
+    """Return the target of a cubin, with its `a` or `f`, from the ELF header and the note that ptxas writes."""
     by_name = {s.name: s for s in sections(cubin)}
     (flags,) = _at("<I", cubin, 48, "the ELF header")
-    if cubin[8] >= 8:  # since CUDA 13 the number is in the second byte, and the `a` in .nv.compat
+    if cubin[8] >= 8:  # since CUDA 13 the number is in the second byte and the `a` in .nv.compat
         number, accelerated = flags >> 8 & 0xFF, _byte_attribute(by_name.get(".nv.compat"), 9) == 1
     else:
         number, accelerated = flags & 0xFF, bool(flags & 0x800)
     if number < 20:
         raise _malformed(f"built for sm_{number}, which does not exist")
     note = by_name.get(".note.nv.tkinfo")
-    if note and re.search(rb"-arch[= ]sm_%df\b" % number, note.data):  # the only sign of sm_100f
+    if note and re.search(rb"-arch[= ]sm_%df\b" % number, note.data):  # the only trace of sm_100f
         return Target(f"sm_{number}f")
     return Target(f"sm_{number}{'a' if accelerated else ''}")
 
 
 def functions(cubin: bytes) -> list[Function]:
-    """Every kernel in the cubin, in file order."""
+    """Return every kernel in the cubin, in file order."""
     by_name = {s.name: s for s in sections(cubin)}
     symbols = _symbol_names(by_name)
     registers = _attributes(by_name.get(".nv.info"), _REGCOUNT)
@@ -131,7 +131,7 @@ def _symbol_names(by_name: dict[str, Section]) -> dict[str, int]:
 
 
 def _attributes(info: Section | None, wanted: int) -> dict[int, int]:
-    """Symbol index → value, for one attribute. Entries are (format, code, size or value, payload)."""
+    """Return one attribute's value by symbol index. Entries are (format, code, size or value, payload)."""
     values: dict[int, int] = {}
     data, at = (info.data if info else b""), 0
     while at + 4 <= len(data):
@@ -148,7 +148,7 @@ def _attributes(info: Section | None, wanted: int) -> dict[int, int]:
 
 
 def _byte_attribute(info: Section | None, wanted: int) -> int | None:
-    """The value of an attribute of .nv.compat that has one byte, stored beside its code."""
+    """Return the value of a one-byte attribute of .nv.compat, which is stored next to the attribute's code."""
     data, at = (info.data if info else b""), 0
     while at + 4 <= len(data):
         form, code, size = struct.unpack_from("<BBH", data, at)

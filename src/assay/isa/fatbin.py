@@ -1,4 +1,4 @@
-"""Reads a fatbin: the box of cubins and PTX inside a .fatbin file, a host object or a program."""
+"""Reads a fatbin: the container of cubins and PTX in a .fatbin file, a host object or a program."""
 
 import re
 import struct
@@ -14,30 +14,31 @@ from assay.isa.cubin import elf_sections
 MAGIC = b"\x50\xed\x55\xba"
 
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
-"""Executable code; code before device linking. A linked program has both, and only the first is used."""
+"""The sections of executable code, and of code before device linking. A linked program has both, and only the first is
+used."""
 _KINDS = {1: "ptx", 2: "cubin", 8: "ltoir"}
 _LZ4, _ZSTD = 0x2000, 0x8000
 _ACCELERATED, _FAMILY = 0x100000, 0x200000
-"""The `a` of sm_90a, the `f` of sm_100f."""
+"""Flags for the `a` of sm_90a and the `f` of sm_100f."""
 _HEADER = 64
 
 
 @dataclass(frozen=True)
 class Image:
     kind: str
-    """`cubin` or `ptx`; `ltoir` is input for the linker and cannot be read."""
+    """`cubin`, `ptx` or `ltoir`, which is input for the linker and cannot be read."""
     target: str
     """`sm_90a` for a cubin, `compute_90` for PTX."""
     data: bytes
     name: str
-    """The source file, where the compiler noted it."""
+    """The source file, if the compiler recorded it."""
     note: str = ""
     """The program that unpacked it, if any."""
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """An image as it stands in the file."""
+    """An image in the form in which the file contains it."""
 
     image: Image
     raw: bytes
@@ -51,7 +52,7 @@ def is_fatbin(data: bytes) -> bool:
 
 
 def images(data: bytes, limit: float = 120) -> list[Image]:
-    """All images in file order. cuobjdump unpacks the compressed ones, within `limit` seconds."""
+    """Return all images in file order. cuobjdump unpacks the compressed ones, within `limit` seconds."""
     entries = list(_entries(_container(data)))
     packed = [e for e in entries if e.packing and e.image.kind != "ltoir"]
     unpacked = iter(_unpack(packed, limit) if packed else ())
@@ -69,7 +70,7 @@ def _container(data: bytes) -> bytes:
 
 
 def _entries(data: bytes) -> Iterator[_Entry]:
-    """The entries of all fatbins. A program's section holds several, each at a multiple of eight bytes."""
+    """Yield the entries of all fatbins. A program's section contains several, each aligned to eight bytes."""
     at = 0
     while at < len(data):
         if data[at : at + 8] == bytes(8):
@@ -90,8 +91,8 @@ def _entries(data: bytes) -> Iterator[_Entry]:
 
 
 def _entry(data: bytes, at: int) -> _Entry:
-    """The entry at the beginning of `data`. Its header: (kind, version, size of header, size), (packed size, options),
-    version, (arch, name), (flags, 0, whole size)."""
+    """Return the entry at the beginning of `data`. Its header: (kind, version, size of header, size), (packed size,
+    options), version, (arch, name), (flags, 0, whole size)."""
     if len(data) < _HEADER:
         raise _malformed(f"the fatbin ends within the header of the image at byte {at}")
     kind, _, header, size = struct.unpack_from("<HHIQ", data)
@@ -112,14 +113,14 @@ def _entry(data: bytes, at: int) -> _Entry:
 
 
 def _unpack(entries: Sequence[_Entry], limit: float) -> list[Image]:
-    """The unpacked images. All compressed images go into one fatbin for one call of cuobjdump, which numbers the files
-    that it extracts."""
+    """Return the unpacked images. All compressed images go into one fatbin for a single call of cuobjdump, which
+    numbers the files that it extracts."""
     try:
         cuobjdump = tool.path("cuobjdump")
     except tool.Missing as gone:
         what = f"{entries[0].packing}-compressed code needs cuobjdump, which is not here"
         raise AssayError(what, fix=gone.fix) from None
-    # The names are removed: cuobjdump numbers only files of unnamed images, and overwrites files of the same name.
+    # Remove the names: cuobjdump numbers only the files of unnamed images, and overwrites files of the same name.
     body = b"".join(e.raw[:32] + bytes(8) + e.raw[40:] for e in entries)
     with tempfile.TemporaryDirectory() as folder:
         box = Path(folder) / "box.fatbin"

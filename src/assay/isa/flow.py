@@ -1,4 +1,4 @@
-"""Basic blocks of a SASS function: their successors and their loop depth."""
+"""Splits a SASS function into basic blocks, with their successors and their loop depth."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Block:
 
 
 def blocks(function: Function) -> list[Block]:
-    """The basic blocks in order of address; every instruction is in exactly one."""
+    """Return the basic blocks in order of address; every instruction is in exactly one."""
     if not function.instructions:
         return []
     starts = _starts(function)
@@ -55,7 +55,7 @@ def _starts(function: Function) -> set[int]:
 
 
 def _called(function: Function) -> list[int]:
-    """The addresses at which device functions in the same section begin."""
+    """Return the addresses at which device functions in the same section begin."""
     addresses = [
         function.labels[t]
         for i in function.instructions
@@ -67,7 +67,8 @@ def _called(function: Function) -> list[int]:
 
 
 def _depths(follows: list[tuple[int, ...]], roots: list[int]) -> list[int]:
-    """How many loops contain each block. A loop is a header and every block between it and a branch back to it."""
+    """Return how many loops contain each block. A loop is a header and every block between it and a branch back to
+    it."""
     depth = [0] * len(follows)
     before: list[list[int]] = [[] for _ in follows]
     for block, nexts in enumerate(follows):
@@ -103,7 +104,7 @@ def _postorder(follows: list[tuple[int, ...]], root: int) -> list[int]:
 
 
 def _dominators(order: list[int], before: list[list[int]]) -> dict[int, int]:
-    """Each reachable block's immediate dominator (Cooper, Harvey, Kennedy)."""
+    """Return each reachable block's immediate dominator (Cooper, Harvey, Kennedy)."""
     rank = {block: i for i, block in enumerate(order)}
     root = order[-1]
     above = {root: root}

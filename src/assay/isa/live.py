@@ -1,5 +1,5 @@
-"""Live general registers at every instruction, counted as `nvdisasm -plr` counts them, but in linear time and in code
-of any ptxas generation.
+"""Counts the live general registers at every instruction as `nvdisasm -plr` does, but in linear time and for code of
+any ptxas generation.
 
 The count at an instruction covers the registers that are live before it and those that it writes, whether or not they
 are read later. Liveness is propagated backwards through stretches of code with one entry and any number of exits.
@@ -28,20 +28,20 @@ _TURNS = ("BRA", "JMP", "BSYNC", "CALL", "RET", "EXIT", *_BY_REGISTER)
 @dataclass(frozen=True)
 class Live:
     counts: dict[int, int]
-    """Address → how many general registers are live."""
+    """Number of live general registers by address."""
     unknown: str = ""
-    """Why no registers are counted."""
+    """The reason if registers are not counted."""
 
 
 class _Step(NamedTuple):
-    """An instruction's effect on the live registers, a bit for each register, and where it goes."""
+    """An instruction's effect on the live registers, one bit per register, and its successors."""
 
     reads: int
     writes: int
     leaves: int
     """Registers that are live after it because the function ends there."""
     always: bool
-    """True if it is not predicated."""
+    """True if the instruction is not predicated."""
     jumps: tuple[int, ...]
     falls: bool
 
@@ -50,18 +50,18 @@ class _Stretch(NamedTuple):
     start: int
     """Position of its first instruction."""
     end: int
-    """One past its last."""
+    """Position after its last instruction."""
 
 
 class _Unknown(Exception):
-    """The reason why the registers of a function cannot be counted."""
+    """Raised with the reason why the registers of a function cannot be counted."""
 
     def __init__(self, instruction: Instruction, what: str) -> None:
         super().__init__(f"of {instruction.name} at {instruction.address:#x} it is not known {what}")
 
 
 def live_registers(code: Mapping[str, Function], registers: Mapping[str, int | None]) -> dict[str, Live]:
-    """The live registers of every function of a cubin, by symbol. `registers`: how many each was given."""
+    """Return the live registers of every function of a cubin, by symbol. `registers` is how many each was given."""
     live: dict[str, Live] = {}
     steps: dict[str, list[_Step]] = {}
     for symbol, function in code.items():
@@ -85,7 +85,7 @@ def _owned(registers: int | None) -> int:
 
 
 def _step(function: Function, instruction: Instruction, registers: int | None) -> _Step:
-    """The step of one instruction. `live_registers` adds what a call overwrites."""
+    """Return the step of one instruction; `live_registers` adds the registers that a call overwrites."""
     touches = touched(instruction)
     if touches is None:
         raise _Unknown(instruction, "which registers it touches")
@@ -124,7 +124,7 @@ def _counts(function: Function, steps: Sequence[_Step]) -> dict[int, int]:
 
 
 def _stretches(function: Function, steps: Sequence[_Step]) -> tuple[list[_Stretch], dict[int, int]]:
-    """The stretches in order, and the number of each by its first address."""
+    """Return the stretches in order, and the number of each by its first address."""
     called = (t for i in function.instructions if i.opcode == "CALL" for t in i.targets)
     starts = {function.labels[label] for label in called if label in function.labels}
     starts.update(target for step in steps for target in step.jumps)
@@ -138,10 +138,10 @@ def _stretches(function: Function, steps: Sequence[_Step]) -> tuple[list[_Stretc
 
 
 def _entering(stretches: Sequence[_Stretch], number: Mapping[int, int], steps: Sequence[_Step]) -> list[int]:
-    """The registers that are live on entry to each stretch, as its predecessors see it; none after the last."""
+    """Return the registers that are live on entry to each stretch, as its predecessors see it; none after the last."""
     live: list[int] = []
     ways: list[list[tuple[int, int]]] = []
-    """For each stretch, its successors and the registers that it has written before it goes there."""
+    """For each stretch, its successors and the registers that it has written before going there."""
     before: list[list[int]] = [[] for _ in range(len(stretches) + 1)]
     for this, (start, end) in enumerate(stretches):
         reads = written = replaced = 0

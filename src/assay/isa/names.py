@@ -1,4 +1,4 @@
-"""Mangled kernel names and what the source called them."""
+"""Demangles kernel names into the names used in the source."""
 
 import ctypes
 import ctypes.util
@@ -9,7 +9,8 @@ _BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
 def demangle(symbol: str) -> str:
-    """`_Z4geluIfLi4EEvPKT_PS0_x` → `void gelu<float, 4>(float const*, float*, long long)`; a C name stays as it is."""
+    """Demangle `_Z4geluIfLi4EEvPKT_PS0_x` → `void gelu<float, 4>(float const*, float*, long long)`. A C name is
+    returned as it is."""
     library = _runtime()
     if library is None or not symbol.startswith("_Z"):
         return symbol
@@ -24,19 +25,20 @@ def demangle(symbol: str) -> str:
 
 
 def instance(symbol: str) -> str:
-    """The name without return type and parameters: `gelu<float, 4>`, spelt one way: `(int)4` and `4` are one."""
+    """Return the name without return type and parameters, `gelu<float, 4>`, in its canonical spelling."""
     return canonical(_without_parameters(demangle(symbol)))
 
 
 def canonical(name: str) -> str:
-    """One spelling per instance: no casts, no needless blanks, `signed char` and the like kept."""
+    """Return the canonical spelling: without casts (`(int)4` → `4`) and needless blanks; casts such as `(signed char)`
+    are kept."""
     name = re.sub(r"\((?:int|bool|unsigned int|long|char)\)", "", name)
     return re.sub(r"\s*([<>,*&])\s*", r"\1", name).replace(",", ", ").strip()
 
 
 def parameter_types(symbol: str) -> tuple[str, ...] | None:
-    """The C++ types of a function's parameters: `("float const*", "float*", "long long")`. None where the symbol does
-    not give them, as that of a C function."""
+    """Return the C++ types of a function's parameters: `("float const*", "float*", "long long")`. None if the symbol
+    does not give them, as for a C function."""
     text = demangle(symbol)
     if text == symbol or not text.endswith(")"):
         return None
@@ -49,8 +51,8 @@ def parameter_types(symbol: str) -> tuple[str, ...] | None:
 
 
 def parts(text: str) -> tuple[str, ...] | None:
-    """The parts of a C++ list, separated by the commas that no bracket encloses; None where the brackets do not match.
-    A `<` or `>` within other brackets may be an operator, so such a list may not be readable."""
+    """Split a C++ list at the commas that no bracket encloses; None if the brackets do not match. A `<` or `>` within
+    other brackets may be an operator, so such a list may not be readable."""
     if not text.strip():
         return ()
     found, open_, start = list[str](), list[str](), 0
@@ -84,7 +86,7 @@ def _without_parameters(text: str) -> str:
 
 @cache
 def _runtime() -> ctypes.CDLL | None:
-    """The C++ runtime has a demangler; every machine with torch has the runtime."""
+    """Load the C++ runtime, which contains a demangler; every machine with torch has it."""
     for name in ("libstdc++.so.6", ctypes.util.find_library("stdc++")):
         try:
             library = ctypes.CDLL(name) if name else None

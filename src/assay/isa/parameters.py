@@ -12,16 +12,17 @@ from assay.isa.ptx import entry_parameters
 @dataclass(frozen=True)
 class Parameter:
     size: int
-    """In bytes; 0 where it is not known."""
+    """Size in bytes, or 0 if unknown."""
     number: str
-    """The PTX type: `u64` for a pointer or an integer, `f32`, `b8` for a struct. Empty where it is not known."""
+    """The PTX type: `u64` for a pointer or an integer, `f32`, `b8` for a struct. Empty if unknown."""
     type: str
-    """The C++ type, `float const*`; empty where the symbol does not give it."""
+    """The C++ type, `float const*`; empty if the symbol does not give it."""
 
 
 @lru_cache(512)
 def parameters(symbol: str, ptx: bytes) -> tuple[Parameter, ...] | None:
-    """The parameters of the kernel `symbol`, in order. `ptx` may be empty. None where nothing is known."""
+    """Return the parameters of the kernel `symbol`, in order; None if nothing is known about them. `ptx` may be
+    empty."""
     declared = entry_parameters(ptx.decode(errors="replace"), symbol)
     types = parameter_types(symbol)
     if declared is None:

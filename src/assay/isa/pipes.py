@@ -1,4 +1,4 @@
-"""Which unit of a multiprocessor an instruction keeps busy, and what a memory access moves: by its opcode."""
+"""Classifies instructions by opcode: the unit of a multiprocessor that they occupy, and the bits that they move."""
 
 import re
 
@@ -52,19 +52,20 @@ _MATRIX = re.compile(r"M88|MT88|M816|M832|M864")
 
 
 def pipe(opcode: str, modifiers: tuple[str, ...] = ()) -> str:
-    """`pipe("FFMA")` is "fma". An opcode that is not listed is `unknown`, never a guess."""
+    """Return the unit that an opcode occupies: "fma" for FFMA. An unlisted opcode that begins with U is `uniform`, any
+    other `unknown`."""
     if opcode in _PIPE:
         return _PIPE[opcode]
     return "uniform" if opcode.startswith("U") or opcode in ("VOTEU", "R2UR", "REDUX") else "unknown"
 
 
 def space(opcode: str) -> str:
-    """The memory that an access uses; empty for other instructions."""
+    """Return the memory that an access uses; empty for other instructions."""
     return _SPACE.get(opcode, "")
 
 
 def width(opcode: str, modifiers: tuple[str, ...]) -> int | None:
-    """Bits that each thread moves; None if the instruction is no memory access."""
+    """Return the bits that each thread moves; None if the instruction does not access memory."""
     if opcode not in _SPACE:
         return None
     if opcode in ("LDSM", "STSM"):

@@ -1,7 +1,7 @@
-"""Which general registers, R0 to R254, an instruction reads and writes: by its opcode, modifiers and operands.
+"""The general registers, R0 to R254, that an instruction reads and writes, by its opcode, modifiers and operands.
 
-An operand names the first of its registers; the rules below give how many follow. A test compares them with nvdisasm,
-which marks every register that an instruction touches (tests/isa/test_live.py)."""
+An operand names only the first of its registers; the rules below give how many follow. A test compares them with
+nvdisasm, which marks every register that an instruction touches (tests/isa/test_live.py)."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Modifiers = tuple[str, ...]
 
 
 class Touched(NamedTuple):
-    """A bit for each register."""
+    """Bit masks with one bit per register."""
 
     reads: int
     writes: int
@@ -23,13 +23,13 @@ class Touched(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """How many registers each operand stands for. Predicates are not counted among the operands."""
+    """How many registers each operand covers. Predicates are not counted among the operands."""
 
     widths: tuple[int, ...] = ()
     rest: int = 1
-    """The width of the operands after those."""
+    """The width of all further operands."""
     results: int | None = 1
-    """How many of the first operands are written; None: those before the address."""
+    """How many of the first operands are written; None means those before the address."""
     pointer: int = 1
     """The width of a register in brackets that has no width of its own."""
 
@@ -38,7 +38,7 @@ Rule = Callable[[Modifiers], Shape | None]
 
 
 def touched(instruction: Instruction) -> Touched | None:
-    """The registers that the instruction reads and writes; None if it is not in the table of rules."""
+    """Return the registers that the instruction reads and writes; None if no rule covers it."""
     shape = _shape(instruction.opcode, instruction.modifiers)
     if shape is None:
         return None
@@ -46,7 +46,7 @@ def touched(instruction: Instruction) -> Touched | None:
     if "256" in instruction.modifiers:
         shape = replace(shape, widths=_halves(instruction.operands))
     if instruction.opcode in _GROUP_PRODUCTS and len(operands) > 1 and operands[1].address:
-        operands.insert(1, _Operand((), False))  # both factors lie in shared memory, under one descriptor
+        operands.insert(1, _Operand((), False))  # both factors are in shared memory, under one descriptor
     results = shape.results
     if results is None:
         results = next((at for at, operand in enumerate(operands) if operand.address), 0)
@@ -64,13 +64,13 @@ def touched(instruction: Instruction) -> Touched | None:
 
 class _Operand(NamedTuple):
     registers: tuple[tuple[int, int], ...]
-    """The number of each register it names, and how many it stands for if the operand itself says so; else 0."""
+    """The number of each register it names, and how many registers it covers if the operand itself says so, else 0."""
     address: bool
 
 
 @lru_cache(1 << 16)
 def _operand(text: str) -> _Operand | None:
-    """The registers in an operand's text; None for a predicate."""
+    """Return the registers in an operand's text; None for a predicate."""
     if _PREDICATE.fullmatch(text):
         return None
     named = _REGISTER.findall(_NAME.sub("", text))
@@ -80,24 +80,24 @@ def _operand(text: str) -> _Operand | None:
 _PREDICATE = re.compile(r"!?U?P[T\d]")
 _REGISTER = re.compile(r"(?<![\w.])R(\d+)(?:\.reuse)?(\.64|\.U32|\.F32(?!x))?")
 _OWN = {".64": 2, ".U32": 1, ".F32": 1}
-"""Suffix of a register → how many registers the operand stands for."""
+"""How many registers an operand covers, by the suffix of its register."""
 _NAME = re.compile(r"`\([^)]*\)")
 """The name of a label or a constant, which may look like a register."""
 _LONG = re.compile(r"[USF]?64|128")
 _BITS = re.compile(r"[A-Z]*?(8|16|32|64|128|256)(?:x(\d))?")
 _MATRIX = re.compile(r"(16|8)(8)(\d+)|(\d+)x(\d+)x(\d+)")
-"""`16816` and `16x8x16`: rows, columns, and how many products are summed."""
+"""`16816` and `16x8x16`: rows, columns, and the number of products summed."""
 _GROUP_PRODUCTS = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
 _ELEMENTS = {"TF32": 32, "S4": 4, "U4": 4}
 
 
 def _single(results: int = 1) -> Rule:
-    """One register for each operand; no shape if a modifier names 64 or 128 bits."""
+    """One register per operand; no shape if a modifier names 64 or 128 bits."""
     return lambda modifiers: None if any(_LONG.fullmatch(m) for m in modifiers) else Shape(results=results)
 
 
 def _wide(*names: str, results: int = 1) -> Rule:
-    """Two registers for each operand where a modifier says so: `MOV.64`."""
+    """Two registers per operand if one of these modifiers is present: `MOV.64`."""
     return lambda modifiers: Shape(rest=2 if set(names) & set(modifiers) else 1, results=results)
 
 
@@ -106,7 +106,7 @@ def _all(width: int, results: int = 1) -> Rule:
 
 
 def _multiply(modifiers: Modifiers) -> Shape:
-    """IMAD: the wide one adds 64 bits and keeps them, the high one adds 64 and keeps half."""
+    """IMAD: the wide form adds 64 bits and keeps them all, the high form adds 64 bits and keeps the upper half."""
     wide, high = "WIDE" in modifiers, "HI" in modifiers
     return Shape((2 if wide else 1, 1, 1, 2 if wide or high else 1))
 
@@ -126,7 +126,7 @@ def _from_integer(modifiers: Modifiers) -> Shape:
 
 
 def _words(modifiers: Modifiers) -> int:
-    """How many registers a memory access moves: `128` is 4, `F32x2` 2, `U8` 1."""
+    """Return how many registers a memory access moves: 4 for `128`, 2 for `F32x2`, 1 for `U8`."""
     match = next((f for m in modifiers if (f := _BITS.fullmatch(m))), None)
     return max(1, int(match[1]) * int(match[2] or 1) // 32) if match else 1
 
@@ -137,8 +137,8 @@ def _access(results: int | None) -> Rule:
 
 
 def _halves(operands: tuple[str, ...]) -> tuple[int, ...]:
-    """How many registers each half of a 256-bit access has. A mask may leave out some of the eight; the others are
-    consecutive. Loads name the high half first."""
+    """Return how many registers each half of a 256-bit access has. A mask may leave out some of the eight; the others
+    are consecutive. Loads name the high half first."""
     mask = next((int(o, 16) for o in operands if o.startswith("0x")), 0xFF)
     low, high = (mask & 0xF).bit_count(), (mask >> 4).bit_count()
     return (0, low, high) if operands and "[" in operands[0] else (high, low)
@@ -171,8 +171,8 @@ def _tensor_memory(results: int) -> Rule:
 
 
 def _product(threads: int, bits: int) -> Rule:
-    """D = A·B + C, spread over the threads of one warp or of four. A sparse A has half its elements and a word that
-    selects them. `bits` is the size of an element of A and B, unless a modifier gives it."""
+    """D = A·B + C, distributed over the threads of one warp or of four. A sparse A has half its elements, plus a word
+    that selects them. `bits` is the size of an element of A and B, unless a modifier gives it."""
 
     def shape(modifiers: Modifiers) -> Shape | None:
         sizes = next((f for m in modifiers if (f := _MATRIX.fullmatch(m))), None)
@@ -191,7 +191,7 @@ def _product(threads: int, bits: int) -> Rule:
 _RULES: dict[str, Rule] = {
     name: rule
     for names, rule in (
-        # The first operand is written, be it a general register, a uniform one or a barrier.
+        # The first operand is written, whether it is a general register, a uniform one or a barrier.
         (
             "B2R BMOV BMSK BREV CREDUX F2FP F2IP FADD FFMA FHADD FHFMA FLO FMNMX FMNMX3 FMUL FSEL FSET FSWZADD HADD2 "
             "HFMA2 HMNMX2 HMUL2 HSET2 I2FP I2I I2IP IABS IADD3 IDP LEA LOP3 P2R POPC PRMT QADD4 QFMA4 QMUL4 R2P R2UR "
@@ -215,7 +215,7 @@ _RULES: dict[str, Rule] = {
         ("MOVM", _move_matrix),
         ("ATOM ATOMG ATOMS LD LDC LDG LDGMC LDL LDS QSPC", _access(results=None)),
         ("ARRIVES CCTL CCTLL RED REDAS REDG ST STAS STG STL STS", _access(results=0)),
-        ("LDGSTS", _all(1, results=0)),  # of its two addresses the global one says `.64`
+        ("LDGSTS", _all(1, results=0)),  # of its two addresses, the global one is marked `.64`
         ("SYNCS", lambda modifiers: Shape((2,), results=None)),  # an arrival returns the phase, 64 bits
         ("LDSM", _tiles(results=1)),
         ("STSM", _tiles(results=0)),
@@ -229,7 +229,7 @@ _RULES: dict[str, Rule] = {
         ("BGMMA", _product(128, 1)),
         ("IGMMA QGMMA", _product(128, 8)),
         ("HGMMA", _product(128, 16)),
-        # These touch nothing, or only predicates and uniform registers.
+        # These touch no register, or only predicates and uniform registers.
         (
             "ACQBULK ACQSHMINIT BPT BRA BREAK BSSY BSYNC CGAERRBAR DEPBAR ELECT ENDCOLLECTIVE ERRBAR EXIT FENCE LDCU "
             "LDGDEPBAR MEMBAR NOP PLOP3 PMTRIG PREEXIT S2UR UBLKCP UBLKPF UBLKRED UBMSK UBREV UCGABAR_ARV UCGABAR_WAIT "

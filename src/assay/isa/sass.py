@@ -1,4 +1,4 @@
-"""Reads SASS, the machine code of an NVIDIA GPU: nvdisasm's listing in, instructions, labels and loops out."""
+"""Parses SASS, the machine code of an NVIDIA GPU, from nvdisasm's listing into instructions, labels and loops."""
 
 import re
 import tempfile
@@ -11,7 +11,7 @@ from assay.errors import MalformedError
 from assay.isa import cubin as cubins
 
 FLAGS = ("-c", "-g", "-gi", "-gp", "-hex")
-"""Code only; source lines, chains of inlining and PTX lines as comments; the encoding beside each instruction."""
+"""Code only; source lines, chains of inlining and PTX lines as comments; the encoding next to each instruction."""
 
 
 _PTX = ".nv_debug_ptx"
@@ -31,8 +31,8 @@ _TABLE = re.compile(r'BRANCH_TARGETS ([^"]+)"')
 
 _OPEN, _CLOSE = "([{", ")]}"
 _ONLY_NAME = ("CALL", "RET", "BSSY", "LEPC", "WARPSYNC")
-"""Opcodes that name a label but do not branch to it within the function: BSSY gives the address where threads meet
-again, LEPC loads the address as a value, WARPSYNC continues at the next instruction."""
+"""Opcodes that name a label but do not branch to it within the function: BSSY gives the address where threads
+reconverge, LEPC loads the address as a value, WARPSYNC continues at the next instruction."""
 _ENDS = ("EXIT", "RET", "BRX", "BRXU", "JMX", "JMXU")
 
 
@@ -46,21 +46,21 @@ class Place:
 class Instruction:
     address: int
     predicate: str
-    """`@P0`, `@!UP1`; empty where it always runs."""
+    """`@P0`, `@!UP1`; empty if the instruction always runs."""
     opcode: str
     """`LDG`"""
     modifiers: tuple[str, ...]
     """`("E", "128")`"""
     operands: tuple[str, ...]
     text: str
-    """As the listing has it, without comments: `@!P0 LDG.E.128 R4, desc[UR6][R8.64]`."""
+    """The text in the listing, without comments: `@!P0 LDG.E.128 R4, desc[UR6][R8.64]`."""
     targets: tuple[str, ...] = ()
-    """Labels it names."""
+    """Labels named in the instruction."""
     source: Place | None = None
     inlined: tuple[Place, ...] = ()
-    """Where that source line was inlined, innermost caller first."""
+    """The places where that source line was inlined, innermost caller first."""
     ptx: int | None = None
-    """Line in the PTX inside the cubin."""
+    """Line of the PTX inside the cubin."""
     encoding: tuple[int, int] | None = None
     """Low and high 64-bit words."""
 
@@ -81,20 +81,20 @@ class Loop:
 
 @dataclass(frozen=True)
 class Function:
-    """One kernel's .text section, with the device functions the compiler placed in it."""
+    """One kernel's .text section, including the device functions that the compiler placed in it."""
 
     symbol: str
     instructions: tuple[Instruction, ...]
     labels: dict[str, int]
-    """Label → address."""
+    """The address of each label."""
 
     @cached_property
     def index(self) -> dict[int, int]:
-        """Address → position."""
+        """The position of each instruction by its address."""
         return {instruction.address: i for i, instruction in enumerate(self.instructions)}
 
     def goes_to(self, instruction: Instruction) -> tuple[int, ...]:
-        """Addresses within this function that it may branch to."""
+        """Return the addresses within this function that the instruction may branch to."""
         if instruction.opcode in _ONLY_NAME:
             return ()
         if instruction.opcode == "BSYNC":
@@ -103,8 +103,8 @@ class Function:
 
     @cached_property
     def _meetings(self) -> dict[int, tuple[int, ...]]:
-        """Address of each BSYNC → where the threads that meet there continue. The last BSSY before it that names the
-        same barrier gives that address; barrier numbers are reused."""
+        """For each BSYNC's address, the address where the threads that reconverge there continue. It is given by the
+        last preceding BSSY on the same barrier, since barrier numbers are reused."""
         by_barrier: dict[str, tuple[int, ...]] = {}
         meetings = {}
         for i in self.instructions:
@@ -115,7 +115,7 @@ class Function:
         return meetings
 
     def follows(self, instruction: Instruction) -> tuple[int, ...]:
-        """Addresses of the instructions that may run next."""
+        """Return the addresses of the instructions that may run next."""
         addresses = list(self.goes_to(instruction))
         next_one = self.index[instruction.address] + 1
         always = not instruction.predicate and (
@@ -126,14 +126,14 @@ class Function:
         return tuple(addresses)
 
     def between(self, start: int, end: int) -> tuple[Instruction, ...]:
-        """Instructions from one address to another, both included."""
+        """Return the instructions from one address to another, inclusive."""
         return tuple(i for i in self.instructions if start <= i.address <= end)
 
 
 def disassemble(cubin: bytes, limit: float = 120) -> dict[str, Function]:
-    """Every kernel of a cubin, by symbol. Needs nvdisasm, but no GPU; `limit` in seconds."""
+    """Return every kernel of a cubin, by symbol. Needs nvdisasm, but no GPU. `limit` is in seconds."""
     nvdisasm = tool.path("nvdisasm")
-    built_for = cubins.target(cubin)  # raises a clear error for a file that is no cubin
+    built_for = cubins.target(cubin)  # raises a clear error if the file is not a cubin
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
@@ -154,7 +154,7 @@ def disassemble(cubin: bytes, limit: float = 120) -> dict[str, Function]:
 
 
 def read(listing: str) -> dict[str, Function]:
-    """Every function of an nvdisasm listing, by symbol."""
+    """Return every function of an nvdisasm listing, by symbol."""
     functions: dict[str, Function] = {}
     for symbol, lines in _sections(listing):
         reader = _Reader()
@@ -165,7 +165,7 @@ def read(listing: str) -> dict[str, Function]:
 
 
 def split_operands(text: str) -> tuple[str, ...]:
-    """The text split at commas outside brackets: `R4, desc[UR6][R8.64+0x10], c[0x0][0x28]` → three."""
+    """Split the text at commas outside brackets: `R4, desc[UR6][R8.64+0x10], c[0x0][0x28]` → three."""
     parts, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         if letter in _OPEN:
@@ -180,8 +180,8 @@ def split_operands(text: str) -> tuple[str, ...]:
 
 
 def loops(function: Function) -> list[Loop]:
-    """The innermost loops, in order of address. A loop is a branch back to an instruction from which the branch can be
-    reached again. A block placed out of line that jumps back to where it was left is not a loop."""
+    """Return the innermost loops, in order of address. A loop is a branch back to an instruction from which the branch
+    can be reached again. A block placed out of line that jumps back to where it was left is not a loop."""
     ends: dict[int, int] = {}
     for instruction in function.instructions:
         for target in function.goes_to(instruction):
@@ -227,7 +227,7 @@ def _sections(listing: str) -> Iterator[tuple[str, list[str]]]:
 
 
 class _Reader:
-    """Reads a listing line by line. nvdisasm prints a place only when it changes, for source and PTX separately."""
+    """Parses a listing line by line. nvdisasm prints a place only when it changes, for source and PTX separately."""
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []

@@ -1,4 +1,5 @@
-"""machine: what can this device do? Measured, each probe's machine code proven first; kept as the device's model."""
+"""machine: measures what a device can do, after proving each probe's machine code, and keeps the result as its
+model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds all instances of one probe source together, with one run of compiler and disassembler."""
+"""Builds all instances of one probe source together: one run of the compiler and one of the disassembler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent / "probes"
 
 
 class Built:
-    """One cubin: its instances as artifacts, and its listing, which is read on first use."""
+    """One cubin: its instances as artifacts, and its listing, which is disassembled on first use."""
 
     def __init__(self, artifacts: dict[str, Artifact]) -> None:
         self.artifacts = artifacts
@@ -31,7 +31,7 @@ class Built:
 
 @cache
 def build(source: str, names: tuple[str, ...], target: Target) -> Built:
-    """Compile the instances `names` of a file in probes/, without a GPU."""
+    """Compile the instances `names` of a file in probes/. No GPU is needed."""
     text = _text(source)
     flags = nvrtc.options(target)
     key = hashlib.sha256(json.dumps([text, names, flags, nvrtc.compiler()]).encode()).hexdigest()[:32]

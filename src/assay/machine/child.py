@@ -1,4 +1,4 @@
-"""Runs GPU probes in a process of its own: a probe that kills the process or the device costs one record, not the
+"""Runs GPU probes in a process of their own: a probe that kills the process or the device costs one record, not the
 run."""
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def opened(request: Open, tick: Tick) -> Opened:
 
 
 def measured(request: Measure, tick: Tick) -> Any:
-    """The value as plain data: probes may return numpy numbers."""
+    """Return the outcome as plain data: probes may return numpy numbers."""
     (probe,) = (p for p in probes() if p.key == request.probe)
     return json.loads(json.dumps(plain(run(_lab(), probe)), default=float))
 
 
 def run(lab: Lab, probe: Any) -> Outcome:
-    """One probe's outcome."""
+    """Run one probe and return its outcome."""
     lab.begin()
     try:
         outcome = Outcome(probe.measure(lab, probe))
@@ -51,6 +51,6 @@ def run(lab: Lab, probe: Any) -> Outcome:
         outcome,
         proof=lab.findings,
         artifacts=[cast(Summary, artifact.summary()) for artifact in started],
-        # After an error of the device the context is lost: end here, and the parent starts a new process.
+        # After a device error the context is lost: this process ends, and the parent starts a new one.
         lost="CUDA" in outcome.why.upper(),
     )

@@ -1,4 +1,4 @@
-"""The parent's side of GPU probes: a child process runs them; if it dies, another continues with the rest."""
+"""The parent's side of GPU probes: a child process runs them; if it dies, another runs the remaining ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.worker.messages import Answer, Request
 from assay.worker.questions import Summary
 
 LIMIT = 180.0
-"""Seconds one probe may take, building included."""
+"""Seconds that one probe may take, including the build."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Outcome(Answer):
 
     measured: Measured | None = None
     why: str = ""
-    """Why there is no measurement, if there is none."""
+    """The reason for a missing measurement."""
     traceback: str = ""
     proof: dict[str, Finding] = field(default_factory=dict)
-    """The findings on the code of its instances."""
+    """The findings on the machine code of its instances."""
     artifacts: list[Summary] = field(default_factory=list)
     lost: bool = False
     """Whether the process or its device is unusable."""
@@ -48,8 +48,9 @@ class Measure(Request[Outcome], answered_by="assay.machine.child:measured"):
 
 
 def outcomes(keys: list[str], limit: float = LIMIT, child: str = "") -> Iterator[tuple[str, Outcome] | Opened]:
-    """Key and outcome of each probe as it is finished; the facts whenever a child has opened the device. Probes that a
-    child never began are given to the next one; if it cannot open the device, all of them have failed."""
+    """Yield the key and outcome of each probe when it is finished, and the facts whenever a child has opened the
+    device. A new child takes over the probes that a lost one had not begun. If it cannot open the device, all of them
+    have failed."""
     waiting = list(keys)
     while waiting:
         with Fresh(child) if child else Fresh() as process:
@@ -63,7 +64,7 @@ def outcomes(keys: list[str], limit: float = LIMIT, child: str = "") -> Iterator
 
 
 def _measured(process: Fresh, waiting: list[str], limit: float) -> Iterator[tuple[str, Outcome]]:
-    """The outcomes of the waiting probes, until none is left or the process is lost."""
+    """Yield the outcomes of the waiting probes until none is left or the process is lost."""
     while waiting:
         key = waiting.pop(0)
         try:

@@ -1,4 +1,4 @@
-"""The GPU for probes: checked kernels, buffers, launches on a blocked stream, and the clock of each launch."""
+"""What GPU probes run on: proven kernels, buffers, launches on a blocked stream, and the clock of each launch."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     import torch
 
 LAUNCHES, WARM_UP = 11, 3
-"""Timed launches of a figure, and launches before them."""
+"""Timed launches per figure, and untimed launches before them."""
 QUICK = 3
-"""Timed launches of one cell of a sweep; the best cell is then measured in full."""
+"""Timed launches per cell of a sweep; the fastest cell is then measured in full."""
 SECONDS = 3e-3
-"""How long one launch should last, so that its start and end are negligible."""
+"""Target duration of one launch in seconds, long enough that its start and end are negligible."""
 HOLD = 2_000_000
-"""Nanoseconds that the stream waits while the host queues launches, so that the device is timed, not the host."""
+"""Nanoseconds that the stream is held while the host queues launches, so that the device is timed and not the host."""
 SEEN = 20_000
 """Nanoseconds that a block must run for its clock to be measured."""
 KEY = 0x9E3779B9
-"""Results are compared with it so that the compiler must compute them."""
+"""A value that results are compared with, so that the compiler cannot leave out computing them."""
 
 
 class ProofFailed(AssayError):
-    """The machine code is not what the probe claims to measure."""
+    """Raised if the machine code is not what the probe claims to measure."""
 
     def __init__(self, instance: str, finding: Finding) -> None:
         super().__init__(f"{instance}: {finding.says}")
@@ -51,12 +51,12 @@ class Kernel:
         self._launch = Launcher(ObjectCode.from_cubin(artifact.cubin).get_kernel(artifact.symbol))
 
     def resident(self, threads: int, blocks: int) -> int:
-        """Threads of so many blocks that run at once on a multiprocessor: its 65536 registers set the limit."""
+        """Return how many threads of `blocks` blocks run at once on a multiprocessor, which has 65536 registers."""
         registers = -(-(self.artifact.registers or 32) // 8) * 8
         return min(blocks, 65536 // (registers * threads)) * threads
 
     def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
-        """Launches on torch's current stream."""
+        """Launch on torch's current stream."""
         self._launch((grid,), (block,), arguments, shared)
 
 
@@ -75,7 +75,7 @@ class Lab:
         self.artifacts: list[Artifact] = []
         """The artifacts of the current probe."""
         self.findings: dict[str, Finding] = {}
-        """The findings on the code of its instances."""
+        """The findings on the machine code of its instances."""
         self._loaded: dict[tuple[str, str], tuple[Kernel, Finding]] = {}
         torch.manual_seed(0)
 
@@ -86,7 +86,7 @@ class Lab:
         return build_target(gpu.target)
 
     def begin(self) -> None:
-        """Forget what the last probe built and allocated."""
+        """Drop what the last probe built and allocated."""
         import torch
 
         self.artifacts, self.findings = [], {}
@@ -94,7 +94,7 @@ class Lab:
         torch.cuda.empty_cache()
 
     def kernel(self, probe: Probe, name: str) -> Kernel:
-        """Build, check and load one instance; code that does not pass its proof is never launched."""
+        """Build, check and load one instance. Code that fails its proof is never launched."""
         key = (probe.source, name)
         if key not in self._loaded:
             artifact = probe.build(name, self.target)
@@ -120,7 +120,7 @@ class Lab:
         return torch.zeros((64, 2), dtype=torch.int64, device="cuda")
 
     def floats(self, bytes_: int) -> torch.Tensor:
-        """Random finite numbers."""
+        """Return random finite float32 numbers."""
         import torch
 
         return torch.empty(bytes_ // 4, dtype=torch.float32, device="cuda").normal_()
@@ -140,8 +140,8 @@ class Lab:
         before: Callable[[], Any] | None = None,
         warm_up: int = WARM_UP,
     ) -> tuple[list[float], list[float]]:
-        """Seconds of each launch, by events on a held stream, and the SM clock of each in MHz, by its own counters.
-        `go` launches once; its argument is the tensor into which that launch writes its clocks."""
+        """Return the seconds of each launch, by events on a held stream, and the SM clock of each in MHz, by the
+        device's own counters. `go` launches once; its argument is the tensor that the launch writes its clocks to."""
         import torch
 
         clocks = self._clocks
@@ -163,17 +163,17 @@ class Lab:
         return seconds, [1e3 * cycles / ns for cycles, ns in noted if ns >= SEEN]
 
     def rounds(self, go: Callable[[int, torch.Tensor], None], seconds: float = SECONDS, first: int = 64) -> int:
-        """How many rounds make a launch last long enough."""
+        """Return the number of rounds with which a launch takes about `seconds`."""
         taken = min(self.time(lambda clocks: go(first, clocks), 3, warm_up=1)[0])
         return max(first, int(first * seconds / taken))
 
     def per_clock(self, value: float, clocks_mhz: list[float]) -> dict[str, float]:
-        """A rate per clock and multiprocessor."""
+        """Return a rate per clock and multiprocessor, or nothing without clocks."""
         return {"per_clock_sm": value / (median(clocks_mhz) * 1e6 * self.sms)} if clocks_mhz else {}
 
 
 def build_target(target: Target) -> Target:
-    """sm_90 is built as sm_90a: wgmma needs it."""
+    """Return the target that probes are built for: sm_90a for sm_90, since wgmma needs it."""
     return Target("sm_90a") if str(target) == "sm_90" else target
 
 

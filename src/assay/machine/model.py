@@ -1,4 +1,4 @@
-"""The model of a device: its performance figures with their spread, either measured or published."""
+"""The model of a device: its performance figures and their spread, either measured or published."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ MEASURED, PUBLISHED = "measured", "published"
 _FOLDER = Path(__file__).parent / "published"
 
 Published = float | tuple[float, float]
-"""One value, or the range of different authors' values."""
+"""One value, or the range of values from different authors."""
 
 
 @dataclass(frozen=True)
 class Figure:
     value: float
     unit: str
-    """`B/s`, `op/s` (a fused multiply-add is two), `cycles`, `s`, `Hz`."""
+    """`B/s`, `op/s` (a fused multiply-add counts as two), `cycles`, `s`, `Hz`."""
     low: float | None = None
     high: float | None = None
-    """The spread over repeated launches; not for published figures."""
+    """The range over repeated launches or, for published figures, over authors; None if only one value was
+    published."""
     clock_mhz: float | None = None
     """The SM clock during the measurement, from the device's own counters."""
     published: Published | None = None
     """The published value for this device."""
     where: str = ""
-    """The publication, in words."""
+    """The publication."""
 
 
 @dataclass(frozen=True)
 class Model:
     device: str
     source: str
-    """`measured` or `published`: never mixed in one model."""
+    """`measured` or `published`; one model never mixes them."""
     run: str
     time: str
     figures: Mapping[str, Figure] = field(default_factory=dict)
@@ -64,17 +65,18 @@ class Model:
         return figure.value if figure else None
 
     def fastest(self, key: str) -> float | None:
-        """The best sample of a rate: a limit must not be lower than any observed rate."""
+        """Return the best sample of a rate: a limit must not be lower than any observed rate."""
         figure = self.figures.get(key)
         return None if figure is None else max(figure.value, figure.high or 0.0)
 
     def stream(self) -> float | None:
-        """The highest memory bandwidth that was measured, in bytes a second: an upper bound for any kernel."""
+        """Return the highest memory bandwidth in the model in bytes per second, an upper bound for any kernel."""
         kinds = ("read", "write", "copy", "triad")
         return max((v for k in kinds if (v := self.fastest(f"dram.{k}")) is not None), default=None)
 
     def peak(self, dtype: str, tensor: bool = False) -> float | None:
-        """Operations a second in a dtype (`fp32`, `bf16`); with `tensor`, the fastest of the matrix instructions."""
+        """Return operations per second in a dtype (`fp32`, `bf16`); with `tensor`, of the fastest matrix
+        instruction."""
         if not tensor:
             return self.fastest(f"vector.{dtype}")
         kinds = [k for k in self.figures if k.startswith("tensor.") and k.endswith(f".{dtype}")]
@@ -92,8 +94,8 @@ class Model:
 
 
 def this_device(kind: str | None = None) -> str:
-    """The device `assay machine` measures here: that of `kind`, `cuda` or `cpu`; by default the GPU if there is one,
-    else the CPU."""
+    """Return the name of the device that `assay machine` measures here: that of `kind`, `cuda` or `cpu`; by default the
+    GPU if there is one, else the CPU."""
     gpu = host.gpu()
     if gpu is not None and kind != "cpu":
         return gpu.name
@@ -103,7 +105,7 @@ def this_device(kind: str | None = None) -> str:
 
 
 def slug(device: str) -> str:
-    """A device's name as a file name: `NVIDIA H200` → `nvidia-h200`."""
+    """Return a device's name as a file name: `NVIDIA H200` → `nvidia-h200`."""
     return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") or "device"
 
 
@@ -112,7 +114,7 @@ def kept_file(device: str) -> Path:
 
 
 def kept(device: str | None = None) -> Model | None:
-    """The model that `assay machine` kept, if any; for this machine's device unless another is named."""
+    """Return the model kept by `assay machine`, if any, of the named device or, by default, of this machine's."""
     name = this_device(device) if device in (None, "cuda", "cpu") else str(device)
     file = kept_file(name)
     if not file.exists():
@@ -124,7 +126,7 @@ def kept(device: str | None = None) -> Model | None:
 
 
 def read(file: Path) -> Model:
-    """The model in a document of records, such as `assay machine --out` writes."""
+    """Return the model in a document of records, as written by `assay machine --out`."""
     records = json.loads(file.read_text())["records"]
     for record in reversed(records):
         if record["verb"] == "machine" and "model" in record["evidence"]:
@@ -133,7 +135,7 @@ def read(file: Path) -> Model:
 
 
 def published(name: str) -> Model | None:
-    """The published model of a GPU, by the driver's name or a short one: `NVIDIA H200`, `h200`, `RTX 4090`."""
+    """Return the published model of a GPU, by the driver's name or a short one: `NVIDIA H200`, `h200`, `RTX 4090`."""
     wanted = slug(name)
     for data in _published().values():
         names = [slug(n) for n in (data["device"], *data["names"])]
@@ -143,12 +145,12 @@ def published(name: str) -> Model | None:
 
 
 def shipped() -> list[Model]:
-    """Every published model that Assay contains."""
+    """Return every published model that Assay contains."""
     return [_from_file(data) for data in _published().values()]
 
 
 def best(device: str | None = None) -> Model | None:
-    """The measured model if there is one, else the published; `source` says which."""
+    """Return the measured model if there is one, else the published one; its `source` says which."""
     if (model := kept(device)) is not None:
         return model
     return published(this_device(device) if device in (None, "cuda", "cpu") else str(device))

@@ -18,7 +18,7 @@ class Measured:
     """The samples of a probe."""
 
     samples: list[float]
-    """The figure, launch by launch."""
+    """The figure of each launch."""
     clocks_mhz: list[float] = field(default_factory=list)
     workload: str = ""
     table: list[dict[str, Any]] = field(default_factory=list)
@@ -43,11 +43,11 @@ class Probe:
     measure: Callable[[Any, Probe], Measured]
     """Called with the lab (assay.machine.lab) and this probe."""
     helpers: tuple[str, ...] = ()
-    """Instances that serve the measurement and are not measured."""
+    """Instances that the measurement uses but does not measure."""
     least: tuple[int, int] = (8, 0)
-    """The first compute capability that has it."""
+    """The lowest compute capability that has it."""
     only: tuple[str, ...] = ()
-    """The targets that have it; empty: all from the least."""
+    """The targets that have it; if empty, all from `least` on."""
     lacks: str = ""
     """Why other targets do not have it."""
     beside: tuple[Probe, ...] = ()
@@ -60,11 +60,11 @@ class Probe:
         return self._built(target).artifacts[name]
 
     def prove(self, name: str, target: Target) -> Finding:
-        """Checks the machine code that will be launched."""
+        """Check the machine code that will be launched."""
         return self.instances[name].check(self._built(target).function(name))
 
     def _built(self, target: Target) -> Built:
-        """The build with this probe's instances and those of all probes that share its source."""
+        """Build this probe's instances together with those of all probes that share its source."""
         sharing = [p for p in self.beside if p.fits(target)]
         names = dict.fromkeys(name for probe in (*sharing, self) for name in (*probe.instances, *probe.helpers))
         return build(self.source, tuple(names), target)

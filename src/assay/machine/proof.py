@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from assay.isa import sass
 
 _MEMORY = re.compile(r"(LD|ST|ATOM|RED)[GLS]?|LDSM|LDGSTS|STSM|CCTL")
-"""Opcodes that move bytes; constants (LDC) do not count."""
+"""Opcodes that access memory; constant loads (LDC) do not count."""
 _SHOWN = 24
 """Lines of a listing that a failed proof quotes."""
 
@@ -30,13 +30,13 @@ class Proof:
     STL), and the loop may access memory only with instructions that match a pattern."""
 
     loop: Mapping[str, int] = field(default_factory=dict)
-    """Pattern → exactly how many in the measured loop."""
+    """The exact number of matches of each pattern in the measured loop."""
     others: int | None = None
-    """The most further instructions in that loop: loop overhead must not limit a peak rate."""
+    """The most other instructions in that loop, since loop overhead must not limit a peak rate."""
     chain: str = ""
-    """Instructions that each use the result of the one before as their address: a pointer chase."""
+    """A pattern of instructions that each use the result of the previous one as their address: a pointer chase."""
     empty: bool = False
-    """The kernel does nothing at all."""
+    """Whether the kernel must do nothing at all."""
 
     def __str__(self) -> str:
         if self.empty:
@@ -73,7 +73,7 @@ class Proof:
 
 
 def _padding(instruction: sass.Instruction) -> bool:
-    """Whether the compiler inserted it to wait for the tensor cores: NOP, or an instruction that never runs."""
+    """Return whether the compiler inserted it to wait for the tensor cores: NOP, or an instruction that never runs."""
     return instruction.opcode == "NOP" or instruction.predicate in ("@!PT", "@!UPT")
 
 
@@ -82,7 +82,7 @@ def _matching(pattern: str, body: tuple[sass.Instruction, ...]) -> list[sass.Ins
 
 
 def _broken(links: list[sass.Instruction]) -> list[sass.Instruction]:
-    """The loads whose address is not the value of the previous load (around the loop)."""
+    """Return the loads whose address is not the value of the previous load, going around the loop."""
     return [
         here
         for before, here in zip([links[-1], *links[:-1]], links, strict=True)
@@ -91,7 +91,7 @@ def _broken(links: list[sass.Instruction]) -> list[sass.Instruction]:
 
 
 def _does_nothing(function: sass.Function) -> Finding:
-    """Checks the code before the first EXIT; the rest is padding. Older targets still set up a stack pointer."""
+    """Check the code before the first EXIT; the rest is padding. Older targets still set up a stack pointer."""
     before = []
     for instruction in function.instructions:
         if instruction.opcode == "EXIT":

@@ -1,4 +1,4 @@
-"""The verb: selects probes, yields their records as they are ready, and yields and keeps the model last."""
+"""Selects probes, yields their records as they are ready, and last yields and keeps the model."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from assay.watching import watched
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set."""
+    """The options of `machine`."""
 
     only: str = ""
-    """One family; the model is then shown but not kept."""
+    """One family of probes, or one probe; the model is then shown but not kept."""
     device: str = ""
-    """`cuda` or `cpu`; empty: the GPU where there is one."""
+    """`cuda` or `cpu`; if empty, the GPU if there is one, else the CPU."""
     prove: str = ""
-    """A target: build the GPU's probes for it and prove their machine code, run nothing."""
+    """A target: build the GPU's probes for it and prove their machine code without running anything."""
     run: str = field(default_factory=provenance.new_run)
 
 
 def machine(options: Options | None = None, **settings: Any) -> Iterator[Record]:
-    """Measure this device: the GPU, or the CPU where there is none. One record per probe as it is done, the model last.
-    A whole run is kept as the device's model, unless something failed and there is one already; `only` measures one
-    family; `prove="sm_90a"` proves without running."""
+    """Measure this device: the GPU, or the CPU if there is none. Yield one record per probe as it finishes, the model
+    last. A full run is kept as the device's model, unless something failed and a model is already kept. `only` measures
+    one family; `prove="sm_90a"` proves without running."""
     chosen = options or settings_of(Options, settings)
     if chosen.prove:
         yield from _proofs(chosen)
@@ -160,7 +160,7 @@ def _cpu(options: Options, facts: dict[str, float]) -> Iterator[Record]:
 
 
 def _proofs(options: Options) -> Iterator[Record]:
-    """Builds every GPU probe for a target and checks its machine code, on any machine."""
+    """Build every GPU probe for a target and check its machine code, on any machine."""
     goal = target(options.prove)
     for probe in chosen_probes("cuda", options.only):
         if not probe.fits(goal):
@@ -231,7 +231,7 @@ def _model(records: list[Record], facts: dict[str, float], kind: str, options: O
 
 
 def _keep(records: list[Record], model: Model, options: Options) -> None:
-    """Writes the file atomically: another process may be reading it."""
+    """Write the file atomically, since another process may be reading it."""
     file = kept_file(model.device)
     file.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document(records, verb="machine", run=options.run), indent=1, default=str)

@@ -1,4 +1,4 @@
-"""Reports of records: one self-contained page, its pictures, and tables for a notebook."""
+"""Reports on records: one self-contained page, its pictures, and tables for a notebook."""
 
 from assay.report.notebook import Records, html_table
 from assay.report.page import report

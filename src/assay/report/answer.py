@@ -1,4 +1,4 @@
-"""The top of the page: how many kernels are right, which is fastest per op, and what the numbers cover."""
+"""The top of the page: how many kernels are correct, which is fastest per op, and what the numbers cover."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,8 @@ WORDS = {"fail": "failed", "compiled": "compiled only", "skipped": "skipped"}
 
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
-    """Return the number of kernels by status. A kernel has the worst status of its checks, and failed if a measurement
-    of it did; without checks, it has the worst status of its measurements."""
+    """Return the number of kernels by status. A kernel has the worst status of its checks, and fails if any of its
+    measurements failed; without checks, it has the worst status of its measurements."""
     checked = any(r.verb == "check" for r in records)
     worst: dict[str, int] = {}
     for record in records:
@@ -27,7 +27,7 @@ def counts(records: Sequence[Record]) -> dict[str, int]:
 
 
 def headline(records: Sequence[Record]) -> str:
-    """Return one sentence: how many kernels pass, and what became of the others."""
+    """Return one sentence: how many kernels pass, and the statuses of the others."""
     by_status = {s: n for s, n in counts(records).items() if n}
     total = sum(by_status.values())
     if not total:
@@ -40,7 +40,8 @@ def headline(records: Sequence[Record]) -> str:
 
 
 def by_op(records: Sequence[Record]) -> list[str]:
-    """Return the same sentence for each op, if there are several; of many, for those with a failure."""
+    """Return a headline for each op, if there are several; with more than `_FEW_OPS`, only for ops with a
+    failure."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         if record.op and record.verb in ("check", "bench"):
@@ -53,7 +54,7 @@ def by_op(records: Sequence[Record]) -> list[str]:
 
 
 def scope(records: Sequence[Record]) -> list[str]:
-    """Return what the numbers cover, as parts of a line."""
+    """Return what the numbers cover, as the parts of a line."""
     parts = []
     if checked := [r for r in records if r.verb == "check"]:
         tried = sum(CheckEvidence.of(r).workloads or 0 for r in checked)
@@ -69,8 +70,8 @@ def scope(records: Sequence[Record]) -> list[str]:
 
 
 def fastest(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return, per op and device, the fastest kernel that is right, at the largest of the cases with most kernels; and
-    how often it wins."""
+    """Return, per op and device, the fastest correct kernel at the largest of the cases with the most kernels, and how
+    often it wins."""
     wrong = {(r.kernel, r.dtype) for r in records if r.verb == "check" and str(r.status) == "fail"}
     measured = rows.benches(records)
     right = [r for r in measured if r["status"] == "pass" and (r["kernel"], r["dtype"]) not in wrong]

@@ -29,9 +29,10 @@ PIPE_COLOURS = {
     "cbu": "#8A9099",
     "none": "#C3C8CE",
 }
-"""Of isa/pipes.py. Okabe and Ito's palette first; the name is in a column too, so nothing depends on colour alone."""
+"""Colours of the pipes in isa/pipes.py, Okabe and Ito's palette first. A column shows the name too, so nothing depends
+on colour alone."""
 OTHER_PIPES = ("#882255", "#999933", "#AA4499", "#6699CC", "#661100")
-"""For pipes not named above, in order of appearance."""
+"""Colours of pipes not named above, in order of appearance."""
 _SHOWN = (
     "instructions",
     "registers",
@@ -57,9 +58,9 @@ class Code:
     symbol: str
     compiler: str
     rows: Sequence[Mapping[str, Any]]
-    """As `assay.inspect.row.Row.to_dict` gives them, in order of address."""
+    """Rows from `assay.inspect.row.Row.to_dict`, in order of address."""
     sources: Mapping[str, str]
-    """File → text, of the files that the rows name."""
+    """The text of each file that the rows name."""
     ptx: str = ""
     ir: str = ""
     ir_kind: str = ""
@@ -67,15 +68,15 @@ class Code:
     blocks: Sequence[Mapping[str, Any]] = ()
     """Basic blocks: `number`, `start`, `end`, `follows` (numbers of blocks) and `loop_depth`."""
     summary: Mapping[str, Any] = field(default_factory=dict)
-    """Registers, spills, shared memory, occupancy …; what is nested becomes a small table."""
+    """Registers, spills, shared memory, occupancy …; nested values become small tables."""
     figures: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-    """Address → label → number: a column beside the SASS for each label."""
+    """Numbers by address and label: each label is a column next to the SASS."""
     heading: Sequence[tuple[str, Any]] = ()
-    """Label and value of what is shown first of this kernel."""
+    """Label and value pairs shown first for this kernel."""
 
 
 def code(one: Inspection, records: Iterable[Record] = ()) -> Code:
-    """Return the page's data. `records`: bench's; those of the same machine code (by the hash of its .text) are
+    """Return the page's data. `records` are bench's; those with the same machine code (by the hash of its .text) are
     shown."""
     assert one.table is not None
     rows, evidence, kept = one.record.instructions or [], one.evidence, one.record.evidence
@@ -148,13 +149,13 @@ def render(kernels: Sequence[Code], title: str) -> str:
 
 
 def colours(pipes: Iterable[str]) -> dict[str, str]:
-    """Return a colour for each pipe; known pipes have the same one on every page."""
+    """Return a colour for each pipe. A known pipe has the same colour on every page."""
     unknown = [pipe for pipe in pipes if pipe not in PIPE_COLOURS]
     return PIPE_COLOURS | {pipe: OTHER_PIPES[min(i, len(OTHER_PIPES) - 1)] for i, pipe in enumerate(unknown)}
 
 
 class Numbered:
-    """Stores each value once and gives it a number."""
+    """Stores each distinct value once and numbers it."""
 
     def __init__(self) -> None:
         self._at: dict[Any, int] = {}
@@ -168,7 +169,7 @@ class Numbered:
 
 
 def pack(code: Code, texts: Numbered) -> dict[str, Any]:
-    """Return the kernel as columns, which are much smaller than rows: texts, files, places and pipes become numbers."""
+    """Return the kernel as columns, which are much smaller than rows; texts, files, places and pipes become numbers."""
     files, places, pipes, spaces = Numbered(), Numbered(), Numbered(), Numbered()
     for file in code.sources:
         files(file)

@@ -1,4 +1,5 @@
-"""Records as files: CSV for spreadsheets, Parquet for data frames, JSON for Assay itself, as the suffix says."""
+"""Writes records to files: CSV for spreadsheets, Parquet for data frames, JSON for Assay itself, depending on the
+suffix."""
 
 import csv
 import json
@@ -36,20 +37,21 @@ _LAST = {
     "source_line": "source.line",
     "source_hash": "source.hash",
 }
-"""Columns that every record has, and the path of the value in it."""
+"""Columns that every record has, and the path of their value in the record."""
 _FIGURES = tuple(f for cls in (BenchEvidence, CheckEvidence) for f in figures(cls) if f.column)
 KINDS: dict[str, type] = {
     **{name: float if name.endswith("_s") else str for name in _FIRST},
     **{figure.column: figure.kind for figure in _FIGURES},
     **{name: int if name == "source_line" else str for name in _LAST},
 }
-"""The columns of a flat record in their order, with the unit in the name, and their types."""
+"""The columns of a flat record in order, with the unit in the name, and their types."""
 _SAMPLES = {"samples_s": "samples", "hot_samples_s": "evidence.hot.samples", "call_samples_s": "evidence.call.samples"}
 _NESTED = ("evidence", "artifacts", "provenance")
 
 
 def export(records: Iterable[Record], path: str | Path, **about: Any) -> int:
-    """Write records to a file as its suffix says; return their number. `about` goes into a JSON document."""
+    """Write records to a file in the format of its suffix, and return their number. `about` goes into a JSON
+    document."""
     path = Path(path)
     write = writer(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,8 +61,8 @@ def export(records: Iterable[Record], path: str | Path, **about: Any) -> int:
 
 
 def writer(path: Path) -> Callable[[list[Record], Path, dict[str, Any]], None]:
-    """Return the function that writes a file of this name. Call it before reading records: it refuses a wrong
-    suffix."""
+    """Return the function that writes a file with this name. Call it before reading records: it rejects unknown
+    suffixes."""
     if path.suffix == ".parquet":
         _pyarrow()
         return _parquet
@@ -70,7 +72,7 @@ def writer(path: Path) -> Callable[[list[Record], Path, dict[str, Any]], None]:
 
 
 def flat(record: Record) -> dict[str, Any]:
-    """Return the columns of one record; None where it has no such figure."""
+    """Return the columns of one record, with None for figures that it does not have."""
     whole = record.to_dict() | {name: getattr(record, name) for name in ("op", "backend", "dtype", "device")}
     own = {name: typed(KINDS[name], at(whole, where)) for name, where in (_FIRST | _LAST).items()}
     own |= {figure.column: figure.value(record.evidence) for figure in _FIGURES}
@@ -89,7 +91,7 @@ def _json(records: list[Record], path: Path, about: dict[str, Any]) -> None:
 
 
 def _parquet(records: list[Record], path: Path, about: dict[str, Any]) -> None:
-    """Write the same columns, every sample by round, and the parts without a fixed shape as JSON text."""
+    """Write the flat columns, every sample by round, and the parts without a fixed form as JSON text."""
     pa = _pyarrow()
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     schema = pa.schema(

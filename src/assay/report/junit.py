@@ -1,4 +1,4 @@
-"""Records as a JUnit file, which every CI service reads: a test case for each record."""
+"""Writes records as a JUnit file, which every CI service reads, with one test case per record."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _VERDICTS = {Status.FAIL: "failure", Status.SKIPPED: "skipped", Status.COMPILED:
 
 
 def junit(records: Sequence[Record], verb: str) -> str:
-    """The text of the file. What was compiled or skipped counts as skipped, what could not be decided as an error: it
-    says nothing about the kernel, and somebody has to look at it."""
+    """Return the text of the file. Compiled and skipped records count as skipped, inconclusive ones as errors: they say
+    nothing about the kernel, and somebody has to look at them."""
     cases = [_case(record, namesakes(records)) for record in records]
     kinds = [case[0].tag if len(case) else "" for case in cases]
     counts = {
@@ -33,7 +33,7 @@ def _case(record: Record, shared: set[str]) -> xml.Element:
     for attribute in ("file", "line"):
         if record.source.get(attribute):
             case.set(attribute, _text(str(record.source[attribute])))
-    built = record.verb == "inspect" and record.status is Status.COMPILED  # more is not asked for
+    built = record.verb == "inspect" and record.status is Status.COMPILED  # inspect asks for no more
     if record.status is not Status.PASS and not built:
         first, _, rest = _text(record.reason).partition("\n")
         verdict = xml.SubElement(case, _VERDICTS.get(record.status, "error"), message=first, type=str(record.status))

@@ -1,4 +1,4 @@
-"""The machine's model, read from its records: one for each device, and a table of its figures beside published ones."""
+"""Reads device models from records, and tabulates their figures next to published ones."""
 
 import re
 from collections.abc import Iterable
@@ -34,14 +34,14 @@ WORDS = {
 
 
 def models(records: Iterable[Record]) -> list[Model]:
-    """Return one model per device: the last that was measured, else the last that was published."""
+    """Return one model per device: the latest measured one, else the latest published one."""
     every = [m for r in records if r.verb == "machine" and (m := MachineEvidence.of(r).model)]
     return list({model.device: model for model in sorted(every, key=lambda m: (m.measured, m.time))}.values())
 
 
 def model_of(records: Iterable[Record], device: str) -> Model | None:
-    """Return the model of a device as a record names it. A CPU's model counts the cores it was given, which may be
-    fewer."""
+    """Return the model of a device by the name in a record. A CPU's model includes the number of cores that it could
+    use, which may be fewer; any model of the same chip is accepted."""
     known = {m.device: m for m in models(records)}
     chip = re.sub(r", \d+ cores?$", "", device)
     same_chip = (m for name, m in known.items() if re.sub(r", \d+ cores?$", "", name) == chip)
@@ -49,10 +49,10 @@ def model_of(records: Iterable[Record], device: str) -> Model | None:
 
 
 def table(model: Model) -> list[dict[str, Any]]:
-    """Return every figure, grouped, with its spread, its clock, and the published one."""
+    """Return every figure, grouped, with its spread, its clock and the published value."""
     result = []
     for key, figure in model.figures.items():
-        unit, factor = ("s", 1e-9) if figure.unit == "ns" else (figure.unit, 1.0)  # scaled like every other time
+        unit, factor = ("s", 1e-9) if figure.unit == "ns" else (figure.unit, 1.0)  # scaled like all other times
         value, low, high = (None if v is None else v * factor for v in (figure.value, figure.low, figure.high))
         known = None if figure.published is None or isinstance(figure.published, tuple) else figure.published * factor
         result.append(
@@ -80,7 +80,7 @@ def _spread(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def _published(figure: Figure, value: float | None, unit: str) -> units.Quantity:
-    """Return the published number, or the range as it is written."""
+    """Return the published number, or the range as published."""
     if isinstance(figure.published, tuple):
         return units.Quantity(" – ".join(f"{v:g}" for v in figure.published), unit)
     return units.scaled(value, unit, 3)

@@ -1,5 +1,5 @@
-"""How `assay model compile` is shown: the states, what so many calls take from each, a sweep's steps, and where graphs
-broke. The terminal, the docs and the page draw the same tables."""
+"""The tables of `assay model compile`: the states, the total time of n calls from each, the steps of a sweep, and the
+graph breaks. The terminal, the docs and the page draw the same tables."""
 
 from __future__ import annotations
 
@@ -28,37 +28,38 @@ class State:
 
     @property
     def crossing(self) -> int | None:
-        """Calls after which compiling has paid."""
+        """Number of calls after which compiling has paid off."""
         return self.worth.calls if self.worth else None
 
     @property
     def fixed(self) -> float:
-        """Seconds before the first steady call; in a warm process they are noise."""
+        """Seconds before the first steady call; zero in a warm process, where they are noise."""
         return self.evidence.compile_seconds or 0.0 if self.evidence.state != "warm" else 0.0
 
     def steady(self, arm: str) -> float:
-        """Seconds of a call."""
+        """Return the seconds of a steady call."""
         return (self.evidence.steady or {})[arm].median
 
     def curve(self, arm: str) -> dict[int, float]:
-        """Calls → seconds of all of them."""
+        """Return the total seconds by number of calls."""
         return dict((self.evidence.curve or {}).get(arm, ()))
 
     def after(self, arm: str, calls: int) -> str:
-        """Measured where it was, else what compiling cost and so many steady calls (~)."""
+        """Return the total time of `calls` calls: measured, or else (~) the cost of compiling plus that many steady
+        calls."""
         if calls in (measured := self.curve(arm)):
             return duration(measured[calls])
         return "~" + duration((self.fixed if arm == "compiled" else 0.0) + calls * self.steady(arm))
 
 
 def read(records: Iterable[Record]) -> list[State]:
-    """The records of `model compile`, with their evidence."""
+    """Return the records of `model compile`, with their evidence."""
     studied = (r for r in records if r.verb == "model" and r.evidence.get("study") == "compile")
     return [State(record, CompileEvidence.of(record)) for record in studied]
 
 
 def parts(records: Sequence[Record], wide: bool) -> Iterator[Table[Any] | Note]:
-    """For each model, batch and mode. `wide`: there is room for more columns."""
+    """Yield the tables and notes for each model, batch and mode. `wide` adds columns."""
     groups: dict[str, list[State]] = {}
     for state in read(records):
         groups.setdefault(_title(state), []).append(state)
@@ -76,7 +77,7 @@ def parts(records: Sequence[Record], wide: bool) -> Iterator[Table[Any] | Note]:
 
 
 def _title(state: State) -> str:
-    """All but the state."""
+    """Return everything that identifies a group of records, without the state."""
     evidence = state.evidence
     batches = "batches" if evidence.state == "sweep" else "batch"
     about = [f"{batches} {', '.join(map(str, evidence.batches))}", evidence.dtype]
@@ -87,7 +88,7 @@ def _title(state: State) -> str:
 
 
 def states(timed: Sequence[State], title: str = "", wide: bool = True) -> Table[State]:
-    """The error is compiled's worst over eager's, both against float64."""
+    """Return the table of states. The error is compiled's worst over eager's, both against float64."""
     columns: list[Column[State]] = [
         Column("", lambda s: s.record.kernel, page="model", left=True),
         Column("", lambda s: "+".join(map(str, s.evidence.batches)), page="batch"),
@@ -114,7 +115,7 @@ def _state(state: State) -> Cell:
 
 
 def _seconds(value: float, digits: int = 4) -> Cell:
-    """`digits`: on a page."""
+    """Format seconds; `digits` applies on a page."""
     return Cell(duration(value), si(value, "s", digits))
 
 
@@ -133,7 +134,7 @@ def _ratio(ratio: float | None) -> str:
 
 
 def _calls(timed: Sequence[State]) -> Table[int]:
-    """What so many calls take together."""
+    """Return the table of the total times of several numbers of calls."""
 
     def of(state: State) -> Column[int]:
         return Column(state.evidence.state, lambda calls: state.after("compiled", calls))

@@ -1,4 +1,4 @@
-"""How `assay model infer` is shown: the variants at one batch size, all batch sizes, every layer and every site. The
+"""The tables of `assay model infer`: the variants at one batch size, all batch sizes, every layer and every site. The
 terminal, the docs and the page draw the same tables."""
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from assay.report.table import Cell, Column, Note, Table
 from assay.units import NOTHING, count, share, si, times
 
 _HIDDEN = 0.6
-"""A GPU that is busy for less of an eager pass than this waits for the host, and hides what kernels save."""
+"""A GPU that is busy for less than this share of an eager pass waits for the host, which hides what kernels save."""
 _STEADY = 1.25
-"""Torch by itself and beside a variant, two processes, may differ by this factor without a note."""
+"""Torch by itself and next to a variant, in two processes, may differ by up to this factor without a note."""
 _LONGEST = 12
-"""Layers that a terminal shows by themselves."""
+"""The most layers that a terminal shows individually."""
 Epochs = Mapping[tuple[str, tuple[tuple[str, str], ...]], float]
-"""Model and kernels → seconds of an epoch of training."""
+"""Seconds of a training epoch, by model and kernels."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class One:
 
 
 def read(records: Iterable[Record]) -> list[One]:
-    """The records of `model infer`, with their evidence."""
+    """Return the records of `model infer`, with their evidence."""
     studied = (r for r in records if r.verb == "model" and r.evidence.get("study") == "infer")
     return [One(record, InferEvidence.of(record)) for record in studied]
 
 
 def by_model(ones: Iterable[One]) -> dict[tuple[str, str], list[One]]:
-    """Model and format → their records."""
+    """Group records by model and format."""
     groups: dict[tuple[str, str], list[One]] = {}
     for one in ones:
         groups.setdefault((one.record.kernel, one.evidence.dtype), []).append(one)
@@ -51,8 +51,8 @@ def by_model(ones: Iterable[One]) -> dict[tuple[str, str], list[One]]:
 
 
 def parts(records: Sequence[Record]) -> Iterator[Table[Any] | Note]:
-    """For each model and format: variants at the largest batch, latency over batches, layers, sites, and what was left
-    out."""
+    """Yield, for each model and format: the variants at one batch size, latency over batches, layers, sites, and what
+    was left out."""
     for (model, number), group in by_model(read(records)).items():
         timed = [one for one in group if one.record.median]
         if timed:
@@ -73,7 +73,8 @@ def parts(records: Sequence[Record]) -> Iterator[Table[Any] | Note]:
 
 
 def shown_batch(timed: Sequence[One]) -> int:
-    """The largest batch at which kernels were timed alone, too; else the largest that most variants were run at."""
+    """Return the largest batch at which kernels were also timed alone, else the largest one that most variants were run
+    at."""
     both = [one for one in timed if one.evidence.predicted and one.evidence.predicted.cold]
     ran = Counter(one.evidence.batch for one in both or timed)
     return max(batch for batch, count in ran.items() if count == max(ran.values()))
@@ -86,11 +87,11 @@ def _where(one: One) -> str:
     return f"{place}; {weights} weights, {count(evidence.parameter_count or 0, 'parameter')}, {si(size, 'B', 3)}"
 
 
-# The variants
+# Variants
 
 
 def variants(ones: Sequence[One], title: str = "", epochs: Epochs | None = None) -> Table[One]:
-    """`epochs`: of trainings that were recorded beside these."""
+    """Return the table of variants. `epochs` are those of trainings recorded along with these records."""
     evidence = [one.evidence for one in ones]
     busy = "busy" * any(e.busy for e in evidence)
     accuracy = "accuracy" * any(e.accuracy is not None for e in evidence)
@@ -119,7 +120,7 @@ def variants(ones: Sequence[One], title: str = "", epochs: Epochs | None = None)
 
 
 def spread(record: Record) -> str:
-    """Half the interval, as a share of the median."""
+    """Return half the interval, as a share of the median."""
     assert record.median and record.interval
     return f"{(record.interval[1] - record.interval[0]) / 2 / record.median:.1%}"
 
@@ -130,7 +131,7 @@ def _name(one: One) -> Cell:
 
 
 def stale(record: Record) -> bool:
-    """Whether a kernel's source has changed since."""
+    """Return whether a kernel's source has changed since the record."""
     kernels = {k.name: k for k in library.kernels()}
     for name, kept in (record.source.get("kernels") or {}).items():
         kernel = kernels.get(name)
@@ -144,7 +145,8 @@ def _torch(evidence: InferEvidence) -> str:
 
 
 def gain(speedup: Estimate | None) -> Cell:
-    """Green or bold where it is faster beyond doubt, red or bold where it is slower, ~ where the interval holds 1."""
+    """Format a speedup: green or bold if the interval lies above 1, red or bold if it lies below, ~ if it contains
+    1."""
     if speedup is None:
         return Cell("", "")
     low, high = speedup.interval
@@ -172,7 +174,7 @@ def _promised(evidence: InferEvidence, kind: str) -> Cell:
 
 
 def _signed(seconds: float) -> str:
-    """`+12.3 µs` saved, `−4.5 µs` lost."""
+    """Format `+12.3 µs` saved or `−4.5 µs` lost."""
     return ("−" if seconds < 0 else "+") + si(abs(seconds), "s", 3)
 
 
@@ -186,7 +188,7 @@ def _bytes(held: Mapping[str, int] | None, evidence: InferEvidence) -> str:
 
 
 def _error(evidence: InferEvidence) -> Cell:
-    """As a share of the tolerance; of packed weights, how far the signal is above the noise."""
+    """Format the error as a share of the tolerance or, for packed weights, as the signal-to-noise ratio."""
     outputs = evidence.outputs
     assert outputs is not None
     if evidence.packed:
@@ -209,7 +211,7 @@ def _epoch(one: One, epochs: Epochs) -> Cell:
 
 
 def _notes(ones: Sequence[One]) -> Iterator[str]:
-    """How to read the tables, and what the figures suggest."""
+    """Explain how to read the tables, and what the figures suggest."""
     if any(one.evidence.predicted for one in ones):
         yield (
             "arm: how the model is run: eager, compiled by torch.compile, graphed into a CUDA graph. gain, saves: "
@@ -224,7 +226,7 @@ def _notes(ones: Sequence[One]) -> Iterator[str]:
 
 
 def conclusions(ones: Sequence[One]) -> Iterator[str]:
-    """For each variant in one line: faster, slower, no different, or wrong."""
+    """Yield one line per variant: faster, slower, no different, or wrong."""
     arms = len({one.evidence.arm for one in ones}) > 1
     found: dict[str, list[tuple[bool, str]]] = {}
     for one in (one for one in ones if one.evidence.speedup):
@@ -248,7 +250,7 @@ def conclusions(ones: Sequence[One]) -> Iterator[str]:
 
 
 def _slower_host(ones: Sequence[One]) -> Iterator[str]:
-    """Where latencies of two processes contradict a gain that was taken inside one of them."""
+    """Yield a note if torch's latencies in two processes differ too much to compare variants by them."""
     alone = {o.evidence.arm: o.record.median for o in ones if not o.evidence.rules}
     beside = [
         (o.evidence.latency["torch"].median / own, o.evidence.latency["torch"].median, own, o.evidence)
@@ -292,9 +294,9 @@ def _latency(one: One | None) -> Cell:
 
 
 def layers(ones: Sequence[One], title: str = "", longest: int = 0) -> Table[Repeated]:
-    """Where a pass spends its time, and how that changes: the profiler's figures, of the eager form. A terminal shows
-    both figures of a variant's own process, as the table of sites does. `longest`: so many layers by themselves, the
-    others together."""
+    """Return the table of layers: where a pass spends its time and how that changes, from the profiler's figures of the
+    eager arm. A terminal shows both figures of a variant's own process, as in the table of sites. With `longest`, that
+    many layers are shown individually and the others summed."""
     own = {one.evidence.variant: one.evidence.layers for one in ones if one.evidence.layers}
     compared = [one.evidence.variant for one in ones if one.evidence.layers and one.evidence.rules]
     rows = by_layer(own)
@@ -360,7 +362,8 @@ def _share(value: float | None) -> Cell:
 
 
 def change(torch: float, kernel: float) -> Cell:
-    """`12.3 → 8.10 µs`: PyTorch's time, then the kernel's, in one unit; green or red by which is less."""
+    """Format `12.3 → 8.10 µs`: PyTorch's time, then the kernel's, in one unit; green if the kernel takes less, else
+    red."""
     exponent = max(-9, 3 * ((len(f"{max(torch, kernel) * 1e9:.0f}") - 1) // 3) - 9)
     unit = {-9: "ns", -6: "µs", -3: "ms"}.get(exponent, "s")
     scale = 10.0**exponent if unit != "s" else 1.0
@@ -374,8 +377,8 @@ def _shape(workload: str) -> str:
 
 
 def _beside(evidence: InferEvidence) -> Iterator[str]:
-    """What the sites' table leaves out: why nothing can be expected of kernels alone, what a call costs, what was
-    left as it is."""
+    """Yield what the table of sites leaves out: why kernels alone predict nothing, what a call costs, and which sites
+    were not swapped."""
     rows = evidence.sites or []
     if evidence.predicted and evidence.predicted.why:
         yield f"nothing can be expected of the kernels by themselves: {evidence.predicted.why}"
@@ -403,14 +406,14 @@ def _beside(evidence: InferEvidence) -> Iterator[str]:
 
 
 def _beyond(cost: Boundary) -> str:
-    """What each way costs more than the kernel called directly; the oldest records have fewer."""
+    """Describe what each way costs beyond calling the kernel directly; the oldest records have fewer ways."""
     ways = ((cost.site, ""), (cost.operator, " through torch.library"), (cost.training, " recorded for a gradient"))
     words = [f"{_signed(way - (cost.direct or 0.0))}{text}" for way, text in ways if way is not None]
     return ", ".join(words) + (f", which takes {si(cost.gradient, 's', 3)}" if cost.gradient else "")
 
 
 def left_out(ones: Sequence[One]) -> Iterator[str]:
-    """Skipped variants, arms and batches, each reason once; interpreted ones with their verdict."""
+    """Yield the skipped variants, arms and batches, each reason once, and interpreted ones with their verdict."""
     places: dict[tuple[str, str], dict[str, list[str]]] = {}
     for one in (one for one in ones if one.record.status is Status.SKIPPED):
         arms = places.setdefault((one.evidence.variant, one.record.reason), {})

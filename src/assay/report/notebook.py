@@ -1,4 +1,4 @@
-"""Records in a notebook: a small self-contained table."""
+"""Shows records in a notebook as a small self-contained table."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from assay.report import tables, theme
 
 
 def html_table(records: Iterable[Record]) -> str:
-    """Return self-contained HTML: no script, nothing fetched, light or dark as the reader's screen is."""
+    """Return self-contained HTML: no script, nothing fetched, light or dark like the reader's screen."""
     from assay.report.page import environment
 
     rows = tables.every(list(records))

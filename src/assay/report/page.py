@@ -1,4 +1,4 @@
-"""One self-contained page: everything it needs is inside, and its own policy forbids it to fetch anything."""
+"""One self-contained page: it contains everything it needs, and its own policy forbids fetching anything."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ TABLES: dict[str, Callable[[Sequence[Record]], Iterable[Table[Any] | Note]]] = {
     "models": model_infer.parts,
     "compile": lambda records: model_compile.parts(records, wide=True),
 }
-"""Below which figures there are tables too."""
+"""The figures that have tables below them, and the functions that make these tables."""
 
 
 def report(records: Iterable[Record], out: Path, *, title: str = "Assay report", pictures: Path | None = None) -> Path:
@@ -33,7 +33,7 @@ def report(records: Iterable[Record], out: Path, *, title: str = "Assay report",
 
 
 def render(records: Sequence[Record], *, title: str, older: int = 0) -> str:
-    """Return the page's text. `older`: how many records are left out because there are newer ones."""
+    """Return the page's text. `older` is the number of records left out because there are newer ones."""
     require_charts("a report")
     figures, shared = figures_of(records)
     every = tables.every(records)
@@ -66,7 +66,8 @@ def render(records: Sequence[Record], *, title: str, older: int = 0) -> str:
 
 
 def figures_of(records: Sequence[Record]) -> tuple[list[dict[str, Any]], dict[str, list[rows.Row]]]:
-    """Return the charts' specs without their rows, and the rows by name: each set once, however many charts use it."""
+    """Return the charts' specs without their rows, and the rows by name: each set once, even if several charts use
+    it."""
     from markupsafe import Markup
 
     from assay.report.charts import FIGURES
@@ -89,7 +90,7 @@ def figures_of(records: Sequence[Record]) -> tuple[list[dict[str, Any]], dict[st
 
 
 def _with_rows(spec: Any) -> Iterator[dict[str, Any]]:
-    """Yield every part of a spec that brings its own rows."""
+    """Yield every part of a spec that has its own rows."""
     if isinstance(spec, dict):
         if isinstance(spec.get("data"), dict) and "values" in spec["data"]:
             yield spec
@@ -101,7 +102,7 @@ def _with_rows(spec: Any) -> Iterator[dict[str, Any]]:
 
 @cache
 def bundle() -> str:
-    """Return Vega, Vega-Lite and vega-embed as one script. vl-convert ships them, so nothing is fetched."""
+    """Return Vega, Vega-Lite and vega-embed as one script, which vl-convert contains, so that nothing is fetched."""
     import vl_convert
 
     return str(vl_convert.javascript_bundle(snippet="Object.assign(window, {vegaEmbed, vega, vegaLite})"))
@@ -124,7 +125,7 @@ def environment() -> Any:
     )
     jinja.filters["share"] = units.share
     jinja.filters["times"] = units.times
-    # "<" is escaped, so that no text of a record can end the script that holds it.
+    # "<" is escaped, so that no text of a record can end the script that contains it.
     jinja.filters["json"] = lambda value: Markup(
         json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).replace("<", "\\u003c")
     )

@@ -1,4 +1,4 @@
-"""Charts as files, without a browser: SVG or PNG."""
+"""Draws charts as files, without a browser: SVG or PNG."""
 
 import json
 import re
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'kernel-assay[report]'"
 _SCALE = 2.0
-"""Pixels per point of a PNG: sharp on today's screens."""
+"""Pixels per point in a PNG; sharp on high-density screens."""
 _VERSION = "6.4"
-"""Of Vega-Lite."""
+"""Version of Vega-Lite."""
 _COMMON = ("pick_device", "pick_clock")
 """Menus that do not choose an op or a case."""
 
 
 def require_charts(what: str) -> None:
-    """Raise a UsageError where charts cannot be drawn."""
+    """Raise UsageError if charts cannot be drawn."""
     if not (host.has("altair") and host.has("vl_convert")):
         raise UsageError(f"{what} needs altair and vl-convert", fix=INSTALL)
 
 
 def check(*paths: Path | None) -> None:
-    """Raise a UsageError where charts cannot be written to these files: before the hours that a study may take."""
+    """Raise UsageError if charts cannot be written to these files, before a study that may take hours."""
     for path in filter(None, paths):
         if path.suffix not in (".html", ".svg", ".png"):
             raise UsageError(f"{path}: a chart is written as .html, .svg or .png", fix=f"{path.with_suffix('.png')}")
@@ -38,8 +38,8 @@ def check(*paths: Path | None) -> None:
 
 
 def save(figure: "Figure", records: Sequence[Record], path: Path) -> list[Path]:
-    """Write one chart as its file's suffix says, and return the files. A picture shows one case; with several, there is
-    one picture for each. Where there is nothing to draw, nothing is written."""
+    """Write one chart in the format of the file's suffix, and return the files. A picture shows one case; with several
+    cases, each gets its own picture. Without anything to draw, nothing is written."""
     check(path)
     spec = _styled(figure, records)
     if spec is None:
@@ -51,7 +51,7 @@ def save(figure: "Figure", records: Sequence[Record], path: Path) -> list[Path]:
 
 
 def draw(records: Sequence[Record], folder: Path) -> list[Path]:
-    """Write `verdicts.svg`, `verdicts.png`, and for charts with a menu one of each per op: `runtime-gelu.svg`, …"""
+    """Write every chart as SVG and PNG (`verdicts.svg`, …); charts with a menu once per op (`runtime-gelu.svg`, …)."""
     from assay.report.charts import FIGURES
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,14 +67,15 @@ def draw(records: Sequence[Record], folder: Path) -> list[Path]:
 
 
 def _styled(figure: "Figure", records: Sequence[Record]) -> dict[str, Any] | None:
-    """Return the chart as it stands on its own, on a light ground; None where there is nothing to draw."""
+    """Return the chart as a complete spec on a light background; None if there is nothing to draw."""
     spec = figure.spec(records)
     style = LIGHT_CONFIG | {"background": LIGHT["ground"], "padding": 16}
     return None if spec is None else {"title": figure.title, **spec, "config": style}
 
 
 def _cases(spec: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """Return the chart for each option of its menu, which shows one at a time; of a chart without a menu itself."""
+    """Return the chart for each option of its menu, which shows one at a time; a chart without a menu is returned
+    itself."""
     from assay.report.charts.parts import PICK
 
     if spec is None:

@@ -1,6 +1,6 @@
-"""Records as flat rows: one per record, with the numbers that a chart draws and the words that its hover shows.
+"""Records as flat rows: one per record, with the numbers that a chart draws and the texts that its tooltip shows.
 
-Every row has the fields the page filters by (`op`, `backend`, `dtype`, `status`, `device`, `text`)."""
+Every row has the fields that the page filters by (`op`, `backend`, `dtype`, `status`, `device`, `text`)."""
 
 import re
 import statistics
@@ -16,20 +16,20 @@ from assay.store.current import current_records
 
 Row = dict[str, Any]
 SEVERITY = ("pass", "compiled", "skipped", "inconclusive", "fail")
-"""From the best to the worst: a cell or a kernel has the status of its worst record."""
+"""From best to worst: a cell or a kernel has the status of its worst record."""
 NOT_AXES = ("dtype", "seed", "values", "offset", "strided", "without", "inplace")
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """Return the records that describe the state of today. Where kernels of several files share an address, the
-    kernel's name has both."""
+    """Return the records that describe the current state. If kernels of several files share an address, the kernel's
+    name contains both address and file."""
     kept = current_records(records)
     apart = namesakes(kept)
     return [replace(r, kernel=r.named(apart)) if r.kernel in apart else r for r in kept]
 
 
 def device(record: Record) -> str:
-    """Return the chip that a record's kernel ran on, a CPU with its cores."""
+    """Return the chip that a record's kernel ran on; for a CPU, with its cores."""
     made, name = record.provenance, record.device
     cores = made.get("cores") if name and name == made.get("cpu") else None
     return f"{name}, {units.count(cores, 'core')}" if cores else name or str(record.evidence.get("device") or "")
@@ -41,7 +41,7 @@ def parts(workload: str) -> dict[str, str]:
 
 
 def axes(workload: str) -> dict[str, int]:
-    """Return the whole-numbered axes of a workload, over which it can be swept."""
+    """Return the integer axes of a workload, over which it can be swept."""
     return {k: int(v) for k, v in parts(workload).items() if k not in NOT_AXES and re.fullmatch(r"\d+", v)}
 
 
@@ -84,13 +84,13 @@ def checks(records: Iterable[Record]) -> list[Row]:
 
 
 def benches(records: Iterable[Record]) -> list[Row]:
-    """Return one row per measured kernel and workload. A kernel without a time is not drawn; the page lists it as a
-    failure."""
+    """Return one row per measured kernel and workload. A kernel without a time is not drawn, but listed by the page as
+    a failure."""
     return [row for _, row in _timed(records)]
 
 
 def _timed(records: Iterable[Record]) -> list[tuple[Record, Row]]:
-    """Return the measured records with their rows. Where there are several places to run, a case names its place, since
+    """Return the measured records with their rows. If kernels ran in several places, a case includes its place, since
     times of different places are not compared."""
     timed = [r for r in records if r.verb == "bench" and (number(r.median) or 0) > 0]
     several = len({_place(r) for r in timed}) > 1
@@ -98,7 +98,7 @@ def _timed(records: Iterable[Record]) -> list[tuple[Record, Row]]:
 
 
 def _place(record: Record) -> str:
-    """Return the device, and on a CPU the number of threads."""
+    """Return the device and, for a CPU, the number of threads."""
     threads = BenchEvidence.of(record).threads
     return device(record) + (f", {units.count(threads, 'thread')}" if threads is not None else "")
 
@@ -149,8 +149,8 @@ def _bench(record: Record, several_places: bool) -> Row:
 
 
 def notes(evidence: BenchEvidence) -> list[str]:
-    """Return what a reader of a time must know: that it did not converge, that the chip was throttled, that two clocks
-    disagree."""
+    """Return the caveats of a time: it did not converge, the chip was throttled, two clocks disagree, or several
+    kernels were launched."""
     clocks, second = evidence.clocks, evidence.second_clock
     result = []
     if evidence.converged is False:
@@ -165,7 +165,7 @@ def notes(evidence: BenchEvidence) -> list[str]:
 
 
 def samples(records: Iterable[Record]) -> list[Row]:
-    """Return all samples: one row per kernel and clock, which holds them as lists."""
+    """Return all samples: one row per kernel and clock, with the samples as lists."""
     rows = []
     for record, bench in _timed(records):
         evidence = BenchEvidence.of(record)
@@ -187,8 +187,7 @@ SAMPLE_FIELDS = ("op", "backend", "way", "kernel", "dtype", "status", "device", 
 
 
 def cases(rows: Sequence[Row]) -> list[str]:
-    """Return the cases (op, shape, dtype) in the order they are offered: by op, those with most kernels first, then the
-    largest."""
+    """Return the cases (op, shape, dtype) in menu order: by op, those with the most kernels first, then the largest."""
     kernels: dict[str, set[str]] = {}
     size: dict[str, float] = {}
     ops: dict[str, str] = {}
@@ -200,5 +199,5 @@ def cases(rows: Sequence[Row]) -> list[str]:
 
 
 def number(value: Any) -> float | None:
-    """Return the value if it is a finite number, else None: evidence comes from files and may hold anything."""
+    """Return the value if it is a finite number, else None: evidence is read from files and may contain anything."""
     return value if isinstance(value, int | float) and abs(value) < float("inf") else None

@@ -1,4 +1,4 @@
-"""The JSON Schema of a document of records, and the figures in it, from the types."""
+"""Derives the JSON Schema of a document of records, and the figures in it, from the types."""
 
 import itertools
 from typing import Any
@@ -31,11 +31,11 @@ EVIDENCE: dict[str, tuple[type[Evidence], ...]] = {
     "compress": (CompressEvidence,),
     "search": (SearchEvidence,),
 }
-"""The evidence of each verb; several types where a verb has several forms."""
+"""The types of evidence of each verb; several if a verb has several forms."""
 
 
 def schema() -> dict[str, Any]:
-    """Return the schema of a document as `--json` prints it. The form of a record's evidence depends on its verb."""
+    """Return the schema of a document as `--json` prints it. A record's verb determines the form of its evidence."""
     from pydantic import TypeAdapter
 
     kinds: list[Any] = [Record, *itertools.chain(*EVIDENCE.values())]

@@ -1,5 +1,4 @@
-"""A table described once: its columns, and how a row becomes their cells. Drawn in a terminal, in Markdown and in
-HTML."""
+"""Tables defined once, by columns that turn a row into cells, and drawn in a terminal, in Markdown and in HTML."""
 
 from __future__ import annotations
 
@@ -17,24 +16,24 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Cell:
-    """A text that a terminal shows in another way than a page does."""
+    """A text that differs between a terminal and a page."""
 
     terminal: str
-    """With rich's markup."""
+    """Text with rich's markup."""
     page: str
-    """In Markdown."""
+    """Text in Markdown."""
 
 
 @dataclass(frozen=True)
 class Column(Generic[R]):
     header: str
-    """In a terminal; empty: it is not shown there."""
+    """Header in a terminal; if empty, the column is not shown there."""
     cell: Callable[[R], str | Cell]
     page: str | None = None
-    """Its header on a page; None: the same; empty: it is not shown there."""
+    """Header on a page; None is the same as in a terminal; if empty, the column is not shown there."""
     left: bool = False
     fold: bool = False
-    """A terminal breaks its text into lines."""
+    """Whether a terminal wraps its text."""
 
     @property
     def on_page(self) -> str:
@@ -47,10 +46,11 @@ class Table(Generic[R]):
     columns: Sequence[Column[R]]
     rows: Sequence[R]
     keep: int = 1
-    """Columns that say what a row is. Where a terminal is too narrow, each part of the table has them."""
+    """Number of leading columns that identify a row. If a terminal is too narrow, each part of the table repeats
+    them."""
     group: Callable[[R], str] | None = None
-    """Rows with the same answer stand together. In a terminal their first cells end in it, and only the first of them
-    says it."""
+    """Rows with the same result belong to one group. In a terminal, their first cells end in it, and only the first row
+    shows it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Note:
 
     text: str
     loud: bool = False
-    """A finding of its own: not dimmed, never broken into lines."""
+    """Whether it is a finding of its own: not dimmed, never wrapped."""
 
 
 def to_rich(table: Table[R]) -> RichTable:
@@ -92,7 +92,7 @@ def to_rich(table: Table[R]) -> RichTable:
 
 
 def to_markdown(table: Table[R]) -> list[str]:
-    """Its lines, without the title, and an empty one at the end."""
+    """Return the table's lines, without the title, and an empty one at the end."""
     columns = [c for c in table.columns if c.on_page]
     lines = [_line([c.on_page for c in columns]), "|" + "|".join("---" if c.left else "---:" for c in columns) + "|"]
     return [*lines, *(_line([_page(c.cell(row)) for c in columns]) for row in table.rows), ""]

@@ -1,4 +1,4 @@
-"""The page's tables as data: provenance, the tester's own test, and every record."""
+"""The page's tables as data: provenance, the selftest, and every record."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from assay.selftest.evidence import SelftestEvidence
 
 
 def outcome(record: Record) -> tuple[str, float | None]:
-    """Return the one figure of a record and what it sorts by: a time, an error's share of its tolerance, or the
+    """Return the main figure of a record and its sort key: a time, the error's share of its tolerance, or the
     detector."""
     if record.verb == "bench" and record.median:
         return units.si(record.median, "s"), record.median
@@ -50,7 +50,8 @@ def _source(record: Record) -> str:
 
 
 def selftests(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return each wrong kernel: which detector should catch it, which did, and whether its fixed twin passes."""
+    """Return each wrong kernel: the detector that should catch it, the one that did, and whether its fixed twin
+    passes."""
     return [
         rows.common(record)
         | {
@@ -80,7 +81,7 @@ MADE_WITH = {
 
 
 def machines(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return where the records were made: one block per machine and toolchain, with its runs."""
+    """Return where records were made: one block per machine and toolchain, with its runs."""
     blocks: dict[str, dict[str, Any]] = {}
     for record in records:
         made = record.provenance

@@ -12,8 +12,8 @@ BACKEND_COLOURS = {
     "numba": "#CC79A7",
     "njit": "#D55E00",
 }
-"""Okabe and Ito's palette, whose colours differ for every kind of colour vision. Its black is a grey here, visible on
-light and dark, and belongs to the baseline."""
+"""Okabe and Ito's palette, whose colours can be distinguished with every kind of colour vision. Its black is replaced
+by a grey that is visible on light and dark, for the baseline."""
 OTHER_COLOUR = "#B3A125"
 
 STATUS_COLOURS = {
@@ -31,7 +31,7 @@ STATUS_SHAPES = {
     "fail": "M-0.9,-0.55L-0.55,-0.9L0,-0.35L0.55,-0.9L0.9,-0.55L0.35,0"
     "L0.9,0.55L0.55,0.9L0,0.35L-0.55,0.9L-0.9,0.55L-0.35,0Z",
 }
-"""Outlines in the square from −1 to 1: the charts' symbols and the page's icons are the same drawing."""
+"""Outlines in the square from −1 to 1, used for both the charts' symbols and the page's icons."""
 
 FONT = 'Inter, "Segoe UI", system-ui, -apple-system, Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif'
 
@@ -40,8 +40,8 @@ DARK = {"ink": "#e6edf3", "soft": "#9aa4af", "line": "#39414a", "grid": "#262c33
 
 
 def config(skin: dict[str, str]) -> dict[str, Any]:
-    """Return Vega-Lite's configuration for one set of colours. Charts name styles, never colours, for text and
-    lines."""
+    """Return Vega-Lite's configuration for one set of colours. For text and lines, charts use style names instead of
+    colours."""
     ink, soft, line, grid = (skin[k] for k in ("ink", "soft", "line", "grid"))
     return {
         "background": None,

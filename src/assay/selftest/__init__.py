@@ -1,4 +1,4 @@
-"""selftest: test the tester. Wrong and cheating kernels must be caught, and their fixed twins must pass."""
+"""selftest: tests the tester. Wrong and cheating kernels must be caught, and their fixed twins must pass."""
 
 from assay.selftest import verb
 from assay.selftest.entry import CorpusEntry, entries

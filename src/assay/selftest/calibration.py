@@ -1,9 +1,9 @@
-"""Measures false alarms and detection of `check`'s limit for values, on an op in a dtype.
+"""Measures the false alarms and the detection of `check`'s limit for values, on one op in one dtype.
 
 *False alarms*: correct evaluations of the op (assay.check.evaluations) are judged like a kernel's outputs; every
-finding is a false alarm. *Detection*: errors are planted in PyTorch's outputs, on all, one in a hundred or one of the
-elements; the smallest size that is found in 99 of 100 runs is the **detection floor**. A run judges a plan of workloads
-as `check` does and ends at the first finding."""
+finding is a false alarm. *Detection*: errors are planted in PyTorch's outputs, in all, 1 % or one of the elements; the
+smallest size found in 99 of 100 runs is the **detection floor**. A run judges a plan of workloads as `check` does and
+ends at the first finding."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from assay.op import Op
 from assay.workload import Workload
 
 EFFORT = coverage.Effort(24, 1 << 11, 1 << 14, 1 << 14, 0, again=0)
-"""The workloads of a run: fewer and smaller ones than in `check`, so that what is found here is found there."""
+"""The workloads of a run: fewer and smaller than in `check`, so that `check` finds whatever is found here."""
 RUNS, MISSED = 100, 1
-"""Runs for a figure, and how many of them may miss the error: 99 % must find it."""
+"""Runs for one figure, and how many of them may miss the error: 99 % must find it."""
 SHARES = ("all", "1 %", "one")
-"""On how many elements an error is planted."""
+"""The share of elements in which an error is planted."""
 FACTOR = 4
-"""This many times PyTorch's largest error must always be found on 1 % of the elements."""
+"""An error of this many times PyTorch's largest must always be found in 1 % of the elements."""
 _SIZES = [2.0 ** (i / 2) for i in range(-6, 41)]
 """The sizes of planted errors, in units."""
 
@@ -46,20 +46,20 @@ class Calibration:
     op: str
     dtype: str
     honest: int
-    """The number of correct evaluations, each on every workload of a run."""
+    """The number of correct ways to evaluate the op; each is tried on every workload of a run."""
     judged: int
-    """How many of their outputs were judged."""
+    """How many evaluations were judged."""
     alarms: tuple[str, ...]
-    """Those that were judged wrong: which, on what workload, and why."""
+    """The evaluations judged wrong: which one, on which workload, and why."""
     closest: float
     """The largest share of the limit that a correct evaluation reached."""
     torch: float
     """PyTorch's own largest error in a run, in units."""
     floors: dict[str, float | None]
-    """The detection floor by share of the elements, in units; None where no size is found in 99 of 100 runs."""
+    """The detection floor in units, by share of the elements; None if no size is found in 99 of 100 runs."""
     found: float
-    """Share of the runs in which FACTOR times PyTorch's largest on 1 % of the elements was found; of exact ops: one
-    flipped bit in one element of one workload."""
+    """Share of the runs that found an error of FACTOR times PyTorch's largest in 1 % of the elements; for exact ops,
+    the share of single flipped bits that were found."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -96,7 +96,7 @@ class _Case:
 
     @cached_property
     def largest(self) -> float:
-        """PyTorch's largest error here, in units."""
+        """PyTorch's largest error on this workload, in units."""
         errors = [
             ((v.double() - self.truth.exact[n].double()).abs() / self.units[n]).nan_to_num(0.0, 0.0)
             for n, v in self.plain.items()
@@ -114,7 +114,7 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
     prior = _prior(op, number)
     plans = [[_Case(row.workload, prior) for row in coverage.plan(op, number, EFFORT, seed).rows] for seed in range(3)]
     plans = [[case for case in plan if case.workload.values not in UNUSUAL] for plan in plans]
-    # Where every bit is promised, a quotient by way of a reciprocal is wrong: it may cross a tie.
+    # If every bit is promised, a quotient computed through a reciprocal is wrong: it may cross a tie.
     ways = [way for way in variations() if op.roundings != 0 or way.division == "division"]
     closest, alarms = 0.0, []
     for way, case in itertools.product(ways, plans[0]):
@@ -132,12 +132,12 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
             cases = plans[run % len(plans)]
             if not any(_is_caught(case, plant(case, rng)) for case in cases):
                 missed += 1
-                if missed > MISSED * runs / RUNS and runs >= RUNS:  # enough to know that it is not 99 %
+                if missed > MISSED * runs / RUNS and runs >= RUNS:  # the share is certainly below 99 %
                     return 1 - missed / (run + 1)
         return 1 - missed / runs
 
     def smallest(share: str) -> float | None:
-        """Return the smallest size that is caught, by halving the list of sizes."""
+        """Return the smallest size that is caught, by bisection of the list of sizes."""
 
         def enough(size: float) -> bool:
             return caught(lambda case, rng: _planted(case, rng, size, share)) >= 1 - MISSED / RUNS
@@ -169,7 +169,7 @@ def _is_caught(case: _Case, outputs: dict[str, torch.Tensor] | None) -> bool:
 
 
 def _planted(case: _Case, rng: random.Random, size: float, share: str) -> dict[str, torch.Tensor] | None:
-    """Return PyTorch's outputs, moved `size` units further from the oracle at some elements. None where nothing
+    """Return PyTorch's outputs with some elements moved `size` units further from the oracle; None if nothing
     changes."""
     changed, outputs = False, dict(case.plain)
     for name, value in case.plain.items():
@@ -187,8 +187,8 @@ def _planted(case: _Case, rng: random.Random, size: float, share: str) -> dict[s
 
 
 def _flip(rng: random.Random, cases: list[_Case]) -> tuple[_Case, dict[str, torch.Tensor] | None]:
-    """Flip one bit of one element of one output of one workload. Return None as the outputs where the result is as
-    right as before: NaN stays NaN, a zero changes a sign that the op does not define, or there is no element."""
+    """Flip one bit of one element of one output of one workload. Return None as the outputs if the result is as correct
+    as before: NaN stays NaN, a zero changes a sign that the op does not define, or there is no element."""
     case = rng.choice(cases)
     outputs = dict(case.plain)
     name = rng.choice(list(outputs))

@@ -56,7 +56,7 @@ DETECTORS = (
 VERBS = ("check", "bench", "tune")
 NEEDS = ("", "gpu", "no gpu", "sanitizer")
 RESERVED = ("mutants",)
-"""First words of `assay selftest` with another meaning; no entry may have such a name."""
+"""Words with another meaning after `assay selftest`; no entry may have such a name."""
 _CONSTANTS = {
     "DETECTOR": "",
     "NEEDS": "",
@@ -75,24 +75,24 @@ class CorpusEntry:
     name: str
     file: Path
     summary: str
-    """What is wrong, and how people make this mistake."""
+    """What is wrong, and how this mistake happens in practice."""
     detector: str
-    """The detector that must catch it; `values or nonfinite` where the values decide which of them sees it first."""
+    """The detector that must catch it; `values or nonfinite` if the values decide which of them catches it first."""
     needs: str
     workload: str
-    """The workload to try; empty: those that `check` chooses."""
+    """The workload to try; if empty, those that `check` chooses."""
     dtype: str
     seconds: float
-    """The wrong kernel's limit for one workload."""
+    """The wrong kernel's time limit in seconds for one workload."""
     memory: float
-    """The wrong kernel's limit in GiB; 0: the usual one."""
+    """The wrong kernel's memory limit in GiB; 0 for the usual one."""
     tool: str
-    """The tool of compute-sanitizer, where that is the detector."""
+    """The tool of compute-sanitizer to use if the detector is `sanitizer`."""
     verb: str = "check"
-    """The verb that must catch it: `bench` where the result is right and the time is not, `tune` where one of several
+    """The verb that must catch it: `bench` if the result is right and the time is not, `tune` if one of several
     configurations is wrong or slower than it seems."""
     slower: dict[str, Any] | None = None
-    """Of `tune`: the configuration of the wrong kernel that must lose, where all of them are right."""
+    """For `tune`, the configuration of the wrong kernel that must lose if all of them are right."""
 
     def kernels(self) -> dict[str, tuple[Kernel, Op]]:
         """Return the kernels `wrong` and `mended`, each with its op."""
@@ -103,7 +103,7 @@ class CorpusEntry:
 
 
 def entries(names: Iterable[str] | None = None, folder: Path = CORPUS) -> list[CorpusEntry]:
-    """Return the entries named, or all."""
+    """Return the named entries, or all."""
     wanted = list(names or ())
     files = {f.stem: f for f in sorted(folder.glob("*.py")) if f.stem != "__init__"}
     if reserved := [name for name in RESERVED if name in files]:

@@ -1,4 +1,4 @@
-"""Entries for `tune`: one configuration of the wrong kernel is wrong, or slower than it seems."""
+"""Runs the entries for `tune`, in which one configuration of the wrong kernel is wrong, or slower than it seems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def records(entry: CorpusEntry, run: str, seed: int) -> Iterator[Record]:
 
 
 def _lost(choice: Record, entry: CorpusEntry) -> Record:
-    """Return the choice as a failure of the configuration that had to lose, if it did."""
+    """Return the choice as a failure of the configuration that had to lose, if it lost."""
     assert entry.slower is not None
     chosen = TuneEvidence.of(choice).choice
     if chosen is None or chosen.winner == entry.slower:

@@ -1,4 +1,4 @@
-"""The verb itself: `check`, `bench` or `tune` runs on both kernels of every entry, as on a user's."""
+"""Runs `check`, `bench` or `tune` on both kernels of every entry, as on a user's."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ from assay.workload import Workload
 
 @dataclass
 class _Pair:
-    """An entry's two kernels, and what becomes of them, until there is one record."""
+    """Collects the records of an entry's two kernels until they become one record."""
 
     entry: CorpusEntry
     run: str
@@ -38,7 +38,8 @@ class _Pair:
     twin: str = ""
 
     def judged(self) -> Record:
-        """Return the record: it passes if the right detector caught the wrong kernel, and the fixed one passed."""
+        """Return the entry's record: it passes if the right detector caught the wrong kernel and the fixed one
+        passed."""
         wrong, mended = self.checked["wrong"], self.checked["mended"]
         for record in (wrong, mended):
             if record.status in (Status.SKIPPED, Status.COMPILED):
@@ -67,7 +68,7 @@ class _Pair:
         return self.record(Status.PASS, f"caught by {self.caught}: {self.finding}", seconds)
 
     def _sanitized(self) -> str:
-        """Run both kernels under compute-sanitizer. Return what is wrong with the twin's report."""
+        """Run both kernels under compute-sanitizer. Return what is wrong with the twin's report, or an empty string."""
         reports = {}
         for which, (kernel, op) in self.entry.kernels().items():
             try:
@@ -120,9 +121,9 @@ def selftest(
     workloads: int | None = None,
     seed: int = 0,
 ) -> Iterator[Record]:
-    """Run the corpus, or the entries named, with what `check` does by default unless fewer workloads are asked for.
+    """Run the corpus, or the named entries, with the defaults of `check` unless fewer workloads are requested.
 
-    Yields one record per entry, as each is finished."""
+    Yield one record per entry as it is finished."""
     chosen = entries(names, folder)
     yield from watched("selftest", _run(chosen, jobs, workloads, seed), [entry.name for entry in chosen])
 
@@ -159,7 +160,7 @@ def _run(chosen: Iterable[CorpusEntry], jobs: int | None, workloads: int | None,
         options = Options(workloads=workloads, seconds=seconds, memory=memory, jobs=jobs, seed=seed, run=run)
         for record in checking.run(group, options):
             yield from _paired(pairs, record)
-    # Timed last, one entry after another: nothing else runs while a kernel is timed.
+    # Timed last, one entry after another, since nothing else may run while a kernel is timed.
     times = benching.Options(rounds=5, budget=0.2, threads=1, against=(), second_clock=False, seed=seed, run=run)
     for record in benching.run(timed, times) if timed else ():
         yield from _paired(pairs, record)
@@ -169,7 +170,7 @@ def _run(chosen: Iterable[CorpusEntry], jobs: int | None, workloads: int | None,
 
 
 def _paired(pairs: dict[str, _Pair], record: Record) -> Iterator[Record]:
-    """Note the record of one kernel; yield the entry's record once both are there."""
+    """Store the record of one kernel; yield the entry's record once both are there."""
     pair = pairs[record.source["file"]]
     pair.checked[record.kernel.rpartition(":")[2]] = record
     if len(pair.checked) == 2:
@@ -177,7 +178,7 @@ def _paired(pairs: dict[str, _Pair], record: Record) -> Iterator[Record]:
 
 
 def _cannot(entry: CorpusEntry) -> str:
-    """Return why this machine cannot run an entry, and what to do; empty where it can."""
+    """Return why this machine cannot run an entry and what to do, or an empty string."""
     if entry.needs == "sanitizer":
         reason, fix = sanitize.why_not()
         return f"{reason}; {fix}" if reason else ""

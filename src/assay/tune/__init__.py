@@ -1,4 +1,4 @@
-"""tune: which values of a kernel's tunables are the fastest of those that compute the right result."""
+"""tune: finds the fastest values of a kernel's tunables among those that compute the right result."""
 
 from assay.store.keeper import keeping
 from assay.tune import verb

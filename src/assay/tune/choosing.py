@@ -1,4 +1,5 @@
-"""The winner, by compare's rule: the fastest of the finalists, and those that the rule does not tell from it."""
+"""Chooses the winner by compare's rule: the fastest finalist, and the finalists that the rule cannot distinguish from
+it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from assay.tune.space import Configuration, Key, key
 MARGIN = 0.05
 """Configurations within this share of the best time are timed again, together."""
 FINALISTS = 4
-"""The most that are."""
+"""The most configurations that are timed again, besides the default."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,18 @@ class Winner:
     ranking: list[Ranked]
     """The finalists, the winner first, then by time."""
     gain: float | None = None
-    """How many times faster it is than the default, in the same rounds."""
+    """The default's time divided by the winner's, in the same rounds."""
     gain_verdict: str = ""
 
     @property
     def ties(self) -> list[Configuration]:
-        """Finalists that the rule does not tell from the winner."""
+        """Finalists that the rule cannot distinguish from the winner."""
         return [r.parameters for r in self.ranking if r.verdict in (Verdict.SAME, Verdict.AMBIGUOUS)]
 
 
 def finalists(times: Mapping[Key, float], spreads: Mapping[Key, float], default: Key) -> list[Key]:
     """Return the configurations to time again, together: those close to the best, and the default as a reference. A
-    time is known within its spread, so a configuration whose interval reaches the best one's is close to it."""
+    time is known only within its spread, so a configuration whose interval reaches the best one's is close to it."""
     if not times:
         return []
     ordered = sorted(times, key=lambda k: times[k])
@@ -51,9 +52,9 @@ def finalists(times: Mapping[Key, float], spreads: Mapping[Key, float], default:
 @dataclass(frozen=True)
 class Decision:
     winner: Winner | None
-    """None: no configuration is right."""
+    """None if no configuration is right."""
     again: Mapping[Key, Record]
-    """Of the finalists: the records of the rounds in which they were timed together."""
+    """The finalists' records from the rounds in which they were timed together."""
 
     @property
     def lost(self) -> list[Key]:
@@ -67,7 +68,8 @@ def decided(
     default: Key,
     timed: Callable[[Sequence[Configuration]], Mapping[Key, Record]],
 ) -> Decision:
-    """Return the winner among configurations that are right and were timed. `timed`: times some of them together."""
+    """Return the winner among the right configurations that were timed. `timed` is a function that times some
+    together."""
     times = {k: r.median for k, r in passed.items() if r.median}
     last = finalists(times, {k: spread(r) or 0.0 for k, r in passed.items()}, default)
     again = timed([configurations[k] for k in last]) if len(last) > 1 else {k: passed[k] for k in last}
@@ -79,7 +81,7 @@ def decided(
 
 
 def spread(record: Record) -> float | None:
-    """Return half of the interval of a record's time, as a share of it."""
+    """Return half the interval of a record's time, as a share of that time."""
     if not record.median or not record.interval:
         return None
     return (record.interval[1] - record.interval[0]) / 2 / record.median
@@ -87,7 +89,7 @@ def spread(record: Record) -> float | None:
 
 def chosen(records: Mapping[Key, Record], configurations: Mapping[Key, Configuration], default: Key) -> Winner | None:
     """Return the winner among records of the same rounds. A default that is as fast (SAME, and slower by no more than
-    half of what matters) wins over the fastest: nothing is changed without evidence."""
+    half of what matters) beats the fastest: nothing is changed without evidence."""
     timed = {k: r for k, r in records.items() if r.median and not r.failed}
     if not timed:
         return None
@@ -106,7 +108,7 @@ def chosen(records: Mapping[Key, Record], configurations: Mapping[Key, Configura
 
 
 def _against(winner: Key, ordered: Sequence[Key], timed: Mapping[Key, Record]) -> dict[Key, tuple[Verdict, str]]:
-    """Return the rule's verdict on each of the others, as a change from the winner to it."""
+    """Return the rule's verdict on each of the others, as a change from the winner."""
     others = [k for k in ordered if k != winner]
     if not others:
         return {}
@@ -115,7 +117,8 @@ def _against(winner: Key, ordered: Sequence[Key], timed: Mapping[Key, Record]) -
 
 
 def _near(default: Record, fastest: Record) -> bool:
-    """A winner is to be within what matters of the best there is, and the best may be none of those measured."""
+    """Return whether the default is within half of what matters of the fastest. The margin is halved because a winner
+    should be within what matters of the true best, which may not have been measured."""
     assert default.median and fastest.median
     return default.median <= (1 + MATTERS / 2) * fastest.median
 
@@ -140,13 +143,13 @@ def _gain(default: Record, winner: Record) -> float:
 
 
 def _faster(verdict: Verdict) -> str:
-    """The winner's verdict against the default, from the default's against the winner."""
+    """Return the winner's verdict against the default, given the default's against the winner."""
     turned = {Verdict.SLOWER: Verdict.FASTER, Verdict.FASTER: Verdict.SLOWER}
     return str(turned.get(verdict, verdict))
 
 
 def considered(times: Mapping[Key, float]) -> str:
-    """Return a text that identifies configurations and their times, so that a choice between them is made once."""
+    """Return a hash of configurations and their times, so that the same choice is not made twice."""
     return hashlib.sha256(repr(sorted(times.items())).encode()).hexdigest()[:16]
 
 

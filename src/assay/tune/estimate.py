@@ -1,9 +1,9 @@
-"""The static model: how long launches would take on a device, from their code and the device's figures. It orders
-configurations; it does not predict times.
+"""The static model: estimates launch times on a device from the code and the device's figures. Its purpose is to order
+configurations, not to predict times.
 
-A launch takes at least as long as its bytes need and as its instructions need to be issued. Its bytes need longer where
-too few of them are in flight at once (Little's law), and a last wave of blocks that fills only a part of the device
-costs as much as a full one."""
+A launch takes at least as long as its bytes need and as its instructions need to be issued. Its bytes need longer if
+too few of them are in flight at once (Little's law), and a last wave of blocks that fills only part of the device costs
+as much as a full one."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from assay.target import Target
 from assay.workload import Workload
 
 _USUAL = {(8, 0): "A100", (8, 6): "L40S", (8, 9): "L40S", (9, 0): "H200", (10, 0): "B200"}
-"""For each compute capability: the device whose published figures stand in where no device is there."""
+"""The device whose published figures are used if no device is present, by compute capability."""
 _SCHEDULERS = 4
-"""Warp schedulers of a multiprocessor; each issues one instruction a cycle."""
+"""Warp schedulers of a multiprocessor; each issues one instruction per cycle."""
 _SMS, _HERTZ, _BANDWIDTH, _LATENCY = 132, 1.7e9, 3.3e12, 700.0
-"""Figures of a device of which nothing else is known."""
+"""Figures of a device about which nothing else is known."""
 _START = 1.0e-6
 """Seconds to start a launch inside a graph."""
 _TAIL, _NOT_OVERLAPPED = 0.1, 0.1
-"""How much an unfilled last wave costs, and which share of the shorter of memory and issue time is not overlapped."""
+"""The weight of an unfilled last wave, and the share of the shorter of memory and issue time that is not overlapped."""
 _BLOCK = 700.0
-"""Cycles from the start of a block to its first load's issue, and from its last store to its end."""
+"""Cycles from the start of a block to the issue of its first load, plus those from its last store to its end."""
 
 
 def model_for(target: Target, device: str | None) -> Model | None:
-    """Return the model of this machine's GPU, or the published one of a usual device of this architecture."""
+    """Return the model of this machine's GPU, or the published model of a typical device of this architecture."""
     if device:
         return best(device)
     name = _USUAL.get(target.capability)
@@ -43,20 +43,20 @@ def model_for(target: Target, device: str | None) -> Model | None:
 
 @dataclass(frozen=True)
 class Work:
-    """What one launch does, as far as its code tells."""
+    """The work of one launch, as far as its code shows it."""
 
     blocks: int
     warps: int
-    """Of a block."""
+    """Warps of a block."""
     registers: int
     shared: int
     instructions: int
     cycles: float
-    """To issue the code of one warp once, each loop's body once."""
+    """Cycles to issue the code of one warp, with each loop's body issued once."""
     loaded: int
     """Bytes that a thread loads from global memory if every load runs once."""
     moved: int
-    """The same with its stores."""
+    """Bytes that a thread loads and stores in global memory if every access runs once."""
 
     @classmethod
     def of(cls, launch: Launch, code: Summary) -> Work:
@@ -73,20 +73,20 @@ class Work:
         )
 
     def passes(self, workload: Workload) -> float:
-        """Return how often the body of its loops runs, so that all threads together move the op's bytes."""
+        """Return how often the loop bodies must run for all threads together to move the op's bytes."""
         once = self.blocks * self.warps * WARP * self.moved
         return max(1.0, workload.bytes / once) if once else 1.0
 
 
 def _bytes(code: Summary, kind: str) -> int:
-    """Return the bytes of the widest accesses of a kind. Narrower ones are usually a path for the end of a tensor."""
+    """Return the bytes of the widest accesses of a kind. Narrower ones usually handle the end of a tensor."""
     widths = code.widths.get(kind, {})
     widest = max(map(int, widths), default=0)
     return widest // 8 * widths.get(str(widest), 0)
 
 
 def seconds(works: Sequence[Work], workload: Workload, chip: Chip | None, model: Model | None) -> float | None:
-    """Return the estimate for all launches together; None where nothing is known of the target."""
+    """Return the estimated seconds of all launches together; None if nothing is known about the target."""
     if chip is None:
         return None
     return sum(_one(work, workload, len(works), chip, model) for work in works)
@@ -105,7 +105,7 @@ def _one(work: Work, workload: Workload, launches: int, chip: Chip, model: Model
     in_flight = sms * resident * work.warps * WARP * max(work.loaded, 1)
     share = min(1.0, in_flight / (bandwidth * latency))
     memory = moved / (bandwidth * max(share, 1e-3))
-    beside = resident * work.warps / _SCHEDULERS  # warps of one scheduler: one waits while the others issue
+    beside = resident * work.warps / _SCHEDULERS  # warps per scheduler: one waits while the others issue
     issue = waves * max(work.instructions * beside, work.cycles) * passes / hertz
     start = waves * _BLOCK / hertz / max(1.0, resident / 2)
     tail = waves * resident * sms / max(1, work.blocks)

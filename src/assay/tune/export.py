@@ -1,4 +1,4 @@
-"""Tuned values for other programs: JSON, `triton.Config` in Python, or a C header of constants."""
+"""Exports tuned values for other programs: as JSON, as `triton.Config` in Python, or as a C header of constants."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
 
 def exported(records: Sequence[Record], file: Path) -> str:
-    """Return the choices among the records as the file's suffix says. Raise a UsageError for another suffix."""
+    """Return the choices among the records in the format of the file's suffix. Raise UsageError for an unknown
+    suffix."""
     write = writer(file)
     return write([(r, choice) for r in records if (choice := TuneEvidence.of(r).choice) is not None])
 
 
 def writer(file: Path) -> Callable[[Sequence[tuple[Record, Choice]]], str]:
-    """Return what writes a file of this suffix."""
+    """Return the function that writes files with this suffix."""
     if file.suffix not in _WRITERS:
         raise UsageError(f"--export {file}: unknown kind of file", fix=f"a name that ends in {', '.join(_WRITERS)}")
     return _WRITERS[file.suffix]
@@ -83,7 +84,7 @@ def _origin(record: Record, choice: Choice) -> str:
 
 
 def _device(record: Record) -> str:
-    """The device that was measured; where nothing ran, what was compiled for."""
+    """Return the device that was measured or, if nothing ran, the target."""
     evidence = TuneEvidence.of(record)
     return record.device if evidence.device else evidence.target
 

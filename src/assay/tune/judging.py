@@ -1,6 +1,6 @@
-"""Checks configurations as `check` does, each in a process of its own: on a few fuzzed workloads, and on the workload
-that is tuned. Every call gets fresh, poisoned outputs and its own inputs, so that no configuration can profit from what
-another one left in a buffer."""
+"""Checks configurations as `check` does, each in its own process: on a few fuzzed workloads, and on the tuned workload.
+Every call gets fresh, poisoned outputs and its own inputs, so that no configuration can profit from values that another
+one left in a buffer."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judge:
-    """Checks configurations of one kernel, a batch at a time. The pool and plain PyTorch are the same for all batches:
-    their processes have imported what a language needs, and know PyTorch's own errors."""
+    """Checks configurations of one kernel, a batch at a time. The pool and plain PyTorch are shared by all batches:
+    their processes have imported what a language needs, and have measured PyTorch's own errors."""
 
     plan: TunePlan
     options: Options
@@ -47,9 +47,9 @@ class Judge:
     plain: PlainTorch
 
     def judged(self, configurations: Sequence[Configuration]) -> Iterator[tuple[Key, Judged]]:
-        """Yield whether each configuration computes the right result, as each is known."""
+        """Yield the verdict on each configuration as soon as it is known."""
         plan = self.plan
-        # What the machine code must be holds for the default configuration: `check` looks at that.
+        # Expectations on the machine code apply to the default configuration, and `check` verifies them.
         kernel = replace(plan.kernel, expects={})
         groups = []
         for configuration in configurations:
@@ -78,7 +78,7 @@ class Judge:
 
 
 def _summed(records: list[Record]) -> Judged:
-    """Return the worst of the records of one configuration."""
+    """Return the worst verdict among the records of one configuration."""
     workloads = sum(CheckEvidence.of(r).workloads or 0 for r in records)
     for status in (Status.FAIL, Status.INCONCLUSIVE, Status.SKIPPED, Status.COMPILED):
         for record in records:

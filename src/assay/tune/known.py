@@ -1,4 +1,4 @@
-"""Configurations that were measured before, in this run's place: same kernel source, workload, device and versions."""
+"""Finds configurations that were measured before, with the same kernel source, workload, device and versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.tune.planning import Options, TunePlan
 from assay.tune.space import Key, key
 
 _VERSIONS = ("packages", "driver", "python", "cores")
-"""Parts of a record's provenance on which times depend, besides the device."""
+"""Parts of a record's provenance, besides the device, that times depend on."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Known:
 
 
 def known(plan: TunePlan, options: Options) -> Known:
-    """Return what the store holds; nothing where there is no store, or where the user wants everything measured."""
+    """Return what the store contains; nothing if there is no store or if everything is to be measured again."""
     if options.again or os.environ.get("ASSAY_STORE") == "none":
         return Known()
     try:

@@ -1,5 +1,5 @@
-"""Tuning on a device: configurations are compiled and pruned, then checked and timed in batches as the strategy
-proposes them, and the best are timed again together."""
+"""Tunes on a device: configurations are compiled and pruned, then checked and timed in batches that the strategy
+proposes, and the best are timed again together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from assay.worker import Limits, Pool
 
 
 class Measured:
-    """One kernel on one workload."""
+    """Tunes one kernel on one workload."""
 
     def __init__(
         self, plan: TunePlan, options: Options, common: dict[str, Any], tick: Callable[[str], None] = lambda text: None
@@ -38,20 +38,20 @@ class Measured:
         self.source = hash_without_space(plan.kernel)
         self.configurations = {key(c): c for c in plan.space.configurations}
         self.static: dict[Key, tuple[int, Static | None]] = {}
-        """The place of each configuration in the order of the static model, and its figures."""
+        """Each configuration's place in the order of the static model, and its figures."""
         self.records: dict[Key, Record] = {}
-        """Of each configuration that was measured, in this run or an earlier one."""
+        """The record of each configuration measured in this run or an earlier one."""
         self.taken = 0
-        """How many of them were taken from the store."""
+        """How many records were taken from the store."""
         self.pruned = 0
         self.tunes_itself = True
-        """Whether a first call may time variants of its own."""
+        """Whether a kernel's first call may time variants of its own."""
         self.spent = {"compile": 0.0, "check": 0.0}
-        """Seconds before anything is timed."""
+        """Seconds spent before timing, by stage."""
         self.began = time.perf_counter()
 
     def run(self) -> Iterator[Record]:
-        """Yield a record for each configuration, as soon as it is known, and then the choice."""
+        """Yield a record for each configuration as soon as it is known, then the choice."""
         candidates = yield from self._candidates()
         stored = known(self.plan, self.options)
         strategy = self._strategy(candidates)
@@ -64,7 +64,7 @@ class Measured:
             yield from self._measured(strategy, pool, stored.choice)
 
     def _measured(self, strategy: Strategy, pool: Pool, before: Record | None) -> Iterator[Record]:
-        """Measure what the strategy proposes, then choose."""
+        """Measure the configurations that the strategy proposes, then choose."""
         plain = PlainTorch(pool)
         judge = Judge(self.plan, self.options, pool, plain)
         with Timing(self.plan, self.options, pool, plain, self.tunes_itself) as timing:
@@ -77,7 +77,7 @@ class Measured:
             yield self._choice(timing, before)
 
     def _candidates(self) -> Generator[Record, None, list[Configuration]]:
-        """Compile and prune where there is a compiler; yield the records of what is left out, return the rest."""
+        """Compile and prune if there is a compiler. Yield the records of configurations left out, return the others."""
         space = self.plan.space
         if self.plan.target is None:
             return space.configurations
@@ -97,7 +97,7 @@ class Measured:
         return STRATEGIES[self.plan.strategy](problem)
 
     def _batch(self, batch: list[Configuration], judge: Judge, timing: Timing) -> Iterator[Record]:
-        """Check a batch, then time what is right in the same rounds."""
+        """Check a batch, then time the right configurations in the same rounds."""
         verdicts: dict[Key, Judged] = {}
         began = time.perf_counter()
         for number, (this, verdict) in enumerate(judge.judged(batch), 1):
@@ -127,15 +127,15 @@ class Measured:
         )
 
     def _refused(self, this: Key, verdict: Judged) -> Record:
-        """Return the record of a configuration that is wrong, or that could not be checked."""
+        """Return the record of a configuration that is wrong or could not be checked."""
         evidence = self._evidence(this, detector=verdict.detector, checked=verdict.workloads)
         about = self.common | ({"replay": verdict.replay} if verdict.replay else {})
         reason = f"{label(self.configurations[this])}: {verdict.reason}"
         return Record(status=verdict.status, reason=reason, evidence=evidence.to_dict(), **about)
 
     def _timed(self, this: Key, timed: Record, verdict: Judged) -> Record:
-        """Return the record of a configuration that was timed. A wide interval is no fault of it: whether its time can
-        be told from another one's is for the choice."""
+        """Return the record of a configuration that was timed. A wide interval does not fail it; the choice decides
+        whether two times can be distinguished."""
         method = method_of(timed)
         evidence = self._evidence(this, detector=timed.detector, checked=verdict.workloads, **method)
         name, status = label(self.configurations[this]), timed.status
@@ -161,7 +161,7 @@ class Measured:
         return record.median if record.status is Status.PASS else None
 
     def _choice(self, timing: Timing, before: Record | None) -> Record:
-        """Time the finalists together, and return the record of the choice; the earlier one if nothing is new."""
+        """Time the finalists together and return the record of the choice; return the earlier one if nothing is new."""
         passed = {k: r for k, r in self.records.items() if r.status is Status.PASS and r.median}
         times = {k: r.median for k, r in passed.items() if r.median}
         failed = sum(r.failed for r in self.records.values())
@@ -226,7 +226,7 @@ class Measured:
 
 
 def _words(choice: Choice) -> str:
-    """Return the choice in one sentence."""
+    """Describe the choice in one sentence."""
     parts = [f"the best is {label(choice.winner)}"]
     parts += [duration(choice.median)] if choice.median else []
     if choice.default == choice.winner:

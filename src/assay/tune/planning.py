@@ -1,4 +1,4 @@
-"""What a user may set, and which kernels, workloads and spaces follow from it."""
+"""The options of `tune`, and the kernels, workloads and spaces that follow from them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,29 +23,29 @@ from assay.tune.strategies import STRATEGIES
 from assay.workload import Workload
 
 SMALL = 40
-"""Up to so many configurations are all measured, unless a strategy is named."""
+"""The largest space that is measured exhaustively if no strategy is named."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set."""
+    """The options of `tune`."""
 
     op: str | None = None
-    """Which op a bare .cu file computes."""
+    """The op that a bare .cu file computes."""
     dtypes: tuple[str, ...] = ()
-    """Empty: the first that each op declares."""
+    """If empty, the first dtype that each op declares."""
     workload: str = ""
     """If given, kernels are tuned for this workload only."""
     axes: Mapping[str, Iterable[int]] = field(default_factory=dict)
     """A sweep: kernels are tuned for every combination of these sizes."""
     strategy: str = ""
-    """`exhaustive`, `random`, `tpe` or `guided`. Empty: exhaustive for a small space, guided for a large one."""
+    """`exhaustive`, `random`, `tpe` or `guided`; if empty, exhaustive for a small space, guided for a large one."""
     most: int | None = None
-    """The most configurations that are measured. None: all of them if exhaustive, else a tenth of the space."""
+    """The most configurations that are measured; if None, all of them if exhaustive, else a tenth of the space."""
     target: str = ""
-    """If given, kernels are only compiled for it and ranked, unless it is this machine's GPU."""
+    """If given, kernels are only compiled for this target and ranked, unless it is this machine's GPU."""
     workloads: int = 6
-    """Workloads besides the tuned one on which each configuration is checked before it is timed."""
+    """Workloads besides the tuned one that each configuration is checked on before it is timed."""
     rounds: int = 5
     """Rounds of timing in which configurations are screened; the finalists get twice as many."""
     budget: float = 1.0
@@ -53,12 +53,12 @@ class Options:
     seconds: float = 60.0
     """The time limit of one round, and of one workload of a check."""
     threads: int = 0
-    """Threads of CPU kernels; 0: as many as there are cores."""
+    """Threads of CPU kernels; 0 means one per core."""
     again: bool = False
-    """Whether configurations are measured that have a record already."""
+    """Whether to measure configurations that already have a record."""
     seed: int = 0
     parameters: dict[str, Any] = field(default_factory=dict)
-    """Tunables that are fixed."""
+    """Tunables fixed by the user."""
     backends: tuple[str, ...] = ()
     run: str = field(default_factory=provenance.new_run)
 
@@ -73,7 +73,8 @@ class TunePlan:
     space: Space
     here: Availability
     target: Target | None
-    """What its configurations are compiled for before any runs; None: nothing is compiled ahead (a CPU kernel)."""
+    """The target that configurations are compiled for before any runs; None for a CPU kernel, which is not compiled
+    ahead."""
     measured: bool
     """Whether configurations run here; otherwise they are only compiled and ranked."""
     strategy: str
@@ -81,7 +82,7 @@ class TunePlan:
 
 
 def plan(what: Iterable[Named], options: Options) -> list[TunePlan]:
-    """Return one plan for each kernel and workload. Raise a UsageError where nothing can be tuned as requested."""
+    """Return one plan per kernel and workload. Raise UsageError if nothing can be tuned as requested."""
     if options.strategy and options.strategy not in STRATEGIES:
         raise UsageError(f"no strategy called '{options.strategy}'", fix=f"one of: {', '.join(STRATEGIES)}")
     if options.rounds < 5:
@@ -93,7 +94,7 @@ def plan(what: Iterable[Named], options: Options) -> list[TunePlan]:
     tunable = [c for c in choices if set(c[0].tune) - set(c[0].fixed)]
     if not tunable and choices:
         kernel, op = choices[0]
-        space_of(kernel, Workload.of(op))  # raises the error that says what to declare
+        space_of(kernel, Workload.of(op))  # raises the error that explains what to declare
     refuse_unknown(tunable, options.parameters)
     plans = []
     for kernel, op in tunable:
@@ -105,7 +106,7 @@ def plan(what: Iterable[Named], options: Options) -> list[TunePlan]:
 
 
 def few(count: int) -> int:
-    """Return how many of so many configurations a strategy measures, unless another number is asked for."""
+    """Return how many of `count` configurations a strategy measures by default."""
     return max(8, count // 10)
 
 

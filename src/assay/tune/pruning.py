@@ -1,5 +1,5 @@
-"""Which configurations are not measured, and why: those that cannot be launched, that are the same kernel as another
-one, or that their code shows to be poor."""
+"""Decides which configurations are not measured: those that cannot be launched, that duplicate another kernel, or whose
+code shows that they are poor."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from assay.tune.space import Configuration, Key, key, label
 from assay.tune.static import Compiled
 
 _FEW_WARPS = 4
-"""A multiprocessor has four schedulers: with fewer warps some of them have nothing to do."""
+"""A multiprocessor has four schedulers; with fewer warps some of them are idle."""
 _MANY_SPILLS = 32
-"""Bytes a thread: a few spilled registers cost nothing that can be measured."""
+"""Bytes per thread; a few spilled registers cost nothing measurable."""
 _FAR = 4.0
-"""A configuration whose estimate is so many times the best one's is not measured."""
+"""A configuration whose estimate is more than this many times the best one's is not measured."""
 
 
 @dataclass
@@ -24,15 +24,15 @@ class Pruned:
     """The configurations of a space, sorted out."""
 
     ordered: list[Compiled] = field(default_factory=list)
-    """Those to measure, the most promising first."""
+    """The configurations to measure, the most promising first."""
     reasons: dict[Key, str] = field(default_factory=dict)
-    """Of the others: why they are not measured."""
+    """Why each of the others is not measured."""
     same_as: dict[Key, Configuration] = field(default_factory=dict)
-    """Of those that are the same kernel as another: that other one."""
+    """For each configuration that duplicates another kernel, that other configuration."""
 
 
 def pruned(compiled: Iterable[Compiled], default: Configuration) -> Pruned:
-    """Sort out the configurations. The default is only left out if it cannot be launched."""
+    """Sort out the configurations. The default is left out only if it cannot be built or launched."""
     result, built = Pruned(), []
     for one in compiled:
         if one.problem:
@@ -64,7 +64,7 @@ def pruned(compiled: Iterable[Compiled], default: Configuration) -> Pruned:
 
 
 def _poor(static: Static, others_do_not_spill: bool, least: float, widest: int) -> str:
-    """Return what in its code shows that a configuration is poor; empty where nothing does."""
+    """Return why the code shows that a configuration is poor; empty if it does not."""
     if (static.spills or 0) > _MANY_SPILLS and others_do_not_spill:
         return f"it spills {static.spills} bytes a thread, and other configurations spill none"
     if static.warps is not None and static.warps < min(_FEW_WARPS, widest):

@@ -1,4 +1,4 @@
-"""Refuses a GPU that something else uses, or whose clocks are held down: times taken there would choose by luck."""
+"""Rejects a GPU that something else uses, or whose clocks are reduced: times taken there would decide by chance."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from assay.errors import UsageError
 from assay.record import Record
 
 _BUSY = 5
-"""Per cent of the time that an idle GPU may appear busy."""
+"""Per cent of the time that an idle GPU may be reported as busy."""
 _LOOKS, _BETWEEN = 12, 0.25
-"""How often it is looked at until it is idle, and seconds between the looks: what a process that just ended did is seen
-for about a second."""
+"""The most polls until the GPU is idle, and seconds between them: the work of a process that just ended is reported for
+about a second."""
 HELD_DOWN = ("hardware slowdown", "software thermal slowdown", "hardware thermal slowdown", "hardware power brake")
-"""What holds clocks down although the kernel does nothing unusual. A time taken meanwhile is not used."""
+"""Reasons that reduce the clocks although the kernel does nothing unusual. A time taken meanwhile is not used."""
 
 
 def refuse_busy(device: str) -> None:
-    """Raise a UsageError where the GPU is in use or hot. A CPU is never idle: its times say how far they spread."""
+    """Raise UsageError if the GPU is in use or hot. A CPU is never idle, so its times carry their own spread
+    instead."""
     gpu = host.gpu()
     if device != "cuda" or gpu is None:
         return
@@ -41,6 +42,6 @@ def refuse_busy(device: str) -> None:
 
 
 def held_down(timed: Record) -> list[str]:
-    """Return what held the clocks down while a record's times were taken; nothing on a CPU."""
+    """Return what reduced the clocks while a record's times were taken; nothing on a CPU."""
     clocks = BenchEvidence.of(timed).clocks
     return sorted(set(clocks.throttle or ()) & set(HELD_DOWN)) if clocks else []

@@ -1,4 +1,4 @@
-"""Tuning where nothing can run: configurations are compiled, pruned and ranked by the static model. None of them is
+"""Tunes without running anything: configurations are compiled, pruned and ranked by the static model. None of them is
 judged, so none passes."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from assay.worker import Limits, Pool
 def compile_all(
     planned: TunePlan, options: Options, tick: Callable[[str], None], device: str | None
 ) -> tuple[list[Compiled], Pruned]:
-    """Compile the whole space on all cores, and sort it out. `device`: the GPU that it is compiled for, if there."""
+    """Compile the whole space on all cores and sort it out. `device` is the GPU that it is compiled for, if present."""
     assert planned.target is not None
     space, done = planned.space, count(1)
 
@@ -38,7 +38,7 @@ def compile_all(
 def ranked(
     planned: TunePlan, options: Options, common: dict[str, Any], tick: Callable[[str], None]
 ) -> Iterator[Record]:
-    """Yield a record for each configuration in the order of the static model, then those left out, then the choice."""
+    """Yield a record per configuration in the order of the static model, then those left out, then the choice."""
     compiled, sorted_out = compile_all(planned, options, tick, None)
     target, space = str(planned.target), planned.space
     for place, one in enumerate(sorted_out.ordered, 1):
@@ -72,7 +72,7 @@ def ranked(
 def left_out(
     compiled: list[Compiled], sorted_out: Pruned, target: str, common: dict[str, Any], device: str = ""
 ) -> Iterator[Record]:
-    """Yield a record for each configuration that is not measured, with the reason."""
+    """Yield a record, with the reason, for each configuration that is not measured."""
     for one in compiled:
         this = key(one.configuration)
         if why := sorted_out.reasons.get(this):
@@ -89,7 +89,7 @@ def left_out(
 
 
 def described(static: Static | None) -> str:
-    """Return the figures of the code in words."""
+    """Describe the figures of the code."""
     if static is None:
         return "nothing is known of its code"
     parts = [f"{static.registers} registers", f"{static.shared} B of shared memory"]

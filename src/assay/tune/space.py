@@ -24,34 +24,34 @@ _MOST = 200_000
 
 
 def key(configuration: Mapping[str, Any]) -> Key:
-    """Return the configuration as a key of dictionaries. True and 1 are different values."""
+    """Return the configuration as a dictionary key. True and 1 are different values."""
     return tuple(sorted((name, repr(value)) for name, value in configuration.items()))
 
 
 def label(configuration: Mapping[str, Any]) -> str:
-    """Return the configuration in words: `BLOCK=512, num_warps=4`."""
+    """Return the configuration as text: `BLOCK=512, num_warps=4`."""
     return ", ".join(f"{name}={value}" for name, value in configuration.items())
 
 
 @dataclass(frozen=True)
 class Space:
     values: Mapping[str, Sequence[Any]]
-    """The values of each tunable, in the order in which they are declared."""
+    """The values of each tunable, in the order of the declaration."""
     constraint: Constraint = field(default_factory=Constraint)
     known: Mapping[str, Any] = field(default_factory=dict)
-    """What the constraint may name besides the tunables: sizes, attributes, the number of cores."""
+    """Names that the constraint may use besides the tunables: sizes, attributes, the number of cores."""
     default: Configuration = field(default_factory=dict)
-    """The values in the kernel's signature; empty where they are not literals."""
+    """The values in the kernel's signature; empty unless every tunable has a literal there."""
 
     @cached_property
     def combinations(self) -> int:
-        """How many there are without the constraint."""
+        """The number of combinations without the constraint."""
         return math.prod(len(values) for values in self.values.values())
 
     @cached_property
     def configurations(self) -> list[Configuration]:
-        """All valid configurations, in the order of the declaration; the default is one of them even if its values are
-        not listed."""
+        """All valid configurations, in the order of the declaration. The default is included even if its values are not
+        listed."""
         if self.combinations > _MOST:
             raise UsageError(
                 f"the space has {self.combinations} combinations, more than {_MOST}",
@@ -67,7 +67,7 @@ class Space:
         return self.constraint.holds({**self.known, **configuration})
 
     def neighbours(self, configuration: Mapping[str, Any], steps: int = 1) -> list[Configuration]:
-        """Return the valid configurations that differ by up to `steps` places in the value of one tunable."""
+        """Return the valid configurations that differ in one tunable only, by up to `steps` places in its values."""
         near = []
         for name, values in self.values.items():
             if configuration[name] not in values:
@@ -82,12 +82,12 @@ class Space:
         return [c for c in near if self.fits(c)]
 
     def far(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
-        """Return how far apart two configurations are: places between their values, summed over the tunables."""
+        """Return the distance of two configurations: places between their values, summed over the tunables."""
         return sum(apart(values, one[name], other[name]) for name, values in self.values.items())
 
 
 def ordered(values: Sequence[Any]) -> bool:
-    """Whether neighbouring values of this list are alike: numbers are, words and switches are not."""
+    """Return whether adjacent values in this list are similar: numbers are, strings and switches are not."""
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
 
@@ -101,7 +101,7 @@ def apart(values: Sequence[Any], one: Any, other: Any) -> int:
 
 
 def space_of(kernel: Kernel, workload: Workload, parameters: Mapping[str, Any] | None = None) -> Space:
-    """Return the space of a kernel on a workload. `parameters`: tunables that the user has fixed."""
+    """Return the space of a kernel on a workload. `parameters` are tunables fixed by the user."""
     given = dict(parameters or {})
     values = {
         name: (given[name],) if name in given else tuple(choices)

@@ -1,4 +1,4 @@
-"""Compiles configurations on all cores, without a GPU, and reads what is known of their code."""
+"""Compiles configurations on all cores, without a GPU, and derives their figures from the code."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from assay.workload import Workload
 
 @dataclass(frozen=True)
 class Compiled:
-    """What became of one configuration."""
+    """The result of compiling one configuration."""
 
     configuration: Configuration
     static: Static | None = None
     problem: str = ""
     """Why it was not built."""
     excess: str = ""
-    """The resource that it needs more of than the target has; it cannot be launched there."""
+    """The resource that it needs more of than the target has, so that it cannot be launched there."""
     tunes_itself: bool = False
     """Whether its first call times variants of its own."""
 
 
 @dataclass
 class Compiler:
-    """Compiles the configurations of one kernel on one workload. Code that several of them share is read once."""
+    """Compiles the configurations of one kernel on one workload. Code shared by several of them is read once."""
 
     kernel: Kernel
     workload: Workload
@@ -58,13 +58,13 @@ class Compiler:
     pool: Pool
     model: Model | None
     _summaries: dict[str, Summary] = field(default_factory=dict)
-    """By the hash of the code."""
+    """Summaries by the hash of the code."""
 
     def compiled(
         self, configurations: Sequence[Configuration], tick: Callable[[Configuration], None] = lambda _: None
     ) -> list[Compiled]:
-        """Return what became of each configuration, in their order. All cores compile, then all cores read the code.
-        `tick` is called as each is built."""
+        """Return the result for each configuration, in order. All cores compile, then all cores read the code. `tick`
+        is called as each is built."""
         width = max(1, min(len(configurations), os.cpu_count() or 1))
         waiting, built = deque(enumerate(configurations)), dict[int, list[Launch] | Compiled]()
         with ThreadPoolExecutor(width) as executor:
@@ -82,7 +82,7 @@ class Compiler:
         built: dict[int, list[Launch] | Compiled],
         tick: Callable[[Configuration], None],
     ) -> None:
-        """Build one configuration after another, in one process, until none waits."""
+        """Build configurations in one process until none is waiting."""
         with Builder(self.kernel, self.pool) as builder:
             while waiting:
                 try:
@@ -132,7 +132,7 @@ class Compiler:
         )
 
     def _excess(self, started: Sequence[Launch]) -> str:
-        """Return why a launch would be refused by the device; empty where it would not."""
+        """Return why the device would refuse a launch; empty if it would not."""
         known = chip(self.target)
         if known is None:
             return ""
@@ -154,8 +154,8 @@ class Compiler:
 
 
 def _read(started: Sequence[Launch], width: int) -> dict[str, Summary]:
-    """Return what inspect derives from the code of these launches, by the code's hash. Each core has a share of it, in
-    a process of its own: reading a listing is Python, and threads would wait for each other."""
+    """Return inspect's summaries of the code of these launches, by the code's hash. Each core reads a share in a
+    process of its own: listings are read in Python, so threads would wait for each other."""
     different = list({one.artifact.text_hash: one.artifact for one in started}.values())
     shares = [different[i::width] for i in range(width) if different[i::width]]
     if len(shares) < 2:
@@ -163,12 +163,12 @@ def _read(started: Sequence[Launch], width: int) -> dict[str, Summary]:
     try:
         with ProcessPoolExecutor(len(shares), multiprocessing.get_context("fork")) as executor:
             return dict(each for share in executor.map(_summaries, shares) for each in share.items())
-    except BrokenProcessPool:  # a process was lost, for lack of memory perhaps
+    except BrokenProcessPool:  # a process was lost, perhaps for lack of memory
         return _summaries(different)
 
 
 def _summaries(artifacts: Sequence[Artifact]) -> dict[str, Summary]:
-    """Return the same for one share. All are built for the same target, and disassembled at once."""
+    """Return the summaries of one share. All are built for the same target and disassembled together."""
     code = [next(f for f in functions(a.cubin) if f.symbol == a.symbol) for a in artifacts]
     read = tables(bundle(artifacts[0].cubin, code))
     return {
@@ -178,13 +178,14 @@ def _summaries(artifacts: Sequence[Artifact]) -> dict[str, Summary]:
 
 
 def _code(started: Sequence[Launch]) -> str:
-    """Return what is equal where code, constants and launches are: a template's instances may be so under two names."""
+    """Return a hash of code, constants and launches. It can be equal for two names, such as two instances of a
+    template."""
     parts = [(one.artifact.text_hash, _constants(one.artifact), one.grid, one.block, one.shared) for one in started]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def _constants(artifact: Artifact) -> list[bytes]:
-    """The constants that the code reads, without bank 0, which holds the arguments of a launch."""
+    """Return the constants that the code reads, without bank 0, which contains the arguments of a launch."""
     names = (".nv.constant", ".nv.global")
     return [s.data for s in sections(artifact.cubin) if s.name.startswith(names) and ".nv.constant0" not in s.name]
 

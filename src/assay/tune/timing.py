@@ -27,14 +27,14 @@ from assay.tune.space import Configuration, Key, key, label
 from assay.worker import Pool
 
 _SLICE = 1 << 15
-"""Elements of the slices of which outputs of timed calls are judged: every configuration was checked before, whole."""
+"""Elements per slice in which outputs of timed calls are judged: every configuration was already checked in full."""
 _OTHERS = 1
-"""Samples of each other kind of time in a round: only cold times are compared."""
+"""Samples of each other kind of time in a round; only cold times are compared."""
 
 
 @dataclass
 class _Configured(Entrant):
-    """One configuration of a kernel. Configurations share nothing, least of all a process."""
+    """One configuration of a kernel, with processes of its own."""
 
     chooses: bool = True
     """Whether its first call may time variants of its own."""
@@ -52,7 +52,7 @@ class Timing:
     """Times configurations of one kernel on one workload. A context manager: it owns the processes that are timed."""
 
     def __init__(self, plan: TunePlan, options: Options, pool: Pool, plain: PlainTorch, tunes_itself: bool) -> None:
-        """`tunes_itself`: whether a first call may time variants of its own, so that none is built beside it."""
+        """`tunes_itself` is true if a first call may time variants of its own, so that none is built in parallel."""
         self.plan, self.options, self.tunes_itself = plan, options, tunes_itself
         self.spent = Spent()
         self._pool, self._plain, self._stack = pool, plain, ExitStack()
@@ -122,7 +122,7 @@ def _model(device: str) -> Model | None:
 
 
 def method_of(record: Record) -> dict[str, Any]:
-    """Return what a record of tune keeps of how a time was taken."""
+    """Return how a time was taken, as a record of tune stores it."""
     taken = BenchEvidence.of(record)
     return {
         "rounds": taken.rounds,

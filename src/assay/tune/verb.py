@@ -1,4 +1,4 @@
-"""The verb itself: runs one plan after another and yields records as they are ready."""
+"""Runs one plan after another and yields records as they are ready."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +18,8 @@ from assay.watching import watched
 
 
 def tune(*what: str | Path | Callable[..., Any], options: Options | None = None, **settings: Any) -> Iterator[Record]:
-    """Tune kernels: ops, addresses, patterns, files or functions. Yields a record for each configuration, and then one
-    with the choice between them, for each kernel and workload."""
+    """Tune kernels, given as ops, addresses, patterns, files or functions. For each kernel and workload, yield a record
+    per configuration, then one with the choice."""
     for name in ("dtypes", "backends"):
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
@@ -29,7 +29,7 @@ def tune(*what: str | Path | Callable[..., Any], options: Options | None = None,
 
 
 def run(plans: list[TunePlan], options: Options, tick: Callable[[str], None] = lambda text: None) -> Iterator[Record]:
-    """Tune one kernel after another: nothing else may run on the device meanwhile."""
+    """Tune one kernel after another, since nothing else may run on the device meanwhile."""
     for device in {p.here.device for p in plans if p.measured}:
         refuse_busy(device)
     for planned in plans:
@@ -44,7 +44,7 @@ def run(plans: list[TunePlan], options: Options, tick: Callable[[str], None] = l
 
 
 def about(planned: TunePlan, options: Options) -> dict[str, Any]:
-    """Return what all records of one kernel and workload share."""
+    """Return the fields that all records of one kernel and workload share."""
     name = called(planned.kernel, planned.op, options.parameters)
     target = f" --target {options.target}" if options.target else ""
     strategy = f" --strategy {options.strategy}" if options.strategy else ""

@@ -28,7 +28,7 @@ _CHOSEN = re.compile(
 
 
 def phases(file: Path, targets: Sequence[Target], out: Path, extra: Sequence[str] = ()) -> Phases:
-    """Run nvcc's steps for each target, in `out/<target>`. A target that fails holds its error; the others go on."""
+    """Run nvcc's steps for each target, in `out/<target>`. A target that fails holds its error; the others continue."""
     _usable(targets, extra)
     out.mkdir(parents=True, exist_ok=True)
     stop = threading.Event()
@@ -44,8 +44,8 @@ def many(
     tick: Callable[[str, int], None] = lambda doing, done: None,
     extra: Sequence[str] = (),
 ) -> Iterator[Build]:
-    """Each file for each target, `jobs` at a time, as they finish; a broken file does not stop the others.
-    A file's folder is `out/<its name>`, and has its replay.sh once its last target is done."""
+    """Yield the build of each file for each target as it finishes, running `jobs` at a time. A broken file does not
+    stop the others. A file's folder is `out/<its name>`; its replay.sh is written after its last target."""
     _usable(targets, extra)
     stop, done = threading.Event(), 0
     targets = list(dict.fromkeys(targets))
@@ -67,7 +67,7 @@ def many(
                     done += 1
                     tick(f"{build.file.name} for {build.target}", done)
                     yield build
-        finally:  # also if the caller stops reading: running builds are stopped, waiting ones are cancelled
+        finally:  # also if the caller stops iterating: stop running builds, cancel waiting ones
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -87,7 +87,7 @@ def _usable(targets: Sequence[Target], extra: Sequence[str]) -> None:
 
 
 def _folders(files: Iterable[Path], out: Path) -> dict[Path, Path]:
-    """A folder for each file, also if two files in different folders have the same name."""
+    """Return a folder for each file, distinct even if two files have the same name."""
     folders: dict[Path, Path] = {}
     for file in files:
         name, number = file.stem, 1
@@ -122,7 +122,7 @@ def _build(file: Path, target: Target, folder: Path, extra: Sequence[str], stop:
 
 
 def _has_main(made: Path) -> bool:
-    """Whether the object defines `main`, by its symbols: in the source, a macro might hide it."""
+    """Return whether the object defines `main`, by its symbols: in the source, a macro might hide it."""
     try:
         by_name = {s.name: s.data for s in elf_sections(made.read_bytes())}
     except (OSError, MalformedError):

@@ -1,4 +1,4 @@
-"""Reads the lines of nvcc's dry run into steps."""
+"""Parses nvcc's dry run into steps."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _VARIABLE = re.compile(r"^(\w+)=(.*)$", re.DOTALL)
 
 
 def plan(source: Path, target: Target, folder: Path, extra: Sequence[str]) -> tuple[list[Step], list[Step]]:
-    """nvcc's steps to an object, and from there to a program, which are for an object with a `main` only."""
+    """Return nvcc's steps to an object, and those from there to a program, which apply only to an object with a
+    `main`."""
     arch = target.name.removeprefix("sm_")
-    root = toolkit()  # its wheels have lib, where nvcc looks for lib64
+    root = toolkit()  # NVIDIA's wheels have lib, but nvcc looks for lib64
     libraries = [f"-L{root / 'lib'}"] if root and (root / "lib" / "libcudart_static.a").exists() else []
     command = [
         str(host.tool("nvcc")),
@@ -46,12 +47,12 @@ def plan(source: Path, target: Target, folder: Path, extra: Sequence[str]) -> tu
 
 
 def toolkit() -> Path | None:
-    """The root of the toolkit that nvcc belongs to."""
+    """Return the root of the toolkit that nvcc belongs to."""
     return next((r for r in host.cuda_roots() if Path(str(host.tool("nvcc"))).is_relative_to(r)), None)
 
 
 def _parse(output: str) -> list[Step]:
-    """The steps in nvcc's lines `#$ NAME=value` and `#$ command`."""
+    """Return the steps in nvcc's lines `#$ NAME=value` and `#$ command`."""
     variables: dict[str, str] = {}
     steps = []
     for line in output.splitlines():
@@ -86,7 +87,7 @@ def _name(command: Sequence[str]) -> str:
 
 
 def _environment(name: str, variables: dict[str, str]) -> dict[str, str]:
-    """The variables that the tool of a step reads; nvcc sets all of its variables for all of its steps."""
+    """Return the variables that a step's tool reads; nvcc sets all of its variables for all steps."""
     needed = {}
     for key in ("PATH", "LD_LIBRARY_PATH"):
         own = os.environ.get(key, "")

@@ -1,4 +1,4 @@
-"""A compilation step by step, as a record."""
+"""Turns a stepwise compilation into a record."""
 
 from __future__ import annotations
 

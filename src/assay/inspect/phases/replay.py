@@ -1,4 +1,4 @@
-"""Writes a script that runs a file's steps again, one by one, from its own folder."""
+"""Writes a script that runs a file's compilation steps again, from the script's own folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.inspect.phases.step import WHAT, Build
 
 
 def write_replay(file: Path, builds: Sequence[Build], out: Path) -> Path:
-    """Writes replay.sh. Targets that failed come last, so that they do not stop the others."""
+    """Write replay.sh. Failed targets come last, so that they do not stop the others."""
     root = toolkit()
     paths = {"SOURCE": str(file.absolute())} | ({"CUDA": str(root)} if root else {})
     steps = [step for build in builds for step in build.steps]
@@ -44,7 +44,8 @@ def write_replay(file: Path, builds: Sequence[Build], out: Path) -> Path:
 
 
 def _quoted(word: str, paths: dict[str, str], variable: str = "") -> str:
-    """The word quoted for a shell, with `$SOURCE` and `$CUDA` for their paths, and the user's value of a variable."""
+    """Quote a word for a shell, with `$SOURCE` and `$CUDA` in place of their paths, and with the user's value of
+    `variable`."""
     known = {path: f'"${name}"' for name, path in paths.items()}
     if variable:
         known[f"${variable}"] = f'"${{{variable}:-}}"'

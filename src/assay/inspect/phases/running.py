@@ -1,4 +1,4 @@
-"""Runs one step: which files it reads and writes, how long it takes, and where its error message points."""
+"""Runs one step and records which files it reads and writes, how long it takes, and where an error is."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NAMED_ONLY = ("--orig_src_file_name", "--orig_src_path_name", "--ident")
 """Options that name the source without reading it."""
 _INCLUDE = re.compile(rb'^\s*#\s*include\s+"([^"\n]+)"', re.MULTILINE)
 _MARKER = re.compile(rb'^# \d+ "([^"<\n]+)"([ \d]*)$', re.MULTILINE)
-"""`# 1 "file.h" 1 3`: the file that the preprocessor took the text from; a 3 marks a system header."""
+"""Matches `# 1 "file.h" 1 3`: the file that the preprocessor took the text from; a 3 marks a system header."""
 _COMPLAINTS = (
     re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error", re.MULTILINE),
     re.compile(r"^(?P<file>[^(\n]+)\((?P<line>\d+)\): (?:\w+ )?error", re.MULTILINE),
     re.compile(r"^ptxas (?P<file>.+?), line (?P<line>\d+); (?:error|fatal)", re.MULTILINE),
 )
-"""Error messages of gcc and clang, of NVIDIA's front end, and of ptxas."""
+"""Patterns of the error messages of gcc and clang, of NVIDIA's front end, and of ptxas."""
 
 
 class Failed(Exception):
@@ -73,7 +73,8 @@ def _present(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def _read_by(step: Step, folder: Path, written: set[str]) -> Iterator[File]:
-    """Files in the command, files that the generated ones among them include, and headers in the preprocessed text."""
+    """Yield the files in the command, those that generated files among them include, and headers in the preprocessed
+    text."""
     words = [
         word
         for option, word in pairwise(step.command)
@@ -97,12 +98,12 @@ def _read_by(step: Step, folder: Path, written: set[str]) -> Iterator[File]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a word of the command that is too long for a name
+    except OSError:  # the word is too long for a file name
         return False
 
 
 def _headers(preprocessed: Path) -> list[str]:
-    """The user's own headers: neither the system's nor CUDA's."""
+    """Return the user's own headers, without the system's and CUDA's."""
     roots = tuple(str(r) for r in host.cuda_roots())
     names = (
         m[1].decode(errors="replace") for m in _MARKER.finditer(preprocessed.read_bytes()) if b"3" not in m[2].split()
@@ -121,7 +122,7 @@ def _error(step: Step, folder: Path, status: int) -> BuildError:
 
 
 def _source_of(ptx: Path, line: int) -> str:
-    """The place in the source that this line of PTX comes from; empty where the PTX does not say."""
+    """Return the source location that this line of PTX comes from; empty if the PTX does not say."""
     table = line_table(ptx.read_text(errors="replace")) if ptx.is_file() else []
     spot = next(reversed(table[:line]), None)
     return f"{spot.file}:{spot.line}" if spot and spot.file else ""

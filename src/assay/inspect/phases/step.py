@@ -1,4 +1,4 @@
-"""The parts of a compilation: a step and its files, a build for one target, all builds of a file."""
+"""The data of a compilation: a step and its files, a build for one target, all builds of a file."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Step:
     """One of WHAT."""
     command: tuple[str, ...]
     environment: dict[str, str]
-    """Variables that it needs beside the user's own; `$PATH` in a value is the user's."""
+    """Variables that it needs in addition to the user's own; `$PATH` in a value is the user's."""
     reads: tuple[File, ...] = ()
-    """Files in the command, those that the generated ones include, and the user's headers."""
+    """Files in the command, those that generated files include, and the user's headers."""
     writes: tuple[File, ...] = ()
     seconds: float | None = None
-    """None where it was not run."""
+    """None if it was not run."""
     output: str = ""
     """Warnings, and what -Xptxas -v prints."""
 
@@ -51,13 +51,13 @@ class Build:
     file: Path
     target: Target
     folder: Path
-    """Where every intermediate file is."""
+    """The folder with every intermediate file."""
     steps: tuple[Step, ...]
     error: AssayError | None = None
     """The error of the last step."""
 
     def made(self, suffix: str) -> Path | None:
-        """The intermediate file of that kind: `.ptx`, `.cubin`, `.fatbin`, `.o`."""
+        """Return the intermediate file with this suffix (`.ptx`, `.cubin`, `.fatbin`, `.o`), or None."""
         path = self.folder / (self.file.stem + suffix)
         return path if any(f.path == path.name for s in self.steps for f in s.writes) else None
 

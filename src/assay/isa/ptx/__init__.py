@@ -1,7 +1,7 @@
-"""Reads PTX, the assembly language that compilers write for NVIDIA GPUs: text in, functions and typed instructions out.
+"""Parses PTX, the assembly language that compilers write for NVIDIA GPUs, into functions and typed instructions.
 
-`read` takes a whole text and refuses what it does not know. The functions of `scan` and `line_table` find single facts
-in any text, and are cheap."""
+`read` parses a complete text and rejects what it does not know. The functions of `scan` and `line_table` extract single
+facts from any text, and are cheap."""
 
 from assay.isa.ptx.declarations import Pointer, Prototype, Registers, Variable
 from assay.isa.ptx.instruction import Instruction, Location

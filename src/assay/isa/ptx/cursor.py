@@ -1,4 +1,4 @@
-"""A position in a sequence of tokens, and the errors that name it."""
+"""A position in a sequence of tokens, and the errors that report it."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,16 +15,16 @@ def error(line: int, what: str) -> SourceError:
 
 
 def unexpected(line: int, expected: str, token: object) -> SourceError:
-    """The error for a token that stands where another was expected; an empty token is the end of the text."""
+    """Return the error for a token found where another was expected; an empty token means the end of the text."""
     shown = str(token)
     return error(line, f"expected {expected}, found " + (f"'{shown[:40]}'" if shown else "the end of the text"))
 
 
 class Cursor:
-    """The tokens of one statement. The token after the last is empty."""
+    """The tokens of one statement. Past the last one it returns empty tokens."""
 
     end = ";"
-    """What follows the last token in the text."""
+    """The text that follows the last token."""
 
     def __init__(self, tokens: list[str], line: int) -> None:
         self.tokens, self.line, self.at = tokens, line, 0
@@ -41,7 +41,7 @@ class Cursor:
         return token
 
     def accept(self, token: str) -> bool:
-        """Takes the next token if it is this one, and says whether it was."""
+        """Take the next token if it is `token`, and return whether it was."""
         matches = self.peek() == token
         self.at += matches
         return matches
@@ -56,7 +56,7 @@ class Cursor:
         return self.take()
 
     def separated(self, read: Callable[[], T]) -> list[T]:
-        """What `read` returns, once and again after each comma."""
+        """Call `read` once, and again after each comma; return the results."""
         items = [read()]
         while self.accept(","):
             items.append(read())
@@ -73,24 +73,24 @@ class Cursor:
         return value
 
     def string(self, what: str) -> str:
-        """What stands in quotes."""
+        """Take a quoted string and return its content."""
         token = self.peek()
         if len(token) < 2 or token[0] != '"':
             raise self.fail(what)
         return self.take()[1:-1]
 
     def finish(self) -> None:
-        """Refuses any token that is left."""
+        """Raise SourceError if any token is left."""
         if self.peek():
             raise self.fail("',' or ';'")
 
     def fail(self, expected: str) -> SourceError:
-        """The error to raise when the next token is not what was expected."""
+        """Return the error to raise if the next token is not the expected one."""
         token = self.peek()
         return unexpected(self.line, expected, token or self.end)
 
     def _refill(self) -> str:
-        """Fetches more tokens and returns the first of them; a statement has no more."""
+        """Fetch more tokens and return the first of them; a statement has no more."""
         return ""
 
 
@@ -107,7 +107,7 @@ class Stream(Cursor):
         self._lines = iter(code.split("\n"))
 
     def statement(self, last: str = ";") -> Cursor:
-        """The tokens from here to the next `;`. The `;` is taken as well."""
+        """Return the tokens from here to the next `;`, which is consumed as well."""
         line, start = self.line, self.at
         tokens = list[str]()
         while True:

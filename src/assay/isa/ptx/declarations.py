@@ -1,4 +1,4 @@
-"""What a module and its functions declare: variables, parameters and registers."""
+"""Declarations of a module and its functions: variables, parameters and registers."""
 
 from dataclasses import dataclass, field
 from math import prod
@@ -9,7 +9,7 @@ from assay.isa.ptx.types import bits
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What the .ptr of a parameter says about the memory that it points to."""
+    """The memory that a parameter points to, as declared by its .ptr."""
 
     space: str
     align: int
@@ -23,10 +23,10 @@ class Variable:
     type: str
     name: str
     align: int = 0
-    """In bytes; 0 where the type's own alignment applies."""
+    """In bytes; 0 if the type's own alignment applies."""
     vector: int = 1
     shape: tuple[int, ...] = ()
-    """Of an array; 0 stands for an open length, `[]`."""
+    """The lengths of an array; 0 is an open length, `[]`."""
     initialiser: str = ""
     linkage: str = ""
     pointer: Pointer | None = None
@@ -36,13 +36,13 @@ class Variable:
 
     @property
     def size(self) -> int:
-        """In bytes; 0 where the length is open, and for types that have no size."""
+        """Size in bytes; 0 if the length is open or the type has no size."""
         return bits(self.type) // 8 * self.vector * prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """A .reg: `%r<20>` declares `%r0` to `%r19`; a single register has no count."""
+    """A .reg declaration: `%r<20>` declares `%r0` to `%r19`; a single register has no count."""
 
     type: str
     name: str
@@ -61,5 +61,5 @@ class Prototype:
 
 
 def prefix(register: str) -> str:
-    """The name under which a register is declared together with others: `%r12` → `%r`."""
+    """Return the name under which numbered registers are declared together: `%r12` → `%r`."""
     return register.rstrip("0123456789")

@@ -1,7 +1,7 @@
-"""Rewrites PTX so that a warp waits, at random, before it accesses memory that others see.
+"""Rewrites PTX so that warps wait at random before they access memory that other threads see.
 
-The code computes the same; only the order in which warps and blocks come to their accesses changes. A kernel whose
-result then changes has a race: a missing barrier, or blocks that rely on each other's pace."""
+The code computes the same; only the order in which warps and blocks reach their accesses changes. A kernel whose result
+then changes has a race: a missing barrier, or blocks that rely on each other's timing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ _ACCESS = re.compile(
     re.MULTILINE,
 )
 _PRIVATE = frozenset(("param", "local", "const"))
-"""State spaces that no other thread changes."""
+"""State spaces that no other thread writes."""
 _SPREAD = 0x9E3779B1
-"""Knuth's multiplier: numbers that differ a little give unlike products."""
+"""Knuth's multiplier, which maps numbers that differ little to very different products."""
 _MIX = 0x85EBCA77
-"""Of MurmurHash3."""
+"""The second prime of xxHash32."""
 _AMONG = 4096
-"""Of 16384 accesses at a place where warps wait in this launch."""
+"""The number of accesses that wait, out of 16384, at a place where warps wait in this launch."""
 
 
 def delayed(text: str, still: bool = False) -> str:
-    """The PTX with delays. `still`: with the same instructions, which never wait: the control of the experiment."""
+    """Return the PTX with delays. With `still`, the same instructions are added but never wait: the control of the
+    experiment."""
     place = 0
 
     def access(found: re.Match[str]) -> str:
@@ -38,8 +39,8 @@ def delayed(text: str, still: bool = False) -> str:
 
 
 def _wait(place: int, still: bool) -> str:
-    """Waits for up to 16 microseconds with a chance of a quarter, at a quarter of all places, which change from launch
-    to launch: a race shows when one access is late and few others are."""
+    """Return code that waits for up to 16 microseconds with probability 1/4, at a quarter of all places, which change
+    from launch to launch: a race shows when one access is late and few others are."""
     return (
         "{ .reg .b64 %assay_g; .reg .b32 %assay_a; .reg .b32 %assay_t; .reg .pred %assay_p; "
         "mov.u64 %assay_g, %gridid; cvt.u32.u64 %assay_a, %assay_g; "

@@ -1,4 +1,4 @@
-"""Constant expressions, with C's arithmetic in 64 bits; comparisons, `?:` and casts are not supported."""
+"""Evaluates constant expressions in C's 64-bit arithmetic; comparisons, `?:` and casts are not supported."""
 
 import operator
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from assay.isa.ptx.cursor import Cursor, error
 
 
 def expression(c: Cursor) -> int:
-    """The value of the constant expression at the cursor."""
+    """Return the value of the constant expression at the cursor."""
     values, waiting, depth = list[int](), list[tuple[int, str]](), 0
 
     def settle(least: int) -> None:
-        """Applies the operators on the stack that bind at least so tightly."""
+        """Apply the operators on the stack whose precedence is at least `least`."""
         while waiting and waiting[-1][0] >= least:
             rank, sign = waiting.pop()
             right = values.pop()
@@ -44,12 +44,12 @@ def expression(c: Cursor) -> int:
 
 
 def _wrapped(value: int) -> int:
-    """The value modulo 2**64, unchanged where an int64 or a uint64 holds it."""
+    """Return the value modulo 2**64, unchanged if an int64 or a uint64 can represent it."""
     return value if -(2**63) <= value < 2**64 else (value + 2**63) % 2**64 - 2**63
 
 
 def _quotient(left: int, right: int) -> int:
-    """Rounded towards zero, as in C."""
+    """Divide, rounding towards zero as in C."""
     return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
 
 
@@ -71,5 +71,5 @@ _OPERATORS: dict[str, tuple[int, Callable[[int, int], int]]] = {
     "/": (6, _quotient),
     "%": (6, lambda a, b: a - b * _quotient(a, b)),
 }
-"""How tightly each binds, and what it computes."""
+"""The precedence of each operator, and its function."""
 _UNARY = 7

@@ -24,7 +24,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """Two instructions are equal if they do the same to the same operands, wherever they stand."""
+    """An instruction. Two are equal if they do the same to the same operands, wherever they are in the text."""
 
     opcode: str
     """`ld`"""
@@ -36,7 +36,7 @@ class Instruction:
     """The line of the text on which it begins, counted from 1."""
     location: Location | None = field(default=None, compare=False)
     block: int = field(default=0, compare=False)
-    """The innermost { } around it, an index into Function.blocks; 0 is the function's own."""
+    """The innermost { } around it, as an index into Function.blocks; 0 is the function's own."""
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class Instruction:
 
     @property
     def space(self) -> str:
-        """The first memory it names, `shared::cta`; empty where it names none."""
+        """The first memory it names, `shared::cta`; empty if it names none."""
         return next(iter(self.spaces), "")
 
     @property

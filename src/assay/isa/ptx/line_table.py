@@ -1,6 +1,6 @@
-"""Line information: the place in the source that each line of PTX comes from.
+"""Line information: the source location of each line of PTX.
 
-LLVM writes the chain of inlining only into the comment behind a .loc, so Triton's machine code does not contain it."""
+LLVM writes the chain of inlining only into the comment after a .loc, so Triton's machine code does not contain it."""
 
 import re
 from dataclasses import dataclass
@@ -23,7 +23,8 @@ class Spot:
 
 
 def line_table(text: str) -> list[Spot | None]:
-    """For each line of the text, the place that the last .loc up to it names. Any text is accepted, as in `scan`."""
+    """Return, for each line of the text, the place named by the last .loc up to it. Any text is accepted, as in
+    `scan`."""
     code, _ = without_comments(text)
     lines = [split(line) if ".loc" in line or ".file" in line else [] for line in code.split("\n")]
     files = {tokens[1]: tokens[2][1:-1] for tokens in lines if tokens[:1] == [".file"] and len(tokens) > 2}

@@ -23,12 +23,12 @@ class Function:
     pragmas: tuple[str, ...]
     line: int
     defined: bool
-    """False where it is only declared."""
+    """False if it is only declared."""
     registers: tuple[Registers, ...] = ()
     variables: tuple[Variable, ...] = ()
     instructions: tuple[Instruction, ...] = ()
     labels: dict[Label, int] = field(default_factory=dict)
-    """Label → index of the instruction after it; a label at the end has the number of instructions."""
+    """The index of the instruction after each label; the number of instructions for a label at the end."""
     targets: dict[Label, tuple[Label | Symbol, ...]] = field(default_factory=dict)
     """The tables of .branchtargets and .calltargets."""
     prototypes: dict[Label, Prototype] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Function:
     """The parent of each block; -1 for the first, which is the function's own."""
 
     def declaration(self, register: Register) -> Registers | None:
-        """The .reg that declares the register."""
+        """Return the .reg that declares the register, or None."""
         declarations = (self._declarations.get((register.block, key)) for key in (register.name, prefix(register.name)))
         return next(filter(None, declarations), None)
 
@@ -51,14 +51,14 @@ class Module:
     target: str
     """`sm_90a`"""
     options: tuple[str, ...]
-    """What .target names after the architecture: `debug`."""
+    """The words after the architecture in .target: `debug`."""
     address_size: int
     files: dict[int, str]
     globals: tuple[Variable, ...]
     functions: tuple[Function, ...]
-    """In order. A function that is declared first and defined later is there twice."""
+    """In order. A function that is declared first and defined later appears twice."""
     strings: dict[str, str]
-    """Label → text, from .debug_str: names of inlined functions."""
+    """The texts in .debug_str by label: names of inlined functions."""
     aliases: dict[str, str]
     pragmas: tuple[str, ...]
 
@@ -68,7 +68,7 @@ class Module:
         return tuple(f for f in self.functions if f.kind == "entry" and f.defined)
 
     def function(self, name: str) -> Function:
-        """The function of that name: its definition where there is one, else its declaration."""
+        """Return the function of that name: its definition if there is one, else its declaration."""
         namesakes = sorted((f for f in self.functions if f.name == name), key=lambda f: not f.defined)
         if not namesakes:
             raise SourceError(

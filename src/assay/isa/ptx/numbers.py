@@ -1,4 +1,4 @@
-"""Literals: the value of a number as PTX spells it."""
+"""Parses number literals in PTX spelling."""
 
 import re
 import struct
@@ -11,12 +11,12 @@ NUMBER = r"""
 """A verbose regular expression."""
 _NUMBER = re.compile(NUMBER, re.ASCII | re.VERBOSE)
 _LONGEST = 400
-"""Digits. No literal of 64 bits has more, and longer ones would take Python quadratic time."""
+"""The most digits of a literal. No 64-bit literal has more, and longer ones would take Python quadratic time."""
 
 
 @lru_cache(maxsize=8192)
 def literal(token: str) -> int | float | None:
-    """The value of a number; None for any other token, and for an integer that does not fit into 64 bits."""
+    """Return the value of a number; None for any other token, and for an integer that does not fit into 64 bits."""
     if not token or not (token[0].isdecimal() or token[0] == ".") or not _NUMBER.fullmatch(token):
         return None
     if is_hexadecimal_float(token):
@@ -33,10 +33,10 @@ def literal(token: str) -> int | float | None:
 
 
 def is_hexadecimal_float(token: str) -> bool:
-    """Whether a number is a float written as its bit pattern: `0f3F800000`, `0d3FF0000000000000`."""
+    """Return whether a number is a float written as its bit pattern: `0f3F800000`, `0d3FF0000000000000`."""
     return token[1:2] in ("f", "F", "d", "D")
 
 
 def canonical(token: str) -> str:
-    """The number with one spelling for floats in hexadecimal: `0F3f800000` becomes `0f3F800000`."""
+    """Return the number, with hexadecimal floats in a canonical spelling: `0F3f800000` becomes `0f3F800000`."""
     return "0" + token[1].lower() + token[2:].upper() if is_hexadecimal_float(token) else token

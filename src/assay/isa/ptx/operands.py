@@ -1,4 +1,4 @@
-"""What an instruction works on. Each operand prints itself as PTX."""
+"""Operands of instructions. `str` of an operand is its PTX."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Register:
     block: int = 0
     """The block that declares it. The same name in another block is another register."""
     part: str = ""
-    """`x` of a vector register, `b0` or `h1` of a scalar one."""
+    """Part of a register: `x` of a vector register, `b0` or `h1` of a scalar one."""
     sign: str = ""
-    """`!` or `-` where the instruction negates it."""
+    """`!` or `-` if the instruction negates it."""
 
     def __str__(self) -> str:
         return f"{self.sign}{self.name}.{self.part}" if self.part else self.sign + self.name
@@ -57,7 +57,7 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A variable, a parameter or a function by its name. Outside brackets it stands for its address."""
+    """A variable, a parameter or a function, by name. Outside brackets it means its address."""
 
     name: str
     block: int = MODULE
@@ -70,7 +70,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A position in a function, or a table of positions that is declared there."""
+    """A position in a function, or a table of positions declared there."""
 
     name: str
     block: int = 0
@@ -103,7 +103,7 @@ class Address:
     """`[%rd1+16]`; an address in a tensor or a texture also has coordinates: `[%rd1, {%r1, %r2}]`."""
 
     base: Register | Symbol | None
-    """None where the address is a number."""
+    """None if the address is a number."""
     offset: int = 0
     more: tuple[Operand, ...] = ()
 
@@ -150,7 +150,7 @@ def listed(items: Iterable[object]) -> str:
 
 
 def names(operands: Iterable[Operand | None]) -> Iterator[Register | Symbol | Label]:
-    """Every register, symbol and label in the operands, in the order of the text."""
+    """Yield every register, symbol and label in the operands, in the order of the text."""
     for o in operands:
         if isinstance(o, Register | Symbol | Label):
             yield o

@@ -1,4 +1,4 @@
-"""Reads the body of a function: its instructions, its labels and what it declares."""
+"""Parses the body of a function: its instructions, labels and declarations."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from assay.isa.ptx.tokens import NAME
 from assay.isa.ptx.types import LINKAGE, is_space
 
 _DEEPEST = 256
-"""The most blocks within blocks; compilers stay far below."""
+"""The most nested blocks accepted; compilers stay far below."""
 _OPCODE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
@@ -38,7 +38,7 @@ class Body:
         self._tables: dict[Label, int] = {}
 
     def read(self) -> None:
-        """From the token after its `{` to its `}`."""
+        """Parse from the token after the opening `{` to the closing `}`."""
         stream, scope = self.stream, self.scope
         begun, depth = stream.line, 1
         while depth:
@@ -65,7 +65,7 @@ class Body:
         self._resolve()
 
     def instruction(self, token: str) -> None:
-        """Reads an instruction or a label; `token` is the next one."""
+        """Parse an instruction or a label that begins with `token`, the next one."""
         stream, scope = self.stream, self.scope
         line, block = stream.line, scope.block
         stream.at += 1
@@ -95,7 +95,7 @@ class Body:
         )
 
     def _label(self, name: str, line: int) -> None:
-        """A label, or a table or a prototype with its label."""
+        """Record a label, or a table or prototype with its label."""
         stream, label = self.stream, Label(name, self.scope.block)
         if not NAME.fullmatch(name) or name.startswith("%"):
             raise unexpected(line, "a label before ':'", name)
@@ -138,7 +138,7 @@ class Body:
             raise stream.fail("an instruction or a directive of a function's body")
 
     def _resolve(self) -> None:
-        """Gives every branch and every table the labels that its names mean: those of the innermost block."""
+        """Resolve the names in every branch and table to labels, the innermost block's first."""
         for i in self._branches:
             self.instructions[i] = with_labels(self.instructions[i], self._resolve_label)
         for table, line in self._tables.items():
@@ -159,20 +159,20 @@ class Body:
 
 
 def with_labels(instruction: Instruction, resolve: Callable[[Label, int], Label]) -> Instruction:
-    """The instruction with each label replaced by `resolve(label, line)`."""
+    """Return the instruction with each label replaced by `resolve(label, line)`."""
     replaced = (resolve(o, instruction.line) if isinstance(o, Label) else o for o in instruction.operands)
     return replace(instruction, operands=tuple(replaced))
 
 
 @lru_cache(maxsize=8192)
 def _opcode(token: str) -> tuple[str, tuple[str, ...]]:
-    """`ld.global.u32` → `ld` and its modifiers; an empty opcode if the token is none."""
+    """Split `ld.global.u32` into `ld` and its modifiers; the opcode is empty if the token is not one."""
     opcode, *modifiers = token.split(".")
     return (opcode, tuple(modifiers)) if _OPCODE.fullmatch(opcode) else ("", ())
 
 
 def _modifiers(statement: Cursor) -> tuple[str, ...]:
-    """Modifiers with a blank between them and the opcode: `mov .u32`."""
+    """Take modifiers separated from the opcode by a blank: `mov .u32`."""
     modifiers = list[str]()
     while (token := statement.peek()).startswith(".") and literal(token) is None:
         modifiers.append(statement.take()[1:])
@@ -180,8 +180,8 @@ def _modifiers(statement: Cursor) -> tuple[str, ...]:
 
 
 def _with_targets(opcode: str, operands: tuple[Operand, ...], block: int, line: int) -> tuple[Operand, ...]:
-    """The operands of a branch or a call with labels in place of the symbols that name where it goes: a position, a
-    table or a prototype."""
+    """Return the operands of a branch or call, with labels in place of the symbols for its targets: positions, a table
+    or a prototype."""
     callee = 1 if operands and isinstance(operands[0], Arguments) else 0
     first = {"bra": 0, "brx": 1}.get(opcode, callee + 1)
     if len(operands) < (first if opcode == "call" else first + 1):

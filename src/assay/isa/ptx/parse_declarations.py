@@ -1,4 +1,4 @@
-"""Reads declarations: registers, variables, parameters and pragmas."""
+"""Parses declarations: registers, variables, parameters and pragmas."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +9,7 @@ from assay.isa.ptx.types import is_space, is_type, vector
 
 
 def registers(c: Cursor, block: int) -> list[Registers]:
-    """`.reg .b32 %r<20>, other`"""
+    """Parse `.reg .b32 %r<20>, other`."""
     c.take()
     length, type_ = 1, ""
     while (token := c.peek()).startswith("."):
@@ -36,7 +36,7 @@ def registers(c: Cursor, block: int) -> list[Registers]:
 
 
 def variables(c: Cursor, linkage: str, block: int) -> Iterator[Variable]:
-    """`.global .align 4 .u32 a = 5, b[4] = {1, 2, 3, 4}`"""
+    """Parse `.global .align 4 .u32 a = 5, b[4] = {1, 2, 3, 4}`."""
     first = _variable(c, linkage, block)
     yield _initialised(c, first)
     while c.accept(","):
@@ -46,7 +46,7 @@ def variables(c: Cursor, linkage: str, block: int) -> Iterator[Variable]:
 
 
 def parameters(c: Cursor) -> tuple[Variable, ...]:
-    """`(.param .u64 .ptr .global .align 16 a, .param .b8 b[24])`; none where there are no parentheses."""
+    """Parse `(.param .u64 .ptr .global .align 16 a, .param .b8 b[24])`; empty without parentheses."""
     if not c.accept("(") or c.accept(")"):
         return ()
     variables = c.separated(lambda: _variable(c, "", 0))
@@ -55,7 +55,7 @@ def parameters(c: Cursor) -> tuple[Variable, ...]:
 
 
 def pragmas(stream: Stream) -> list[str]:
-    """`.pragma "nounroll", "…";`"""
+    """Parse `.pragma "nounroll", "…";`."""
     stream.take()
     statement = stream.statement()
     texts = list[str]()
@@ -66,7 +66,7 @@ def pragmas(stream: Stream) -> list[str]:
 
 
 def group(c: Cursor) -> str:
-    """What stands in parentheses."""
+    """Take a parenthesised group and return its content."""
     c.expect("(")
     depth, tokens = 1, list[str]()
     while depth:
@@ -79,7 +79,7 @@ def group(c: Cursor) -> str:
 
 
 def _variable(c: Cursor, linkage: str, block: int) -> Variable:
-    """One variable with its shape, but without its initialiser."""
+    """Parse one variable with its shape, but without its initialiser."""
     line, space, type_, align, length = c.line, "", "", 0, 1
     pointer: Pointer | None = None
     attributes = list[str]()

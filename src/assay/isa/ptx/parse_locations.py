@@ -1,10 +1,10 @@
-"""Reads .loc directives, and keeps the location that the next instruction has."""
+"""Parses .loc directives and tracks the location of the next instruction."""
 
 from assay.isa.ptx.cursor import Stream
 from assay.isa.ptx.instruction import Location
 
 DEEPEST = 256
-"""The most callers of inlined code that are kept; compilers stay far below."""
+"""The most callers that are kept for inlined code; compilers stay far below."""
 
 
 class Locations:
@@ -13,7 +13,7 @@ class Locations:
         self._known: dict[tuple[int, int, int], Location] = {}
 
     def read(self, c: Stream) -> None:
-        """`.loc 1 30 7, function_name $name1, inlined_at 1 20 5`"""
+        """Parse `.loc 1 30 7, function_name $name1, inlined_at 1 20 5`."""
         c.take()
         place = self._place(c)
         function, inlined = "", tuple[Location, ...]()

@@ -1,4 +1,4 @@
-"""Reads a module, directive by directive."""
+"""Parses a module, directive by directive."""
 
 import re
 from collections.abc import Iterable
@@ -18,16 +18,16 @@ from assay.isa.ptx.types import LINKAGE, is_space
 
 
 def read(text: str) -> Module:
-    """A PTX text as a module. A text that is not PTX, or that uses something unknown, raises SourceError."""
+    """Parse a PTX text. Raise SourceError if it is not PTX or uses something unknown."""
     if not text.strip():
         raise SourceError("the PTX is empty", fix="it begins with .version, .target and .address_size")
     return _Reader(Stream(text)).module()
 
 
 def read_instruction(text: str, names: Iterable[Register | Symbol | Label] = ()) -> Instruction:
-    """One instruction without the code around it. `names` declares names that the text alone does not explain: without
-    them, a name that begins with % is a register of block 0 and any other name is a symbol. So
-    `read_instruction(i.text, i.names) == i`."""
+    """Parse one instruction without the code around it, so that `read_instruction(i.text, i.names) == i`. `names`
+    declares names that the text alone does not explain: otherwise a name that begins with % is a register of block 0,
+    and any other name is a symbol."""
     names = tuple(names)
     stream, scope = Stream(text.strip().removesuffix(";") + ";"), UndeclaredScope()
     for name in names:
@@ -108,7 +108,7 @@ class _Reader:
             raise stream.fail("a function, a variable or another directive of a module")
 
     def _section(self) -> None:
-        """Keeps .debug_str alone: its strings are the function names of .loc."""
+        """Keep only .debug_str, whose strings are the function names of .loc."""
         stream = self.stream
         name = stream.take()
         stream.expect("{", " after .section's name")

@@ -1,4 +1,4 @@
-"""Reads the operands of an instruction."""
+"""Parses the operands of an instruction."""
 
 from dataclasses import replace
 
@@ -11,11 +11,11 @@ from assay.isa.ptx.tokens import NAME
 
 
 def operands(statement: Cursor, scope: Scope, call: bool) -> tuple[Operand, ...]:
-    """All operands of a statement. Those of a call may stand in parentheses."""
+    """Parse all operands of a statement. Those of a call may be in parentheses."""
     tokens = statement.tokens[statement.at :] if statement.at else statement.tokens
     if not tokens:
         return ()
-    if len(tokens) & 1 and tokens[1::2].count(",") == len(tokens) >> 1:  # most have operands of one token each
+    if len(tokens) & 1 and tokens[1::2].count(",") == len(tokens) >> 1:  # in most statements each operand is one token
         try:
             return tuple([scope[token] for token in tokens[::2]])
         except LookupError:
@@ -26,7 +26,7 @@ def operands(statement: Cursor, scope: Scope, call: bool) -> tuple[Operand, ...]
 
 
 def single(c: Cursor, scope: Scope) -> Operand:
-    """An operand without brackets or braces: a register, a number, or a name with an offset."""
+    """Parse an operand without brackets or braces: a register, a number, or a name with an offset."""
     sign = c.take() if c.peek() in ("!", "-") and NAME.match("".join(c.tokens[c.at + 1 : c.at + 2])) else ""
     token = c.peek()
     if token in SIGNS or token == "(" or isinstance(literal(token), int):
@@ -94,7 +94,7 @@ def _address(c: Cursor, scope: Scope) -> Address:
 
 
 def _constant(c: Cursor) -> Immediate:
-    """A number, possibly with a sign, or a constant expression."""
+    """Parse a number, possibly with a sign, or a constant expression."""
     start = c.at
     if c.accept("-"):
         value = literal(c.peek())

@@ -1,9 +1,9 @@
-"""Rewrites PTX so that a store comes as late as the memory model allows: after the atomic operation or the volatile
-store that follows it without a fence, as when it is still on its way to memory.
+"""Rewrites PTX so that a store happens as late as the memory model allows: after the atomic operation or volatile store
+that follows it without a fence, as if it were still on its way to memory.
 
-The code computes the same in each thread. Another thread that takes the atomic operation for a sign that the store has
-arrived reads what was there before: a `__threadfence()` is missing. Only stores in the same straight piece of code are
-moved, and only across arithmetic."""
+Each thread still computes the same. Another thread that takes the atomic operation as a signal that the store has
+arrived reads the old value: a `__threadfence()` is missing. Only stores in the same straight-line code are moved, and
+only across arithmetic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ARITHMETIC = re.compile(
 _ORDERED = frozenset(("volatile", "relaxed", "release", "acquire", "acq_rel", "mmio"))
 _ELSEWHERE = frozenset(("shared", "local", "param", "const", "async", "bulk"))
 _NEAR = 64
-"""Bytes. Nearer than this two accesses may overlap, and keep their order."""
+"""Bytes. Two accesses closer than this may overlap, and keep their order."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class _Statement:
 
     @property
     def written(self) -> set[str]:
-        """The registers that it sets: those before the first comma outside of braces. A store and `red` set none."""
+        """The registers that it writes: those before the first comma outside braces. A store and `red` write none."""
         if self.opcode[0] in ("st", "red"):
             return set()
         first = re.match(r"\s*(\{[^}]*\}|[^,]*)", self.operands)
@@ -55,13 +55,13 @@ class _Statement:
 
     @property
     def is_store(self) -> bool:
-        """Whether it is a store to global memory that nothing orders."""
+        """Whether it is a store to global memory without any ordering."""
         kind, *how = self.opcode
         return kind == "st" and _ORDERED.isdisjoint(how) and _ELSEWHERE.isdisjoint(how) and self.address is not None
 
     @property
     def is_sign(self) -> bool:
-        """Whether another thread may see it, and it does not make sure that earlier stores are seen too."""
+        """Whether other threads may take it as a signal, although it does not make earlier stores visible."""
         kind, *how = self.opcode
         if not _ELSEWHERE.isdisjoint(how) or self.address is None:
             return False
@@ -71,7 +71,7 @@ class _Statement:
 
 
 def postponed(text: str) -> str:
-    """The PTX with its stores postponed."""
+    """Return the PTX with its stores postponed."""
     lines: list[str] = []
     stores: list[tuple[int, _Statement]] = []
     for line in text.split("\n"):
@@ -96,7 +96,7 @@ def postponed(text: str) -> str:
 
 
 def _read(line: str) -> _Statement | None:
-    """None for what is not one plain instruction: a label, a brace, several on a line."""
+    """Parse a line; None unless it is one plain instruction (not a label, a brace, or several instructions)."""
     found = _STATEMENT.fullmatch(line)
     if found is None:
         return None
@@ -105,7 +105,7 @@ def _read(line: str) -> _Statement | None:
 
 
 def _around(sign: _Statement, stores: list[_Statement]) -> str:
-    """The statement with the stores after it; those to nearly the same address before it."""
+    """Return the statement with the stores after it, except those to nearly the same address, which stay before it."""
     assert sign.address is not None
     lines = ["{", ".reg .b64 %assay_at;", ".reg .b64 %assay_far;"]
     lines += [f".reg .pred %assay_before{i};\n.reg .pred %assay_after{i};" for i in range(len(stores))]
@@ -134,7 +134,7 @@ def _address(register: str, base: str, offset: int) -> list[str]:
 def _only_if(store: _Statement, *predicates: str) -> list[str]:
     if not store.negated:
         return [f"and.pred {p}, {p}, {store.predicate};" for p in predicates]
-    # p and not q, from what PTX has: not (not p or q)
+    # p and not q, which PTX lacks, as not (not p or q)
     return [
         line
         for p in predicates
@@ -143,5 +143,5 @@ def _only_if(store: _Statement, *predicates: str) -> list[str]:
 
 
 def _bare(store: _Statement) -> str:
-    """The instruction without its predicate."""
+    """Return the instruction without its predicate."""
     return store.line.partition(store.predicate)[2].strip() if store.predicate else store.line

@@ -1,4 +1,4 @@
-"""Reads single facts from a PTX text without parsing all of it. These functions accept any text and leave out what they
+"""Extracts single facts from a PTX text without parsing all of it. These functions accept any text and skip what they
 do not understand."""
 
 import re
@@ -19,17 +19,17 @@ _ARCHITECTURE = re.compile(r"(?:sm|compute)_\d+[af]?", re.ASCII)
 
 
 def architecture(text: str) -> str:
-    """The architecture that .target names: `sm_90a`; empty where there is none."""
+    """Return the architecture named by .target: `sm_90a`; empty if there is none."""
     return next(filter(_ARCHITECTURE.fullmatch, _after(".target", text)), "")
 
 
 def entries(text: str) -> list[str]:
-    """The names of the kernels, in order."""
+    """Return the names of the kernels, in order."""
     return list(filter(NAME.fullmatch, _after(".entry", text)))
 
 
 def entry_parameters(text: str, entry: str) -> tuple[Variable, ...] | None:
-    """The parameters of one kernel; None where there is no such kernel, or they cannot be read."""
+    """Return the parameters of one kernel; None if there is no such kernel or they cannot be parsed."""
     stream, before = tokens(text), ""
     for token in stream:
         if (before, token) == (".entry", entry):
@@ -43,7 +43,7 @@ def entry_parameters(text: str, entry: str) -> tuple[Variable, ...] | None:
 
 
 def instructions(text: str, opcode: str) -> Iterator[Instruction]:
-    """Every instruction with that opcode, without its predicate; its names are read as `read_instruction` does."""
+    """Yield every instruction with that opcode, without its predicate; names are resolved as in `read_instruction`."""
     stream = tokens(text)
     for token in stream:
         if token.partition(".")[0] == opcode:
@@ -55,13 +55,13 @@ def instructions(text: str, opcode: str) -> Iterator[Instruction]:
 
 
 def compared(text: str) -> list[int]:
-    """The integers that `setp` compares a register with, each once."""
+    """Return the distinct integers that `setp` compares a register with."""
     statements = _LINE_COMMENT.sub("", without_comments(text)[0]).split(";")
-    text = ";".join([*(s for s in statements if "setp" in s), ""])  # a PTX text of a megabyte takes a second to split
+    text = ";".join([*(s for s in statements if "setp" in s), ""])  # splitting a megabyte of PTX takes a second
     second = (operand for each in instructions(text, "setp") for operand in each.operands[2:3])
     return list(dict.fromkeys(o.value for o in second if isinstance(o, Immediate) and isinstance(o.value, int)))
 
 
 def _after(directive: str, text: str) -> Iterator[str]:
-    """The token after each such directive."""
+    """Yield the token after each occurrence of the directive."""
     return (following for token, following in pairwise(tokens(text)) if token == directive)

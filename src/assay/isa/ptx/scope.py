@@ -1,4 +1,4 @@
-"""Resolves names: the declarations of the blocks that are open at a position."""
+"""Resolves names by the declarations of the blocks that are open at a position."""
 
 from dataclasses import replace
 
@@ -56,8 +56,8 @@ _SPECIALS = frozenset(
 
 
 class Scope(dict[str, Operand]):
-    """The operand that each single token means. A name means what the innermost open block declares it to be. The
-    dictionary keeps what was looked up; a token that is no operand raises LookupError."""
+    """Maps a single token to its operand. A name is resolved in the innermost open block that declares it. The
+    dictionary caches lookups; a token that is not an operand raises LookupError."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Scope(dict[str, Operand]):
 
     def __missing__(self, token: str) -> Operand:
         operand = self._read(token)
-        if "." not in token:  # `v.x` would have to be forgotten together with `v`
+        if "." not in token:  # a cached `v.x` would have to be dropped together with `v`
             self[token] = operand
         return operand
 
@@ -132,7 +132,7 @@ class Scope(dict[str, Operand]):
 
 
 class UndeclaredScope(Scope):
-    """A scope for code without its declarations: every other name that begins with % is a register of block 0."""
+    """A scope for code without its declarations: any unknown name that begins with % is a register of block 0."""
 
     def _read(self, token: str) -> Operand:
         try:

@@ -1,4 +1,4 @@
-"""Splits PTX into tokens. Any text has tokens: the parser reports what is wrong with it."""
+"""Splits PTX into tokens. Any text has tokens; the parser reports errors."""
 
 import re
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ _STRING_OR_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*[\s\S]*?(?:\*/|(?P<open>
 
 
 def split(line: str) -> list[str]:
-    """The tokens of one line; a `//` comment is the last of them."""
+    """Return the tokens of one line; a `//` comment is the last of them."""
     return _TOKEN.findall(line)
 
 
 def code_tokens(line: str) -> list[str]:
-    """The tokens of one line without its comment. A line that begins with # is for the preprocessor: it has none."""
+    """Return the tokens of one line without its comment; none for a preprocessor line, which begins with #."""
     tokens = split(line)
     if tokens and tokens[-1].startswith("//"):
         tokens.pop()
@@ -30,14 +30,14 @@ def code_tokens(line: str) -> list[str]:
 
 
 def tokens(text: str) -> Iterator[str]:
-    """The tokens of a whole text, without comments."""
+    """Yield the tokens of a whole text, without comments."""
     for line in without_comments(text)[0].split("\n"):
         yield from code_tokens(line)
 
 
 def without_comments(text: str) -> tuple[str, int]:
-    """The text without `/* */`, every other character on the line where it was; and the line on which a comment begins
-    that never ends, or 0. Such a comment reaches to the end of the text."""
+    """Return the text with `/* */` comments removed and all line breaks kept, and the line of an unterminated comment,
+    or 0. Such a comment extends to the end of the text."""
     opened = 0
 
     def blank(match: re.Match[str]) -> str:

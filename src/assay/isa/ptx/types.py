@@ -16,12 +16,12 @@ _BITS = re.compile(r"[a-z]+(\d+)(?:x(\d))?", re.ASCII)
 
 @lru_cache(maxsize=8192)
 def is_type(word: str) -> bool:
-    """Whether the word is a data type: `f32`, `bf16x2`, `pred`."""
+    """Return whether the word is a data type: `f32`, `bf16x2`, `pred`."""
     return _TYPE.fullmatch(word) is not None
 
 
 def is_space(word: str) -> bool:
-    """Whether the word names a memory: `global`, `shared::cta`."""
+    """Return whether the word names a memory: `global`, `shared::cta`."""
     return word.partition("::")[0] in _SPACES
 
 
@@ -36,11 +36,11 @@ def spaces(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def vector(words: tuple[str, ...]) -> int:
-    """How many elements: 4 for `v4`, 1 where no word says."""
+    """Return the number of elements: 4 for `v4`, 1 if no word gives it."""
     return next((_VECTORS[w] for w in words if w in _VECTORS), 1)
 
 
 def bits(type_: str) -> int:
-    """The size of one element; 0 for a type that has none."""
+    """Return the bits of one element; 0 for a type without a size."""
     match = _BITS.fullmatch(type_)
     return int(match[1]) * int(match[2] or 1) if match else 0

@@ -1,4 +1,4 @@
-"""The CPU's probes, through njit: bandwidth as STREAM counts it, multiply-add peaks, latencies of the caches."""
+"""The CPU's probes, compiled with njit: bandwidth as STREAM counts it, multiply-add peaks, cache latencies."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from assay.errors import AssayError
 
 REPEATS = 7
 SEVERAL = 3
-"""The size of an array in multiples of the last cache."""
+"""The size of an array as a multiple of the last-level cache."""
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _ASSUMED = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
-"""Cache sizes that are used if the system does not report them."""
+"""Cache sizes to use if the system does not report them."""
 
 
 class Missing(AssayError):
-    """This CPU does not have what was to be measured."""
+    """Raised if this CPU does not have what a probe measures."""
 
 
 def threads() -> int:
@@ -29,14 +29,14 @@ def threads() -> int:
 
 
 def facts() -> dict[str, float]:
-    """Properties that are not measured: threads and cache sizes."""
+    """Return the properties that are not measured: threads and cache sizes."""
     counted: dict[str, float] = {"threads": threads()}
     return counted | {f"l{level}_bytes": size for level, size in caches().items()}
 
 
 @cache
 def caches() -> dict[int, int]:
-    """Level → bytes of the data caches."""
+    """Return the bytes of each level's data cache."""
     sizes = {}
     for index in sorted(_CACHES.glob("index*")):
         try:
@@ -49,7 +49,8 @@ def caches() -> dict[int, int]:
 
 
 def array_bytes() -> int:
-    """Several times the last cache, or as much as memory comfortably holds."""
+    """Return the size of an array: `SEVERAL` times the last-level cache, but at most an eighth of the available
+    memory."""
     import psutil
 
     return min(SEVERAL * max(caches().values()), psutil.virtual_memory().available // 8) >> 20 << 20
@@ -61,7 +62,7 @@ def parts(size: int) -> list[slice]:
 
 
 def side_by_side(work: Callable[[Any], Any], pieces: list[Any]) -> float:
-    """Seconds until all threads are done."""
+    """Run `work` on each piece in its own thread; return the seconds until all are done."""
     with ThreadPoolExecutor(len(pieces)) as pool:
         list(pool.map(lambda _: None, pieces))
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Measures multiply-adds a second in vectors of full width, on all threads; the compiled loop is checked first."""
+"""Measures multiply-adds per second in full-width vectors, on all threads. The compiled loop is checked first."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from assay.machine.evidence import Proven
 from assay.machine.probe import Measured
 
 CHAINS_WIDE, CHAINS = 24, 12
-"""Independent accumulators where the CPU has 32 vector registers, and where it has 16."""
+"""Independent accumulators if the CPU has 32 vector registers, and if it has 16."""
 PER_TURN = 4
 """Multiply-adds of each accumulator per turn of the loop."""
 
 
 def vector_bits() -> int:
-    """The widest vectors this CPU multiplies and adds in."""
+    """Return the width of this CPU's widest vectors with multiply-add."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
@@ -33,7 +33,8 @@ def chains() -> int:
 
 
 def build(bits: int) -> Any:
-    """The loop, built from vector instructions directly: LLVM's vectoriser prefers narrower vectors on some CPUs."""
+    """Build the loop directly from vector instructions, since LLVM's vectoriser prefers narrower vectors on some
+    CPUs."""
     from llvmlite import ir
     from numba.core import cgutils, types
     from numba.extending import intrinsic
@@ -85,7 +86,7 @@ def build(bits: int) -> Any:
 
 
 def prove(assembly: str, bits: int) -> Proven:
-    """Raises unless the compiled loop has every multiply-add as one vector instruction of full width."""
+    """Raise AssayError unless every multiply-add of the compiled loop is one vector instruction of full width."""
     letter = {32: "s", 64: "d"}[bits]
     register = {512: "zmm", 256: "ymm", 128: "xmm"}[vector_bits()]
     wide = re.compile(rf"^\s*vfmadd\d+p{letter}\s.*%?{register}\d+|^\s*fmla\s+v\d+\.\d{letter}", re.MULTILINE)
@@ -103,7 +104,7 @@ def prove(assembly: str, bits: int) -> Proven:
 
 
 def _loops(lines: list[str]) -> list[list[str]]:
-    """The lines from each label to a branch back to it."""
+    """Return, for each backward branch, the lines from its label to the branch."""
     labels = {m[1]: i for i, line in enumerate(lines) if (m := re.match(r"^(\.?L\w+):", line))}
     bodies = []
     for i, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""Nanoseconds of one dependent load, by pointer chase."""
+"""Measures the nanoseconds of one dependent load, by pointer chase."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _follow(ring, at, steps):  # type: ignore[no-untyped-def]
 
 
 def ring(bytes_: int, stride: int) -> np.ndarray:
-    """One random cycle through nodes `stride` bytes apart; each holds the index of the next."""
+    """Return one random cycle through nodes `stride` bytes apart; each holds the index of the next."""
     import numpy as np
 
     words, nodes = stride // 8, bytes_ // stride
@@ -31,8 +31,8 @@ def ring(bytes_: int, stride: int) -> np.ndarray:
 
 
 def measure(level: int) -> Measured:
-    """The latency of a cache level, or of memory (0). The ring for a cache is at most half of it; the ring for memory
-    is as large as an array, and the figure includes TLB misses."""
+    """Measure the latency of a cache level, or of memory if it is 0. The ring for a cache fills at most half of it. The
+    ring for memory is as large as an array, and the figure includes TLB misses."""
     import numba
     import numpy as np
 

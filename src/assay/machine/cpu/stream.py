@@ -1,4 +1,4 @@
-"""Bytes a second, as STREAM counts them, on all threads."""
+"""Measures bandwidth as STREAM counts it, in bytes per second, on all threads."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ STREAMS: dict[str, tuple[Callable[..., Any], int]] = {
     "copy": (_copy, 2),
     "triad": (_triad, 3),
 }
-"""The loop, and how many arrays it moves; the read that a store may cost is not counted, as in STREAM."""
+"""Each loop, and how many arrays it moves. As in STREAM, the read that a store may cause is not counted."""
 
 
 @cache
 def arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Arrays that are filled by the threads that will use them, so that each page is local to its user."""
+    """Return three arrays, filled by the threads that will use them, so that each page is local to its thread."""
     import numpy as np
 
     made = tuple(np.empty(cores.array_bytes() // 8) for _ in range(3))

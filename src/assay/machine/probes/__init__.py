@@ -1,4 +1,4 @@
-"""The GPU's probes, one file per family, each beside the CUDA source it launches."""
+"""The GPU's probes: one file per family, next to the CUDA source it launches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assay.machine.probe import Probe
 
 @cache
 def probes() -> tuple[Probe, ...]:
-    """All of them, in the order they run: the long heavy ones last."""
+    """Return all probes in the order in which they run: long, heavy ones last."""
     from assay.machine.probes import atomics, bandwidth, clock, latency, launching, shared, tensor, vector
 
     families = (launching, latency, shared, bandwidth, atomics, vector, tensor, clock)

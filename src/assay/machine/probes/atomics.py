@@ -1,4 +1,4 @@
-"""Atomic additions a second, by which threads share an address."""
+"""Measures atomic additions per second, by how many threads share an address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 UNROLL = 8
 THREADS = 1024
 SHARING = {"same": (0, 0), "warp": (0, 32), "spread": (1, 32)}
-"""Words between lanes and between warps: all on one address; one address per warp; one per thread."""
+"""Words between lanes, and words between warps: all threads on one address, one address per warp, one per thread."""
 _SAYS = {"same": "all threads on one address", "warp": "one address per warp", "spread": "one address per thread"}
 
 

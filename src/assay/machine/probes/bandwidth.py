@@ -1,4 +1,4 @@
-"""Bandwidth in bytes a second: device memory as a function of bytes in flight, L2, L1, shared memory."""
+"""Measures bandwidth in bytes per second: device memory as a function of bytes in flight, L2, L1, shared memory."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ THREADS = 512
 DRAM_THREADS = 256
 UNROLLS = (1, 2, 4, 8)
 BLOCKS = (1, 2, 4, 8, 0)
-"""Blocks per multiprocessor; 0: as many as the work needs if each thread's loop runs once."""
+"""Blocks per multiprocessor; 0 means as many as are needed for each thread's loop to run once."""
 THREADS_PER_SM = 2048
 WORKING_SET = 4 << 30
 
 Go = Callable[["torch.Tensor"], None]
 Cell = tuple[dict[str, Any], float, Go]
-"""One cell of a sweep: its parameters, the work of one launch, the launch."""
+"""One cell of a sweep: its parameters, the work of one launch, and a function that launches once."""
 
 
 def best_of(lab: Lab, cells: Iterable[Cell], workload: str, quick: int = QUICK) -> Measured:
-    """Try every cell of a sweep, measure the fastest in full. The figure is the best; the table keeps all."""
+    """Try every cell of a sweep, then measure the fastest in full. The figure is that cell's; the table has all of
+    them."""
     table, best = [], None
     seen: list[float] = []
     for about, work, go in cells:
@@ -42,7 +43,7 @@ def best_of(lab: Lab, cells: Iterable[Cell], workload: str, quick: int = QUICK) 
     assert best is not None
     _, about, work, go = best
     seconds, clocks = lab.time(go)
-    samples, clocks = [work / s for s in seconds], clocks or seen  # short launches give no clocks: use the sweep's
+    samples, clocks = [work / s for s in seconds], clocks or seen  # if launches are too short, use the sweep's clocks
     measured = Measured(samples, clocks, workload, table, {"best": about})
     return Measured(samples, clocks, workload, table, {"best": about, **lab.per_clock(measured.value, clocks)})
 
@@ -112,7 +113,7 @@ def _rounds(
     data: Callable[[int], torch.Tensor],
     workload: str,
 ) -> Measured:
-    """Sweep kernels that walk a small buffer for a number of rounds."""
+    """Sweep kernels that read a small buffer for a number of rounds."""
 
     def cells() -> Iterable[Cell]:
         for unroll in (1, 2, 4):

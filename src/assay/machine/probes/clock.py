@@ -1,4 +1,4 @@
-"""The SM clock under load, once the power limit had time to act."""
+"""Measures the SM clock under load, after the power limit has had time to act."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 2.0
 
 
 def _sustained(lab: Lab, go: Callable[[int, Any], None]) -> Measured:
-    """The figure covers the second half of the time, the table all of it."""
+    """Run `go` for `SECONDS`. The figure covers the second half of that time, the table all of it."""
     rounds = lab.rounds(go, 10e-3)
     begin, table = time.perf_counter(), []
     while (elapsed := time.perf_counter() - begin) < SECONDS:

@@ -1,4 +1,4 @@
-"""Cycles of one dependent load, by pointer chase over a random ring, at every level."""
+"""Measures the cycles of one dependent load at every memory level, by pointer chase over a random ring."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ STRIDE = 256
 FAR = 512
 """Bytes between nodes in device memory."""
 LINKS = 32
-"""Loads per turn of the loop."""
+"""Loads per iteration of the loop."""
 
 
 def ring(bytes_: int, stride: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Nodes in random order, each holding the address of the next, and the address of the first."""
+    """Return nodes in random order, each holding the address of the next, and the address of the first."""
     import torch
 
     nodes = bytes_ // stride
@@ -43,8 +43,8 @@ def _chase(
     launches: int = LAUNCHES,
     fresh: bool = False,
 ) -> Measured:
-    """Walks the ring once before the measured pass. With `fresh`, L2 is flushed instead and each launch continues over
-    nodes that were not visited before."""
+    """Walk the ring once before the measured pass. With `fresh`, flush L2 instead, and continue each launch over nodes
+    that were not visited before."""
     import torch
 
     kernel = lab.kernel(probe, f"chase<{level}>")
@@ -73,7 +73,8 @@ def _l2(lab: Lab, probe: Probe) -> Measured:
 
 
 def _dram(lab: Lab, probe: Probe) -> Measured:
-    """The ring is at least four times the L2. The table shows how latency grows with the ring because of the TLB."""
+    """Measure over a ring of at least four times the L2. The table shows how latency grows with the ring because of the
+    TLB."""
     least = 1 << (lab.l2 * 4 - 1).bit_length()
     table = []
     size = 64 << 10
@@ -86,7 +87,8 @@ def _dram(lab: Lab, probe: Probe) -> Measured:
 
 
 def chase_shared(lab: Lab, probe: Probe, stride: int, threads: int, steps: int = 8192, launches: int = LAUNCHES) -> Any:
-    """Cycles per step of `threads` threads, each following its own pointer `stride` words from its neighbour's."""
+    """Return the cycles per step of `threads` threads, each of which follows a pointer `stride` words from its
+    neighbour's, and the clocks."""
     import torch
 
     kernel = lab.kernel(probe, "chase_shared")

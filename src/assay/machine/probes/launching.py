@@ -1,4 +1,4 @@
-"""The cost of a launch: on the stream, as a node of a graph, and on the host."""
+"""Measures the cost of a launch: on the stream, as a node of a graph, and on the host."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 COUNT = 500
 """Launches per sample: fewer than the queue of a stream holds, so that the host never waits."""
 HOLD = 20_000_000
-"""Nanoseconds in which the host must have queued them all."""
+"""Nanoseconds within which the host must have queued all launches."""
 
 
 def _stream(lab: Lab, probe: Probe) -> Measured:
-    """The time from one empty kernel to the next, all queued before the first starts."""
+    """Measure the time from one empty kernel to the next, all queued before the first starts."""
     import torch
 
     kernel = lab.kernel(probe, "nothing")
@@ -42,7 +42,7 @@ def _stream(lab: Lab, probe: Probe) -> Measured:
 
 
 def _graph(lab: Lab, probe: Probe) -> Measured:
-    """The time from one empty node to the next in a replayed graph."""
+    """Measure the time from one empty node to the next in a replayed graph."""
     import torch
 
     kernel = lab.kernel(probe, "nothing")
@@ -65,7 +65,7 @@ def _graph(lab: Lab, probe: Probe) -> Measured:
 
 
 def _host(lab: Lab, probe: Probe) -> Measured:
-    """Host time of one launch through cuda.core, as Assay's own backend launches."""
+    """Measure the host time of one launch through cuda.core, as Assay's own backend launches."""
     import time
 
     import torch
@@ -101,4 +101,4 @@ PROBES = (
     Probe("launch.host", "launch", "s", "the host's own time for one launch", "launching.cu", _EMPTY, _host),
 )
 
-"""Its source also has the kernel that blocks a stream."""
+"""The source also contains `hold`, the kernel that blocks a stream."""

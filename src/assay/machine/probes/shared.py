@@ -1,4 +1,4 @@
-"""The cost of bad access patterns: bank conflicts in shared memory, strides in device memory."""
+"""Measures the cost of bad access patterns: bank conflicts in shared memory, strides in device memory."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ UNROLL = 4
 
 
 def _banks(lab: Lab, probe: Probe) -> Measured:
-    """Per stride: the cycles of one warp's load, and the cycles of each load when 32 warps load at once. The figure is
-    the cost of one more lane on a bank at that load."""
+    """Measure, per stride, the cycles of a load by one warp alone, and of each load when 32 warps load at once. The
+    figure is the cost of one more lane on a bank with 32 warps."""
     table, clocks = [], []
     for stride in STRIDES:
         alone, _ = chase_shared(lab, probe, stride, 32, launches=QUICK)
@@ -35,7 +35,8 @@ def _banks(lab: Lab, probe: Probe) -> Measured:
 
 
 def _strides(lab: Lab, probe: Probe) -> Measured:
-    """Useful bytes a second against the distance between lanes; the figure is at 8 words, one word of each sector."""
+    """Measure useful bytes per second by the distance between lanes; the figure is at 8 words, one word of each
+    sector."""
     words = min(1 << 30, lab.memory // 8) // 4
     x = lab.floats(words * 4)
     kernel = lab.kernel(probe, f"strided<{UNROLL}>")

@@ -1,4 +1,4 @@
-"""Operations a second of the tensor cores on random data, by mma.sync and by wgmma."""
+"""Measures operations per second of the tensor cores on random data, with mma.sync and with wgmma."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MMA = {
     "fp8": ("QMMA.16832.F32.E4M3.E4M3", 32),
     "int8": ("IMMA.16832.S8.S8", 32),
 }
-"""The instruction, and its depth along K; each is 16 × 8."""
+"""The instruction and its depth along K; each computes 16 × 8 results."""
 WGMMA = {
     "fp16": ("HGMMA.64x256x16.F32", 16),
     "bf16": ("HGMMA.64x256x16.F32.BF16", 16),
@@ -35,13 +35,13 @@ WGMMA = {
     "fp8": ("QGMMA.64x256x32.F32.E4M3.E4M3", 32),
     "int8": ("IGMMA.64x256x32.S8.S8", 32),
 }
-"""Each is 64 × 256."""
+"""The instruction and its depth along K; each computes 64 × 256 results."""
 GROUPS = ((1, 1), (1, 2), (1, 3), (2, 1), (3, 1))
-"""Warpgroups per block, blocks per multiprocessor."""
+"""Warpgroups per block and blocks per multiprocessor."""
 
 
 def random(dtype: str, bytes_: int) -> torch.Tensor:
-    """Random finite numbers as their bytes: zeros would draw less power and run faster than real data."""
+    """Return random finite numbers as bytes: zeros would draw less power and run faster than real data."""
     import torch
 
     if dtype == "int8":
@@ -49,7 +49,7 @@ def random(dtype: str, bytes_: int) -> torch.Tensor:
     kinds = {"fp16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32, "fp8": torch.float8_e4m3fn}
     kind = kinds[dtype]
     numbers = torch.randn(bytes_ // kind.itemsize, device="cuda")
-    if dtype == "tf32":  # the low 13 bits of a float32 are not part of it
+    if dtype == "tf32":  # tf32 does not use the low 13 bits of a float32
         numbers = (numbers.view(torch.int32) & ~0x1FFF).view(torch.float32)
     return numbers.to(kind).view(torch.uint8)
 

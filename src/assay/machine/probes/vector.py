@@ -1,4 +1,4 @@
-"""Operations a second of the vector units per dtype, and of the special-function unit: ILP × warps."""
+"""Measures operations per second of the vector units per dtype, and of the special-function unit, over ILP × warps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ILPS = (1, 2, 4, 8)
 WARPS = (4, 8, 16, 32)
-"""Per multiprocessor."""
+"""Warps per multiprocessor."""
 PER_TURN, MUFU_PER_TURN = 512, 64
 
 DTYPES = {
@@ -26,7 +26,7 @@ DTYPES = {
     "bf16": ("HFMA2*BF16*", 4),
     "int32": ("IMAD", 2),
 }
-"""The instruction, and its operations per thread: a fused multiply-add is two, of a pair four."""
+"""The instruction and its operations per thread: a fused multiply-add counts as two, one on a pair as four."""
 FUNCTIONS = {
     "ex2": ("ex2", "MUFU.EX2"),
     "lg2": ("lg2", "MUFU.LG2"),

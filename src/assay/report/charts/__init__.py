@@ -1,5 +1,5 @@
-"""The charts of the page, in its order. Each is a file with a pure function `draw`: records → chart, or None where
-there is nothing to draw. Importing this imports Altair, which takes a second."""
+"""The charts of the page, in its order. Each is a file with a pure function `draw` from records to a chart, or to None
+if there is nothing to draw. Importing this package imports Altair, which takes a second."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,16 +29,17 @@ from assay.report.charts.parts import Chart
 @dataclass(frozen=True)
 class Figure:
     name: str
-    """The name of its picture's file, and its anchor in the page."""
+    """The file name of its picture, and its anchor on the page."""
     title: str
     caption: str
-    """How to read it."""
+    """How to read the chart."""
     draw: Callable[[Sequence[Record]], Chart | None]
 
     def spec(self, records: Sequence[Record]) -> dict[str, Any] | None:
-        """Return the chart as plain Vega-Lite without colours of its own, which page and pictures add."""
+        """Return the chart as plain Vega-Lite. It has no configuration of its own: the page and the pictures add
+        one."""
         chart = self.draw(records)
-        spec = chart.to_dict(validate=False) if chart is not None else {}  # the tests validate
+        spec = chart.to_dict(validate=False) if chart is not None else {}  # the tests validate it
         return {key: value for key, value in spec.items() if key not in ("config", "$schema")} or None
 
 

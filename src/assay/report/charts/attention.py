@@ -1,5 +1,5 @@
-"""Attention over the length of the sequence: time and peak memory of every kernel, both axes logarithmic. Drawn from
-bench's records of the op, as many queries as keys."""
+"""Attention over the sequence length: time and peak memory of every kernel, on logarithmic axes. Drawn from bench's
+records of the op with as many queries as keys."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,8 +29,8 @@ COLOURS = {
     "torch": OTHER_COLOUR,
     "njit": "#6A51A3",
 }
-"""By variant, else by backend. `compiled` is inductor in records of the study that this was before attention was an op
-(results/h200/models/attention.json)."""
+"""By variant, else by backend. `compiled` is inductor in the records of the study that existed before attention became
+an op (results/h200/models/attention.json)."""
 MASKS = {"0": "every key seen", "1": "causal"}
 
 
@@ -39,7 +39,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
     if not measured:
         return None
     masks = [m for m in MASKS.values() if any(r["mask"] == m for r in measured)]
-    panels = [what for what in PANELS if any(r[what[0]] for r in measured)]  # memory is measured on a GPU alone
+    panels = [what for what in PANELS if any(r[what[0]] for r in measured)]  # memory is measured only on a GPU
     lines = [alt.hconcat(*(_panel(measured, mask, *what) for what in panels), spacing=30) for mask in masks]
     return (
         alt.vconcat(*lines, spacing=26)
@@ -98,7 +98,7 @@ def points(records: Sequence[Record]) -> list[rows.Row]:
         about = [f"{sizes['batch']} × {sizes['heads']} heads of {sizes['dim']}", sizes["dtype"]]
         median = float(record.median or 0)
         low, high = record.interval or (median, median)
-        off = evidence.get("errors")  # of the study's own records
+        off = evidence.get("errors")  # only the former study's records have it
         faster = rows.number((evidence.get("speedup") or {}).get("median"))
         result.append(
             rows.common(record)
@@ -122,12 +122,12 @@ def points(records: Sequence[Record]) -> list[rows.Row]:
 
 
 def _length(record: Record) -> str:
-    """Return the number of queries and keys (`seq` in the study's own records); empty where they differ."""
+    """Return the number of queries and keys (`seq` in the former study's records); empty if they differ."""
     sizes = record.point
     return sizes.get("seq") or (sizes.get("keys", "") if sizes.get("queries") == sizes.get("keys") else "")
 
 
 def _name(kernel: str) -> str:
-    """Return the variant, else the backend; both where this chart has no colour for it."""
+    """Return the variant, else the backend; both if this chart has no colour for it."""
     backend, _, variant = kernel.partition("/")[2].partition(":")
     return variant or backend if (variant or backend) in COLOURS else kernel.partition("/")[2]

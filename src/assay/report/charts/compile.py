@@ -1,4 +1,5 @@
-"""The time of n calls together: eager, and compiled from each state. Where two lines cross, compiling has paid off."""
+"""The total time of n calls, eager and compiled, from each state. Compiling pays off from the point where lines
+cross."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ NAMES = {
 }
 HEIGHT = 340
 _LEAST = 1000
-"""The lines go to at least this many calls, and to ten times the last crossing."""
+"""The lines extend to at least this many calls, and to ten times the last crossing."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
@@ -83,7 +84,7 @@ def _hover(*fields: str) -> list[Any]:
 
 
 def lines(records: Sequence[Record]) -> Iterator[rows.Row]:
-    """Measured points, the straight lines through them, and the crossings."""
+    """Yield the measured points, the straight lines through them, and the crossings."""
     timed = [state for state in read(records) if state.worth]
     several = len({rows.device(state.record) for state in timed}) > 1
     groups: dict[str, list[State]] = {}
@@ -100,7 +101,8 @@ def lines(records: Sequence[Record]) -> Iterator[rows.Row]:
 
 
 def _state(case: str, state: State, most: float) -> Iterator[rows.Row]:
-    """Eager is drawn for each state: as it ran in the same process, in turn with compiled."""
+    """Yield the rows of one state. Each state has an eager line of its own, from the same process, timed in turn with
+    compiled."""
     name = state.evidence.state
     for arm, begin in (("eager", 0.0), ("compiled", state.fixed)):
         way = NAMES["eager" if arm == "eager" else name]

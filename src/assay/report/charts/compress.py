@@ -1,4 +1,4 @@
-"""Accuracy over width, and over sparsity: one line for each method, with a band over seeds, beside the control."""
+"""Accuracy over width and over sparsity: one line per method, with a band over seeds, next to the control."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -75,7 +75,7 @@ def _tips() -> list[alt.Tooltip]:
 
 
 def curves(records: Sequence[Record], study: str) -> list[rows.Row]:
-    """One row for each method and place on the axis: the mean over seeds, and what they span."""
+    """Return one row per method and position on the axis: the mean over seeds, and their range."""
     found: dict[tuple[str, str, float | None], list[tuple[Record, CompressEvidence]]] = {}
     for record in (r for r in records if r.verb == "compress" and r.evidence.get("study") == study):
         evidence = CompressEvidence.of(record)
@@ -112,7 +112,7 @@ def _row(case: str, method: str, at: float, those: Sequence[tuple[Record, Compre
 
 
 def _case(record: Record, evidence: CompressEvidence) -> str:
-    """The curve's case; a control's is the beginning of it, since it has no format."""
+    """Return the curve's case. A control's is a prefix of it, since a control has no format."""
     beginning = " · ".join([record.kernel, evidence.data, rows.device(record), "quick" if evidence.quick else "whole"])
     if evidence.method == CONTROL:
         return beginning

@@ -1,4 +1,4 @@
-"""Bandwidth against a copy of the same bytes: a yardstick that is the same for every memory-bound op."""
+"""Bandwidth relative to a copy of the same bytes, a yardstick that is the same for every memory-bound op."""
 
 from collections.abc import Sequence
 

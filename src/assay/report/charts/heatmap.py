@@ -1,4 +1,4 @@
-"""Two axes at once: where a kernel is near its limit and where it is not."""
+"""Two axes of a sweep at once: where a kernel is near its limit and where it is not."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
-"""Kernels inside a model: latency and gain over batch sizes, and what each site saves alone, in the model, and in the
-end."""
+"""Kernels in a model: latency and gain over batch sizes, and what each site saves alone, in the model and in the whole
+pass."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,15 +23,15 @@ CAPTION = (
     "the whole pass was seen to save."
 )
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-"""The line styles of variants that share a language, in their order."""
+"""The line styles of variants that share a language, in order."""
 ALL, SEEN = "all sites", "the whole pass, seen"
 BOTH = " + "
-"""Between the modules of a site that has two."""
+"""Separates the modules of a site that has two."""
 WHOLE = 24
-"""Names of up to this many characters are shown whole."""
+"""Names of up to this many characters are shown in full."""
 WAYS = {"alone, cold": "#56B4E9", "alone, hot": "#0072B2", "in the model": "#E69F00", SEEN: "#009E73"}
 SLOTS = {"alone, cold": 0, "alone, hot": 1, "in the model": 2, SEEN: 1}
-"""The position among a site's three bars; a pass has one bar, in the middle."""
+"""The position of each bar among the three of a site. A pass has one bar, in the middle."""
 
 _KINDS = {"alone, cold": "cold", "alone, hot": "hot"}
 
@@ -61,7 +61,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def _case(one: One, several: bool) -> str:
-    """`several`: devices."""
+    """Return the name of the case; it includes the device if there are several."""
     return " · ".join([one.record.kernel, one.evidence.dtype, *[rows.device(one.record)] * several])
 
 
@@ -140,7 +140,7 @@ def _over_batches(data: Any, points: list[rows.Row], arm: str, y: Any, ends: tup
 
 
 def labels(sites: Sequence[str]) -> dict[str, str]:
-    """Return, for each site, the shortest end of its path that no other site has. A site of two modules has both."""
+    """Return, for each site, the shortest suffix of its path that no other site has. A site of two modules has both."""
     paths = {path for site in sites for path in site.split(BOTH)}
 
     def end(path: str) -> str:
@@ -155,8 +155,8 @@ def labels(sites: Sequence[str]) -> dict[str, str]:
 
 
 def savings(ones: Sequence[One], case: str) -> Iterator[rows.Row]:
-    """Of one variant in all its arms, at the largest batch at which its sites were timed alone: one row for each site
-    and way, and what the whole pass was seen to save in each arm."""
+    """Yield the savings of one variant in all its arms, at the largest batch at which its sites were timed alone: one
+    row per site and way, and the observed saving of the whole pass in each arm."""
     promised = [one.evidence for one in ones if one.evidence.predicted and one.evidence.predicted.cold]
     batch = max((evidence.batch for evidence in promised), default=0)
     arms = [evidence for evidence in promised if evidence.batch == batch]

@@ -1,4 +1,4 @@
-"""What all charts share: rows as data, one colour per backend, axes with SI units, a menu to pick by."""
+"""Shared by all charts: rows as data, one colour per backend, axes with SI units, and menus."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,21 +12,21 @@ from assay.report.theme import BACKEND_COLOURS, OTHER_COLOUR
 
 Chart = alt.TopLevelMixin
 PICK = "pick_"
-"""A menu's name is this and the field it picks by; the page looks for it when it filters."""
+"""The prefix of a menu's name, followed by the field that it filters by; the page looks for it when it filters."""
 DTYPE_SHAPES = {"fp32": "circle", "bf16": "square", "fp16": "diamond", "fp64": "triangle-up"}
 TOOLTIP = ("Time", "Speedup", "Bandwidth", "Compute", "Share of the limit", "Share of a copy", "Notes")
 
 
 def data(name: str, rows: Sequence[Row]) -> alt.InlineData:
-    """Return rows as one JSON text, which Vega-Lite accepts: Altair would examine every value of a list, for
+    """Return rows as one JSON text, which Vega-Lite accepts. With a list, Altair would examine every value, which takes
     seconds."""
-    # A screen shows no more than six digits; the records keep them all.
+    # A screen shows at most six digits; the records keep all.
     short = [{k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows]
     return alt.InlineData(values=json.dumps(short), name=name, format=alt.JsonDataFormat(type="json"))
 
 
 def backends(rows: Iterable[Row]) -> list[str]:
-    """Return the backends of these rows, in the order they always have."""
+    """Return the backends of these rows, in their fixed order."""
     present = {row["backend"] for row in rows}
     return [b for b in BACKENDS if b in present] + sorted(present - set(BACKENDS))
 
@@ -39,7 +39,7 @@ def colour(rows: Sequence[Row]) -> alt.Color:
 
 
 def si_axis(unit: str, log: bool = False, **more: Any) -> alt.Axis:
-    """Return an axis with ticks like `20 µs` or `4 TB/s`; a logarithmic one has ticks at 1, 2, 5, 10, and lines at the
+    """Return an axis with ticks like `20 µs` or `4 TB/s`. A logarithmic one has ticks at 1, 2, 5, 10, and lines at the
     powers of ten."""
     expression = rf"replace(format(datum.value, '~s'), regexp('([^0-9]?)$'), '\u00a0$1') + '{unit}'"
     if not unit:
@@ -52,7 +52,7 @@ def si_axis(unit: str, log: bool = False, **more: Any) -> alt.Axis:
 
 
 LEADING = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)) * 100) / 100"
-"""A tick's first digit, where it has no other."""
+"""A tick's first digit, if it has only one."""
 PERCENT = "format(100 * datum.value, '.0f') + '\u00a0%'"
 
 
@@ -61,21 +61,21 @@ def share_axis(**more: Any) -> alt.Axis:
 
 
 def accuracy_axis() -> alt.Axis:
-    """Return an axis of shares that may lie close together: with as many digits as they need."""
+    """Return an axis of shares that may be close together, with as many digits as they need."""
     return alt.Axis(labelExpr="format(100 * datum.value, '~g') + '\u00a0%'", tickCount=8)
 
 
 def tooltips(*fields: str) -> list[alt.Tooltip]:
-    """Return what the hover shows: kernel and workload, then these fields."""
+    """Return the tooltip: kernel and workload, then these fields."""
     first = [alt.Tooltip("kernel:N", title="Kernel"), alt.Tooltip("workload:N", title="Workload")]
     return first + [alt.Tooltip(f"{f}:N", title=f.capitalize()) for f in fields]
 
 
 def pick(field: str, options: Sequence[str], label: str) -> alt.Parameter:
-    """Return a menu; its first option is shown first."""
+    """Return a menu that initially shows its first option."""
     return alt.param(name=PICK + field, value=options[0], bind=alt.binding_select(options=list(options), name=label))
 
 
 def picked(field: str) -> str:
-    """Return the filter of the rows that the menu has picked."""
+    """Return the filter for the rows that the menu has selected."""
     return f"datum.{field} === {PICK}{field}"

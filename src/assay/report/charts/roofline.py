@@ -1,4 +1,4 @@
-"""Operations per second over operations per byte, under ceilings that were measured."""
+"""Operations per second over operations per byte, under measured ceilings."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from assay.report.rows import Row
 UNDER, LEFT, OVER = (
     {"align": a, "dx": x, "dy": y} for a, x, y in (("left", 6, 14), ("right", -10, -9), ("right", 0, -8))
 )
-"""Where a ceiling's name is placed at its right end, so that it covers no line."""
+"""Offsets of a ceiling's name at its right end, so that it covers no line."""
 NEAR = 0.25
-"""A peak is drawn if some point comes at least this near to its ridge: tensor cores do not limit an addition."""
+"""A peak is drawn if some point reaches at least this share of its ridge: tensor cores do not limit an addition."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
@@ -81,8 +81,8 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def ceilings(records: Sequence[Record], points: Sequence[Row]) -> list[Row]:
-    """Return the line ends of the ceilings of one device: the streams and peaks that its model sets as limits (more
-    lines would hide the points); without a model, the best copy among its benches."""
+    """Return the end points of one device's ceilings: the streams and peaks that its model sets as limits (more lines
+    would hide the points) or, without a model, the best copy among its benches."""
     device = points[0]["device"]
     model = machine.model_of(records, device)
     if model:

@@ -1,4 +1,4 @@
-"""How long one call takes, and how much faster it is than the baseline: bars with their intervals."""
+"""Time of one call and speedup over the baseline, as bars with their intervals."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from assay.report.charts import parts
 
 STEP = 24
 TEXT = "halo", "says"
-"""A figure is drawn twice, first as a clear background: lines may pass behind it."""
+"""Styles in which a number is drawn, one over the other: the first is a background that hides lines behind it."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:

@@ -11,7 +11,7 @@ from assay.report.charts import parts, sweeps
 SIZES = """datum.value < 100000 ? format(datum.value, 'd')
     : datum.value % 1048576 === 0 ? datum.value / 1048576 + 'Mi'
     : datum.value % 1024 === 0 ? datum.value / 1024 + 'Ki' : format(datum.value, '~s')"""
-"""Sizes as people write them: 4096, 256Ki, 16Mi."""
+"""Formats sizes as people write them: 4096, 256Ki, 16Mi."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:

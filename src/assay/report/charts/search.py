@@ -1,4 +1,4 @@
-"""A search over its trials: the best so far of each sampler, mode and format, with a band over seeds."""
+"""The best value so far over the trials of a search, per sampler, mode and format, with a band over seeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CAPTION = (
     "over seeds, with a band that spans them. Fewest bits count among trials that are accurate enough."
 )
 _LABEL = "datum.value <= 1 ? format(100 * datum.value, '~g') + '\u00a0%' : format(datum.value, '~s')"
-"""Accuracy is a share; bits and weights are many."""
+"""Formats accuracy as a share, and bits and weights as large numbers."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
@@ -44,7 +44,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def curves(records: Sequence[Record]) -> list[rows.Row]:
-    """One row for each line of a study and number of trials. Runs that differ only in their seeds are one line."""
+    """Return one row per line of a study and number of trials. Runs that differ only in their seeds share a line."""
     studies: dict[str, dict[_Line, dict[str, list[tuple[Record, SearchEvidence]]]]] = {}
     seeded = {e.name for _, e in _trials(records) if e.suggested_by == SENSITIVITY}
     for record, e in _trials(records):
@@ -72,7 +72,7 @@ class _Line:
     format: str
 
     def label(self, others: Iterable[_Line]) -> str:
-        """The sampler, and what else tells it from the other lines of its study."""
+        """Return the sampler, and what distinguishes it from the other lines of its study."""
         words = [self.sampler + ", seeded by sensitivity" * self.seeded]
         words += [self.mode] if len({o.mode for o in others}) > 1 else []
         words += [self.format] if len({o.format for o in others if o.mode == self.mode}) > 1 else []
@@ -80,7 +80,7 @@ class _Line:
 
 
 def _trials(records: Sequence[Record]) -> Iterator[tuple[Record, SearchEvidence]]:
-    """Finished trials of searches for one goal."""
+    """Yield the finished trials of searches with a single goal."""
     for record in records:
         if record.verb == "search":
             e = SearchEvidence.of(record)
@@ -89,7 +89,7 @@ def _trials(records: Sequence[Record]) -> Iterator[tuple[Record, SearchEvidence]
 
 
 def _best_so_far(run: Sequence[SearchEvidence]) -> list[float | None]:
-    """The value of the goal; None before the first trial that is accurate enough."""
+    """Return the best value of the goal after each trial; None before the first trial that is accurate enough."""
     best: float | None = None
     line = []
     for e in sorted(run, key=lambda e: e.trial or 0):

@@ -1,4 +1,5 @@
-"""How much each tensor needs its bits: accuracy lost with that tensor alone in so few, a cell for each."""
+"""How much each tensor depends on its bits: the accuracy lost with only that tensor at a reduced width, one cell
+each."""
 
 from collections.abc import Sequence
 
@@ -43,7 +44,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def cells_of(records: Sequence[Record]) -> list[rows.Row]:
-    """One row for each tensor and width, tensors in the order of the model."""
+    """Return one row per tensor and width, with the tensors in the order of the model."""
     found: dict[tuple[str, str, int], list[tuple[Record, float]]] = {}
     for record in (r for r in records if r.verb == "search" and r.evidence.get("study") == "sensitivity"):
         e = SearchEvidence.of(record)

@@ -1,4 +1,4 @@
-"""What was swept: which axes of an op vary while everything else is held."""
+"""Finds sweeps in benches: which axes of an op vary while everything else is fixed."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,11 +8,11 @@ from assay.report import rows
 from assay.report.rows import Row
 
 LEAST = 3
-"""The least number of points that make a line."""
+"""The least number of points of a line."""
 
 
 def along_one(benches: Sequence[Row]) -> list[Row]:
-    """Return the rows once per axis they were swept along, with `sweep` (its name), `axis` and `at`."""
+    """Return the rows once per axis along which they were swept, with `sweep` (its name), `axis` and `at`."""
     return [
         row | {"at": size, "axis": axis, "sweep": name}
         for name, (axis,), points in _swept(benches, 1)
@@ -35,7 +35,7 @@ def over_two(benches: Sequence[Row]) -> list[Row]:
 def _swept(
     benches: Sequence[Row], count: int
 ) -> Iterator[tuple[str, tuple[str, ...], list[tuple[tuple[int, ...], Row]]]]:
-    """Yield, for each choice of `count` axes and each setting of the others: a name, the axes, and sizes and row of
+    """Yield, for each choice of `count` axes and each setting of the others, a name, the axes, and the sizes and row of
     each point."""
     several = len({r["place"] for r in benches}) > 1
     groups: dict[str, list[tuple[dict[str, int], Row]]] = {}
@@ -54,7 +54,7 @@ def _swept(
 
 
 def names(swept: Sequence[Row], field: str) -> list[str]:
-    """Return the names to pick from: by op, those with most points first."""
+    """Return the names to choose from: by op, those with the most points first."""
     points = Counter(row[field] for row in swept)
     ops = {row[field]: row["op"] for row in swept}
     return sorted(points, key=lambda n: (ops[n], -points[n], n))

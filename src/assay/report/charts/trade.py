@@ -1,4 +1,4 @@
-"""What accuracy costs: against true bits for each number format, and the front that no other model beats."""
+"""The cost of accuracy: accuracy over true bits for each number format, and the Pareto fronts of all models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def draw_formats(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def formats(records: Sequence[Record]) -> list[rows.Row]:
-    """One row for each format and width: means over seeds."""
+    """Return one row per format and width, with means over seeds."""
     found: dict[tuple[str, str, str], list[tuple[Record, CompressEvidence]]] = {}
     for record in (r for r in records if r.verb == "compress"):
         e = CompressEvidence.of(record)
@@ -84,7 +84,7 @@ def draw_latency(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def models(records: Sequence[Record]) -> list[_Model]:
-    """Those that were judged on the validation split."""
+    """Return the models that were judged on the validation split."""
     found = []
     for record in records:
         if record.verb == "compress":
@@ -125,7 +125,7 @@ def _front(found: Sequence[_Model], field: str, title: str, unit: str) -> parts.
 
 
 def _best(found: Sequence[_Model], field: str) -> list[_Model]:
-    """Those that none beats in both."""
+    """Return the models that no other beats in both accuracy and cost."""
 
     def cost(m: _Model) -> float:
         return float(getattr(m, field))

@@ -1,4 +1,4 @@
-"""The training loss over the steps: runs with kernels inside, before the band of PyTorch's own runs."""
+"""The training loss over the steps: runs with kernels swapped in, over the band of PyTorch's own runs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ CAPTION = (
 PLAIN = "torch"
 One = tuple[Record, TrainEvidence]
 _POINTS = 60
-"""The most points of a curve: with more of them, noise would hide the difference between lines."""
+"""The most points of a curve; with more, noise would hide the difference between lines."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
@@ -61,7 +61,7 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
 
 
 def points(records: Sequence[Record]) -> tuple[list[rows.Row], list[rows.Row]]:
-    """Of the lines, and of the band behind them."""
+    """Return the rows of the lines, and of the band behind them."""
     groups: dict[str, list[One]] = {}
     for record in records:
         if record.verb == "model" and record.workload.startswith("train ") and record.evidence.get("curve"):
@@ -71,7 +71,7 @@ def points(records: Sequence[Record]) -> tuple[list[rows.Row], list[rows.Row]]:
     band: list[rows.Row] = []
     for case, runs in groups.items():
         plain = [one for one in runs if not one[1].config.swap]
-        seeds = {one[1].config.seed: one for one in reversed(plain)}  # of a seed, the first
+        seeds = {one[1].config.seed: one for one in reversed(plain)}  # the first run of each seed
         curves = [thinned(evidence.curve) for _, evidence in seeds.values()]
         whole = min(map(len, curves), default=0)
         if len(seeds) > 1:
@@ -98,7 +98,7 @@ def _line(case: str, one: One) -> list[rows.Row]:
 
 
 def thinned(curve: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
-    """Return the curve with neighbours averaged, each group at its last step."""
+    """Return the curve with consecutive points averaged, each group at its last step."""
     each = -(-len(curve) // _POINTS)
     groups = [curve[i : i + each] for i in range(0, len(curve), each)]
     return [(float(g[-1][0]), sum(float(loss) for _, loss in g) / len(g)) for g in groups]

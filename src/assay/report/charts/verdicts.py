@@ -1,4 +1,4 @@
-"""Op × backend: whether it is right, and how close it is to its tolerance."""
+"""Op × backend: whether its kernels are correct, and how close they are to their tolerance."""
 
 from collections.abc import Sequence
 

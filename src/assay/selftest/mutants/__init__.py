@@ -1,4 +1,4 @@
-"""mutants: small changes to the library's own kernels. Plain `check` must notice each of them."""
+"""mutants: makes small changes to the library's own kernels, each of which plain `check` must notice."""
 
 from assay.selftest.mutants.evidence import MutantEvidence, Outcome, Score, score, summary
 from assay.selftest.mutants.mutant import Mutant, mutants

@@ -1,4 +1,4 @@
-"""Changes to which elements a kernel written in Python accesses, and when: indices, masks, guards, axes, barriers."""
+"""Mutations of which elements a Python kernel accesses, and when: indices, masks, guards, axes, barriers."""
 
 import ast
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from assay.syntax import last_name
 
 _AXIS_CALLS = ("stride", "size", "program_id", "num_programs")
 _SCHEDULE = ("num_warps", "num_stages")
-"""Arguments that choose how a kernel is scheduled and never what it computes."""
+"""Arguments that affect only how a kernel is scheduled, never what it computes."""
 _BARRIERS = ("syncthreads", "debug_barrier", "syncwarp")
 
 
@@ -21,8 +21,8 @@ def constant(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
 
 
 def _keeps(source: Source, node: ast.Constant) -> bool:
-    """Return whether the next integer would make no sense here: the start of a range whose length must be a power of
-    two, a dimension, the number of warps, the value of `other=`."""
+    """Return whether the next integer would make no sense here: in a range, whose length must be a power of two, as a
+    dimension, as the number of warps, or as the value of `other=`."""
     parent = source.parents[node]
     if isinstance(parent, ast.UnaryOp):
         parent = source.parents[parent]
@@ -34,7 +34,7 @@ def _keeps(source: Source, node: ast.Constant) -> bool:
 
 
 def _axis_of(source: Source, node: ast.Constant) -> int | None:
-    """Return the dimension that a constant names, if it does: `x.shape[1]`, `x.stride(0)`, `tl.sum(v, 1)`."""
+    """Return the dimension that a constant selects, or None: `x.shape[1]`, `x.stride(0)`, `tl.sum(v, 1)`."""
     parent, names = source.parents[node], False
     if isinstance(parent, ast.Subscript) and isinstance(parent.value, ast.Attribute):
         names = parent.value.attr == "shape"
@@ -45,7 +45,7 @@ def _axis_of(source: Source, node: ast.Constant) -> int | None:
 
 
 def mask(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
-    """Drop the mask of a load or store; of a mask in two parts, either."""
+    """Drop the mask of a load or store; of a mask in two parts, drop either."""
     if calls(node, ("load", "store"), "tl"):
         kept = [k for k in node.keywords if k.arg not in ("mask", "other")]
         if len(kept) < len(node.keywords) and any(k.arg == "mask" for k in node.keywords):
@@ -70,14 +70,14 @@ def guard(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
 
 
 def _decides(test: ast.expr) -> bool:
-    """Return whether a test compares values. `x is None` only handles optional tensors: without it there is an
-    exception."""
+    """Return whether a test compares values. `x is None` only handles optional tensors: without it an exception is
+    raised."""
     compares = [n for n in ast.walk(test) if isinstance(n, ast.Compare)]
     return bool(compares) and not any(isinstance(o, ast.Is | ast.IsNot) for c in compares for o in c.ops)
 
 
 def other(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
-    """Give another value where the mask is false: 1 for 0, 0 for all else."""
+    """Change the value used where the mask is false: 1 for 0, 0 for anything else."""
     if calls(node, ("load",), "tl"):
         for k in node.keywords:
             if k.arg == "other":
@@ -102,7 +102,7 @@ def term(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
     pointer = calls(parent, ("load", "store"), "tl") and parent.args[:1] == [node]
     for leave in range(len(terms)):
         if pointer and (leave == 0 or len(terms) < 3):
-            continue  # without the pointer, or a pointer alone, nothing can be loaded
+            continue  # the pointer and at least one offset are needed
         kept = " + ".join(_grouped(source, t) for i, t in enumerate(terms) if i != leave)
         yield source.change(node, "term", f"({kept})")
 

@@ -1,4 +1,4 @@
-"""Small changes to a kernel written in CUDA C++, made on its tokens.
+"""Makes small changes to a kernel written in CUDA C++, on its tokens.
 
 The blanks around a token, as clang-format sets them, show whether `<` compares or opens template arguments, and whether
 `*` multiplies or declares a pointer."""
@@ -44,11 +44,11 @@ _ENDS_TERM = {
     "}",
 }
 _HIDDEN = ("barrier", "guard", "boundary")
-"""Changes that may read outside a tensor, or cause a race, without changing an output."""
+"""Changes that may read outside a tensor or cause a race without changing an output."""
 
 
 def changes(source: CudaSource, names: set[str]) -> Iterator[Change]:
-    """Yield every change in the functions that `names` reach."""
+    """Yield every change in the functions that code naming `names` reaches."""
     for at in source.reached(names):
         for operator in _OPERATORS:
             for change in operator(source, at):
@@ -61,7 +61,7 @@ def _spaced(source: CudaSource, at: int) -> bool:
 
 
 def _symbol(source: CudaSource, at: int) -> Iterator[Change]:
-    """Replace a comparison or an arithmetic operator by another one."""
+    """Replace a comparison or an arithmetic operator by another."""
     token = source.tokens[at]
     for operator, others in (("boundary", _BOUNDARY), ("arithmetic", _ARITHMETIC)):
         if token.text in others and _spaced(source, at):
@@ -87,7 +87,7 @@ def _numbers(source: CudaSource, at: int) -> Iterator[Change]:
 
 
 def _guard(source: CudaSource, at: int) -> Iterator[Change]:
-    """Make the condition of an `if` always true (not `if constexpr`), or leave out a side of `&&`."""
+    """Make the condition of an `if` always true (not of `if constexpr`), or leave out a side of `&&`."""
     tokens = source.tokens
     if tokens[at].text == "if" and tokens[at + 1].text == "(":
         end = source.partner(at + 1)
@@ -109,7 +109,7 @@ def _barrier(source: CudaSource, at: int) -> Iterator[Change]:
 
 
 def _accumulator(source: CudaSource, at: int) -> Iterator[Change]:
-    """Keep `sum += x` in 16 bits, where the sum is a local float."""
+    """Round `sum += x` to 16 bits if the sum is a local float."""
     tokens = source.tokens
     if tokens[at].text != "+=" or tokens[at - 1].kind != "name":
         return
@@ -181,7 +181,7 @@ def _axis(source: CudaSource, at: int) -> Iterator[Change]:
 
 
 def _operand(source: CudaSource, at: int, step: int, ends: set[str]) -> int:
-    """Return the last token of the operand beside the operator at `at`, to the left or to the right."""
+    """Return the last token of the operand to the left or right of the operator at `at`."""
     inner, outer = (OPEN, CLOSE) if step > 0 else (CLOSE, OPEN)
     place, last = at + step, at
     while 0 <= place < len(source.tokens):

@@ -1,4 +1,4 @@
-"""Tests whether a mutant computes the same as its kernel: the same machine code, or the same bits."""
+"""Tests whether a mutant is equivalent to its kernel: the same machine code, or the same bits in the outputs."""
 
 import hashlib
 import random
@@ -28,17 +28,18 @@ from assay.worker.request import Call
 from assay.workload import VALUES, Workload
 
 _BUDGET = {"native": 1 << 13, "triton-interpret": 1 << 11, "numba-sim": 1 << 7}
-"""Elements of a workload on which outputs are compared, by mode: many small ones show more than few large ones."""
+"""Elements of a workload on which outputs are compared, by mode: many small workloads reveal more than few large
+ones."""
 _LONGEST = {"native": 1 << 18, "triton-interpret": 1 << 16, "numba-sim": 1 << 11}
-"""The largest size around a changed constant that is still tried."""
+"""The largest size near a changed constant that is tried, by mode."""
 _BUILT = 1 << 14
 """Elements of a workload for which machine code is compared."""
 _SEARCHED = 200
-"""Workloads searched for a difference where the same bits would prove nothing."""
+"""Workloads searched for a difference if equal bits would prove nothing."""
 _CONFIRMED = 600
-"""Workloads on which a mutant of the same machine code must agree."""
+"""Workloads on which a mutant with the same machine code must agree."""
 _TOGETHER = 100
-"""Sizes that are combined in pairs."""
+"""The most sizes that are combined in pairs."""
 _INSTANCES = 8
 """Workloads per dtype for which machine code is compared."""
 _THREADS = 2
@@ -55,7 +56,7 @@ class Proof:
 def workloads(
     op: Op, dtype: DType, count: int, sizes: tuple[int, ...] = (), budget: int = 1 << 13, longest: int = 1 << 18
 ) -> Iterator[Workload]:
-    """Yield up to `count` different workloads of about `budget` elements at most: the contract's edges, then in turn
+    """Yield up to `count` distinct workloads, mostly of up to `budget` elements: the contract's edges, then in turn
     each axis alone at each of `sizes` (up to `longest`), all axes at them (up to 32 × `budget` elements), and drawn
     ones, the same in every run."""
     seen: set[str] = set()
@@ -68,7 +69,7 @@ def workloads(
 
 
 def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: int) -> Iterator[Workload]:
-    """Yield what `check` would try, then one of each kind in turn."""
+    """Yield the workloads that `check` would try, then one of each kind in turn."""
     yield from _planned(op, dtype, budget)
     kinds = [_alone(op, dtype, sizes, longest), _together(op, dtype, sizes, budget), _by_chance(op, dtype, budget)]
     while kinds:
@@ -82,7 +83,7 @@ def _drawn(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int, longest: i
 def _together(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int) -> Iterator[Workload]:
     """Yield workloads with all axes at these sizes."""
     pairs = product(sorted(set(sizes), reverse=True)[:_TOGETHER], repeat=min(2, len(op.axes)))
-    for together in sorted(pairs, key=min, reverse=True):  # those first in which no axis is short
+    for together in sorted(pairs, key=min, reverse=True):  # pairs without a short axis first
         chosen = cycle(together)
         axes = tuple((n, max(a.min, min(a.max, next(chosen)))) for n, a in op.axes.items())
         workload = Workload(op, axes, dtype, _defaults(op), sum(together) % 1000)
@@ -91,7 +92,7 @@ def _together(op: Op, dtype: DType, sizes: tuple[int, ...], budget: int) -> Iter
 
 
 def _alone(op: Op, dtype: DType, sizes: tuple[int, ...], longest: int) -> Iterator[Workload]:
-    """Yield workloads with one axis at each of these sizes, the others short."""
+    """Yield workloads with one axis at each of these sizes and the others short."""
     for beside, kind in ((3, "normal"), (1, "special")):
         for size in sizes:
             for name, axis in op.axes.items():
@@ -107,7 +108,7 @@ def _defaults(op: Op) -> tuple[tuple[str, Any], ...]:
 def _by_chance(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
     chance = random.Random(f"{op.name}/{dtype}")
     kinds = [v for v in VALUES if v != "beyond"]
-    for _ in range(100_000):  # `workloads` ends it earlier
+    for _ in range(100_000):  # `workloads` stops earlier
         room, drawn = budget, {}
         for name in chance.sample(list(op.axes), len(op.axes)):
             axis = op.axes[name]
@@ -131,30 +132,30 @@ def _by_chance(op: Op, dtype: DType, budget: int) -> Iterator[Workload]:
 
 
 def _planned(op: Op, number: DType, budget: int) -> list[Workload]:
-    """Return what `check` itself would try, at this size."""
+    """Return the workloads that `check` itself would try, at this size."""
     rows = plan(op, number, Effort(40, budget, 2 * budget, 2 * budget, 0)).rows
-    return [row.workload for row in reversed(rows)]  # large ones show more
+    return [row.workload for row in reversed(rows)]  # larger ones reveal more
 
 
 class Prover:
-    """Tries the proofs, cheap ones first. What it learns about a kernel itself is used for all its mutants."""
+    """Tries the proofs, cheap ones first. Results about a kernel itself are reused for all its mutants."""
 
     def __init__(self, pool: Pool, count: int, seconds: float, stop: threading.Event | None = None) -> None:
         self._pool, self._count, self._seconds = pool, count, seconds
         self._stop = stop or threading.Event()
-        """When it is set, proofs that are under way end without a result."""
+        """When set, proofs in progress end without a result."""
         self._plain = PlainTorch(pool)
         self._digests: dict[tuple[str, str], str] = {}
         self._code: dict[tuple[str, str], tuple[Any, ...]] = {}
 
     def prove(self, mutant: Mutant, kernel: Kernel, op: Op) -> Proof:
-        """Return the proof that the mutant, written out as `kernel`, computes the same as the original; or why there is
-        none."""
+        """Return the proof that the mutant, written as `kernel`, computes the same as the original, or the reason why
+        there is none."""
         try:
             if mutant.device and mutant.kernel.address.backend != "njit":
                 instances = self._same_code(mutant, kernel, op)
-                # What was built may not contain the changed line, so the outputs of some workloads must agree too; of a
-                # barrier they would prove nothing.
+                # The built code may not contain the changed line, so the outputs of some workloads must agree too. For
+                # a barrier, equal outputs would prove nothing.
                 if instances and self._contains(mutant, kernel, op):
                     bits = self._same_bits(mutant, kernel, op, _CONFIRMED)
                     if bits.holds:
@@ -169,16 +170,16 @@ class Prover:
 
     @staticmethod
     def _hides(mutant: Mutant) -> bool:
-        """Return whether it may change what no output shows. Triton's interpreter has no threads, and sees every read;
-        on a GPU a fence stops reads behind a tensor."""
+        """Return whether the mutation may change something that no output shows. Triton's interpreter has no threads
+        and sees every read; on a GPU the unmapped memory of a fence stops reads past a tensor."""
         where = here(mutant.kernel)
         if where.device == "cuda":
             return mutant.operator == "barrier"
         return mutant.hidden and where.mode != "triton-interpret"
 
     def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int | None:
-        """Return how many workloads launch the same machine code; 0 where one does not, None if time was up. This
-        covers only code that is compiled, not what a launch passes to it."""
+        """Return how many workloads launch the same machine code; 0 if one does not, None if the time ran out. This
+        covers only compiled code, not the arguments of a launch."""
         deadline = time.monotonic() + self._seconds
         points = [w for d in dtypes(mutant.kernel, op) for w in _built(op, dtype(d), _around(mutant))]
         compared = 0
@@ -196,7 +197,8 @@ class Prover:
         return compared
 
     def _contains(self, mutant: Mutant, kernel: Kernel, op: Op) -> bool:
-        """Return whether what was built contains a barrier's line: with a trap there, some of it is other code."""
+        """Return whether the built code contains the barrier's line: with a trap in its place, some of the code must
+        differ."""
         if not mutant.marked:
             return True
         assert kernel.file is not None
@@ -221,14 +223,14 @@ class Prover:
                 if key not in self._digests:
                     self._digests[key] = self._digest(original, mutant.kernel, point)
                 if self._digests[key].startswith("error"):
-                    continue  # the kernel itself does not support it here
+                    continue  # the original does not support this workload here
                 if self._digest(changed, kernel, point) != self._digests[key]:
                     return Proof(False, f"its outputs differ in workload {compared + 1}", compared, str(point))
                 compared += 1
         return Proof(compared > 0, f"bit-equal outputs on {compared} workloads", compared)
 
     def _points(self, mutant: Mutant, op: Op, mode: str, count: int) -> Iterator[Workload]:
-        """Return workloads in all dtypes, in turn."""
+        """Yield workloads in all dtypes, in turn."""
         numbers = dtypes(mutant.kernel, op)
         each = -(-(min(_SEARCHED, count) if self._hides(mutant) else count) // len(numbers))
         sizes = _around(mutant)
@@ -236,7 +238,7 @@ class Prover:
         return filter(None, chain.from_iterable(zip_longest(*drawn)))
 
     def _digest(self, worker: Worker, kernel: Kernel, point: Workload) -> str:
-        """Return a hash of the outputs of one run, in which all NaNs count as equal; or the error."""
+        """Return a hash of the outputs of one run, in which all NaNs count as equal, or the error."""
         conditions = Conditions(here(kernel), self._plain, dict, {}, _THREADS)
         result = calls.once(worker, kernel, point, conditions)
         if isinstance(result, Outcome):
@@ -251,8 +253,8 @@ class Prover:
 
 
 def _around(mutant: Mutant) -> tuple[int, ...]:
-    """Return the sizes at a changed constant and beside it; then at the other constants of the source, beside them and
-    at twice them: a small change to an index shows where a tile ends."""
+    """Return the sizes at and next to a changed constant, then at and next to the source's other constants and twice
+    them: a small change to an index is visible at the end of a tile."""
     near = {c + d: None for c in mutant.constants for d in (-1, 0, 1) if c + d >= 0}
     for c in mutant.written:
         near |= dict.fromkeys((c, 2 * c, c + 1, c - 1, 2 * c + 1))
@@ -260,7 +262,7 @@ def _around(mutant: Mutant) -> tuple[int, ...]:
 
 
 def dtypes(kernel: Kernel, op: Op) -> list[str]:
-    """Return the dtypes that both the kernel and its op have."""
+    """Return the dtypes that both the kernel and its op support."""
     return [d for d in op.dtypes if not kernel.dtypes or d in kernel.dtypes]
 
 
@@ -272,8 +274,8 @@ def _built(op: Op, number: DType, sizes: tuple[int, ...]) -> list[Workload]:
 
 
 def _launched(worker: Worker, kernel: Kernel, point: Workload) -> tuple[Any, ...]:
-    """Return what a kernel launches on a workload: hashes of machine code, and the shared memory that goes with it. A
-    kernel that cannot be built is equal to no other."""
+    """Return what a kernel launches on a workload: hashes of its machine code, and the shared memory. The result for a
+    kernel that cannot be built equals no other."""
     try:
         launches = worker.ask(Compile(Call.of(kernel, point, "native", {}), str(DEFAULT)), 300).launches
     except Refused as refused:

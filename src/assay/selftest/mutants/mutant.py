@@ -1,4 +1,4 @@
-"""One small change to one kernel of the library, as a file that `check` reads like a user's."""
+"""One small change to one kernel of the library, written as a file that `check` reads like a user's."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ from assay.selftest.mutants.source import Change, Source, regions
 from assay.selftest.mutants.tokens import CudaSource
 
 LANGUAGES = ("triton", "numba", "njit", "cuda")
-"""The languages whose kernels are written out in the library, not calls into another library."""
+"""The languages in which the library's kernels are written out, rather than calls into another library."""
 
 
 @dataclass(frozen=True)
@@ -29,48 +29,50 @@ class Mutant:
     op: Op
     operator: str
     file: Path
-    """The source that was changed: the kernel's Python, the CUDA beside it, or a header of the library."""
+    """The changed source: the kernel's Python, the CUDA source next to it, or a header of the library."""
     line: int
     column: int
     number: int
-    """The number of the change, among those of the operator at this place."""
+    """The number of the change among those of the same operator at this place."""
     before: str
     after: str
     device: bool
-    """Whether the code is compiled for the device; otherwise it launches it."""
+    """Whether the changed code is compiled for the device; otherwise it is host code that launches it."""
     constants: tuple[int, ...]
     hidden: bool
-    """It may change what the outputs need not show: which elements are read, or which threads wait for which."""
+    """Whether it may change what the outputs need not show: which elements are read, or which threads wait for
+    which."""
     data: bytes
     """The whole source after the change."""
     marked: bytes = b""
-    """Of a barrier in CUDA C++: the source with a trap in its place. Code that stays the same does not contain it."""
+    """For a barrier in CUDA C++, the source with a trap in its place. Code that does not change then does not contain
+    it."""
 
     @property
     def name(self) -> str:
-        """`gelu/triton@18:42:boundary:0`; it stays the same as long as the source does."""
+        """`gelu/triton@18:42:boundary:0`; stable as long as the source does not change."""
         where = "" if self.file == self.kernel.file else f"{self.file.name}:"
         return f"{self.kernel.name}@{where}{self.line}:{self.column}:{self.operator}:{self.number}"
 
     @property
     def written(self) -> list[int]:
-        """Integers from 2 on in the sources of the kernel, small ones first."""
+        """Integers from 2 to 65536 in the kernel's sources, in ascending order."""
         assert self.kernel.file is not None
         files = (self.kernel.file, *_cuda_files(self.kernel.file))  # headers serve many kernels
         integers = {int(n) for f in files for n in re.findall(r"(?<![\w.])\d+(?![\w.])", f.read_text())}
         return sorted(n for n in integers if 2 <= n <= 1 << 16)
 
     def write(self, folder: Path) -> tuple[Kernel, Op]:
-        """Write the changed kernel into a folder of its own, and return it as read from there."""
+        """Write the changed kernel into a folder of its own, and return it as read from that folder."""
         assert self.kernel.file is not None
         folder.mkdir(parents=True)
         address = self.kernel.address
-        # Not called triton.py: its folder will be importable.
+        # Not named triton.py, since its folder will be importable.
         python = folder / f"mutant_of_{address.op}_{address.backend}.py"
         python.write_bytes(self.data if self.file == self.kernel.file else self.kernel.file.read_bytes())
         for source in _cuda_files(self.kernel.file):
             (folder / source.name).write_bytes(self.data if source == self.file else source.read_bytes())
-        if self.file.is_relative_to(HEADERS):  # a source's own folder is searched first
+        if self.file.is_relative_to(HEADERS):  # the source's own folder is searched first
             header = folder / self.file.relative_to(HEADERS)
             header.parent.mkdir()
             header.write_bytes(self.data)
@@ -78,8 +80,8 @@ class Mutant:
 
 
 def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
-    """Return every mutant of a kernel in a stable order. Of several that Python compiles to the same, one is kept, and
-    none that it compiles to the kernel itself."""
+    """Return every mutant of a kernel in a stable order. Of mutants that Python compiles to the same bytecode only one
+    is kept, and none that compiles to the kernel itself."""
     assert kernel.file is not None
     distinct: dict[object, Mutant | None] = {None: None}
     numbers: Counter[tuple[Path, int, str]] = Counter()
@@ -89,7 +91,7 @@ def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
             before = source.data[change.start : change.end].decode()
             wide = change.operator == "cast" and ("int64" in before or "long long" in before)
             if wide and not host.runs_on_gpu():
-                continue  # the result differs only beyond 2**31 elements, which no interpreter can hold
+                continue  # it differs only beyond 2**31 elements, too many for an interpreter
             key = (source.file, change.start, change.operator)
             line, column = source.place(change.start)
             data = source.changed(change)
@@ -118,13 +120,13 @@ def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
 
 
 def _changes(kernel: Kernel) -> Iterator[tuple[Source | CudaSource, Iterable[Change], bool]]:
-    """Yield each source of a kernel with changes to it, and whether these are in code for the device."""
+    """Yield each source of a kernel with its changes, and whether they are in code for the device."""
     assert kernel.file is not None
     source = Source(kernel.file)
     reached = regions(source, kernel)
     for region in reached:
         yield source, operators.changes(source, region, kernel.address.backend), region.device
-    # The words in the strings of a launch are the names of the instances it asks for.
+    # The words in the strings of a launch are the names of the instances that it requests.
     strings = [n.value for r in reached for n in ast.walk(r.node) if isinstance(n, ast.Constant)]
     words = {word for text in strings if isinstance(text, str) for word in re.findall(r"[A-Za-z_]\w*", text)}
     files = _cuda_files(kernel.file)
@@ -141,13 +143,13 @@ def _changes(kernel: Kernel) -> Iterator[tuple[Source | CudaSource, Iterable[Cha
 
 
 def _named(text: CudaSource, words: set[str]) -> set[str]:
-    """Return the names in the bodies that code with these words reaches."""
+    """Return the names in the bodies that code containing these words reaches."""
     return {text.tokens[t].text for t in text.reached(words) if text.tokens[t].kind == "name"}
 
 
 def _meaning(file: Path, data: bytes) -> object:
-    """Return what distinguishes two sources: the bytecode, in which constants are folded, or the text of a language
-    that Python cannot read. None for a source that is not a program."""
+    """Return what distinguishes two sources: the bytecode, in which constants are folded, or the text if it is not
+    Python. None for a source with a syntax error."""
     if file.suffix != ".py":
         return file, data
     try:
@@ -157,19 +159,19 @@ def _meaning(file: Path, data: bytes) -> object:
 
 
 def bytecode(code: types.CodeType) -> tuple[Any, ...]:
-    """Return what Python compiles a source to, without line numbers."""
+    """Return the bytecode that Python compiles a source to, without line numbers."""
     constants = [bytecode(c) if isinstance(c, types.CodeType) else (type(c), repr(c)) for c in code.co_consts]
     return code.co_code, code.co_names, code.co_varnames, code.co_freevars, tuple(constants)
 
 
 def _cuda_files(python: Path) -> list[Path]:
-    """Return the CUDA sources that a Python file names and that are beside it."""
+    """Return the CUDA sources that a Python file names and that are next to it."""
     named = dict.fromkeys(re.findall(r"[\"'](\w+\.cu)[\"']", python.read_text()))
     return [python.parent / name for name in named if (python.parent / name).is_file()]
 
 
 def _headers(sources: list[Path]) -> list[Path]:
-    """Return the headers of the library that these sources include, directly or not."""
+    """Return the library's headers that these sources include, directly or indirectly."""
     found = list(sources)
     for one in found:
         names = re.findall(r"^#include <(assay/[\w.]+)>", one.read_text(), re.MULTILINE)

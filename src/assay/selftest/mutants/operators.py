@@ -1,6 +1,6 @@
-"""Small changes to a kernel written in Python (Triton, Numba CUDA, njit) and to the code that launches it.
+"""Makes small changes to a kernel written in Python (Triton, Numba CUDA, njit) and to the code that launches it.
 
-Each operator takes one node of the syntax tree and yields the texts that may replace it."""
+Each operator takes one node of the syntax tree and yields texts to replace it with."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from assay.selftest.mutants import access, values
 from assay.selftest.mutants.source import Change, Region, Source, calls, live
 
 Operator = Callable[[Source, ast.AST, str], Iterator[Change]]
-"""Source, node and language → changes."""
+"""Takes source, node and language; yields changes."""
 
 OPERATORS: dict[str, Operator] = {
     "boundary": values.boundary,
@@ -32,7 +32,7 @@ OPERATORS: dict[str, Operator] = {
     "cast": values.cast,
     "axis": access.axis,
 }
-"""The operators by name, in the order of the mutants of one place."""
+"""The operators by name, in the order of the mutants at one place."""
 
 
 def changes(source: Source, region: Region, language: str) -> Iterator[Change]:
@@ -43,15 +43,15 @@ def changes(source: Source, region: Region, language: str) -> Iterator[Change]:
             continue
         for operator in OPERATORS.values():
             for change in operator(source, node, language):
-                # The launch chooses how much work a block gets: with 9 for 8 the kernel is as right as before.
+                # The launch chooses how much work a block gets: with 9 instead of 8 the kernel is still correct.
                 choice = change.operator == "constant" and change.constants[0] > 1
                 if region.device or not choice:
                     yield replace(change, hidden=_hidden(source, node, change.operator))
 
 
 def _hidden(source: Source, node: ast.AST, operator: str) -> bool:
-    """Return whether a change may hide from the outputs: at a barrier, inside a Triton load, or in what a load's mask
-    is computed from."""
+    """Return whether a change may be invisible in the outputs: at a barrier, inside a Triton load, or in the
+    computation of a load's mask."""
     if operator in ("mask", "barrier"):
         return True
     statement, function = node, node

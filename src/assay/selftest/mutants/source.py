@@ -1,4 +1,5 @@
-"""A Python source as text and as a syntax tree, what its operators share, and which of its code one kernel reaches."""
+"""A Python source as text and as a syntax tree, helpers for its operators, and the part of it that one kernel
+reaches."""
 
 import ast
 from bisect import bisect_right
@@ -17,40 +18,41 @@ _Definition = ast.FunctionDef | ast.Assign | ast.expr
 
 @dataclass(frozen=True)
 class Change:
-    """A piece of a source replaced by another; positions are in bytes of its UTF-8 form."""
+    """The replacement of a piece of a source; positions are in bytes of its UTF-8 encoding."""
 
     operator: str
     start: int
     end: int
     text: str
     constants: tuple[int, ...] = ()
-    """Integers of the source that it changes, before and after: sizes around them should be tried."""
+    """The integer that it changes, before and after: sizes around them should be tried."""
     hidden: bool = False
-    """It may change what the outputs need not show: which elements are read, or which threads wait for which."""
+    """Whether it may change what the outputs need not show: which elements are read, or which threads wait for
+    which."""
     prelude: str = ""
-    """Imports that the new text needs, put before the first statement that imports something."""
+    """Imports that the new text needs, inserted before the first import statement."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """A function, or a constant at the top level, that a kernel reaches."""
+    """A function or a top-level constant that a kernel reaches."""
 
     node: _Definition
     device: bool
-    """Whether the kernel's language compiles it; otherwise it prepares and launches."""
+    """Whether the kernel's language compiles it; otherwise it is host code that prepares and launches."""
     dead: frozenset[ast.AST] = frozenset()
-    """Branches that the kernel's literal constants switch off."""
+    """Branches that the kernel's literal arguments disable."""
 
 
 class Source:
-    """The text of one file. Columns and lines count from 1."""
+    """The text of one file. Lines and columns count from 1."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.data = file.read_bytes()
         self.tree = syntax.module(self.data)
         self._lines = [0, *accumulate(map(len, self.data.splitlines(keepends=True)))]
-        """The byte at which each line begins."""
+        """The byte offset of each line."""
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
@@ -65,7 +67,7 @@ class Source:
         return self.data[start:end].decode()
 
     def place(self, position: int) -> tuple[int, int]:
-        """Return line and column of a byte."""
+        """Return line and column of a byte offset."""
         line = bisect_right(self._lines, position)
         return line, len(self.data[self._lines[line - 1] : position].decode()) + 1
 
@@ -74,13 +76,13 @@ class Source:
         return Change(operator, *self.span(node), text, prelude=prelude)
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Yield the nodes that hold a node, the innermost first."""
+        """Yield the nodes that contain a node, innermost first."""
         while node in self.parents:
             node = self.parents[node]
             yield node
 
     def between(self, left: ast.expr, right: ast.expr, symbol: str) -> tuple[int, int] | None:
-        """Return the span of an operator's symbol between its operands, not inside a comment."""
+        """Return the span of an operator's symbol between its operands, outside comments."""
         at, end = self.span(left)[1], self.span(right)[0]
         wanted = symbol.encode()
         while at < end:
@@ -92,7 +94,7 @@ class Source:
         return None
 
     def changed(self, change: Change) -> bytes:
-        """Return the whole source after a change, on as many lines."""
+        """Return the whole source after a change, with the same number of lines."""
         data = self.data[: change.start] + change.text.encode() + self.data[change.end :]
         if not change.prelude:
             return data
@@ -114,7 +116,7 @@ def calls(node: ast.AST, names: Container[str], *modules: str) -> TypeGuard[ast.
 
 @dataclass
 class _Call:
-    """What is known of the literal arguments with which a function is called."""
+    """The literal arguments that a function is known to be called with."""
 
     literals: dict[str, object] = field(default_factory=dict)
     varying: set[str] = field(default_factory=set)
@@ -156,7 +158,7 @@ def regions(source: Source, kernel: Kernel) -> list[Region]:
 
 
 def _bound(statement: ast.Assign) -> dict[str, _Definition]:
-    """Return the names that an assignment binds; of `a, b = f(x), g(y)` each with its own value."""
+    """Return the names that an assignment binds; in `a, b = f(x), g(y)` each with its own value."""
     target = statement.targets[0]
     if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
         pairs = zip(target.elts, statement.value.elts, strict=False)
@@ -165,7 +167,7 @@ def _bound(statement: ast.Assign) -> dict[str, _Definition]:
 
 
 def _live(node: ast.AST, dead: frozenset[ast.AST]) -> Iterator[ast.AST]:
-    """Yield a definition and all nodes in it, without dead branches, decorators, defaults and annotations."""
+    """Yield a definition and all nodes in it, except dead branches, decorators, defaults and annotations."""
     yield node
     children: Iterator[ast.AST] | list[ast.stmt] = ast.iter_child_nodes(node)
     if isinstance(node, ast.FunctionDef):
@@ -176,14 +178,14 @@ def _live(node: ast.AST, dead: frozenset[ast.AST]) -> Iterator[ast.AST]:
 
 
 def live(region: Region) -> Iterator[ast.AST]:
-    """Yield the nodes of a region that may be changed: all but docstrings."""
+    """Yield the nodes of a region that may be changed: all except docstrings."""
     for node in _live(region.node, region.dead):
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             yield node
 
 
 def _learn(call: ast.Call, binds: dict[str, _Definition], calls: dict[str, _Call], literals: dict[str, object]) -> None:
-    """Note the literals that a call or a launch `f[grid](…)` passes to a function of this file."""
+    """Record the literals that a call or a launch `f[grid](…)` passes to a function of this file."""
     target = call.func.value if isinstance(call.func, ast.Subscript) else call.func
     if not isinstance(target, ast.Name) or not isinstance(node := binds.get(target.id), ast.FunctionDef):
         return
@@ -205,7 +207,7 @@ def _learn(call: ast.Call, binds: dict[str, _Definition], calls: dict[str, _Call
 
 
 def _dead(function: ast.FunctionDef, known: dict[str, object]) -> Iterator[ast.AST]:
-    """Yield the statements that `if NAME:` leaves out, where NAME is a parameter with a known value; and those after a
+    """Yield the statements that `if NAME:` skips, where NAME is a parameter with a known value, and those after a
     branch that returns."""
     for node in ast.walk(function):
         for body in (getattr(node, name, []) for name in ("body", "orelse")):
@@ -222,7 +224,7 @@ def _dead(function: ast.FunctionDef, known: dict[str, object]) -> Iterator[ast.A
 
 
 def _jitted(tree: ast.Module) -> set[str]:
-    """Return the functions that a language compiles: decorated with something called jit, or passed to it by name."""
+    """Return the functions that a language compiles: decorated with something named jit, or passed to it by name."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(d) for d in node.decorator_list):

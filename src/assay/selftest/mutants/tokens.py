@@ -1,5 +1,5 @@
-"""The tokens of a CUDA source, and which of its functions a launch reaches. Comments, strings and directives are not
-tokens: nothing is ever changed there."""
+"""Splits a CUDA source into tokens, and finds the functions that a launch reaches. Comments, strings and directives are
+not tokens, so nothing is ever changed there."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Token:
     kind: str
     text: str
     start: int
-    """In characters."""
+    """Offset in characters."""
 
     @property
     def end(self) -> int:
@@ -37,10 +37,10 @@ class Token:
 class Definition:
     name: str
     owner: str
-    """The struct whose method it is; empty at the top level."""
+    """The struct if it is a method; empty at the top level."""
     start: int
     end: int
-    """The braces of its body, as tokens."""
+    """Indices of the braces of its body among the tokens."""
     methods: "tuple[Definition, ...]" = ()
 
 
@@ -56,7 +56,7 @@ class CudaSource:
         ]
 
     def place(self, position: int) -> tuple[int, int]:
-        """Return line and column, from 1, of a byte of the file."""
+        """Return line and column, from 1, of a byte offset in the file."""
         before = self.data[:position].decode()
         return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
 
@@ -65,7 +65,7 @@ class CudaSource:
         return self.data[: change.start] + change.text.encode() + self.data[change.end :]
 
     def change(self, operator: str, start: int, end: int, text: str, constants: tuple[int, ...] = ()) -> Change:
-        """Return the change of what is between two characters."""
+        """Return the change of the text between two character offsets."""
         at = len(self.text[:start].encode())
         return Change(operator, at, at + len(self.text[start:end].encode()), text, constants)
 
@@ -94,7 +94,7 @@ class CudaSource:
             at += 1
 
     def _named(self, header: int, body: int) -> tuple[str, bool]:
-        """Return the name before a body, and whether it is a struct's."""
+        """Return the name before a body, and whether it is a struct's name."""
         words = self.tokens[header:body]
         for i, token in enumerate(words):
             if token.text == "struct" and (i == 0 or words[i - 1].text not in ("<", ",")):
@@ -108,7 +108,7 @@ class CudaSource:
         return name, False
 
     def partner(self, at: int) -> int:
-        """Return the token that closes the bracket at `at`, or that opens it."""
+        """Return the index of the matching bracket of the one at `at`."""
         same = self.tokens[at].text
         other, places = (OPEN[same], range(at, len(self.tokens))) if same in OPEN else (CLOSE[same], range(at, -1, -1))
         depth = 0
@@ -119,8 +119,8 @@ class CudaSource:
         return len(self.tokens) - 1
 
     def reached(self, names: set[str]) -> list[int]:
-        """Return the tokens of the bodies that code naming `names` reaches, in order. Of a struct these are the methods
-        that are called and the tokens outside methods."""
+        """Return, in order, the tokens of the bodies that code naming `names` reaches. For a struct these are the
+        methods that are called and the tokens outside methods."""
         words = set(names)
         reached: dict[Definition, list[int]] = {}
         grew = True

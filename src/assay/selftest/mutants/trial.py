@@ -1,4 +1,4 @@
-"""One mutant's way through `check`: what it is tried on, and its outcome."""
+"""Runs `check` on one mutant and determines its outcome."""
 
 import shlex
 import threading
@@ -32,40 +32,40 @@ _NO_KERNEL = (
     "UnsupportedBytecodeError",
     "NvvmError",
 )
-"""Exceptions with which a toolchain refuses a source."""
+"""Exceptions with which a toolchain rejects a source."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set."""
+    """The options of `selftest mutants`."""
 
     limit: int | None = None
-    """Mutants per kernel, spread evenly over all it has."""
+    """The most mutants per kernel, spread evenly over all it has."""
     sample: int | None = None
-    """Mutants in all, drawn with `seed`."""
+    """The most mutants in all, drawn with `seed`."""
     seed: int = 0
     part: tuple[int, int] = (1, 1)
-    """Which slice, from 1, and of how many: all slices together are the whole."""
+    """The index of a slice, from 1, and the number of slices, which together are the whole."""
     operators: tuple[str, ...] = ()
     """If given, only these operators."""
     jobs: int | None = None
     workloads: int = 2000
     """The number of workloads on which a mutant that passed is compared with its kernel."""
     seconds: float = 240.0
-    """The time limit of that comparison, per mutant."""
+    """The time limit in seconds of that comparison, per mutant."""
     keep: Path | None = None
     """A folder in which the mutants' files are kept."""
     run: str = field(default_factory=provenance.new_run)
 
 
 def tried_dtypes(kernel: Kernel, op: Op) -> tuple[str, ...]:
-    """Return all that plain `check` tries, fp32 first: code of its own for fp16 is changed like any other."""
+    """Return all dtypes that plain `check` tries, fp32 first: code specific to fp16 is mutated like any other."""
     return tuple(sorted(dtypes(kernel, op), key=lambda name: name != "fp32"))
 
 
 @dataclass(frozen=True)
 class Quick(Job):
-    """A check that only tells whether the kernel fails: the failing workload is not made smaller."""
+    """A check that only determines whether the kernel fails; the failing workload is not reduced."""
 
     def _failed(self, exploring: Exploration, record: Callable[..., Record]) -> Record:
         assert exploring.seen.failure is not None
@@ -74,8 +74,8 @@ class Quick(Job):
 
 @dataclass(frozen=True)
 class MutantJob(Job):
-    """Checks a mutant in one dtype after the other, until one fails; if none does, tries to prove that it is
-    equivalent. One process does all of this, so that mutants do not wait for each other."""
+    """Checks a mutant in one dtype after the other until one fails; if none does, tries to prove the mutant equivalent.
+    One process does all of this, so that mutants do not wait for each other."""
 
     mutant: Mutant = field(kw_only=True)
     dtypes: tuple[str, ...] = field(kw_only=True)
@@ -96,10 +96,10 @@ class MutantJob(Job):
         return self.record(outcome, f"{outcome}: {proof.how}", checked, **proven), None
 
     def judged(self, failed: Record, checked: list[Record]) -> Record:
-        """Return the record of a mutant that `check` has failed: killed, or not a kernel at all."""
+        """Return the record of a mutant that failed `check`: killed, or not a kernel at all."""
         detector = failed.detector
         finding = failed.reason.removeprefix(f"{detector}: ")
-        # A mutant that is refused only in its second dtype has run in the first.
+        # A mutant that is rejected only in its second dtype ran in the first.
         outcome = Outcome.STILLBORN if len(checked) == 1 and _is_stillborn(failed) else Outcome.KILLED
         words = finding.splitlines()[0] if finding else ""
         reason = f"killed by {detector}: {words}" if outcome is Outcome.KILLED else f"no kernel: {words}"
@@ -135,7 +135,7 @@ _making = threading.Lock()
 
 
 def _prover(pool: Pool, options: Options, stop: threading.Event) -> Prover:
-    """Return the prover of this process: what it learns about a kernel is used for all its mutants."""
+    """Return the prover of this process. Its results about a kernel are reused for all mutants of that kernel."""
     with _making:
         if pool not in _provers:
             _provers.clear()
@@ -169,12 +169,12 @@ def record_of(
 
 
 def caught(checked: Record) -> bool:
-    """Return whether `check` failed it. One that never answers counts too, whatever its status."""
+    """Return whether `check` failed it. One that never answers also counts, whatever its status."""
     return checked.failed or checked.detector == "timeout"
 
 
 def _is_stillborn(checked: Record) -> bool:
-    """Return whether the toolchain refused the source, so that there was no kernel to run: by an exception of its
+    """Return whether the toolchain rejected the source, so that there was no kernel to run: by an exception of its
     compiler, or by one raised while Triton's language builds an operation, in its interpreter as in its compiler."""
     if checked.detector != "exception":
         return checked.detector == "build"

@@ -1,4 +1,4 @@
-"""Changes to what a kernel written in Python computes: its operators, constants and number formats."""
+"""Mutations of what a Python kernel computes: its operators, constants and number formats."""
 
 import ast
 import re
@@ -34,13 +34,13 @@ _INDEX = re.compile(
     r"program_id|num_programs|Idx|blockDim|arange|numel|shape"
     r"|\b(?:stride|rows|cols|count|block|threads|row|col|r|c|ROWS|COLS|TILE|BLOCK\w*)\b"
 )
-"""Words that occur in indices."""
+"""Matches words that occur in indices."""
 FLOAT_FACTORS = (1.01, 1 + 2**-10)
-"""Factors of a changed float constant: one percent, and the smallest change that fp16 resolves."""
+"""Factors for a float constant: one per cent, and the smallest change that fp16 resolves."""
 
 
 def boundary(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
-    """`<` becomes `<=`, and so on; `==` becomes `!=`."""
+    """Replace `<` by `<=`, and so on, and `==` by `!=`."""
     if not isinstance(node, ast.Compare):
         return
     operands = [node.left, *node.comparators]
@@ -62,17 +62,17 @@ def floating(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
 
 
 def arithmetic(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
-    """`+` becomes `-`, `*` becomes `/`, `//` becomes `*`, `&` becomes `|`, and the other way round."""
+    """Replace `+` by `-`, `*` by `/`, `//` by `*`, `&` by `|`, and vice versa."""
     if isinstance(node, ast.BinOp):
         if pair := _SAME_PRECEDENCE.get(type(node.op)):
-            # An index that is not an integer would only be refused.
+            # A non-integer index would only be rejected.
             new = "//" if pair[1] == "/" and _is_index(source.text(node)) else pair[1]
             if span := source.between(node.left, node.right, pair[0]):
                 yield Change("arithmetic", *span, new)
         elif symbol := _OTHER_PRECEDENCE.get(type(node.op)):
             text = f"(({source.text(node.left)}) {symbol} ({source.text(node.right)}))"
             yield source.change(node, "arithmetic", text)
-    # `half //= 2` ends a loop; anything else there only hangs.
+    # `half //= 2` ends a loop; any change to it only hangs.
     if isinstance(node, ast.AugAssign) and not isinstance(node.op, ast.FloorDiv | ast.RShift):
         pair = _SAME_PRECEDENCE.get(type(node.op))
         if pair and (span := source.between(node.target, node.value, pair[0] + "=")):
@@ -101,14 +101,14 @@ def swap(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
 
 
 def extreme(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
-    """A minimum becomes a maximum, and the other way round."""
+    """Replace a minimum by a maximum, and vice versa."""
     if isinstance(node, ast.Call) and (new := _EXTREMES.get(last_name(node.func))):
         text = new if isinstance(node.func, ast.Name) else f"{source.text(node.func.value)}.{new}"  # type: ignore[attr-defined]
         yield source.change(node.func, "extreme", text)
 
 
 def epsilon(source: Source, node: ast.AST, language: str) -> Iterator[Change]:
-    """Add eps outside the root."""
+    """Move eps outside the root."""
     if not isinstance(node, ast.Call) or last_name(node.func) not in _ROOTS or len(node.args) != 1:
         return
     inside = node.args[0]
@@ -135,7 +135,7 @@ def accumulator(source: Source, node: ast.AST, language: str) -> Iterator[Change
 
 
 def _narrowed(expression: str, language: str) -> list[tuple[str, str]]:
-    """Return the expression rounded to a 16-bit format and widened again, with what must be imported for it."""
+    """Return the expression rounded to a 16-bit format and widened again, with the imports that it needs."""
     if language == "triton":
         return [(f"({expression}).to(tl.{t}).to(tl.float32)", "") for t in ("float16", "bfloat16")]
     if language == "numba":

@@ -1,4 +1,4 @@
-"""The verb itself: plain `check` runs on every mutant; one that passes must be proven equivalent, or has survived."""
+"""Runs plain `check` on every mutant; one that passes must be proven equivalent, or has survived."""
 
 import random
 import tempfile
@@ -49,7 +49,7 @@ def plan(what: Iterable[str | Path] | None, options: Options) -> tuple[list[Muta
 
 
 def _written_out(kernel: Kernel) -> bool:
-    """Return whether a kernel has code of its own: it is neither a derived variant nor a call into another library."""
+    """Return whether a kernel has code of its own and is neither a derived variant nor a call into another library."""
     return (
         kernel.address.backend in LANGUAGES
         and kernel.file is not None
@@ -60,14 +60,14 @@ def _written_out(kernel: Kernel) -> bool:
 
 
 def _spread(all_: list[Mutant], limit: int | None) -> list[Mutant]:
-    """Return at most `limit` of them, evenly spaced."""
+    """Return at most `limit` of the mutants, evenly spaced."""
     if limit is None or limit >= len(all_):
         return all_
     return [all_[i * len(all_) // limit] for i in range(limit)]
 
 
 def run(planned: list[Mutant], untried: list[tuple[Kernel, str]], options: Options) -> Iterator[Record]:
-    """Yield a record for each mutant as soon as its outcome is known, stillborn ones included."""
+    """Yield a record for each mutant as soon as its outcome is known, including stillborn ones."""
     if options.keep and options.keep.exists() and any(options.keep.iterdir()):
         raise UsageError(f"{options.keep} is not empty", fix="name a folder that does not exist yet")
     for kernel, why in untried:
@@ -94,7 +94,7 @@ def run(planned: list[Mutant], untried: list[tuple[Kernel, str]], options: Optio
 
 
 def _lost(job: MutantJob, record: Record) -> Record:
-    """Return the record of a mutant that ended the process that judged it, or that could not be judged."""
+    """Return the record of a mutant that ended the process judging it, or that could not be judged."""
     if caught(record):
         return job.judged(record, [record])
     return job.record(Outcome.SURVIVED, f"survived: {record.reason}", [record])

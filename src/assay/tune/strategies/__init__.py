@@ -1,4 +1,4 @@
-"""Strategies: which configurations are measured, and in which order. Each is one small file with one class."""
+"""Strategies decide which configurations are measured, and in which order. Each is one small file with one class."""
 
 from assay.tune.strategies.at_random import AtRandom
 from assay.tune.strategies.exhaustive import Exhaustive

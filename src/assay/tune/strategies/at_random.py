@@ -1,4 +1,4 @@
-"""Random: the default first, then configurations drawn evenly from the whole space."""
+"""Random: the default first, then configurations drawn uniformly from the whole space."""
 
 import random
 from functools import cached_property

@@ -1,5 +1,5 @@
-"""Guided: first what the static model promises, spread over the space; then where a model of the times that were
-measured expects the largest improvement."""
+"""Guided: measures first what the static model ranks high, spread over the space; then the configuration for which a
+model of the measured times expects the largest improvement."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from assay.tune.strategies.problem import Strategy
 from assay.tune.strategies.surrogate import Surrogate
 
 _FIRST = 0.35
-"""The share of the measurements that go by the static model alone."""
+"""The share of the measurements that are chosen by the static model alone."""
 _MODELLED = 4096
 """The most configurations whose times are modelled."""
 _MOST, _LATER = 12, 5
-"""The most configurations of a batch, and how many a batch has once it is chosen by the times before it."""
+"""The most configurations of a batch, and the size of a batch that is chosen by earlier times."""
 
 
 class Guided(Strategy):
     @property
     def batch(self) -> int:
-        """The first ones at once, since none depends on another's time; later fewer, each chosen by all before it."""
+        """The first configurations at once, since none depends on another's time; later fewer, chosen by all earlier
+        times."""
         return max(_LATER, min(_MOST, self._first - len(self._proposed)))
 
     @property
@@ -50,8 +51,8 @@ class Guided(Strategy):
         return left[0]
 
     def _improving(self) -> Configuration | None:
-        """Return the configuration with the largest expected improvement; None where too little was measured. Those
-        that were proposed and have no time yet count with the time that is expected of them."""
+        """Return the configuration with the largest expected improvement; None if too little was measured. Proposed
+        configurations without a time count with their expected time."""
         model = self._surrogate
         known = {k: math.log(t) for k, t in self.times.items() if t and k in model}
         left = [k for k in model.keys if k not in self._proposed]
@@ -63,14 +64,15 @@ class Guided(Strategy):
 
     @cached_property
     def _surrogate(self) -> Surrogate:
-        """Of a very large space: of the most promising, or of some from everywhere."""
+        """The model of the times. For a very large space it covers the most promising configurations or, without
+        estimates, an even sample."""
         listed = self.problem.candidates
         listed = listed[:_MODELLED] if self.problem.estimates else listed[:: -(-len(listed) // _MODELLED)]
         return Surrogate(self.problem.space, listed, self.problem.estimates)
 
 
 def _improvement(best: float, expected: float, deviation: float) -> float:
-    """The expected improvement over the best, of a normal distribution."""
+    """Return the expected improvement over the best, for a normal distribution."""
     if deviation <= 0:
         return max(0.0, best - expected)
     z = (best - expected) / deviation

@@ -1,4 +1,4 @@
-"""What a strategy is given, and what it has to answer."""
+"""The input of a strategy, and the interface that it implements."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ class Problem:
     most: int
     """The most configurations that are measured."""
     estimates: Mapping[Key, float] = field(default_factory=dict)
-    """Seconds by the static model; empty where there is none."""
+    """Seconds estimated by the static model; empty without one."""
     seed: int = 0
 
 
 class Strategy:
-    """Proposes configurations, and learns their times. The base class keeps account of both."""
+    """Proposes configurations and learns their times. The base class keeps track of both."""
 
     @property
     def batch(self) -> int:
-        """Configurations to ask for at once. They are timed in the same rounds, each in its own process, which on a GPU
-        has its own context."""
+        """How many configurations to request at once. They are timed in the same rounds, each in its own process, which
+        on a GPU has its own context."""
         return 8
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.candidates = {key(c): c for c in problem.candidates}
         self.times: dict[Key, float | None] = {}
-        """Seconds of the configurations measured so far; None where one failed."""
+        """Seconds of the configurations measured so far; None for one that failed."""
         self._proposed: set[Key] = set()
 
     def propose(self, count: int) -> list[Configuration]:
-        """Return up to `count` configurations to measure next, none of them twice; nothing when the search ends."""
+        """Return up to `count` configurations to measure next, without repeats; an empty list ends the search."""
         chosen: list[Configuration] = []
         while len(chosen) < count and len(self._proposed) < self.problem.most:
             if (configuration := self._next()) is None:
@@ -47,15 +47,15 @@ class Strategy:
         return chosen
 
     def tell(self, configuration: Configuration, seconds: float | None) -> None:
-        """Learn a configuration's time; None where it failed."""
+        """Record a configuration's time, or None if it failed."""
         self._proposed.add(key(configuration))
         self.times[key(configuration)] = seconds
 
     @property
     def left(self) -> list[Configuration]:
-        """The candidates that were not proposed yet, in their order."""
+        """The candidates not yet proposed, in order."""
         return [c for k, c in self.candidates.items() if k not in self._proposed]
 
     def _next(self) -> Configuration | None:
-        """Return one configuration that was not proposed yet; None when there is none."""
+        """Return one configuration that was not yet proposed, or None."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
-"""A Gaussian process over the configurations of a space: what it expects a time to be, and how sure it is of that.
+"""A Gaussian process over the configurations of a space: predicts a time and its uncertainty.
 
 The logarithm of a time is the sum of a multiple of the static estimate's logarithm, of a term for each tunable, one for
-each pair of tunables, and one for all of them together. Values that are neighbours in a list of numbers have similar
-terms. How large the terms are is what makes the times seen so far most likely."""
+each pair of tunables, and one for all of them together. Adjacent values in a list of numbers have similar terms. The
+sizes of the terms are those that make the times seen so far most likely."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     import numpy as np
 
 _NOISE = 0.003
-"""The spread of a time that is measured twice, as a share of it."""
+"""The spread between two measurements of the same time, as a share of it."""
 _REACH = 2.0
-"""Places in a list of numbers after which values have little in common."""
+"""The decay length of the similarity of two values, in places in a list of numbers."""
 _SLOPE = 0.7
-"""How much a difference of the static estimate may mean for the time; 1 would be all of it."""
+"""How much of a difference in the static estimate carries over to the time; 1 would be all of it."""
 _SINGLE, _PAIRS, _ALL = (0.03, 0.1, 0.3), (0.01, 0.03, 0.1), (0.01, 0.05)
-"""The sizes of the terms that are tried."""
+"""The sizes tried for the terms."""
 _SIZES = [(1.0, _SLOPE, *sizes) for sizes in itertools.product(_SINGLE, _PAIRS, _ALL)]
-"""Of the constant, the estimate's multiple, and the other terms."""
+"""Sizes of the constant, of the estimate's multiple, and of the other terms."""
 _SEEN = 150
-"""The most times that are used, the fastest ones: the work grows with the cube of their number."""
+"""The most times that are used, the fastest ones: the cost grows with the cube of their number."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class _Fit:
     middle: float
     sizes: Sequence[float]
     at: Any
-    """Places of the configurations that were seen."""
+    """Indices of the configurations seen."""
     y: Any
-    """Logarithms of their times, less the middle."""
+    """Logarithms of their times, minus `middle`."""
     chol: Any
     across: Any
     mean: Any
-    """Of all configurations, less the middle."""
+    """Predicted logarithms of all configurations' times, minus `middle`."""
 
 
 class Surrogate:
@@ -53,7 +53,7 @@ class Surrogate:
         self.keys = [key(c) for c in candidates]
         self._place = {k: i for i, k in enumerate(self.keys)}
         self._alike: list[np.ndarray[Any, Any]] = []
-        """For each tunable: how alike two of its values are."""
+        """For each tunable, the similarity of each two of its values."""
         indices = []
         for name in space.values:
             values = _values(space, name, candidates)
@@ -70,8 +70,8 @@ class Surrogate:
         return this in self._place
 
     def expected(self, seen: Mapping[Key, float], waiting: Sequence[Key] = ()) -> dict[Key, tuple[float, float]]:
-        """Return for every candidate the logarithm of its time, and the deviation that it may have from that. `seen`:
-        logarithms of times. `waiting`: candidates that count as seen, with the time that is expected of them."""
+        """Return, for every candidate, the expected logarithm of its time and the standard deviation. `seen` has
+        logarithms of times. `waiting` are candidates that count as seen, with their expected time."""
         import numpy as np
 
         if self._fit is None or self._fit.seen != seen:
@@ -85,7 +85,7 @@ class Surrogate:
         return dict(zip(self.keys, zip((fit.middle + fit.mean).tolist(), deviation.tolist(), strict=True), strict=True))
 
     def _fitted(self, seen: dict[Key, float]) -> _Fit:
-        """Choose the sizes of the terms that make the times most likely."""
+        """Fit the sizes of the terms by maximum likelihood."""
         import numpy as np
 
         fastest = sorted(seen, key=lambda k: seen[k])[:_SEEN]
@@ -97,12 +97,12 @@ class Surrogate:
         return _Fit(seen, middle, sizes, at, times - middle, *_solved(sizes, parts, own, times - middle))
 
     def _with(self, fit: _Fit, at: Any, y: Any) -> _Fit:
-        """The same sizes with more times."""
+        """Return the fit with the same sizes and more times."""
         parts = self._parts(at)
         return _Fit(fit.seen, fit.middle, fit.sizes, at, y, *_solved(fit.sizes, parts, [p[at] for p in parts], y))
 
     def _parts(self, at: Any) -> list[Any]:
-        """How alike all configurations are to those at some places, by kinds of terms."""
+        """Return the similarity of all configurations to those at `at`, by kind of term."""
         import numpy as np
 
         alike = [a[np.ix_(i, i[at])] for a, i in zip(self._alike, self._indices, strict=True)]
@@ -114,28 +114,29 @@ class Surrogate:
         return [np.ones(shape), estimates, total, (total**2 - squares) / 2, product]
 
     def _own(self, sizes: Sequence[float]) -> Any:
-        """The variance of each configuration before anything is seen."""
+        """Return the prior variance of each configuration."""
         count = len(self._alike)
         constant, slope, single, pairs, whole = (size**2 for size in sizes)
         return constant + slope * self._estimates**2 + single * count + pairs * count * (count - 1) / 2 + whole
 
 
 def _factor(sizes: Sequence[float], own: Sequence[Any]) -> Any:
-    """The Cholesky factor of the covariance of the times that were seen."""
+    """Return the Cholesky factor of the covariance of the times seen."""
     import numpy as np
 
     return np.linalg.cholesky(_weighted(sizes, own) + _NOISE**2 * np.eye(len(own[0])))
 
 
 def _likely(chol: Any, y: Any) -> float:
-    """The logarithm of how likely these times are, but for a constant."""
+    """Return the log-likelihood of these times, up to a constant."""
     import numpy as np
 
     return -0.5 * float((np.linalg.solve(chol, y) ** 2).sum()) - float(np.log(np.diag(chol)).sum())
 
 
 def _solved(sizes: Sequence[float], parts: Sequence[Any], own: Sequence[Any], y: Any) -> tuple[Any, Any, Any]:
-    """What predictions are made from: the factor, the covariance of all with what was seen, and all means."""
+    """Return the data for predictions: the factor, the covariance of all configurations with those seen, and all
+    means."""
     import numpy as np
 
     chol, across = _factor(sizes, own), _weighted(sizes, parts)
@@ -147,7 +148,7 @@ def _weighted(sizes: Sequence[float], parts: Sequence[Any]) -> Any:
 
 
 def _values(space: Space, name: str, candidates: Sequence[Configuration]) -> list[Any]:
-    """The values of a tunable; the default's may be none of those listed."""
+    """Return the values of a tunable, including the default's if it is not listed."""
     listed = {repr(v): v for v in space.values[name]}
     return list((listed | {repr(c[name]): c[name] for c in candidates}).values())
 

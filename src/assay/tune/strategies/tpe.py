@@ -1,4 +1,4 @@
-"""TPE: the tree-structured Parzen estimator of Optuna, which models where good values of each tunable lie."""
+"""TPE: Optuna's tree-structured Parzen estimator, which models where good values of each tunable lie."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.tune.space import Configuration, Key, key
 from assay.tune.strategies.problem import Problem, Strategy
 
 _TRIES = 20
-"""Proposals that may be known already, or not valid, before the first candidate that is left is taken instead."""
+"""Proposals that may be known already or invalid before the first remaining candidate is taken instead."""
 
 
 class Tpe(Strategy):
@@ -43,7 +43,7 @@ class Tpe(Strategy):
         return study
 
     def _indices(self, configuration: Configuration) -> dict[str, int]:
-        """Return the places of the values in their lists: neighbours in a list are alike, and Optuna may use that."""
+        """Return the indices of the values in their lists, so that Optuna can use the similarity of adjacent values."""
         listed = {n: list(v) for n, v in self.problem.space.values.items()}
         return {n: listed[n].index(v) for n, v in configuration.items() if v in listed[n]}
 
