@@ -66,7 +66,7 @@ _VERBS = {
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Verbs are imported when first used: `import assay` stays instant."""
+    """Import a verb when it is first used, so that `import assay` stays instant."""
     if name in _VERBS:
         from importlib import import_module
 
@@ -84,5 +84,5 @@ _draw_with(_drawn)
 
 
 def __dir__() -> list[str]:
-    """The public names only: modules that happen to be imported are not among them."""
+    """Return the public names only, without modules that happen to be imported."""
     return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""What a build gave."""
+"""The result of a build: PTX, cubin, and what is known about them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 from assay.target import Target
 
 TO_BE_TUNED = "configurations to be tuned"
-"""How the name of a build ends that Triton's autotuner may replace by another one when the kernel first runs."""
+"""Suffix of the name of a build that Triton's autotuner may replace by another one when the kernel first runs."""
 
 
 @dataclass(frozen=True)
@@ -22,25 +22,25 @@ class Artifact:
     ptx: bytes
     cubin: bytes
     text_hash: str
-    """Of the machine code's .text alone; a cubin's other bytes change with path and time."""
+    """Hash of the machine code's .text alone; a cubin's other bytes change with path and time."""
     source_hash: str
     registers: int | None = None
     shared: int | None = None
-    """Static bytes per block; what a launch adds is the launch's."""
+    """Bytes of static shared memory per block; a launch adds the dynamic part."""
     spills: int | None = None
-    """Bytes of stack per thread for registers that did not fit; None where that is not known."""
+    """Bytes of stack per thread for registers that did not fit; None if unknown."""
     doubt: str = ""
-    """Why a launch on a GPU may start other code than this; empty where it will not."""
+    """Reason why a launch on a GPU may start other code than this; empty if it cannot."""
     ir: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    """What the compiler went through on its way to PTX, by name: `ttir`, `ttgir`, `llir`."""
+    """Intermediate representations of the compiler, by name: `ttir`, `ttgir`, `llir`."""
 
     @property
     def tunes_itself(self) -> bool:
-        """Whether the kernel times several such builds when it first runs, and chooses one."""
+        """True if the kernel times several such builds when it first runs, and chooses one."""
         return self.name.endswith(TO_BE_TUNED)
 
     def summary(self) -> dict[str, Any]:
-        """What a record keeps of it."""
+        """Return the part of the artifact that a record keeps."""
         return {
             "name": self.name,
             "symbol": self.symbol,

@@ -1,4 +1,4 @@
-"""Looks the machine over, without importing anything heavy: one finding a line, each with its fix."""
+"""Examines this machine without importing anything heavy: one finding per line, each with its fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Number formats by their short names, with what rounding needs to know about them."""
+"""Number formats by their short names, with the parameters that rounding needs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class DType:
     """Exponent of the smallest normal number."""
     max: float = 0.0
     poisons: tuple[int, ...] = ()
-    """Bit patterns to find unwritten elements by: two NaNs with odd payloads, and a number of ordinary size, which
-    shows a kernel that adds to what it finds."""
+    """Bit patterns that mark unwritten elements. For floats: two NaNs with odd payloads, and a number of ordinary size,
+    which exposes a kernel that adds to what it finds."""
 
     integers: tuple[int, int] | None = None
     """The smallest and the largest value of a format without a fraction."""
@@ -43,8 +43,8 @@ class DType:
         return value
 
     def rounded(self, exact: Tensor) -> Tensor:
-        """The nearest values of this format, ties to even, as float64. Rounded once: PyTorch's own conversion of
-        float64 to 16 and 8 bits goes through float32 and rounds twice."""
+        """Return the nearest values of this format as float64, ties to even. They are rounded once: PyTorch's own
+        conversion of float64 to 16 and 8 bits goes through float32 and rounds twice."""
         if not self.is_float:
             return exact.to(self.torch).double()
         if self.itemsize >= 4:
@@ -89,7 +89,7 @@ _ALL = (
         integers=(-(2**63), 2**63 - 1),
     ),
     DType("bool", "bool", "bool", 1, poisons=(0xA5, 0x5B, 0x81), integers=(0, 1)),
-    # One value a byte. Two in a byte are an ordinary uint8 tensor with half as many columns.
+    # One value per byte. Two per byte are an ordinary uint8 tensor with half as many columns.
     DType("int4", "int8", "signed char", 1, poisons=(0xA5, 0x5B, 0x81), integers=(-8, 7)),
 )
 _ALIASES = {"half": "fp16", "float": "fp32", "double": "fp64", "e4m3": "fp8_e4m3", "e5m2": "fp8_e5m2"}
@@ -98,7 +98,7 @@ _BY_NAME |= {alias: _BY_NAME[name] for alias, name in _ALIASES.items()}
 
 
 def dtype(name: Any) -> DType:
-    """The format called `name`: `bf16`, `bfloat16` and `torch.bfloat16` are one."""
+    """Return the format called `name`: `bf16`, `bfloat16` and `torch.bfloat16` are the same."""
     if isinstance(name, DType):
         return name
     known = _BY_NAME.get(str(name).removeprefix("torch."))

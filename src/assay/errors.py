@@ -34,8 +34,8 @@ class Lacking(AssayError):
 
 
 class Unsupported(AssayError):
-    """A peer does not take this workload on this device. `what` is the library's own reason."""
+    """A peer does not support this workload on this device. `what` is the library's own reason."""
 
 
 class MalformedError(AssayError):
-    """A file of machine code is not what it should be: cut short, damaged, or of another kind."""
+    """A file of machine code is cut short, damaged, or of another kind."""

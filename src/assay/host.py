@@ -1,4 +1,4 @@
-"""What this machine has, found without importing anything heavy."""
+"""Finds out what this machine has, without importing anything heavy."""
 
 import ctypes
 import importlib.metadata
@@ -21,12 +21,12 @@ class Gpu:
     driver: str
     multiprocessors: int
     bus: str = ""
-    """Its place on the PCI bus, by which NVML knows it too."""
+    """PCI bus id, by which NVML knows the GPU too."""
 
 
 @cache
 def gpu() -> Gpu | None:
-    """The first visible GPU, through the driver itself; None where there is none or the driver says no."""
+    """Return the first visible GPU, asked from the driver itself; None if there is none or the driver fails."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return None
     try:
@@ -57,7 +57,8 @@ def gpu() -> Gpu | None:
 
 
 def gpus() -> int:
-    """How many GPUs NVML knows, visible or not. The driver is not asked: it would not look again at what is visible."""
+    """Return the number of GPUs that NVML knows, visible or not. The driver is not asked: it would not look again at
+    which ones are visible."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
@@ -67,8 +68,8 @@ def gpus() -> int:
 
 
 def use(device: str) -> str:
-    """Choose what this process and those it starts run on, before anything asks the driver: `cpu`, `cuda`, or `cuda:1`,
-    counted among the visible ones. Returns `cpu`, `cuda`, or nothing where nothing was asked."""
+    """Choose the device of this process and its children, before anything asks the driver: `cpu`, `cuda`, or `cuda:1`,
+    counted among the visible ones. Return `cpu`, `cuda`, or an empty string if none was given."""
     kind, _, number = device.partition(":")
     if kind not in ("", "cpu", "cuda") or (number and not (kind == "cuda" and number.isdigit())):
         raise UsageError(f"no device called '{device}'", fix="cpu, cuda, or cuda:1 for the second GPU")
@@ -94,7 +95,7 @@ _COMPILER = "ASSAY_COMPILER"
 
 
 def compile_with(name: str) -> str:
-    """Choose the compiler of CUDA C++ for this process and those it starts."""
+    """Choose the compiler of CUDA C++ for this process and its children."""
     if name not in ("", *COMPILERS):
         raise UsageError(f"no compiler of CUDA C++ called '{name}'", fix=" or ".join(COMPILERS))
     if name:
@@ -103,13 +104,13 @@ def compile_with(name: str) -> str:
 
 
 def compiler() -> str:
-    """The compiler of CUDA C++ that was chosen; empty: each source has its own."""
+    """Return the chosen compiler of CUDA C++; empty if none was chosen, so that each source uses its own."""
     return os.environ.get(_COMPILER, "")
 
 
 @cache
 def version(distribution: str) -> str | None:
-    """The installed version of a distribution, or None."""
+    """Return the installed version of a distribution, or None."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -134,7 +135,7 @@ def installed(distribution: str) -> bool:
 
 @cache
 def torch_sees_cuda() -> bool:
-    """Whether this torch was built for CUDA, read from its version file without importing it."""
+    """Return whether torch was built for CUDA, read from its version file without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return False
@@ -148,7 +149,7 @@ def runs_on_gpu() -> bool:
 
 @cache
 def cuda_roots() -> tuple[Path, ...]:
-    """Places that may hold a CUDA toolkit: NVIDIA's wheels, then CUDA_HOME, then the usual folder."""
+    """Return the folders that may hold a CUDA toolkit: NVIDIA's wheels, then CUDA_HOME, then the usual folder."""
     roots = []
     spec = importlib.util.find_spec("nvidia")
     for place in (spec.submodule_search_locations or []) if spec else []:
@@ -160,7 +161,7 @@ def cuda_roots() -> tuple[Path, ...]:
 
 @cache
 def tool(name: str) -> Path | None:
-    """A CUDA command-line tool: nvcc, ptxas, nvdisasm, cuobjdump, ncu, compute-sanitizer."""
+    """Return the path of a CUDA command-line tool: nvcc, ptxas, nvdisasm, cuobjdump, ncu, compute-sanitizer."""
     for root in cuda_roots():
         for folder in ("bin", "compute-sanitizer"):
             if os.access(root / folder / name, os.X_OK):
@@ -180,6 +181,6 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """What must outlive a run: the records, the measured model of each machine."""
+    """Return the folder for data that must outlive a run: the records, the measured model of each machine."""
     base = os.environ.get("ASSAY_DATA") or os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "assay"

@@ -12,11 +12,11 @@ from assay.values import Range
 from assay.workload import Workload
 
 FRESH = 3
-"""Variations of one workload's values that a trial uses."""
+"""Number of variations of one workload's values that a trial uses."""
 
 
 def generate(workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
-    """The inputs present in `workload`, contiguous, on the CPU, in their dtypes."""
+    """Return the inputs present in `workload`, contiguous, on the CPU, in their dtypes."""
     op = workload.op
     drawn: dict[str, torch.Tensor] = {}
     for name, tensor in workload.present.items():
@@ -32,7 +32,7 @@ def generate(workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
 
 
 def widened(value: torch.Tensor) -> torch.Tensor:
-    """As the oracle takes an input: floats in float64, integers in int64, booleans as they are."""
+    """Return an input as the oracle takes it: floats in float64, integers in int64, booleans unchanged."""
     if value.is_floating_point():
         return value.double()
     return value if value.dtype == torch.bool else value.long()
@@ -42,7 +42,7 @@ def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> t
     number, shape, kind = workload.dtype_of(tensor), workload.shape(tensor), workload.values
     wanted = shape
     if kind == "normal" and not tensor.form and math.prod(shape) > values.BLOCK:
-        shape = (values.BLOCK,)  # which is repeated in the tensor's own format
+        shape = (values.BLOCK,)  # repeated below, in the tensor's own format
     if tensor.index:
         drawn = values.indices(kind, shape, workload.length(tensor.index), rng)
     elif number.is_float:
@@ -55,7 +55,7 @@ def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> t
 
 
 def _range(tensor: Tensor, least: float, most: float, workload: Workload) -> Range:
-    """What is declared, as far as the format holds it."""
+    """Return the declared range, limited to what the format can hold."""
     number, beyond = workload.dtype_of(tensor), workload.values == "beyond"
     low, high = (least, most) if beyond else (max(tensor.range[0], least), min(tensor.range[1], most))
     if not number.is_float:
@@ -64,12 +64,12 @@ def _range(tensor: Tensor, least: float, most: float, workload: Workload) -> Ran
 
 
 def _shaped(tensor: Tensor) -> bool:
-    """Whether the tensor's form allows no choice of a kind of values."""
+    """Return whether the tensor's form leaves no choice of a kind of values."""
     return tensor.form not in ("", "sorted", "unique")
 
 
 def _formed(tensor: Tensor, drawn: torch.Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
-    """Drawn values with the property that the tensor declares."""
+    """Return the drawn values, changed to have the property that the tensor declares."""
     form = tensor.form
     if not form or not drawn.numel():
         return drawn
@@ -87,7 +87,7 @@ def _formed(tensor: Tensor, drawn: torch.Tensor, workload: Workload, rng: torch.
 
 
 def _unique(tensor: Tensor, drawn: torch.Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:
-    """No value twice along the last dimension: indices without replacement, other numbers spread apart."""
+    """Return values distinct along the last dimension: indices without replacement, other numbers spread apart."""
     length = drawn.shape[-1]
     if tensor.index:
         size = workload.length(tensor.index)

@@ -1,4 +1,4 @@
-"""One way to compute an op, in one language, addressed as `op/backend` or `op/backend:variant`."""
+"""A kernel: one way to compute an op, in one language, addressed as `op/backend` or `op/backend:variant`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 PREPARED = "prepared"
-"""The parameter by which a kernel gets what its `prepare` returned."""
+"""The parameter in which a kernel receives what its `prepare` returned."""
 BACKENDS = ("torch", "inductor", "triton", "cuda", "cupy", "numba", "njit")
 
 
@@ -39,40 +39,40 @@ def address(text: str) -> Address:
 class Kernel:
     address: Address
     file: Path | None
-    """Where it is written; None when derived from the op's reference."""
+    """The source file; None if derived from the op's reference."""
     function: str = ""
     line: int = 0
     tune: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """The space of parameters; defaults stand in the signature."""
+    """The values that may be tried for each parameter; defaults are in the signature."""
     fits: str = ""
-    """Which configurations of that space are valid: `BLOCK >= 32 * num_warps` (assay.catalog.constraint)."""
+    """A constraint on the configurations of that space: `BLOCK >= 32 * num_warps` (assay.catalog.constraint)."""
     scratch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """Work space the harness allocates: name → (dtype, size, size, …), sizes being numbers or the op's axes."""
+    """Work space that the harness allocates: name → (dtype, size, size, …), each size a number or an axis of the op."""
     dtypes: tuple[str, ...] = ()
-    """What it can do; empty: all that the op declares."""
+    """The dtypes it supports; empty: all that the op declares."""
     parameters: tuple[str, ...] = ()
-    """Names in its signature, read from the source."""
+    """Names of its function's parameters, read from the source."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Of a derived variant: the values of those parameters in which it differs from the kernel as written."""
+    """For a derived variant: the values of the parameters in which it differs from the kernel as written."""
     returns: bool = False
-    """It can only return its result (the outputs that are not optional); the allocation is noted in the record."""
+    """True if it can only return its result (the outputs that are not optional); the record notes the allocation."""
     needs: str = ""
-    """The distribution whose kernel it calls: a peer, which may refuse workloads (`Unsupported`)."""
+    """The distribution whose kernel it calls, if it is a peer, which may refuse workloads (`Unsupported`)."""
     prepare: str = ""
-    """Of a peer: the function of its file whose result every call gets as `prepared`. It reads the op's constant inputs
-    alone, and runs outside the timed region whenever they change."""
+    """For a peer: the function of its file whose result every call gets as `prepared`. It reads only the op's constant
+    inputs, and runs outside the timed region whenever they change."""
     prepares: tuple[str, ...] = ()
-    """Names in that function's signature, read from the source."""
+    """Names of that function's parameters, read from the source."""
     requires: tuple[str, ...] = ()
-    """Inputs that the op may leave out and this kernel may not."""
+    """Inputs that are optional in the op but not in this kernel."""
     most: Mapping[str, int] = field(default_factory=dict)
-    """Axes along which it takes less than the op allows."""
+    """Largest size of each axis along which it takes less than the op allows."""
     expects: Mapping[str, Any] = field(default_factory=dict)
-    """What its machine code must be (assay.inspect.gates)."""
+    """Requirements on its machine code (assay.inspect.gates)."""
     launches: tuple[tuple[int, str], ...] = ()
-    """A bare .cu file's launch comments, with their lines."""
+    """The launch comments of a bare .cu file, each with its line number."""
     op_file: Path | None = None
-    """The file that declares its op, where the kernel says so (`@kernel("op.py:relu")`) or is derived from that op."""
+    """The file that declares its op, if the kernel names it (`@kernel("op.py:relu")`) or is derived from that op."""
 
     @property
     def name(self) -> str:
@@ -80,31 +80,31 @@ class Kernel:
 
     @property
     def home(self) -> Path | None:
-        """The file to open: its own, or that of the user's op it is derived from. None: derived from the library's."""
+        """The file to open: its own, or that of the user's op it is derived from. None: derived from a library op."""
         return self.file or self.op_file
 
     @property
     def peer(self) -> bool:
-        """Whether the code is not written here: a call into another project, what torch.compile generates, or the op's
-        reference as PyTorch computes it."""
+        """Whether the code comes from elsewhere: a call into another project, code generated by torch.compile, or the
+        op's reference as PyTorch computes it."""
         derived = self.file is None and self.address.backend == "torch"
         return bool(self.needs) or self.address.backend == "inductor" or derived
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """What its function takes, and what its preparation takes."""
+        """The parameter names of its function and of its preparation."""
         return *self.parameters, *self.prepares
 
     @property
     def identity(self) -> str:
-        """What tells it from every other kernel: its address and its home. Two files may use the same address."""
+        """A unique name: the address and the home, since two files may use the same address."""
         return f"{self.name} in {self.home}" if self.home else self.name
 
     def __str__(self) -> str:
         return self.name
 
     def to_dict(self) -> dict[str, Any]:
-        """What another process needs to find the kernel and call it; plain data, for `from_dict`."""
+        """Return what another process needs to find the kernel and call it, as plain data for `from_dict`."""
         return {
             "address": self.name,
             "file": str(self.file or ""),
@@ -173,12 +173,11 @@ def kernel(
     expects: Mapping[str, Any] | None = None,
     fits: str = "",
 ) -> Callable[[F], F]:
-    """Mark a function as a kernel of `op`: a name, or `FILE:NAME` for an op that another file declares, the path taken
-    from this file's folder. It is called with the op's inputs by position and, by name, whichever
-    attributes, outputs and scratch tensors its signature asks for. `variants` derives further kernels that
-    differ in the values of parameters: `{"parallel": {"parallel": True}}`. `tune` lists the values that `assay tune`
-    may try for parameters with a default, and `fits` says which combinations are valid:
-    `"BLOCK >= 32 * num_warps"`."""
+    """Mark a function as a kernel of `op`: a name, or `FILE:NAME` for an op that another file declares, with a path
+    relative to this file's folder. The function is called with the op's inputs by position and, by name, with those
+    attributes, outputs and scratch tensors that its signature asks for. `variants` derives further kernels that differ
+    in the values of parameters: `{"parallel": {"parallel": True}}`. `tune` lists the values that `assay tune` may try
+    for parameters with a default, and `fits` says which combinations are valid: `"BLOCK >= 32 * num_warps"`."""
     declaration = Declaration(
         op,
         backend,

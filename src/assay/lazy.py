@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 class _Lazy(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        """Reads the attribute from the module, importing it if need be, and keeps it: the next access is no call."""
+        """Read the attribute from the module, importing it if necessary, and keep it for the next access."""
         value = getattr(import_module(self.__name__), name)
         setattr(self, name, value)
         return value

@@ -12,7 +12,7 @@ def later(work: Callable[[], object]) -> None:
 
 
 def do() -> None:
-    """Do what was remembered. An error is left to whoever needs the result."""
+    """Do the remembered work. Errors are ignored here: they appear again where the result is needed."""
     while _later:
         with contextlib.suppress(Exception):
             _later.pop()()

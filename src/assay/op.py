@@ -13,7 +13,7 @@ from assay.errors import UsageError
 
 NAN, INF = math.nan, math.inf
 FORMS = ("sorted", "unique", "positive_definite", "row_stochastic")
-"""Ascending along the last dimension; no value twice along it; symmetric with positive eigenvalues; rows of
+"""In turn: ascending along the last dimension; distinct along it; symmetric with positive eigenvalues; rows of
 probabilities that sum to 1."""
 
 
@@ -25,8 +25,7 @@ class Axis:
     max: int = 2**40
     typical: int = 1024
     problems: bool = False
-    """It counts problems that know nothing of each other: a batch, heads. An interpreter, which runs them one after
-    another, is given few of them."""
+    """True if it counts independent problems: a batch, heads. Interpreters run these one by one and get only a few."""
 
 
 @dataclass(frozen=True)
@@ -58,20 +57,20 @@ class Tensor:
         """None: the workload's."""
         self.optional = optional
         self.range = range
-        """Finite values the op promises to be right for."""
+        """Range of the finite values for which the op promises correct results."""
         self.specials = tuple(specials)
-        """Values outside the range, non-finite ones above all, that the op promises to be right for."""
+        """Values outside the range, mostly non-finite ones, for which the op promises correct results."""
         self.strided = strided
-        """Rows may lie apart in memory (the last dimension stays dense); "all": the elements of a row too. Otherwise
-        contiguous. Outputs may be strided as well as inputs."""
+        """Whether there may be gaps between rows (the last dimension stays dense); "all": between the elements of a row
+        too. Otherwise the tensor is contiguous. Applies to outputs as well as inputs."""
         self.given = given
-        """Not drawn but computed from the other inputs in float64 (a forward pass's saved mean)."""
+        """Function that computes it from the other inputs in float64 (a forward pass's saved mean); None: drawn."""
         self.index = index
         """The axis that these integers index: values are at least 0 and less than its size."""
         self.form = form
         """A property that all values together have: one of FORMS, or a function that makes drawn values fit."""
         self.constant = constant
-        """Stays as it is from call to call, like a model's weights: a peer may prepare it once."""
+        """True if it stays the same from call to call, like a model's weights, so that a peer may prepare it once."""
         if isinstance(form, str) and form and form not in FORMS:
             raise UsageError(f"no form of a tensor called '{form}'", fix=f"one of: {', '.join(FORMS)}, or a function")
         if strided not in (True, False, "rows", "all"):
@@ -80,7 +79,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Random:
-    """How an op draws at random: what each element of the result may be, and with which probability."""
+    """How an op draws at random: the possible values of each element of the result, and their probabilities."""
 
     seed: str
     """The attribute that determines the draw: the same seed gives the same bits, another seed another draw."""
@@ -92,7 +91,7 @@ class Random:
 class Op:
     name: str
     reference: Callable[..., Any]
-    """Plain PyTorch. In float64 it is the oracle; in the workload's dtype it is plain PyTorch's own error."""
+    """Plain PyTorch. In float64 it is the oracle; in the workload's dtype it shows plain PyTorch's own error."""
     axes: Mapping[str, Axis]
     inputs: Mapping[str, Tensor]
     outputs: Mapping[str, Tensor]
@@ -100,45 +99,45 @@ class Op:
     derived: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     """Sizes that follow from the others (a convolution's output height)."""
     require: Callable[[Any], bool] | None = None
-    """Which combinations of axes are in the contract."""
+    """True for the combinations of axes that are in the contract."""
     dtypes: tuple[str, ...] = ("fp32", "bf16", "fp16")
     operations: Callable[[Any], int] = lambda w: 0
-    """Arithmetic that must be done."""
+    """Number of arithmetic operations that must be done."""
     traffic: Callable[[Any], int] | None = None
     """Bytes that must move; None: every input read once, every output written once."""
     irreducible: bool = False
-    """No algorithm does it with fewer operations, so they make a floor."""
+    """True if no algorithm needs fewer operations, so that they make a floor."""
     magnitude: Callable[..., Any] | None = None
     """The scale at which its arithmetic rounds; None: that of the result itself."""
     half_magnitude: Callable[..., Any] | None = None
     """In 16-bit formats: the scale of an intermediate result that kernels round to the format as well (the weights of
     attention, before they multiply the values). None: only the output is rounded to it."""
     roundings: float | None = None
-    """Ulps, at the magnitude, that a careful float32 evaluation may lose: elementary functions at the bounds they are
-    specified to, and half an ulp for each operation around them. 0: the exact result, rounded once to the output's
-    format, is the only right one. None: 1 where a magnitude is declared; with neither, both are found by random
-    rounding of the reference."""
+    """Ulps, at the magnitude, that a careful float32 evaluation may lose: elementary functions at their specified
+    bounds, and half an ulp for each operation around them. 0: the exact result, rounded once to the output's format, is
+    the only right one. None: 1 if a magnitude is declared; with neither, both are found by random rounding of the
+    reference."""
     terms: Callable[[Any], int | dict[str, int]] = lambda w: 1
-    """How many terms one result sums, or how many those of each output. Added in pairs, they lose up to half an ulp for
-    each doubling."""
+    """Number of terms that one result sums, for all outputs or for each. In pairwise summation they lose up to half an
+    ulp for each doubling."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Outputs that may share memory with an input."""
     independent: str = ""
     """An axis along which results do not depend on each other; huge workloads are judged in slices of it."""
     aligned: bool = False
-    """Kernels may assume 16-byte aligned tensors."""
+    """True if kernels may assume 16-byte aligned tensors."""
     random: Random | None = None
-    """The result is drawn at random; it is judged by its distribution and its seed."""
+    """Set if the result is drawn at random; it is then judged by its distribution and its seed."""
     summary: str = ""
     source: str = ""
     """The file that declares it."""
 
     def lost(self) -> float:
-        """Ulps at the magnitude that a careful float32 evaluation may lose, sums aside."""
+        """Return the ulps, at the magnitude, that a careful float32 evaluation may lose, not counting sums."""
         return 1.0 if self.roundings is None else self.roundings
 
     def narrowed(self, requires: Collection[str] = (), most: Mapping[str, int] | None = None) -> Op:
-        """The same op, as a kernel takes it that promises less: inputs that may not be left out, shorter axes."""
+        """Return the op as seen by a kernel that promises less: some inputs required, some axes shorter."""
         if not requires and not most:
             return self
         inputs = {n: copy(t) for n, t in self.inputs.items()}

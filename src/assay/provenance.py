@@ -1,4 +1,4 @@
-"""Where and with what a record was made."""
+"""Provenance: where and with what a record was made."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 @cache
 def machine() -> dict[str, Any]:
-    """What does not change while a process lives."""
+    """Return the part that does not change during the life of a process."""
     gpu = host.gpu()
     packages = (
         "torch",
@@ -49,13 +49,13 @@ def provenance(seed: int, **more: Any) -> dict[str, Any]:
 
 
 def new_run() -> str:
-    """An id under which the records of one invocation stand together; sorts by time."""
+    """Return an id that the records of one invocation share. Ids sort by time."""
     return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + uuid.uuid4().hex[:6]
 
 
 @cache
 def cpu() -> str:
-    """The processor's name. Linux on ARM gives numbers, which lscpu can read."""
+    """Return the processor's name. Linux on ARM gives numbers, which lscpu can translate."""
     info = Path("/proc/cpuinfo")
     said = info.read_text() if info.exists() else ""
     if name := _field(said, "model name"):
@@ -65,19 +65,19 @@ def cpu() -> str:
 
 
 def _field(text: str, name: str) -> str:
-    """Of lines like `name : value`, the first value that says something."""
+    """Return the first non-empty value of the lines `name : value`."""
     values = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith(name))
     return next((v for v in values if v not in ("", "-")), "")
 
 
 @cache
 def commit(folder: Path) -> str:
-    """The commit the code was at, with a + if it was changed since; empty outside a checkout."""
+    """Return the commit of the code, with a + if it was changed since; empty outside a checkout."""
     return _printed("git", "-C", str(folder), "describe", "--always", "--dirty=+", "--exclude=*").strip()
 
 
 def _printed(*command: str) -> str:
-    """Empty where there is no such command."""
+    """Return what a command prints; empty if there is no such command."""
     try:
         return tool.call(command, environment=os.environ | {"LC_ALL": "C"}).stdout
     except (OSError, AssayError):
@@ -85,7 +85,7 @@ def _printed(*command: str) -> str:
 
 
 def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:
-    """File, line and hash of a kernel's source, with all of ours that goes into it."""
+    """Return file and line of a kernel's source, and a hash of it and of all of Assay's files that it uses."""
     if file is None:
         return {"file": "", "line": 0, "hash": ""}
     whole = b"".join(part.read_bytes() for part in parts(file))
@@ -94,7 +94,7 @@ def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:
 
 @cache
 def parts(file: Path) -> tuple[Path, ...]:
-    """A source and what it names: the CUDA file beside it, library modules it imports, headers of ours."""
+    """Return a source and the files it names: the CUDA file beside it, library modules it imports, Assay's headers."""
     text = file.read_text(encoding="utf-8", errors="replace")
     named = [file.parent / name for name in re.findall(r"\b\w+\.cu\b", text)]
     named += [
@@ -109,7 +109,7 @@ def parts(file: Path) -> tuple[Path, ...]:
 
 
 def shown(file: Path | None) -> str:
-    """A path as a reader wants it: from the package if ours, from where they stand if below it, else in full."""
+    """Return a path as readers want it: relative to the package or the current folder if it is in one of them."""
     if file is None:
         return ""
     for base, prefix in ((_PACKAGE, "assay"), (Path.cwd(), "")):

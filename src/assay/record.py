@@ -10,17 +10,17 @@ from typing import Any
 from assay.kernel import BACKENDS
 
 LIBRARY = "assay/library/"
-"""How the file of a record's kernel begins if it is one of the library's."""
+"""Prefix of the file of a record's kernel if it is one of the library's."""
 SCHEMA = 2
-"""Raised whenever a field changes its meaning or goes. Records of schema 1 are read unchanged: their fields have
-the same meaning, and are `null` or empty where those of schema 2 are absent."""
+"""Raised whenever a field changes its meaning or is removed. Records of schema 1 are read unchanged: their fields have
+the same meaning, and fields of schema 2 that they lack are `null` or empty."""
 
 
 class Status(StrEnum):
     PASS = "pass"
     FAIL = "fail"
     COMPILED = "compiled"
-    """Built, could not run here."""
+    """Built, but could not run here."""
     SKIPPED = "skipped"
     INCONCLUSIVE = "inconclusive"
 
@@ -35,9 +35,9 @@ class Record:
     reason: str
     run: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
-    """What the verdict stands on; its shape depends on the verb (docs/records.md)."""
+    """The basis of the verdict; its shape depends on the verb (docs/records.md)."""
     replay: str = ""
-    """The command that does this one thing again."""
+    """The command that reproduces this record."""
     source: dict[str, Any] = field(default_factory=dict)
     """File, line and hash of the kernel's source."""
     artifacts: list[dict[str, Any]] = field(default_factory=list)
@@ -47,16 +47,16 @@ class Record:
     median: float | None = None
     """bench: seconds of one call, cold."""
     interval: tuple[float, float] | None = None
-    """Of that median, at 95 %, over rounds."""
+    """The 95 % interval of that median over rounds, in seconds."""
     samples: list[list[float]] | None = None
-    """Every sample it comes from, by round."""
+    """All samples behind the median, by round."""
     instructions: list[dict[str, Any]] | None = None
     """inspect: the machine code, one row for each instruction (assay.inspect.row)."""
     schema: int = SCHEMA
 
     @property
     def address(self) -> str:
-        """The address of the record's kernel: selftest's evidence names it, records of a machine have none."""
+        """The address of the record's kernel (for selftest, from its evidence); machine and doctor have none."""
         if self.verb in _ABOUT_NO_KERNEL:
             return ""
         return str(self.evidence.get("kernel", "")) if self.verb == "selftest" else self.kernel
@@ -67,7 +67,7 @@ class Record:
 
     @property
     def backend(self) -> str:
-        """The language; empty where the address names none."""
+        """The language; empty if the address names none."""
         named = self.address.partition("/")[2].partition(":")[0].partition(" ")[0]
         return named if named in BACKENDS else ""
 
@@ -81,19 +81,18 @@ class Record:
 
     @property
     def point(self) -> dict[str, str]:
-        """The workload by its parts: `rows=3,dtype=bf16` is {"rows": "3", "dtype": "bf16"}."""
+        """The parts of the workload by name: `rows=3,dtype=bf16` is {"rows": "3", "dtype": "bf16"}."""
         return {name: value for name, sign, value in (p.partition("=") for p in self.workload.split(",")) if sign}
 
     @property
     def device(self) -> str:
-        """The chip that its kernel ran on, by name: the GPU, or the CPU where the evidence says so or there is no
-        GPU."""
+        """Name of the chip that the kernel ran on: the GPU, or the CPU if the evidence says so or there is no GPU."""
         chips = ("cpu",) if self.evidence.get("device") == "cpu" else ("gpu", "cpu")
         return next((str(self.provenance[c]) for c in chips if self.provenance.get(c)), "")
 
     @property
     def detector(self) -> str:
-        """What noticed a failure (`selftest`: what must notice it)."""
+        """The detector that found a failure (`selftest`: the one that must find it)."""
         return str(self.evidence.get("detector") or "")
 
     @property
@@ -101,21 +100,21 @@ class Record:
         return self.status is Status.FAIL
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as they are: what they hold is shared with the record."""
+        """Return the fields as a dictionary. Their values are not copied."""
         return {k: v for k, v in vars(self).items() if v is not None or k not in _SOMETIMES}
 
     def _repr_html_(self) -> str | None:
-        """How a notebook shows it."""
+        """Return the HTML that a notebook shows."""
         return _drawn_by[-1](self) if _drawn_by else None
 
     def named(self, namesakes: Collection[str]) -> str:
-        """Its kernel's address, with the file where the address alone stands for several (see `namesakes`)."""
+        """Return the kernel's address, with the file if kernels of several files have that address."""
         file = self.source.get("file")
         return f"{self.kernel} ({file})" if file and self.kernel in namesakes else self.kernel
 
 
 def namesakes(records: Iterable[Record]) -> set[str]:
-    """Addresses that stand for kernels of more than one file among these records. The library's own addresses are
+    """Return the addresses that kernels of more than one file have among these records. The library's own addresses are
     unique: there, another file means that the kernel has moved."""
     files: dict[str, set[str]] = {}
     for record in (r for r in records if "/" in r.kernel):
@@ -125,7 +124,7 @@ def namesakes(records: Iterable[Record]) -> set[str]:
 
 
 def draw_with(draw: Callable[[Record], str]) -> None:
-    """Say how notebooks draw a record: reports are made above this floor."""
+    """Set how notebooks draw a record. Reports import this module, so it cannot import them."""
     _drawn_by.append(draw)
 
 
@@ -135,17 +134,17 @@ _SOMETIMES = ("median", "interval", "samples", "instructions")
 
 
 def document(records: Iterable[Record], **about: Any) -> dict[str, Any]:
-    """The one machine-readable document a verb prints with `--json`."""
+    """Return the machine-readable document that a verb prints with `--json`."""
     return {"schema": SCHEMA, **about, "records": [r.to_dict() for r in records]}
 
 
 def read(path: Path) -> list[Record]:
-    """Records from a document written by any version that shares this schema, validated."""
+    """Return the validated records of a document written by any version that shares this schema."""
     return parsed(json.loads(path.read_text(encoding="utf-8")))
 
 
 def parsed(document: Mapping[str, Any]) -> list[Record]:
-    """The records of a document."""
+    """Return the validated records of a document."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(list[Record]).validate_python(document["records"])

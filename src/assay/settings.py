@@ -13,7 +13,7 @@ Options = TypeVar("Options")
 
 
 def settings_of(kind: type[Options], settings: Mapping[str, Any]) -> Options:
-    """The options of a verb. A setting that it does not have is refused with the nearest ones that it has."""
+    """Return the options of a verb. Raise UsageError for an unknown setting, and suggest the nearest ones."""
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
@@ -23,6 +23,6 @@ def settings_of(kind: type[Options], settings: Mapping[str, Any]) -> Options:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The question whether a similar name was meant; empty where there is none."""
+    """Return a question that suggests similar names; empty if there are none."""
     near = get_close_matches(name, list(known), n=3)
     return f"did you mean {' or '.join(near)}? " if near else ""

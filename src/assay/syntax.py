@@ -1,4 +1,4 @@
-"""Python's syntax trees, read by one thread at a time.
+"""Parses Python source, one thread at a time.
 
 CPython 3.11 counts the depth of the tree it builds in one place for all threads: a garbage collection in the middle
 lets another thread in, and the first one ends with `SystemError: AST constructor recursion depth mismatch`
@@ -21,7 +21,7 @@ def expression(text: str) -> ast.expr:
 
 
 def last_name(function: ast.expr) -> str:
-    """The last part of a name, as of a function that is called: `load` of `tl.load`."""
+    """Return the last part of a function's name: `load` of `tl.load`."""
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""

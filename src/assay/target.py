@@ -1,4 +1,4 @@
-"""What code is built for: `sm_90`, `sm_90a`, `cpu`. Building never needs the device; running does."""
+"""Targets that code is built for: `sm_90`, `sm_90a`, `cpu`. Building never needs the device; running does."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Target:
 
     @property
     def capability(self) -> tuple[int, int]:
-        """(9, 0) for sm_90 and sm_90a."""
+        """The compute capability: (9, 0) for sm_90 and sm_90a."""
         digits = re.sub(r"\D", "", self.name)
         return int(digits[:-1]), int(digits[-1])
 

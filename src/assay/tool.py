@@ -1,4 +1,4 @@
-"""Command-line tools: one way to call them, and to say that one is missing, takes too long or complains."""
+"""Runs command-line tools, with the same errors for any that is missing, takes too long or fails."""
 
 import contextlib
 import os
@@ -22,23 +22,23 @@ INSTALL = {
     **dict.fromkeys(("nvcc", "cudafe++", "cicc", "fatbinary", "nvlink"), _NVCC),
     **dict.fromkeys(("gcc", "g++", "cc", "c++"), "install a host compiler: gcc"),
 }
-"""By tool, the command that brings it."""
+"""The command that installs each tool."""
 _LONG = 3600.0
-"""Seconds after which any tool is ended."""
+"""Seconds after which any tool is killed."""
 _LOOK_EVERY = 0.5
 
 
 class Missing(AssayError):
-    """The tool is not here."""
+    """The tool is not installed."""
 
 
 class TooLong(AssayError):
-    """The tool was ended for its time, with all the processes it started."""
+    """The tool took too long and was killed, with all the processes it started."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A tool that came to its end."""
+    """The result of a tool that ended by itself."""
 
     code: int
     stdout: str
@@ -51,7 +51,7 @@ class Ran:
 
 
 def path(name: str) -> str:
-    """The path of a CUDA tool. Raises Missing, with the command that installs it."""
+    """Return the path of a CUDA tool. Raise Missing, with the command that installs it."""
     executable = host.tool(name)
     if executable is None:
         raise _missing(name)
@@ -72,8 +72,8 @@ def call(
     fix: str = "",
     stop: threading.Event | None = None,
 ) -> Ran:
-    """Run a command to its end. Raises Missing; and TooLong after `limit` seconds, or once `stop` is set, which says
-    what it was at work `on` and what would help."""
+    """Run a command to its end. Raise Missing if it is not installed, and TooLong after `limit` seconds or once `stop`
+    is set; that error says what the tool was working `on` and how to `fix` it."""
     try:
         process = subprocess.Popen(
             [str(word) for word in command],
@@ -104,7 +104,7 @@ def call(
 
 @cache
 def version(command: str) -> str:
-    """What a tool says of its own version: `13.0.88`; `?` where it says nothing that looks like one."""
+    """Return the version that a tool reports: `13.0.88`; `?` if it prints nothing that looks like one."""
     said = call([command, "--version"], limit=20).stdout
     words = [w.strip(",") for w in said.split() if w[:1] in "V0123456789" and any(c.isdigit() for c in w) and "." in w]
     return words[-1].lstrip("V") if words else "?"

@@ -1,11 +1,11 @@
-"""Numbers as a reader wants them: scaled by SI prefixes, rounded to what is meaningful, with their unit."""
+"""Formats numbers for readers: scaled by SI prefixes, rounded to what is meaningful, with their unit."""
 
 import math
 from dataclasses import dataclass
 
 PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 UNSCALED = ("cycles", "")
-"""Counts of something: 512 cycles, never 0.512 kcycles."""
+"""Units of counts, which are not scaled: 512 cycles, never 0.512 kcycles."""
 NOTHING = "–"
 
 
@@ -21,7 +21,7 @@ class Quantity:
 
 
 def scaled(value: float | None, unit: str, digits: int = 4) -> Quantity:
-    """`scaled(1.234e-5, "s")` is 12.34 µs: always `digits` significant ones, so that columns read alike."""
+    """`scaled(1.234e-5, "s")` is 12.34 µs: always `digits` significant digits, so that columns look alike."""
     if value is None or not math.isfinite(value):
         return Quantity(NOTHING, "")
     if value == 0:
@@ -38,7 +38,7 @@ def si(value: float | None, unit: str, digits: int = 4) -> str:
 
 
 def between(value: float | None, interval: tuple[float, float] | list[float] | None, unit: str) -> str:
-    """A median with its interval in the median's own unit: `12.34 µs (12.30 – 12.39)`."""
+    """Return a median with its interval in the median's own unit: `12.34 µs (12.30 – 12.39)`."""
     middle = scaled(value, unit)
     if value is None or not interval or middle.number in (NOTHING, "0"):
         return str(middle)
@@ -49,7 +49,7 @@ def between(value: float | None, interval: tuple[float, float] | list[float] | N
 
 
 def times(value: float | None) -> str:
-    """A speedup: 1.80×, 12.3×, 0.042×."""
+    """Return a speedup: 1.80×, 12.3×, 0.042×."""
     return NOTHING if value is None or not math.isfinite(value) else f"{scaled(value, '', 3).number}×"
 
 
@@ -58,12 +58,12 @@ def share(value: float | None, decimals: int = 0) -> str:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """`1 kernel`, `28 080 workloads`."""
+    """Return `1 kernel`, `28 080 workloads`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}".replace(",", "\u202f")
 
 
 def duration(seconds: float) -> str:
-    """Four figures, in the unit a reader would choose."""
+    """Format seconds with four significant digits, in s, ms, µs or ns."""
     for scale, unit in ((1.0, "s "), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= scale:
             return f"{seconds / scale:#.4g} {unit}"

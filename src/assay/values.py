@@ -10,8 +10,8 @@ from assay.dtype import DType
 from assay.lazy import torch
 
 BLOCK = 16_777_213
-"""The largest prime below 2**24. A huge tensor repeats so many values: no power of two of elements away stands the same
-one, so that an index that wraps around is still seen."""
+"""The largest prime below 2**24. A huge tensor repeats a block of so many values: elements a power of two apart then
+differ, so that an index that wraps around is detected."""
 _FEW_BITS = 3
 """Significant bits of a repeated value: so few that the sum of 2**17 of them, or of their squares, is exact in float32
 in any order."""
@@ -19,7 +19,7 @@ in any order."""
 
 @dataclass(frozen=True)
 class Range:
-    """What one tensor may hold: finite values from `low` to `high` of a number format, and special ones."""
+    """The values that one tensor may hold: finite ones of a number format from `low` to `high`, and special ones."""
 
     low: float
     high: float
@@ -32,17 +32,17 @@ class Range:
 
 
 Draw = Callable[["torch.Tensor", Range, "torch.Generator"], "torch.Tensor"]
-"""From unit normals to the values of one kind, before they are clamped to the range."""
+"""Turns unit normals into the values of one kind, before they are clamped to the range."""
 
 
 def normal(shape: tuple[int, ...], rng: torch.Generator) -> torch.Tensor:
-    """Unit normals."""
+    """Return unit normals; beyond BLOCK elements they repeat."""
     block = torch.randn(min(math.prod(shape), BLOCK), generator=rng, dtype=torch.float32)
     return repeated(block, shape)
 
 
 def repeated(block: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """The block in this shape, over and over if that has more elements."""
+    """Return the block in this shape, repeated if the shape has more elements."""
     total, block = math.prod(shape), block.reshape(-1)
     if total > block.numel():
         block = block.repeat(-(-total // block.numel()))[:total]
@@ -50,7 +50,7 @@ def repeated(block: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def floats(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generator) -> torch.Tensor:
-    """Values of `kind`, within the range but for the special ones."""
+    """Return values of `kind`, within the range except for the special ones."""
     drawn = normal(shape, rng)
     if kind.startswith("near:"):
         values = _near(drawn, float(kind.partition(":")[2]), rng)
@@ -64,7 +64,8 @@ def floats(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generato
 
 
 def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generator) -> torch.Tensor:
-    """Around the middle of their range, a sixteenth of it wide; `wide`: anywhere in it."""
+    """Return integers of `kind`: around the middle of their range, with a deviation of a sixteenth of it, unless the
+    kind says otherwise; `wide`: anywhere in it."""
     low, high = within.low, within.high
     length = high - low
     if kind in ("wide", "beyond", "zeros", "sorted", "halfway"):
@@ -89,7 +90,7 @@ def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Genera
 
 
 def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) -> torch.Tensor:
-    """Integers from 0 to size − 1, spread evenly unless the kind says otherwise."""
+    """Return integers from 0 to size − 1, spread evenly unless the kind says otherwise."""
     if kind == "ends":
         return torch.randint(2, shape, generator=rng) * (size - 1)
     drawn = torch.randint(max(1, size), shape, generator=rng)
@@ -99,9 +100,9 @@ def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) 
 
 
 def sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Generator) -> torch.Tensor:
-    """Special values at a few places: two of three are the same ones in all tensors of one size, so that they meet each
-    other, the third meets ordinary values. One is the last element, an infinity if there is one: a kernel may read it
-    in place of what lies beyond, times zero."""
+    """Put special values at a few places. Two of three places are the same in all tensors of one size, so that special
+    values meet each other; the third meets ordinary values. One place is the last element, with an infinity if there is
+    one: a kernel may read it in place of what lies beyond, times zero."""
     if specials and values.numel():
         count = max(1, min(24, values.numel() // 64))
         where = torch.randint(values.numel(), (count,), generator=torch.Generator().manual_seed(values.numel()))
@@ -116,7 +117,8 @@ def sprinkled(values: torch.Tensor, specials: Sequence[float], rng: torch.Genera
 
 
 def _fitted(values: torch.Tensor, within: Range) -> torch.Tensor:
-    """Into the range. One without negative values takes magnitudes; a short one of those is filled evenly."""
+    """Return the values fitted into the range. Where that has no negative numbers, their magnitudes are taken; where it
+    is also shorter than 4, it is filled evenly."""
     if not within.signed:
         values = values.abs()
         if within.high - within.low < 4:
@@ -127,7 +129,7 @@ def _fitted(values: torch.Tensor, within: Range) -> torch.Tensor:
 
 
 def _offset(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    """Far from zero, so that mean and variance nearly cancel; not so far that a narrow format has few numbers there."""
+    """Values far from zero, so that the terms of a variance nearly cancel, but near enough for narrow formats."""
     return drawn + min(1000.0, within.high / 4, 2.0 ** (within.number.fraction - 4))
 
 
@@ -138,7 +140,7 @@ def _wide(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Ten
 
 
 def _zeros(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    """Half of the elements, and of several rows some whole ones."""
+    """Set half of the elements to zero and, if there are several rows, about a quarter of the rows."""
     zero = torch.rand(drawn.shape, generator=rng) < 0.5
     if drawn.dim() > 1:
         zero |= torch.rand((*drawn.shape[:-1], 1), generator=rng) < 0.25
@@ -151,8 +153,8 @@ def _subnormal(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torc
 
 
 def _negative(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    """Every second row, or half of a vector, is so far below zero that a zero that does not belong there (padding, a
-    wrong start of a maximum) outweighs it."""
+    """No element is positive, and every second row, or half of a vector, is so far below zero that a zero that does not
+    belong there (padding, a wrong start of a maximum) outweighs it."""
     values = -drawn.abs()
     first, far = int(torch.randint(2, (1,), generator=rng)), min(1000.0, -within.low / 4)
     if values.dim() > 1 and values.numel():
@@ -163,7 +165,7 @@ def _negative(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch
 
 
 def _rows(values: torch.Tensor) -> torch.Tensor:
-    """The first element of each row, all along it."""
+    """Repeat the first element of each row along the row."""
     return values[..., :1].expand_as(values).clone() if values.dim() else values
 
 
@@ -188,7 +190,7 @@ def _sorted(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.T
 
 
 def _cancel(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.Tensor:
-    """Each second element is its neighbour with the other sign, but for one part in 256."""
+    """Make every second element the negative of its neighbour, except for one part in 256."""
     if not drawn.dim() or drawn.shape[-1] < 2:
         return drawn
     length = drawn.shape[-1] // 2 * 2
@@ -220,7 +222,7 @@ def _near(drawn: torch.Tensor, constant: float, rng: torch.Generator) -> torch.T
 
 
 def _lines(values: torch.Tensor, specials: Sequence[float]) -> torch.Tensor:
-    """Every fourth row is one special value throughout, but never the whole of a vector."""
+    """Fill every fourth row with one special value; of a vector, only an eighth for each special value."""
     rows = values.view(-1, values.shape[-1]) if values.dim() > 1 and values.numel() else values.view(-1)
     order = sorted(specials, key=lambda s: (s != -math.inf, not math.isnan(s)))
     for turn, special in enumerate(order[:3]):

@@ -1,4 +1,4 @@
-"""A room named like its verb: `assay.check` is the folder, and calling it runs the verb."""
+"""Makes the package of a verb callable: `assay.check` is a package, and calling it runs the verb."""
 
 import sys
 import types
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def callable_room(name: str, verb: Callable[..., Any]) -> None:
-    """Make the module `name` callable. Importing a submodule binds it on the package, over any function."""
+    """Make the module `name` callable. A function would not do: importing the module binds it over the function."""
 
     class Room(types.ModuleType):
         __doc__ = verb.__doc__

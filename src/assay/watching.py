@@ -1,5 +1,5 @@
-"""A verb that a notebook calls shows a bar, which moves with each record. Elsewhere nothing is shown: a script prints
-what it likes, and the command line has a bar of its own."""
+"""The progress bar of a verb in a notebook. Elsewhere nothing is shown: a script prints what it likes, and the command
+line has a bar of its own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 from assay.record import Record
 
 _FIRST = 4
-"""Names that a bar shows; of the others it says how many there are."""
+"""Number of names that a bar shows; the others are counted."""
 
 
 def watched(verb: str, records: Iterable[Record], names: Sequence[str] = ()) -> Iterator[Record]:
-    """The records, and in a notebook a bar meanwhile. `names`: what is to be done, one for each record: its kernel, or
-    kernel and dtype; empty where that is not known."""
+    """Yield the records, and in a notebook show a bar meanwhile. `names`: the work to be done, one name per record: its
+    kernel, or kernel and dtype; empty if unknown."""
     show = _display()
     if show is None:
         yield from records
@@ -39,13 +39,13 @@ def watched(verb: str, records: Iterable[Record], names: Sequence[str] = ()) -> 
 
 
 def left(names: Sequence[str]) -> str:
-    """The first names of what is left to do, and how many others there are."""
+    """Return the first names of what is left to do, and how many others there are."""
     more = len(names) - _FIRST
     return ", ".join(names[:_FIRST]) + (f" and {more} more" if more > 0 else "")
 
 
 def strike(names: list[str], record: Record) -> None:
-    """Take a record's name off what is left to do."""
+    """Remove a record's name from what is left to do."""
     for name in (f"{record.kernel} {record.dtype}", record.kernel):
         if name in names:
             names.remove(name)
@@ -53,7 +53,7 @@ def strike(names: list[str], record: Record) -> None:
 
 
 class _Html:
-    """What a notebook draws."""
+    """Text that a notebook draws as HTML."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -63,7 +63,7 @@ class _Html:
 
 
 def _bar(verb: str, done: int, total: int, doing: str, seconds: float) -> str:
-    """Without a value a browser's bar moves by itself: nothing is finished yet, or nobody knows how much there is."""
+    """Return the bar as HTML. Without a value, for nothing finished or an unknown total, a browser animates it."""
     share = f' value="{done}" max="{total}"' if total and done else ""
     count = f"{done}/{total}" if total else str(done)
     said = f"{verb} {count} {_clock(seconds)} {html.escape(doing)}".rstrip()
@@ -75,8 +75,8 @@ def _clock(seconds: float) -> str:
 
 
 def _display() -> Callable[[Any], Any] | None:
-    """Return what shows an object in the notebook's cell and gives a handle to change it; None outside a notebook.
-    IPython in a terminal has no kernel: there a bar could not be taken back."""
+    """Return a function that shows an object in the notebook's cell and returns a handle to update it; None outside a
+    notebook. IPython in a terminal has no kernel: a bar could not be erased there."""
     ask = getattr(sys.modules.get("IPython"), "get_ipython", None)
     if ask is None or getattr(ask(), "kernel", None) is None:
         return None

@@ -1,5 +1,4 @@
-"""One point at which an op is evaluated: its sizes, its cost, whether it is within the contract. Its printed form
-rebuilds it exactly."""
+"""A workload: one point at which an op is evaluated, with its sizes and cost. Its printed form rebuilds it exactly."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from assay.errors import UsageError
 from assay.op import Op, Tensor
 
 PARTS = ("dtype", "seed", "values", "offset", "strided", "scattered", "without", "inplace")
-"""Of a printed workload, besides axes and attributes: an axis or attribute must not have such a name."""
+"""Names of a printed workload's parts besides axes and attributes, which must not have such a name."""
 
 VALUES = {
     "normal": "unit normals",
@@ -38,7 +37,7 @@ VALUES = {
 
 
 def values_exist(kind: str) -> bool:
-    """Is this a kind of values, or `near:` with a number?"""
+    """Return whether this is a kind of values, or `near:` with a number."""
     if kind in VALUES:
         return True
     prefix, _, number = kind.partition(":")
@@ -57,20 +56,20 @@ class Workload:
     seed: int = 0
     values: str = "normal"
     offset: int = 0
-    """Elements by which every tensor's start is pushed off its natural alignment."""
+    """Number of elements by which every tensor's start is shifted off its natural alignment."""
     strided: tuple[str, ...] = ()
-    """Tensors whose rows lie apart in memory."""
+    """Tensors with gaps between their rows."""
     without: tuple[str, ...] = ()
-    """Optional inputs, and outputs, left out."""
+    """Optional inputs and outputs that are left out."""
     inplace: bool = False
-    """Outputs share memory with the inputs they may alias."""
+    """True if outputs share memory with the inputs they may alias."""
     scattered: tuple[str, ...] = ()
-    """Tensors whose elements lie apart within a row, too."""
+    """Tensors with gaps between the elements of a row, too."""
 
     @classmethod
     def of(cls, op: Op, text: str = "") -> Workload:
-        """The workload of `op` printed as `text`, e.g. `rows=3,cols=5,dtype=bf16,seed=7,offset=1`. What it does not say
-        takes its default."""
+        """Return the workload of `op` printed as `text`, e.g. `rows=3,cols=5,dtype=bf16,seed=7,offset=1`. Parts that it
+        does not name take their defaults."""
         given: dict[str, str] = {}
         for part in filter(None, (p.strip() for p in text.split(","))):
             key, equals, value = part.partition("=")
@@ -139,12 +138,12 @@ class Workload:
 
     @property
     def allowed(self) -> bool:
-        """Whether the op's contract has such sizes."""
+        """Whether the sizes are within the op's contract."""
         sizes = all(self.op.axes[n].min <= v <= self.op.axes[n].max for n, v in self.axes)
         return sizes and (self.op.require is None or bool(self.op.require(self.sizes)))
 
     def length(self, axis: str | int) -> int:
-        """How long an axis is, a derived one too."""
+        """Return the length of an axis, which may be a derived one."""
         if isinstance(axis, int):
             return axis
         return self.op.derived[axis](self.sizes) if axis in self.op.derived else int(self.named[axis])
@@ -157,12 +156,12 @@ class Workload:
 
     @property
     def present(self) -> dict[str, Tensor]:
-        """The inputs that are given."""
+        """The inputs that are not left out."""
         return {n: t for n, t in self.op.inputs.items() if n not in self.without}
 
     @property
     def elements(self) -> int:
-        """Elements of all tensors, the measure of a workload's size."""
+        """Number of elements of all tensors, the measure of a workload's size."""
         return sum(math.prod(self.shape(t)) for t in (*self.present.values(), *self.op.outputs.values()))
 
     @property
@@ -182,13 +181,13 @@ class Workload:
 
     @property
     def operations(self) -> int:
-        """Arithmetic that must be done."""
+        """Number of arithmetic operations that must be done."""
         return self.op.operations(self.sizes)
 
     @property
     def lost_in_sums(self) -> dict[str, float]:
-        """Ulps that adding the terms of each output may lose: half an ulp for each doubling, the bound of adding in
-        pairs, and as much again by half for lanes that add some of them one after another."""
+        """Ulps that adding the terms of each output may lose: half an ulp for each doubling, the bound of pairwise
+        summation, and half as much again because lanes add some terms one after another."""
         terms, outputs = self.op.terms(self.sizes), self.op.outputs
         each = terms if isinstance(terms, dict) else dict.fromkeys(outputs, terms)
         return {n: 0.75 * math.log2(max(1, each.get(n, 1))) for n in outputs}
@@ -200,7 +199,7 @@ class Workload:
 
     @property
     def sizes(self) -> SimpleNamespace:
-        """What the op's own functions are given: axes and attributes by name, and the dtype."""
+        """The argument of the op's own functions: axes and attributes by name, and the dtype."""
         return SimpleNamespace(**self.named, dtype=self.dtype)
 
     def replace(self, **changes: Any) -> Workload:

@@ -1,4 +1,4 @@
-"""A language's toolchain: whether it is available (and if not, what to install), source → artifact, launch."""
+"""Backends: each language's toolchain, which builds and launches kernels, or says what to install."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def backend(name: str) -> Backend:
 
 
 def here(kernel: Kernel) -> Availability:
-    """What can be done with this kernel on this machine."""
+    """Return what this machine can do with the kernel."""
     availability = backend(kernel.address.backend).availability(kernel.address.variant)
     if not kernel.needs or availability.level is Level.MISSING:
         return availability
@@ -32,7 +32,7 @@ def here(kernel: Kernel) -> Availability:
 
 
 def where_timed(kernel: Kernel) -> Availability:
-    """The same, in the mode in which the kernel is timed."""
+    """Return the same as `here`, in the mode in which the kernel is timed."""
     found = here(kernel)
     return replace(found, mode=backend(kernel.address.backend).timed_mode) if found.level is Level.RUN else found
 

@@ -1,5 +1,5 @@
-"""What NVIDIA GPUs compute for float32 where an exact result would cost more, as numpy functions. The errors are those
-the PTX ISA states and an H200 shows; results agree with that device's in most bits, not in all."""
+"""NVIDIA's approximate float32 instructions as numpy functions. The errors are those that the PTX ISA states and an
+H200 shows; results agree with that device's in most bits, not in all."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _LOG2_E = np.float32(1.4426950408889634)
 
 
 def flushed(x: Any) -> Any:
-    """Subnormals as zeros of their sign: what `.ftz` does, on the way in and out."""
+    """Return subnormals as zeros of their sign, as `.ftz` does with operands and results."""
     small = np.abs(x) < SMALLEST_NORMAL
     return np.where(small, np.copysign(np.float32(0), x), x) if small.any() else x
 
 
 def divide_full(x: Any, y: Any) -> Any:
-    """`div.full.f32` (2 ulp): a reciprocal, rounded, and a product, rounded; over the whole range."""
+    """`div.full.f32` (2 ulp): a rounded reciprocal and a rounded product, over the whole range."""
     size = np.abs(y)
     if not ((size < SMALLEST_NORMAL) & (size > 0) | (size > 2.0**126)).any():
         return x * (np.float32(1) / y)
@@ -70,7 +70,7 @@ def fast_exp(x: Any) -> Any:
 
 
 def cut(function: Any, error: float) -> Any:
-    """`function` in multiples of the absolute error its instruction may have."""
+    """Return `function` with results truncated to multiples of its instruction's absolute error."""
     return lambda x: (np.trunc(function(flushed(x).astype(np.float64)) / error) * error).astype(np.float32)
 
 

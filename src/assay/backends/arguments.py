@@ -1,7 +1,7 @@
 """Compares the arguments of a launch with the parameters of its kernel. The driver does not: it reads as many bytes as
-the kernel declares from wherever each argument lies.
+the kernel declares from the address of each argument.
 
-Only what is certainly wrong is refused. A type that is not known here fits everything of its size."""
+Only certain errors are refused. An unknown type fits everything of its size."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _VALUES = {dtype(n).ctype: (FLOAT, dtype(n).itemsize) for n in _FLOATS}
 for _name, _size in {"char": 1, "short": 2, "int": 4, "long": 8, "long long": 8}.items():
     _VALUES |= {_name: (INTEGER, _size), f"unsigned {_name}": (INTEGER, _size)}
 _VALUES |= {"signed char": (INTEGER, 1), "bool": (INTEGER, 1)}
-"""C++ types that are passed by value: what they are, and their size in bytes. Spelt as a demangler spells them."""
+"""C++ types that are passed by value, spelt as a demangler spells them: their kind and their size in bytes."""
 _ELEMENTS = {dtype(n).ctype: dtype(n) for n in (*_FLOATS, "int16", "int32", "int64", "bool")}
 _ELEMENTS |= {"long": dtype("int64"), "__half2": dtype("fp16"), "__nv_bfloat162": dtype("bf16")}
-"""C++ types of elements that say how they are to be read. Bytes, unsigned integers and vectors are left out: through
-pointers to those, kernels read elements of any type."""
+"""C++ element types that determine how the elements are read. Bytes, unsigned integers and vectors are left out:
+through pointers to those, kernels read elements of any type."""
 _UNSIGNED = {
     "uint16": DType("uint16", "uint16", "unsigned short", 2),
     "uint32": DType("uint32", "uint32", "unsigned int", 4),
@@ -41,13 +41,13 @@ class Argument:
     size: int
     """In bytes."""
     shown: str
-    """In words, for a message."""
+    """Description for a message."""
     elements: DType | None = None
-    """What a tensor holds; None where that is not known."""
+    """The elements of a tensor; None if unknown."""
 
 
 def tensor(elements: Any) -> Argument:
-    """The pointer to a tensor, given its dtype in torch or NumPy."""
+    """Return the pointer to a tensor, given its dtype in torch or NumPy."""
     name = str(elements).removeprefix("torch.")
     try:
         known = _UNSIGNED.get(name) or dtype(name)
@@ -62,7 +62,7 @@ BOOL = Argument(INTEGER, 1, "a bool")
 
 
 def scalar(value: Any) -> Argument | None:
-    """A NumPy scalar or an object of ctypes, which are passed as they are; None for anything else."""
+    """Return a NumPy scalar or ctypes object, which is passed unchanged, as an argument; None for anything else."""
     if isinstance(value, ctypes.c_void_p):
         return Argument(POINTER, 8, "a c_void_p")
     if isinstance(value, ctypes.Structure | ctypes.Array):
@@ -86,9 +86,8 @@ def check(
     file: str = "",
     where: str = "",
 ) -> None:
-    """Raises LaunchError unless every argument fits its parameter; None is an argument that is not known. `source` and
-    `file`: the text of the kernel and the file it stands in. `where`: the place of the launch, if that is not the
-    line of Python that calls."""
+    """Raise LaunchError unless every argument fits its parameter; an argument of None is unknown. `source` and `file`:
+    the kernel's text and the name of its file. `where`: the place of the launch, if not the calling line of Python."""
     if parameters is None:
         return
     declared = declaration.find(source, name, len(parameters))
@@ -119,7 +118,7 @@ def check(
 
 
 def _misfit(parameter: Parameter, argument: Argument) -> str:
-    """Why the argument does not fit; empty if it does, or may."""
+    """Return why the argument does not fit; empty if it does, or may."""
     kind, size = _expected(parameter)
     if size and size != argument.size:
         return f"{_count(argument.size, 'byte')} for a parameter of {_count(size, 'byte')}"
@@ -135,7 +134,7 @@ def _misfit(parameter: Parameter, argument: Argument) -> str:
 
 
 def _expected(parameter: Parameter) -> tuple[str, int]:
-    """What the parameter takes, empty where that is not known, and its size, 0 where that is not known."""
+    """Return the kind that the parameter takes, empty if unknown, and its size, 0 if unknown."""
     if parameter.type.endswith("*"):
         return POINTER, 8
     if parameter.type in _VALUES:
@@ -148,7 +147,7 @@ def _expected(parameter: Parameter) -> tuple[str, int]:
 
 
 def _misread(parameter: Parameter, held: DType) -> str:
-    """Why a pointer of this type must not point to such elements; empty if it may."""
+    """Return why a pointer of this type must not point to such elements; empty if it may."""
     asked = _asked(parameter)
     if asked is None or asked == held or held.name in ("uint8", "int4"):  # uint8: work space for any type
         return ""
@@ -181,7 +180,7 @@ def _fix(parameter: Parameter, argument: Argument, in_python: bool) -> str:
 
 
 def _asked(parameter: Parameter) -> DType | None:
-    """The format of the elements that the parameter points to; None where it does not say."""
+    """Return the format of the elements that the parameter points to; None if its type leaves it open."""
     return _ELEMENTS.get(parameter.type.removesuffix("*").removesuffix(" const"))
 
 

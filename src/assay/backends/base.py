@@ -14,7 +14,7 @@ from assay.artifact import Artifact
 from assay.target import Target
 
 TOO_MANY = "more than are interpreted"
-"""In the message of an exception: a launch is too large for an interpreter. The kernel may still be correct."""
+"""Part of an exception's message: a launch is too large for an interpreter. The kernel may still be correct."""
 
 
 class Level(StrEnum):
@@ -31,16 +31,16 @@ class Availability:
     reason: str
     """Why the level is not higher."""
     fix: str = ""
-    """The command or step that would raise it."""
+    """The command or step that raises it."""
     mode: str = "native"
-    """How a worker for it is started: native, triton-interpret or numba-sim."""
+    """The mode in which its worker is started: native, static (for timing), triton-interpret or numba-sim."""
     device: str = "cpu"
-    """Where its tensors live."""
+    """The device of its tensors."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch seen while tracing: what was built and how it would be started."""
+    """One kernel launch recorded while tracing: what was built and how it would be started."""
 
     artifact: Artifact
     grid: tuple[int, ...]
@@ -52,7 +52,7 @@ class Backend:
     name = ""
     title = ""
     packages: tuple[str, ...] = ()
-    """Distributions whose versions belong into a record's provenance."""
+    """Distributions whose versions belong in a record's provenance."""
 
     timed_mode = "native"
     """The mode in which a kernel that runs natively is timed."""
@@ -64,11 +64,11 @@ class Backend:
         raise NotImplementedError
 
     def chosen(self, mode: str, variant: str) -> str:
-        """How a peer is run, for the record; empty where there is nothing to choose."""
+        """Return how a peer is run, for the record; empty if there is nothing to choose."""
         return ""
 
     def built_for(self, target: Target) -> Target:
-        """What kernels are built for where they run on a device of this target."""
+        """Return the target that kernels are built for if they run on a device of this target."""
         return target
 
     # The rest is called inside a worker.
@@ -87,25 +87,25 @@ class Backend:
             return function(*args, **kwargs)
 
     def tracing(self, target: Target, compiler: str = "") -> contextlib.AbstractContextManager[list[Launch]]:
-        """While open, launches are built for `target` and listed instead of started. `compiler`: where a language has
-        several (CUDA C++: nvrtc, nvcc), which."""
+        """While open, launches are built for `target` and listed instead of started. `compiler`: which one, if a
+        language has several (CUDA C++: nvrtc, nvcc)."""
         raise NotImplementedError(f"{self.name} cannot build without running")
 
     def launched(self) -> contextlib.AbstractContextManager[list[Artifact]]:
-        """While open, the code that calls really launch is listed; nothing if the language does not expose it."""
+        """While open, the code that is actually launched is listed; nothing if the language does not expose it."""
         return contextlib.nullcontext([])
 
     def rewrite(self, change: Callable[[str], str], folder: Path) -> None:
-        """From now on, `change` is applied to all PTX before it is assembled; nothing if the language hides it. A
-        compiler that keeps what it built keeps it in the folder, where no other process looks."""
+        """Apply `change` to all PTX from now on, before it is assembled; do nothing if the language hides it. A
+        compiler's cache of builds is then in the folder, where no other process looks."""
 
     def refusal(self, dtype: str) -> str:
-        """The toolchain's error message for a dtype that it does not support; empty if it does."""
+        """Return the toolchain's error message for a dtype that it does not support; empty if it does."""
         return ""
 
 
 def missing(*modules: tuple[str, str]) -> Availability | None:
-    """The first module that is not installed, as an availability."""
+    """Return the availability that reports the first module that is not installed; None if all are."""
     for module, fix in modules:
         if not host.has(module):
             return Availability(Level.MISSING, f"{module} is not installed", fix)

@@ -47,7 +47,7 @@ class Cuda(Backend):
         )
 
     def built_for(self, target: Target) -> Target:
-        """sm_90 is built as sm_90a, as Triton does: wgmma needs it."""
+        """Build sm_90 as sm_90a, as Triton does, since wgmma needs it."""
         return Target("sm_90a") if str(target) == "sm_90" else target
 
     @contextlib.contextmanager
@@ -82,11 +82,11 @@ class _Tracing(NamedTuple):
 _tracing: _Tracing | None = None
 _launched: list[Artifact] | None = None
 _change: Callable[[str], str] | None = None
-"""Of PTX, before it is assembled."""
+"""Applied to PTX before it is assembled."""
 
 
 def built_for() -> Target:
-    """What the next launch is built for: the target being traced, or this machine's GPU."""
+    """Return the target of the next launch: the one being traced, or this machine's GPU."""
     if _tracing is not None:
         return _tracing.target
     gpu = host.gpu()
@@ -94,7 +94,7 @@ def built_for() -> Target:
 
 
 def ctype(tensor: torch.Tensor) -> str:
-    """The C++ type of a tensor's elements: `__nv_bfloat16`."""
+    """Return the C++ type of a tensor's elements: `__nv_bfloat16`."""
     return dtype(tensor.dtype).ctype
 
 
@@ -103,7 +103,7 @@ def cdiv(a: int, b: int) -> int:
 
 
 def vector_width(*tensors: torch.Tensor) -> int:
-    """Elements per 16-byte access if every tensor starts on a 16-byte boundary, else 1."""
+    """Return the elements per 16-byte access if every tensor starts on a 16-byte boundary, else 1."""
     width = 16 // tensors[0].element_size()
     return width if all(t.data_ptr() % 16 == 0 for t in tensors) else 1
 
@@ -114,7 +114,7 @@ class Loaded(NamedTuple):
     kernel: Any
     artifact: Artifact | None
     parameters: tuple[Parameter, ...] | None
-    """None where they are not known."""
+    """None if unknown."""
 
 
 class Source:
@@ -137,7 +137,7 @@ class Source:
         return self._functions[name]
 
     def build(self, name: str, target: Target, compiler: str = "") -> Artifact:
-        """The artifact of one instance, by this source's compiler unless another is named."""
+        """Return the artifact of one instance, built by this source's compiler unless another is named."""
         if (compiler or host.compiler() or self.compiler) == "nvcc":
             from assay.backends import nvcc
 
@@ -162,7 +162,7 @@ class Binary:
     """A cubin or PTX file, its kernels by demangled names: `Binary("x.cubin")["gelu<float, 4>"](grid, block, …)`."""
 
     text = ""
-    """There is no source to quote from."""
+    """Empty: there is no source to quote."""
 
     def __init__(self, file: str | Path) -> None:
         self.file = Path(file)
@@ -186,7 +186,7 @@ class Binary:
         return self._functions[name]
 
     def load(self, name: str) -> Loaded:
-        """The kernel, and its artifact for a cubin; the driver's machine code for PTX is not visible."""
+        """Load a kernel. Only a cubin has an artifact: the driver's machine code for PTX is not visible."""
         from cuda.core import ObjectCode
 
         symbol = self.symbols[canonical(name)]
@@ -228,8 +228,8 @@ class Function:
         where: str = "",
     ) -> None:
         """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`. `early`:
-        it may start while the launch before it ends, and waits for that itself (sm_90; assay/bulk.cuh). `where` is
-        the place of the launch that a message names, if that is not the line of the call."""
+        the kernel may start while the launch before it ends, and waits for that itself (sm_90; assay/bulk.cuh).
+        `where`: the place of the launch for messages, if it is not the line of the call."""
         grid = grid if isinstance(grid, tuple) else (grid,)
         block = block if isinstance(block, tuple) else (block,)
         if 0 in grid:
@@ -240,7 +240,7 @@ class Function:
             _tracing.launches.append(Launch(artifact, grid, block, shared))
             return
         launcher = self._launcher
-        if not self._checked or _launched is not None:  # not at every launch: that would double what a launch costs
+        if not self._checked or _launched is not None:  # not every time: it would double the cost of a launch
             self._check(self._parameters, args, where)
             self._checked = True
         launcher(grid, block, args, shared, early)
@@ -248,12 +248,12 @@ class Function:
             _launched.append(self.artifact)
 
     def built(self) -> Function:
-        """Itself, built and loaded now; it raises what stands in the way."""
+        """Build and load the kernel now, raising any error, and return it."""
         _ = self._launcher
         return self
 
     def unseen(self, grid: int, block: int, *args: Any) -> None:
-        """Launch for the harness's own purposes: it is not one of the launches that `launched` lists."""
+        """Launch for the harness's own purposes, without listing it in `launched`."""
         self._launcher((grid,), (block,), args, 0, False)
 
     def _check(self, takes: tuple[Parameter, ...] | None, args: tuple[Any, ...], where: str) -> None:
@@ -268,7 +268,7 @@ class Function:
 
 
 def _argument(value: Any) -> arguments.Argument | None:
-    """What the launcher passes for a value; None where that is not known."""
+    """Return what the launcher passes for a value; None if unknown."""
     if hasattr(value, "data_ptr"):
         return arguments.tensor(value.dtype)
     if value is None:

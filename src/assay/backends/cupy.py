@@ -80,7 +80,7 @@ class Cupy(Backend):
 
 
 def array(tensor: torch.Tensor) -> Any:
-    """A torch tensor as a CuPy array on the same memory; bf16 as its uint16 bits."""
+    """Return a torch tensor as a CuPy array on the same memory; bf16 as its uint16 bits."""
     import cupy
     import torch
 
@@ -88,7 +88,7 @@ def array(tensor: torch.Tensor) -> Any:
 
 
 def options() -> tuple[str, ...]:
-    """Compile options of RawModule for sources that include cuda_fp16.h, cuda_bf16.h or <assay/…>."""
+    """Return compile options of RawModule for sources that include cuda_fp16.h, cuda_bf16.h or <assay/…>."""
     from assay.backends.nvrtc import HEADERS
 
     include = host.cuda_include()

@@ -20,7 +20,7 @@ _FLOAT = arguments.Argument(arguments.FLOAT, 8, "a float, which CuPy passes as `
 _BLOCK = 512
 """CuPy's block size for reductions; its elementwise kernels use 128."""
 _CUB = "this is CuPy's plain reduction; on a GPU it may take one that it builds on CUB"
-"""It decides when it is called, and did so on an H200."""
+"""CuPy decides this at the call; on an H200 it took CUB."""
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ class Array:
         self.contiguous = plain.is_contiguous()
 
     def __getattr__(self, name: str) -> Any:
-        """Methods such as reshape and view, done by torch."""
+        """Forward methods such as reshape and view to torch."""
         method = getattr(self.data, {"ravel": "flatten"}.get(name, name))
         return lambda *args: Array(method(*args))
 
@@ -75,7 +75,7 @@ def _record(
     doubt: str = "",
     args: Sequence[Any] | None = None,
 ) -> None:
-    """Builds a kernel and lists its launch. `args`: what a launch by hand passes; CuPy's own launches are right."""
+    """Build a kernel and list its launch. `args`: the arguments of a hand-written launch; CuPy's own need no check."""
     if _recording is None:
         raise RuntimeError("no GPU here: CuPy kernels can be built, not called")
     target, launches = _recording
@@ -107,7 +107,7 @@ class RawKernel:
 
 
 def _argument(value: Any) -> arguments.Argument | None:
-    """What CuPy passes for a value; None where that is not known."""
+    """Return what CuPy passes for a value; None if unknown."""
     if isinstance(value, Array) or hasattr(value, "data_ptr"):
         return arguments.tensor(value.dtype)
     if isinstance(value, bool):
@@ -136,7 +136,7 @@ def _with_carray(code: str) -> str:
 
 
 def _argument_info(arg: Any, size: int) -> Any:
-    """CuPy's own description of an argument, as its generators want it. 1: array, 3: scalar."""
+    """Return CuPy's own description of an argument, as its generators expect it. 1: array, 3: scalar."""
     import cupy
     import numpy as np
     from cupy._core import _kernel

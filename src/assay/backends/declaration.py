@@ -1,4 +1,4 @@
-"""Finds how a CUDA source declares a kernel's parameters, so that a message can call them by name."""
+"""Finds how a CUDA source declares a kernel's parameters, so that messages can name them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 @dataclass(frozen=True)
 class Declaration:
     line: int
-    """Where the kernel's name stands."""
+    """The line of the kernel's name."""
     parameters: tuple[str, ...]
     """As written: `const T* x`."""
 
 
 def find(source: str, instance: str, count: int) -> Declaration | None:
-    """The declaration of a kernel with so many parameters. None where the text has no such declaration, for instance
-    because a macro writes it, and where it has several that differ."""
+    """Return the declaration of a kernel with `count` parameters. None if the text has no such declaration, for
+    instance because a macro writes it, or several that differ."""
     name = instance.partition("<")[0].rpartition("::")[2].strip()
     code = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)
     found = dict[tuple[str, ...], int]()
@@ -36,7 +36,7 @@ def find(source: str, instance: str, count: int) -> Declaration | None:
 
 
 def _enclosed(code: str, start: int) -> str:
-    """The text from here to the parenthesis that closes the one before it."""
+    """Return the text from `start` to the parenthesis that closes the one before it."""
     depth = 1
     for at in range(start, len(code)):
         depth += (code[at] == "(") - (code[at] == ")")

@@ -18,7 +18,7 @@ Point = tuple[int, ...]
 
 
 def ordered(mode: str, order: str) -> contextlib.AbstractContextManager[None]:
-    """While open, grids run in `order` in the interpreter of `mode`; elsewhere it changes nothing."""
+    """While open, grids run in `order` in the interpreter of `mode`; other modes are unaffected."""
     if mode == "triton-interpret":
         return _triton(order)
     if mode == "numba-sim":
@@ -27,7 +27,7 @@ def ordered(mode: str, order: str) -> contextlib.AbstractContextManager[None]:
 
 
 def place_of(order: str, grid: Point) -> Callable[[Point], Point]:
-    """A function from a program's place in the usual order to the program of `grid` that runs there."""
+    """Return a function from a program's place in the usual order to the program of `grid` that runs there."""
     kind, _, seed = order.partition(":")
     if kind == "reversed":
         return lambda point: tuple(n - 1 - p for n, p in zip(grid, point, strict=True))
@@ -125,7 +125,7 @@ class _Stores:
             self._undo, self._current = [], []
 
     def _share(self) -> None:
-        """Applies all stores; from now on programs see each other's."""
+        """Apply all stores; from now on programs see each other's."""
         if not self._together:
             self._together = True
             for entry in (*self._past, *self._current):
@@ -139,7 +139,7 @@ class _Stores:
 
 @contextlib.contextmanager
 def _simulator(order: str) -> Iterator[None]:
-    """Reorders the blocks in Numba's simulator, and starts the threads of each block in reverse."""
+    """Reorder the blocks in Numba's simulator, and start the threads of each block in reverse."""
     from numba.cuda.simulator import kernel as simulator
     from numba.cuda.simulator import kernelapi
 
@@ -183,7 +183,7 @@ def _simulator(order: str) -> Iterator[None]:
 
 
 class _Arrays:
-    """The arrays a simulated kernel was launched with: each block starts from what they held at the launch."""
+    """The arrays of a simulated launch; each block starts from their contents at the launch."""
 
     def __init__(self) -> None:
         self._arrays: list[Any] = []
@@ -227,7 +227,7 @@ class _Arrays:
 
 
 def _array_in(arg: Any) -> Any:
-    """The numpy array behind an argument that the simulator passes to a kernel; None if it is a number."""
+    """Return the numpy array behind an argument that the simulator passes to a kernel; None if it is a number."""
     item = vars(arg).get("_item", arg) if hasattr(arg, "__dict__") else None
     return getattr(item, "_ary", None)
 

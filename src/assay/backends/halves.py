@@ -1,4 +1,4 @@
-"""fp16 and bf16 as bit patterns, for languages that have no arithmetic on them. Rounds to nearest even."""
+"""fp16 and bf16 as bit patterns, for languages that have no arithmetic on them. Conversions round to nearest even."""
 
 from __future__ import annotations
 

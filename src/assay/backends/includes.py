@@ -1,4 +1,4 @@
-"""The files that a CUDA source includes: a kept build is of these contents, too."""
+"""Hashes the files that a CUDA source includes, since a cached build depends on them too."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _APART = ("-I", "--include-path", "-include", "--pre-include")
 
 
 def digest(source: str, file: Path, flags: Sequence[str], system: Path | None) -> str | None:
-    """A hash of all that a source includes, directly or not, from its own folder and from those that the flags name.
-    None where that is not known: a macro names the file, a file in quotes is in neither of them, or a flag names a
-    folder in a word of its own. The compiler's version stands for what is in `system`."""
+    """Return a hash of all that a source includes, directly or not, from its own folder and from those that the flags
+    name. None if that is unknown: a macro names the file, a file in quotes is not found, or a flag and its value are
+    separate words. Files in `system` are not hashed: they change only with the compiler's version."""
     if any(flag.rstrip("=") in _APART for flag in flags):
         return None
     folders = [Path(value) for flag in flags if (value := _value(flag, _FOLDER))]
@@ -40,7 +40,7 @@ def digest(source: str, file: Path, flags: Sequence[str], system: Path | None) -
 
 
 def _names(text: str) -> Iterator[tuple[str, bool]]:
-    """Each file that a text includes, and whether in quotes; an empty name for what is none."""
+    """Yield each file that a text includes, and whether it is in quotes; the name is empty if a macro gives it."""
     for match in _INCLUDE.finditer(text):
         yield match[1] or match[2] or "", bool(match[1])
 

@@ -72,8 +72,8 @@ class Inductor(Backend):
 
 
 def derive(op: Op, variant: str = "") -> Callable[..., Any]:
-    """The op's reference, compiled. Writing the results into given tensors costs nothing: it is fused into the code
-    that computes them."""
+    """Return the op's reference, compiled. Writing the results into given tensors costs nothing: it is fused into the
+    code that computes them."""
 
     def reference(*inputs: Any, **named: Any) -> None:
         results = op.reference(*inputs, **{n: named[n] for n in op.attributes})
@@ -91,7 +91,7 @@ def _mode(variant: str) -> str:
 
 @cache
 def compiled(function: Callable[..., Any], mode: str = "default") -> Callable[..., Any]:
-    """A function as torch.compile makes it: for static shapes where it is timed, for dynamic ones elsewhere."""
+    """Compile a function with torch.compile: for static shapes where it is timed, for dynamic ones elsewhere."""
     import torch
 
     result: Callable[..., Any] = torch.compile(function, fullgraph=True, dynamic=_dynamic, mode=mode)

@@ -5,7 +5,7 @@
 `T` is the workload's C++ type and `type(x)` that of the tensor x; grid, block and dynamic shared memory are arithmetic
 over the op's axes and attributes; arguments are the op's inputs, outputs, axes, attributes or arithmetic over them.
 `stride(x, 0)`, `size(x, 0)` and `numel(x)` describe a tensor, in elements. Integers are passed as `long long` and
-floats as `float`; a cast passes another type: `int(n)`, `double(eps)`. Several comments: several launches."""
+floats as `float`; a cast passes another type: `int(n)`, `double(eps)`. Each comment is one launch."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CASTS = {
     "double": "float64",
     "bool": "bool_",
 }
-"""C++ types that an argument may be cast to, and what NumPy calls them."""
+"""C++ types that an argument may be cast to, and NumPy's names for them."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def parse(text: str, where: str) -> LaunchComment:
 
 
 def evaluate(node: ast.expr, names: Mapping[str, Any], where: str) -> Any:
-    """Integer arithmetic over `names`; division rounds down, as in C++."""
+    """Evaluate integer arithmetic over `names`. Division rounds down, which for positive numbers is what C++ does."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
@@ -112,7 +112,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Any], where: str) -> Any:
 
 
 def _cast(node: ast.Call, name: str, value: Any, where: str) -> Any:
-    """The value as a NumPy scalar of that type, which is passed as it is."""
+    """Return the value as a NumPy scalar of that type, which a launch passes unchanged."""
     if not isinstance(value, (int, float, np.generic)):
         raise SourceError(f"the launch comment's `{ast.unparse(node)}` casts what is no number", where=where)
     try:
@@ -137,7 +137,7 @@ def _tensor_property(node: ast.Call, name: str, given: list[Any], where: str) ->
 
 
 def instance(name: str, names: Mapping[str, Any], dtype: DType, where: str) -> str:
-    """The kernel's name with the C++ types of this workload: `T`, and `type(x)` for a tensor's own."""
+    """Return the kernel's name with the C++ types of this workload: `T`, and `type(x)` for a tensor's own."""
 
     def tensor_type(match: re.Match[str]) -> str:
         if not hasattr(names.get(match[1]), "dtype"):
@@ -153,7 +153,7 @@ def instance(name: str, names: Mapping[str, Any], dtype: DType, where: str) -> s
 
 
 def launcher(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., None]:
-    """A kernel function that starts the launches of a bare .cu file."""
+    """Return a kernel function that starts the launches of a bare .cu file."""
     assert kernel.file is not None
     source = Source(kernel.file)
     launches = [(parse(text, f"{kernel.file}:{line}"), f"{kernel.file}:{line}") for line, text in kernel.launches]

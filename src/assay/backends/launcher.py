@@ -9,7 +9,7 @@ Sizes = tuple[int, ...]
 
 
 class Launcher:
-    """A loaded kernel. Tensors go as pointers (None as null), ints as `long long`, floats as `float`."""
+    """A loaded kernel. Tensors are passed as pointers (None as null), ints as `long long`, floats as `float`."""
 
     def __init__(self, kernel: Any) -> None:
         import numpy
@@ -60,7 +60,7 @@ def _config(grid: Sizes, block: Sizes, shared: int, early: bool) -> Any:
 
 
 def _allow(kernel: Any, shared: int) -> None:
-    """Raises the kernel's limit of dynamic shared memory above the default."""
+    """Raise the kernel's limit of dynamic shared memory above the default."""
     from cuda.bindings import driver
 
     which = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -28,9 +28,9 @@ class Njit(Backend):
 def jitted(
     function: Callable[..., Any], parallel: bool = False, fastmath: bool = False, threads: int = 0, chunk: int = 0
 ) -> Any:
-    """A loop as Numba compiles it. `parallel` shares each `prange` among `threads` threads (0: all), which take `chunk`
-    iterations at a time (0: an equal share each). `fastmath` lets the compiler reorder and contract sums; NaN and Inf
-    keep their meaning."""
+    """Compile a loop with Numba. `parallel` shares each `prange` among `threads` threads (0: all), which take `chunk`
+    iterations at a time (0: an equal share each). `fastmath` allows reordered and contracted sums; NaN and Inf keep
+    their meaning."""
     from numba import njit
 
     if threads or chunk:
@@ -39,7 +39,7 @@ def jitted(
 
 
 def _scheduled(compiled: Any, threads: int, chunk: int) -> Callable[..., Any]:
-    """The compiled loop, called with that many threads and iterations at a time; both are put back after the call."""
+    """Return the compiled loop, called with so many threads and iterations at a time, which are restored afterwards."""
     import numba
 
     def call(*arguments: Any) -> Any:
@@ -57,7 +57,7 @@ def _scheduled(compiled: Any, threads: int, chunk: int) -> Callable[..., Any]:
 
 
 def arrays(*tensors: torch.Tensor | None) -> list[Any]:
-    """Torch tensors as numpy arrays on the same memory: bf16 as uint16, fp16 as int16 bits; None stays None."""
+    """Return torch tensors as numpy arrays on the same memory: bf16 as uint16, fp16 as int16 bits; None stays None."""
     import torch
 
     views = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
@@ -65,7 +65,7 @@ def arrays(*tensors: torch.Tensor | None) -> list[Any]:
 
 
 def __getattr__(name: str) -> Any:
-    """`load` and `store` come with numba, so they come late."""
+    """Import `load` and `store` when they are first used, because they import numba."""
     if name in ("load", "store"):
         from assay.backends import njit_halves
 

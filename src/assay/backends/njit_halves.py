@@ -15,16 +15,16 @@ _round_bf16, _round_fp16 = register_jitable(halves.bf16_of_float), register_jita
 
 
 def load(array: Any, index: Any) -> Any:
-    """array[index] as float32, inside an @njit function."""
+    """Return array[index] as float32, inside an @njit function."""
     raise TypeError("load() works inside @njit functions")
 
 
 def store(array: Any, index: Any, value: Any) -> Any:
-    """array[index] = value, rounded once to the array's format, inside an @njit function."""
+    """Store `value`, rounded once to the array's format, in array[index], inside an @njit function."""
     raise TypeError("store() works inside @njit functions")
 
 
-# Numba compares an overload's signature with its implementation's, annotations included: none here.
+# No annotations: Numba compares an overload's signature with its implementation's, annotations included.
 @overload(load)
 def _load(array, index):  # type: ignore[no-untyped-def]
     if array.dtype == types.uint16:

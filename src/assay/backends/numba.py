@@ -80,11 +80,11 @@ def _array(tensor: torch.Tensor) -> Any:
         return cuda.as_cuda_array(plain)
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
-    return FakeCUDAArray(plain.numpy())  # a plain numpy array would be copied, and refused where its rows lie apart
+    return FakeCUDAArray(plain.numpy())  # a plain numpy array would be copied, and refused if its rows have gaps
 
 
 def __getattr__(name: str) -> Any:
-    """`widen` and `rounded` come with numba, so they come late."""
+    """Import `widen` and `rounded` when they are first used, because they import numba."""
     if name in ("widen", "rounded"):
         from assay.backends import numba_halves
 

@@ -11,11 +11,11 @@ if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
     from assay.backends import halves
 
     def widen(value: Any) -> Any:
-        """An element as float32: `widen(x[i])`."""
+        """Return an element as float32: `widen(x[i])`."""
         return halves.float_of_bf16(value) if isinstance(value, np.uint16) else np.float32(value)
 
     def rounded(array: Any, value: Any) -> Any:
-        """`value` rounded once to the array's format: `y[i] = rounded(y, v)`."""
+        """Return `value` rounded once to the array's format: `y[i] = rounded(y, v)`."""
         return halves.bf16_of_float(value) if array.dtype == np.uint16 else array.dtype.type(value)
 
 else:
@@ -29,7 +29,7 @@ else:
 
     @intrinsic
     def widen(typing_context: Any, value: Any) -> Any:
-        """An element as float32: `widen(x[i])`."""
+        """Return an element as float32: `widen(x[i])`."""
 
         def bf16(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.bitcast(builder.shl(builder.zext(args[0], _I32), _I32(16)), _F32)
@@ -41,7 +41,7 @@ else:
 
     @intrinsic
     def rounded(typing_context: Any, array: Any, value: Any) -> Any:
-        """`value` rounded once to the array's format: `y[i] = rounded(y, v)`."""
+        """Return `value` rounded once to the array's format: `y[i] = rounded(y, v)`."""
 
         def bf16(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             number = context.cast(builder, args[1], signature.args[1], types.float32)

@@ -1,5 +1,5 @@
-"""Numba's own launch path with a stand-in for the device: its typing, compiler and linker, for any target. Nothing is
-launched."""
+"""Builds with Numba's own launch path (typing, compiler, linker) and a stand-in for the device, for any target. Nothing
+is launched."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def recording(target: Target) -> Iterator[list[Launch]]:
 
 @contextlib.contextmanager
 def launched() -> Iterator[list[Artifact]]:
-    """While open, what is really launched is listed. The simulator launches nothing."""
+    """While open, the code that is actually launched is listed. The simulator launches nothing."""
     seen: list[Artifact] = []
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
         yield seen
@@ -88,7 +88,7 @@ def launched() -> Iterator[list[Artifact]]:
 
 
 def _array(tensor: Any, sync: bool = True) -> Any:
-    """A device array like the one that Numba makes of a contiguous or strided torch tensor on a GPU."""
+    """Return a device array like the one that Numba makes of a contiguous or strided torch tensor on a GPU."""
     import torch
     from numba.cuda.api_util import prepare_shape_strides_dtype
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
@@ -101,14 +101,14 @@ def _array(tensor: Any, sync: bool = True) -> Any:
 
 
 def _trimmed(dimensions: tuple[int, ...]) -> tuple[int, ...]:
-    """The dimensions without the ones that Numba appends."""
+    """Return the dimensions without the trailing 1s that Numba appends."""
     while len(dimensions) > 1 and dimensions[-1] == 1:
         dimensions = dimensions[:-1]
     return tuple(dimensions)
 
 
 def _artifact(kernel: Any, args: tuple[Any, ...]) -> Artifact:
-    """The kernel that the dispatcher would compile for these arguments, with a line table, which changes no code."""
+    """Build the kernel that the dispatcher would compile for these arguments. The added line table changes no code."""
     from numba.cuda.dispatcher import _Kernel
 
     types = tuple(kernel.typeof_pyval(a) for a in args)
@@ -122,7 +122,7 @@ def _artifact(kernel: Any, args: tuple[Any, ...]) -> Artifact:
 
 
 def _described(built: Any) -> Artifact:
-    """The artifact of a kernel that Numba has compiled."""
+    """Return the artifact of a kernel that Numba has compiled."""
     ptx, cubin, linker = _linked(built.library)
     built_for = architecture(ptx.decode())
     assert built_for
@@ -140,8 +140,8 @@ def _described(built: Any) -> Artifact:
 
 @contextlib.contextmanager
 def _plain_symbols() -> Iterator[None]:
-    """Numba mangles its flags into the symbol, and a symbol can change what ptxas makes of the code: name the kernel
-    as if it had no line table, as it is launched."""
+    """While open, kernels are named as if they had no line table, as they are when launched. Numba mangles its flags
+    into the symbol, and a symbol can change the code that ptxas makes."""
     from numba.cuda.core.targetconfig import TargetConfig
 
     mangled = TargetConfig.get_mangle_string
@@ -161,8 +161,8 @@ def _plain_symbols() -> Iterator[None]:
 
 
 def _linked(library: Any) -> tuple[bytes, bytes, str]:
-    """PTX, cubin and who made it. With nvJitLink, Numba's default is to optimize at link time: that PTX is what the
-    cubin is made of."""
+    """Return PTX, cubin and the linker's name. With nvJitLink, Numba optimizes at link time by default; the PTX is then
+    what the cubin is made of."""
     from cuda.bindings import nvjitlink
     from numba.cuda.cudadrv import driver as _driver
 
@@ -214,8 +214,8 @@ def _refusal(kernel: Any, error: Exception) -> BuildError:
 
 
 def _line(error: Exception, file: str) -> int | None:
-    """The line of the file where Numba failed. Its message names the innermost line first; if it names none, the line
-    is that of the last statement or constraint in the frames of its own functions."""
+    """Return the line of the file where Numba failed. Its message names the innermost line first; if it names none, the
+    line is that of the last statement or constraint in the frames of its own functions."""
     for named_file, line in _PLACE.findall(str(error)):
         if named_file == file:
             return int(line)

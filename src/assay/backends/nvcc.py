@@ -1,4 +1,4 @@
-"""nvcc on the same source and the same instance that NVRTC builds."""
+"""Builds with nvcc the same source and the same instance that NVRTC builds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay.target import Target
 
 
 def compiler() -> str:
-    """Its name and version. Raises tool.Missing."""
+    """Return nvcc's name and version. Raise tool.Missing if it is not installed."""
     return f"nvcc {tool.version(tool.path('nvcc'))}"
 
 
@@ -32,7 +32,7 @@ def build(source: str, file: str, name: str, target: Target, extra: tuple[str, .
 
 
 def whole(file: Path, target: Target, extra: tuple[str, ...] = ()) -> tuple[bytes, bytes]:
-    """PTX and cubin of a file as it stands, with every kernel in it."""
+    """Return PTX and cubin of a whole file, with every kernel in it."""
     compiler()
     try:
         source = file.read_text()

@@ -46,7 +46,7 @@ def build(
     source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = (), named: bool = True
 ) -> Artifact:
     """Compile the one instance `name` of `source`. `named` is false for extern "C" kernels, which need no lowering.
-    Results are kept on disk under a hash of everything that goes in, where that is known."""
+    Results are kept on disk under a hash of everything that goes in, if all of that is known."""
     flags = options(target, extra)
     headers = includes.digest(source, Path(file), flags, host.cuda_include())
     source_hash = hashlib.sha256(source.encode()).hexdigest()[:16]
@@ -70,7 +70,7 @@ def describe(
     function = next((f for f in cubins.functions(cubin) if f.symbol == symbol), None)
     if function is None:
         raise BuildError(f"the build of {name} holds no kernel called {symbol}", fix="is it a __global__ function?")
-    # All of the stack is spills, unless the kernel keeps variables of its own there.
+    # The whole stack is spills, unless the kernel keeps variables of its own there.
     spills = function.stack if not function.stack or ".local" not in tokens(ptx.decode(errors="replace")) else None
     return Artifact(
         name,
@@ -88,7 +88,7 @@ def describe(
 
 
 def write(path: Path, data: bytes) -> None:
-    """Writes a file atomically, because several processes build at once."""
+    """Write a file atomically, because several processes build at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as f:
@@ -99,7 +99,7 @@ def write(path: Path, data: bytes) -> None:
 def compile_all(
     source: str, file: str, names: tuple[str, ...], flags: tuple[str, ...]
 ) -> tuple[dict[str, str], bytes, bytes]:
-    """Compiles one program; returns the symbol of every instance named, PTX and cubin."""
+    """Compile one program; return the symbol of every instance named, PTX and cubin."""
     from cuda.bindings import nvrtc
 
     def checked(call: Any, *args: Any) -> Any:

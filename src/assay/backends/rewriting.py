@@ -1,5 +1,5 @@
-"""Inside a worker: changes PTX between the compiler that writes it and the one that assembles it, in languages that do
-both in one step. Nothing that is built so is kept for other processes, nor taken from them."""
+"""Changes PTX inside a worker, between the compiler that writes it and the one that assembles it, in languages that do
+both in one step. Such builds are neither cached for other processes nor taken from their caches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def cupy(change: Change) -> None:
 
 
 class _Nothing:
-    """Where CuPy keeps what it built."""
+    """A build cache for CuPy that keeps nothing."""
 
     def load(self, name: str) -> None:
         return None
@@ -53,12 +53,12 @@ class _Nothing:
 def numba(change: Change, folder: Path) -> None:
     import numba as cpu
 
-    codegen: Any = import_module("numba.cuda.codegen")  # that of numba-cuda, which replaces Numba's own
+    codegen: Any = import_module("numba.cuda.codegen")  # numba-cuda's, which replaces Numba's own
     driver: Any = import_module("numba.cuda.cudadrv.driver")
     cpu.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
 
     def get_cubin(self: Any, cc: Any = None) -> Any:
-        """As Numba's own, but for the PTX; that of link-time optimization is linked already."""
+        """Do what Numba's own method does, with changed PTX. That of link-time optimization is linked already."""
         cc = self._ensure_cc(cc)
         if (known := self._cubin_cache.get(cc)) is not None:
             return known

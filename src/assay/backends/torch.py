@@ -1,4 +1,4 @@
-"""PyTorch eager: the baseline others are measured against."""
+"""PyTorch eager: the baseline that others are measured against."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.errors import Unsupported
 from assay.op import Op
 
 _NO_KERNEL = ("No available kernel", "No viable backend for scaled_dot_product_attention")
-"""How PyTorch's error begins if the selected fused kernel does not support this device, format or shape."""
+"""Prefixes of PyTorch's error if the selected fused kernel does not support this device, format or shape."""
 
 
 class Torch(Backend):
@@ -40,7 +40,7 @@ class Torch(Backend):
 
 
 def _warnings(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """The warnings of a call that fails. PyTorch gives its reasons as warnings, for every kernel under a heading."""
+    """Return the warnings of a call that fails: PyTorch's reasons, under a heading for every kernel."""
     with warnings.catch_warnings(record=True) as caught, contextlib.suppress(RuntimeError):
         warnings.simplefilter("always")
         function(*args, **kwargs)
@@ -48,12 +48,12 @@ def _warnings(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _is_reason(text: str) -> bool:
-    """Whether the text is a reason: neither a heading nor a note that a kernel is disabled."""
+    """Return whether the text is a reason: neither a heading nor a note that a kernel is disabled."""
     return "not used because" not in text and "runtime disabled" not in text
 
 
 def in_full_precision() -> None:
-    """Turns off TF32 in fp32 convolutions and 16-bit sums of 16-bit products on a GPU: both are PyTorch's defaults, but
+    """Turn off TF32 in fp32 convolutions and 16-bit sums of 16-bit products on a GPU. Both are PyTorch's defaults, but
     they compute other functions than the op, faster."""
     import torch
 
@@ -63,7 +63,7 @@ def in_full_precision() -> None:
 
 
 def for_timing(mode: str) -> None:
-    """Lets cuDNN try its convolutions and keep the fastest, as one does whose shapes stay the same. Not where many
+    """Let cuDNN try its convolutions and keep the fastest, as users do whose shapes stay the same. Not where many
     shapes are tried: it takes seconds for each."""
     import torch
 
@@ -71,8 +71,8 @@ def for_timing(mode: str) -> None:
 
 
 def derive(op: Op, variant: str = "") -> Callable[..., Any]:
-    """The op's reference as a kernel: evaluated in the workload's dtype, as a user calls it, with the results returned.
-    Of the outputs it is given, it only takes which are wanted and in which format."""
+    """Return the op's reference as a kernel: evaluated in the workload's dtype, as a user calls it, with the results
+    returned. The outputs that it is given only determine which results are wanted, and in which format."""
 
     def reference(*inputs: Any, **named: Any) -> Any:
         results = op.reference(*inputs, **{n: named[n] for n in op.attributes})
@@ -89,7 +89,7 @@ def derive(op: Op, variant: str = "") -> Callable[..., Any]:
 
 
 def _own(result: Any, inputs: tuple[Any, ...]) -> Any:
-    """The result in memory of its own: a reference may return a view of its input."""
+    """Return the result in its own memory, since a reference may return a view of its input."""
     import torch
 
     dense = result.contiguous()

@@ -1,5 +1,5 @@
-"""Triton's own launch path with a stand-in for the driver: the binder, the specialization and the compiler are
-Triton's, for any target, and nothing is launched."""
+"""Builds with Triton's own launch path (binder, specialization and compiler) and a stand-in for the driver, for any
+target. Nothing is launched."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from assay.target import Target
 
 _IR = ("ttir", "ttgir", "llir")
 _OPTIONS: dict[str, Any] = {"num_warps": None, "num_stages": None, "num_ctas": 1, "maxnreg": None}
-"""Launch options that belong into an instance's name, each with the value at which it is left out."""
+"""Launch options that are part of an instance's name, each with the value at which it is left out."""
 own_cache: Path | None = None
-"""A folder of this process alone, if others must not find what it builds."""
+"""A cache folder for this process alone, if others must not find what it builds."""
 
 
 class _Driver:
@@ -78,7 +78,7 @@ def recording(target: Target) -> Iterator[list[Launch]]:
         return kernel
 
     def choose(self: Any, *args: Any, **kwargs: Any) -> Any:
-        """Takes the first configuration, because only a GPU can time them; the kernel's name says so."""
+        """Take the first configuration, because only a GPU can time them; the kernel's name says so."""
         every, self.nargs = self.configs, dict(zip(self.arg_names, args, strict=False))
         self.configs, choices[0] = self.prune_configs(kwargs)[:1], len(every)
         try:
@@ -97,7 +97,7 @@ def recording(target: Target) -> Iterator[list[Launch]]:
 
 @contextlib.contextmanager
 def launched() -> Iterator[list[Artifact]]:
-    """While open, what is really launched is listed. The interpreter launches nothing."""
+    """While open, the code that is actually launched is listed. The interpreter launches nothing."""
     from triton import knobs
     from triton.runtime.jit import JITFunction
 
@@ -123,7 +123,7 @@ def launched() -> Iterator[list[Artifact]]:
 
 @contextlib.contextmanager
 def _compiling(function: Any) -> Iterator[None]:
-    """Uses the cache of its file, and suppresses what Triton prints about a failure, because the error contains it."""
+    """Use the cache of the function's file, and suppress what Triton prints about a failure: the error contains it."""
     with _caching(function), contextlib.redirect_stdout(io.StringIO()):
         try:
             yield
@@ -133,8 +133,7 @@ def _compiling(function: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _caching(function: Any) -> Iterator[None]:
-    """Uses one Triton cache per file: its key is the kernel's text without the file's name, which is in the line
-    table."""
+    """Use one Triton cache per file. Its key lacks the file's name, which is in the line table."""
     from triton import knobs
 
     file = function.fn.__code__.co_filename
@@ -146,7 +145,7 @@ def _caching(function: Any) -> Iterator[None]:
 
 
 def _refusal(function: Any, error: Exception) -> BuildError:
-    """The compiler's message, at the line of the innermost function that it was compiling."""
+    """Return the compiler's message, at the line of the innermost function that it was compiling."""
     from triton.compiler.errors import CompilationError
     from triton.runtime.jit import get_jit_fn_file_line
 
@@ -167,7 +166,7 @@ def _refusal(function: Any, error: Exception) -> BuildError:
 
 
 def _called(function: Any) -> list[Any]:
-    """A Triton function and all functions that it calls by name, directly or not."""
+    """Return a Triton function and all functions that it calls by name, directly or not."""
     from triton.runtime.jit import JITFunction
 
     functions = [function]
@@ -205,8 +204,8 @@ def _artifact(kernel: Any, choices: int) -> Artifact:
 
 
 def _name(kernel: Any, choices: int) -> str:
-    """The instance with its specialization, in the words of Triton's ahead-of-time compiler: `*fp32:16` is a pointer
-    and `i32:16` a number known to be divisible by 16, `n=1` a value known to be 1."""
+    """Return the instance with its specialization, in the notation of Triton's ahead-of-time compiler: `*fp32:16` is a
+    pointer and `i32:16` a number known to be divisible by 16, `n=1` a value known to be 1."""
     source, parts = kernel.src, []
     for index, (name, kind) in enumerate(source.signature.items()):
         if kind == "constexpr":

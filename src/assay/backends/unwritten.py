@@ -1,5 +1,5 @@
-"""Values for memory that was never written: a huge number, its negative and NaN in turn, so that a sum, a maximum or a
-minimum that includes one is visibly wrong."""
+"""Values for memory that was never written: a huge number, a huge negative one and NaN in turn, so that a sum, a
+maximum or a minimum that includes one is visibly wrong."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def _values(storage: np.dtype[Any], turn: int, count: int) -> Any:
 
 
 def unwritten(storage: Any, shape: Any) -> Any:
-    """A read-only array of such values; the first one differs from call to call."""
+    """Return an array of such values, shared and not to be changed; the first value differs from call to call."""
     return _values(np.dtype(storage), next(_turn) % 3, int(np.prod(shape))).reshape(shape)

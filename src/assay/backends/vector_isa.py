@@ -1,8 +1,8 @@
-"""Which of the processor's vector instructions inductor may use.
+"""Finds out which of the processor's vector instructions inductor may use.
 
-It finds out by compiling a test for each set of them, which costs far more than a kernel does, and keeps the compiled
+Inductor compiles a test for each set of them, which takes far longer than compiling a kernel, and keeps the compiled
 tests in its cache. A worker's cache is empty at first, so they are kept here too, under the names that inductor gives
-them: a hash of compiler, flags and torch's version. It still loads each of them before it believes it."""
+them: a hash of compiler, flags and torch's version. Inductor still loads each of them before it relies on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assay import host
 
 
 def find() -> None:
-    """Let inductor find out now, with the tests that are kept, in a folder of its own. The process remembers."""
+    """Let inductor run its tests now, starting with the kept ones, in a folder of its own. The process remembers."""
     from torch._inductor.cpu_vec_isa import valid_vec_isa_list
 
     kept, usual = host.cache_folder() / "vector-isa", os.environ.get("TORCHINDUCTOR_CACHE_DIR")
@@ -32,7 +32,7 @@ def find() -> None:
 
 
 def _copy(there: Path, here: Path) -> None:
-    """Every compiled test that is not here yet, whole or not at all: a worker may be killed at any moment."""
+    """Copy every compiled test that is missing here, each atomically: a worker may be killed at any moment."""
     for library in there.rglob("*.so"):
         target = here / library.relative_to(there)
         if target.exists():

@@ -1,1 +1,1 @@
-"""What the library and a user's files hold: found, selected and described without importing a kernel."""
+"""Finds, selects and describes the ops and kernels of the library and of a user's files, without importing a kernel."""

@@ -1,4 +1,4 @@
-"""What an error suggests where a kernel's op is not known: the user's own ops and files, the likeliest first."""
+"""Suggestions for errors about a kernel whose op is unknown: the user's own ops and files, the likeliest first."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -12,11 +12,11 @@ from assay.errors import AssayError
 from assay.settings import did_you_mean
 
 _MOST = 64
-"""Files of a folder that are looked through."""
+"""The most files of a folder that are read."""
 
 
 def neighbours(file: Path) -> dict[str, list[str]]:
-    """Return the ops that the Python files beside a file declare, by the files' shown names. Nothing is run."""
+    """Return the ops that the Python files beside a file declare, by the files' shown names. No code is run."""
     found: dict[str, list[str]] = {}
     for beside in sorted(file.resolve().parent.glob("*.py"))[:_MOST]:
         try:
@@ -27,7 +27,7 @@ def neighbours(file: Path) -> dict[str, list[str]]:
 
 
 def which_op(file: Path, named: Mapping[str, Iterable[str]], command: str) -> str:
-    """Return how to say which op a bare .cu file computes. `named`: the ops of the command's own files."""
+    """Return advice on how to name the op of a bare .cu file. `named`: the ops of the command's own files."""
     own = [f"{home}:{op}" for home, ops in {**neighbours(file), **named}.items() for op in ops]
     own.sort(key=lambda text: -SequenceMatcher(None, file.stem, text.rpartition(":")[2]).ratio())
     likely = max((op for op in library.ops() if op in file.stem), key=len, default="gelu")
@@ -38,7 +38,7 @@ def which_op(file: Path, named: Mapping[str, Iterable[str]], command: str) -> st
 
 
 def which_file(name: str, file: Path, known: Iterable[str], command: str) -> str:
-    """Return where the op of a kernel may be declared, given its name, which no file of the command declares."""
+    """Return advice on where the op called `name` may be declared, which no file of the command declares."""
     beside = neighbours(file)
     homes = [home for home, ops in beside.items() if name in ops]
     if homes and file.suffix == ".cu":

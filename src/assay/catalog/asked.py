@@ -14,7 +14,7 @@ _COPIES = 3
 
 
 def asked(text: str, op: Op) -> Workload:
-    """Return the workload printed as `text`. What it does not name takes its default."""
+    """Return the workload printed as `text`. Parts that it does not name take their defaults."""
     given: set[str] = set()
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = (t.strip() for t in part.partition("="))
@@ -34,7 +34,7 @@ def asked(text: str, op: Op) -> Workload:
 
 
 def memory_needed(workload: Workload) -> int:
-    """Bytes of this machine's memory that a trial of the workload takes."""
+    """Return the bytes of this machine's memory that a trial of the workload takes."""
     tensors = [*workload.present.values(), *workload.op.outputs.values()]
     return _COPIES * sum(math.prod(workload.shape(t)) * workload.dtype_of(t).itemsize for t in tensors)
 

@@ -1,4 +1,4 @@
-"""How a kernel is named on a command line: the inverse of `select`."""
+"""Names a kernel as on a command line: the inverse of `select`."""
 
 import shlex
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from assay.op import Op
 
 
 def called(kernel: Kernel, op: Op, parameters: Mapping[str, Any] | None = None) -> str:
-    """Return `gelu/triton`, `my.cu --op gelu`, `my.cu --op my_op.py:row_sum` or, for a kernel that is derived from a
-    user's op, `my_op.py:row_sum/torch`; with the file that declares its op where that is another and the kernel does
-    not name it, and with these parameters."""
+    """Return the words that name a kernel: `gelu/triton`, `my.cu --op gelu`, `my.cu --op my_op.py:row_sum` or, for a
+    kernel derived from a user's op, `my_op.py:row_sum/torch`. If another file declares its op and the kernel does not
+    name that file, it is added; so are these parameters."""
     if kernel.file is None:
         words = [f"{provenance.shown(kernel.op_file)}:{kernel.name}" if kernel.op_file else kernel.name]
     else:

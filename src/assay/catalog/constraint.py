@@ -47,7 +47,7 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class Constraint:
-    """Which configurations belong to a space; empty text: all of them."""
+    """Which configurations belong to a space; an empty text means all of them."""
 
     text: str = ""
 
@@ -64,7 +64,7 @@ class Constraint:
         return compile(self.text, "<fits>", "eval")
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Return whether a configuration fits. `values`: the tunables, and whatever else the expression names."""
+        """Return whether a configuration fits. `values`: the tunables, and all else that the expression names."""
         if not self.text:
             return True
         try:
@@ -77,7 +77,7 @@ class Constraint:
 
 
 def verify(text: str, where: str) -> None:
-    """Refuse a text that is not an expression over names and numbers."""
+    """Raise SourceError for a text that is not an expression over names and numbers."""
     try:
         tree = syntax.expression(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -93,7 +93,7 @@ def verify(text: str, where: str) -> None:
 
 
 def verify_names(text: str, known: Iterable[str], where: str) -> None:
-    """Refuse a constraint over something that neither the kernel nor its op has."""
+    """Raise SourceError for a constraint over something that neither the kernel nor its op has."""
     known = list(dict.fromkeys((*known, *OFFERED)))
     for name in Constraint(text).names:
         if name not in known:

@@ -12,14 +12,14 @@ from assay.workload import PARTS
 
 
 def verify_op(op: Op, where: str) -> None:
-    """Refuse an op whose declaration contradicts itself; `where` is the line of its decorator."""
+    """Raise SourceError if an op's declaration contradicts itself; `where` is the line of its decorator."""
     for what, fix in _problems(op):
         raise SourceError(f"op {op.name}: {what}", where=where, fix=fix)
 
 
 def _problems(op: Op) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with a declaration, and how to fix it. Only the first is meant to be used: what follows
-    assumes that everything before it is right."""
+    """Yield what is wrong with a declaration, and how to fix it. Only the first item is valid: the later ones assume
+    that everything before them is right."""
     if not re.fullmatch(r"\w+", op.name):
         yield f"'{op.name}' is not a valid name for an op", "use letters, digits and underscores"
     axes: Mapping[str, object] = op.axes  # its author may have written anything

@@ -47,7 +47,7 @@ _WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "expects": (_lists, 'a dict of gates, e.g. {"spills": 0}'),
     "fits": (lambda v: isinstance(v, str), 'a constraint as text, e.g. "BLOCK >= 32 * num_warps"'),
 }
-"""For each parameter of @kernel: the test of a value's type, and that type in words."""
+"""For each parameter of @kernel: a test of the value's type, and a description of that type."""
 
 
 class _Constants(ast.NodeTransformer):
@@ -159,7 +159,7 @@ def _verify_dtype(name: str, whose: str, where: str) -> None:
 
 
 def verify_against(kernel: Kernel, op: Op) -> None:
-    """Refuse a declaration that names something the op does not have."""
+    """Raise SourceError if a declaration names something the op does not have."""
     where = f"{kernel.file}:{kernel.line}"
     for word, names, kind, known in (
         ("most", kernel.most, "axis", [*op.axes]),
@@ -191,8 +191,7 @@ def verify_against(kernel: Kernel, op: Op) -> None:
 
 
 def addressed(arguments: dict[str, Any], function: str, backend: str, variant: str, library: bool) -> Address:
-    """Return the address that a declaration gives. In a user's file the function's name is the variant, where nothing
-    else names one."""
+    """Return the address that a declaration gives. In a user's file the variant defaults to the function's name."""
     op = arguments["op"].rpartition(":")[2]
     own = "" if function == op or library else function
     return Address(op, arguments.get("backend") or backend, arguments.get("variant") or variant or own)

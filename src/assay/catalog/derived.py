@@ -1,6 +1,5 @@
-"""Kernels that nobody writes: an op's reference as PyTorch evaluates it, eagerly (`op/torch`) and compiled
-(`op/inductor` and, autotuned, `op/inductor:max_autotune`). They are the baselines of an op, a user's as well as the
-library's."""
+"""Derived kernels: an op's reference as PyTorch evaluates it, eagerly (`op/torch`) and compiled (`op/inductor` and,
+autotuned, `op/inductor:max_autotune`). They are the baselines of an op, a user's as well as the library's."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,8 +13,8 @@ LANGUAGES = (("torch", ""), ("inductor", ""), ("inductor", "max_autotune"))
 
 
 def derived(op: Op) -> list[Kernel]:
-    """Return the kernels that an op has by its reference alone. That of a user's op names the file that declares it,
-    since two files may declare ops of one name."""
+    """Return the kernels that follow from an op's reference alone. For a user's op they name the file that declares it,
+    since two files may declare ops of the same name."""
     home = Path(op.source)
     if LIBRARY in home.parents:
         return [Kernel(Address(op.name, *language), file=None, returns=_returns(*language)) for language in LANGUAGES]
@@ -27,11 +26,11 @@ def derived(op: Op) -> list[Kernel]:
 
 
 def _returns(backend: str, variant: str) -> bool:
-    """Whether it returns its results: PyTorch would have to copy them into given tensors, a compiler does not."""
+    """Return whether it returns its results. PyTorch would copy them into given tensors; compiled code does not."""
     return backend == "torch"
 
 
 def completed(op: Op, written: Iterable[Kernel]) -> list[Kernel]:
-    """Return the kernels written for an op, and the derived ones where nobody wrote one of that address."""
+    """Return the kernels written for an op, and the derived ones whose addresses these do not have."""
     of_op = [k for k in written if k.address.op == op.name]
     return [*of_op, *(k for k in derived(op) if k.address not in {w.address for w in of_op})]

@@ -26,7 +26,7 @@ class TooLong(BaseException):
 
 
 def executed(file: Path, tree: ast.Module, wanted: list[ast.FunctionDef]) -> dict[str, Op]:
-    """Return the ops that these decorated functions became, by the function's name."""
+    """Run the declarations of these decorated functions, and return the ops by the function's name."""
     needed = needed_by(tree, wanted)
     module = ast.Module([n for n in tree.body if n in needed], type_ignores=[])
     path = str(file.resolve())
@@ -74,7 +74,7 @@ def _importable(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """End what takes longer than that. Only the main thread can be interrupted; elsewhere there is no limit."""
+    """Raise TooLong in the block after so many seconds. There is no limit in other threads than the main one."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -92,7 +92,7 @@ def bounded(seconds: float) -> Iterator[None]:
 
 
 def _failed(file: Path, path: str, error: BaseException) -> SourceError:
-    """Return the error that tells the user where the declaration failed, and why."""
+    """Return an error that says where the declaration failed, and why."""
     at, where = error.__traceback__, str(file)
     while at:
         if at.tb_frame.f_code.co_filename == path:

@@ -27,7 +27,7 @@ def ops_of(file: Path) -> dict[str, Op]:
 
 
 def find_op(name: str) -> Op:
-    """Return an op of the library. Raise a UsageError where there is none of that name."""
+    """Return an op of the library. Raise UsageError if there is none of that name."""
     if name not in ops():
         raise UsageError(f"no op called '{name}'", fix=f"{did_you_mean(name, ops())}`assay list` shows them all")
     return ops()[name]
@@ -51,6 +51,6 @@ def kernels() -> tuple[Kernel, ...]:
 
 @cache
 def swappable() -> tuple[Swappable, ...]:
-    """Return what the ops of the library stand for in a model: the `declared` of every folder's swap.py."""
+    """Return what the ops of the library can replace in a model: the `declared` of every folder's swap.py."""
     folders = sorted(file.parent.name for file in ROOT.glob("*/swap.py"))
     return tuple(import_module(f"assay.library.{folder}.swap").declared for folder in folders)

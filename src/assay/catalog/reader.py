@@ -36,18 +36,17 @@ class Contents:
     kernels: list[Kernel] = field(default_factory=list)
     refused: list[AssayError] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
-    """Names of functions that were to become ops and did not."""
+    """Names of functions and ops whose declaration was refused."""
 
     def verified(self) -> Self:
-        """Return the same contents. Raise the first error, if there is one."""
+        """Return the contents, or raise the first error if there is one."""
         if self.refused:
             raise self.refused[0]
         return self
 
 
 def contents(file: Path, *, backend: str = "", variant: str = "") -> Contents:
-    """Return the ops and kernels of a Python file. `backend` and `variant` are what the file's name says, if
-    anything."""
+    """Return the ops and kernels of a Python file. `backend` and `variant` are those in the file's name, if any."""
     tree = parse(file)
     return _read_kernels(file, tree, _read_ops(file, tree, Contents()), backend, variant)
 
@@ -58,7 +57,7 @@ def ops_in(file: Path) -> dict[str, Op]:
 
 
 def op_names(file: Path) -> list[str]:
-    """Return the names of the ops that a file declares, by its text alone: no statement of it is run."""
+    """Return the names of the ops that a file declares, from its text alone: no statement of it is run."""
     names = []
     for function, decorator in _decorated(file, parse(file), "op", Contents()):
         given = next((k.value for k in decorator.keywords if k.arg == "name"), None)
@@ -94,7 +93,7 @@ def kernels_in_cuda(file: Path, op: Op) -> list[Kernel]:
 
 
 def _read_ops(file: Path, tree: ast.Module, result: Contents) -> Contents:
-    """Add the ops of a file, and the errors in them, to the contents; return these."""
+    """Add the ops of a file, and the errors in them, to the contents, and return the contents."""
     wanted = dict(_decorated(file, tree, "op", result))
     if not wanted:
         return result
@@ -102,7 +101,7 @@ def _read_ops(file: Path, tree: ast.Module, result: Contents) -> Contents:
         made = executed(file, tree, list(wanted))
     except SourceError as problem:
         made, problems = {}, []
-        for one in wanted if len(wanted) > 1 else ():  # without the one that failed
+        for one in wanted if len(wanted) > 1 else ():  # again one by one: only those that fail are refused
             try:
                 made |= executed(file, tree, [one])
             except SourceError as its_problem:
@@ -136,7 +135,7 @@ def _read_ops(file: Path, tree: ast.Module, result: Contents) -> Contents:
 
 
 def _read_kernels(file: Path, tree: ast.Module, result: Contents, backend: str, variant: str) -> Contents:
-    """Add the kernels of a file, and the errors in them, to the contents; return these."""
+    """Add the kernels of a file, and the errors in them, to the contents, and return the contents."""
     lines: dict[Address, int] = {}
     library = LIBRARY in file.resolve().parents
     for node, decorator in _decorated(file, tree, "kernel", result):
@@ -164,7 +163,7 @@ def _read_kernels(file: Path, tree: ast.Module, result: Contents, backend: str, 
 def _kernels(
     file: Path, tree: ast.Module, node: ast.FunctionDef, decorator: ast.Call, backend: str, variant: str, library: bool
 ) -> list[Kernel]:
-    """Return the kernel that a function is, and the variants that its declaration derives."""
+    """Return the kernel that a function defines, and the variants that its declaration derives."""
     declared = declaration(decorator, tree, f"{file}:{decorator.lineno}")
     address = addressed(declared, node.name, backend or _backend_of(tree), variant, library)
     arguments = node.args
@@ -211,7 +210,7 @@ def _kernels(
 
 
 def _parameters(tree: ast.Module, function: str) -> tuple[str, ...]:
-    """Return the names in a function's signature; none where the file has no such function."""
+    """Return the names of a function's parameters; none if the file has no such function."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
@@ -296,7 +295,7 @@ def _spellings(tree: ast.Module, word: str) -> set[str]:
 
 
 def _backend_of(tree: ast.Module) -> str:
-    """Return the language of a user's file, by what it imports."""
+    """Return the language of a user's file, given what it imports."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,10 +1,9 @@
-"""From what a user names (an op, an address, a pattern, a file, an address in a file, a function) to kernels and their
-ops.
+"""Finds the kernels and ops that a user names: by op, address, pattern, file, address in a file, or function.
 
-An op is identified by its name and the file that declares it, a kernel by its address and its file. So two files
-may use the same names: each kernel belongs to the op that it names together with its file, else to the op of its own
-file, else to the op of that name that another file of the same command declares, else to the library's. Where that
-leaves two answers, the kernel is refused, not guessed."""
+An op is identified by its name and the file that declares it, a kernel by its address and its file, so two files may
+use the same names. Each kernel belongs to the op that it names together with its file, else to the op of its own file,
+else to the op of that name that another file of the same command declares, else to the library's. If that leaves two
+answers, the kernel is refused."""
 
 import fnmatch
 import inspect
@@ -28,12 +27,12 @@ from assay.settings import did_you_mean
 
 Choice = tuple[Kernel, Op]
 Named = str | Path | Callable[..., Any] | Choice
-"""What may be named: text, a path, a decorated function, or what was chosen before."""
+"""What may be named: text, a path, a decorated function, or an earlier choice."""
 
 
 @dataclass
 class Selection:
-    """The kernels named, in the order named, without repeats; and why others were refused."""
+    """The kernels named, in the order named and without repeats, and the errors for others."""
 
     choices: list[Choice] = field(default_factory=list)
     refused: list[AssayError] = field(default_factory=list)
@@ -48,7 +47,7 @@ def select(what: Iterable[Named], op: str | None = None) -> list[Choice]:
 
 
 def gather(what: Iterable[Named], op: str | None = None, command: str = "") -> Selection:
-    """Return the kernels named, and the errors: one that is wrong does not cost the others. `command`: what the user
+    """Return the kernels named, and the errors; an error in one does not affect the others. `command`: what the user
     typed before the names (`assay bench`), for advice."""
     named, selection = list(what), Selection()
     files = _Files(selection.refused, command)
@@ -85,8 +84,8 @@ def _narrowed(kernel: Kernel, op: Op) -> Choice:
 
 
 def _file(item: str | Path | Callable[..., Any]) -> tuple[Path | None, str]:
-    """Return the file that is meant, if one is, by its suffix or because a file of that name exists; and the address of
-    the one kernel that is meant in it: `my_op.py:row_sum/torch`."""
+    """Return the file that is named, if any, known by its suffix or because it exists; and the address of the one
+    kernel that is named in it: `my_op.py:row_sum/torch`."""
     if callable(item):
         return None, ""
     text = str(item)
@@ -127,7 +126,7 @@ class _Files:
         self.refused += [p for p in self._read[path].refused if p not in self.refused]
 
     def contents(self, file: Path) -> Contents:
-        """Return what a file declares; nothing for one that was refused."""
+        """Return what a file declares; nothing if it was refused."""
         try:
             return self._read.get(file.resolve(), Contents())
         except (OSError, RuntimeError, ValueError):
@@ -164,7 +163,7 @@ class _Files:
         return [self._shown[path] for path, read in self._read.items() if name in read.ops]
 
     def op_in(self, file: Path, name: str, where: str) -> Op:
-        """Return the op that `file` declares; the command need not name that file."""
+        """Return the op that `file` declares, whether or not the command names that file."""
         bytes_of(file)
         path = file.resolve()
         declared = self._read[path].ops if path in self._read else ops_in(file)

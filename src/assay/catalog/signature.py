@@ -1,4 +1,4 @@
-"""A kernel's signature against what its op gives."""
+"""Checks a kernel's signature against what its op gives."""
 
 import ast
 import contextlib
@@ -10,7 +10,7 @@ from assay.op import Op
 
 
 def verify_signature(kernel: Kernel, op: Op) -> None:
-    """Refuse a kernel whose parameters do not fit what its op gives."""
+    """Raise SourceError if a kernel's parameters do not fit what its op gives."""
     if kernel.file is None or kernel.launches:
         return
     where = f"{kernel.file}:{kernel.line}"
@@ -44,7 +44,7 @@ def verify_signature(kernel: Kernel, op: Op) -> None:
 
 
 def _verify_preparation(kernel: Kernel, op: Op, where: str) -> None:
-    """Refuse a preparation that is not a peer's, that has nothing to prepare, or that cannot be called."""
+    """Raise SourceError for a preparation that is not a peer's, has nothing to prepare, or cannot be called."""
     if not kernel.needs:
         raise SourceError(
             f"{kernel.function} prepares its inputs, which only a peer may",
@@ -73,8 +73,7 @@ def _verify_preparation(kernel: Kernel, op: Op, where: str) -> None:
 
 
 def with_default(kernel: Kernel) -> set[str]:
-    """Return the parameters of a kernel's function that have a default; none where it has no Python function of its
-    own."""
+    """Return the parameters of a kernel's function that have a default; none if it has no Python function."""
     if kernel.file is None or kernel.launches:
         return set()
     for node in ast.walk(parse(kernel.file)):

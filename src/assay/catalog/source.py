@@ -1,4 +1,4 @@
-"""The text of a source file. A file that is not a readable source is refused, with the reason, before it is read."""
+"""Reads source files. One that is not a readable source is refused, with the reason, before it is read."""
 
 import ast
 import codecs
@@ -14,7 +14,7 @@ from assay.errors import SourceError, UsageError
 
 _INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
 MOST = 8 << 20
-"""The most bytes of a source: a larger file is data that was named by mistake."""
+"""The most bytes of a source: a larger file is data, named by mistake."""
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISCHR, "a device"),
@@ -59,7 +59,7 @@ def contents(file: Path) -> bytes:
 
 
 def text(file: Path) -> str:
-    """Return a Python source as Python itself decodes it: UTF-8, or what its coding line says."""
+    """Return a Python source as Python itself decodes it: as UTF-8, or as its coding line says."""
     data = contents(file)
     _refuse_binary(file, data)
     try:
@@ -127,7 +127,7 @@ def _unreadable(file: Path, problem: OSError | ValueError) -> UsageError:
 
 
 def named_by(file: Path) -> list[Path]:
-    """Return the .cu files that a Python file names, and the one beside it."""
+    """Return the .cu files that a Python file names, and the one of its own name."""
     try:
         text = file.read_text()
     except (OSError, ValueError):
@@ -148,15 +148,14 @@ def with_headers(cuda: Path) -> list[Path]:
 
 
 def module_file(file: Path, module: str, level: int, within: Path) -> Path | None:
-    """Return the file of a module that a Python file imports, if it is in a folder."""
+    """Return the file of a module that a Python file imports, if it is in the folder `within`."""
     path = Path(*module.split(".")).with_suffix(".py")
     folders = file.parents[level - 1 : level] if level else file.parents
     return next((f / path for f in folders if (f / path).is_relative_to(within) and (f / path).is_file()), None)
 
 
 def imported_by(file: Path) -> list[Path]:
-    """Return the modules that a Python file imports from its own folder, and from folders beside this one; and those
-    that these import."""
+    """Return the modules that a Python file imports, directly or not, from its folder and from folders beside that."""
     todo, within = [file], file.parent.parent
     found: dict[Path, None] = {}
     while todo:

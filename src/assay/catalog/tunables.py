@@ -16,13 +16,13 @@ def tunables(kernel: Kernel, op: Op) -> list[str]:
 
 
 def tuned(kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the parameters that are the kernel's own. Launch comments may use any name."""
+    """Return the parameters that are the kernel's own tunables. Launch comments may use any name."""
     own = tunables(kernel, op)
     return {name: value for name, value in parameters.items() if kernel.launches or name in own}
 
 
 def refuse_unknown(choices: Iterable[tuple[Kernel, Op]], parameters: Mapping[str, Any]) -> None:
-    """Refuse a parameter that none of these kernels has, since it would change nothing."""
+    """Raise UsageError for a parameter that none of these kernels has, since it would change nothing."""
     named = list(choices)
     for name in parameters:
         if named and not any(name in tuned(kernel, op, parameters) for kernel, op in named):
@@ -35,7 +35,7 @@ def refuse_unknown(choices: Iterable[tuple[Kernel, Op]], parameters: Mapping[str
 
 
 def _refuse_other_type(kernel: Kernel, name: str, value: Any) -> None:
-    """Refuse a value of another type than the kernel's own choices: it would fail deep inside the kernel."""
+    """Raise UsageError for a value of another type than the kernel's choices: it would fail deep inside the kernel."""
     choices = kernel.tune.get(name)
     if choices and not any(
         isinstance(value, type(c)) or (isinstance(c, float) and isinstance(value, int)) for c in choices

@@ -1,4 +1,4 @@
-"""The identity of a kernel's source without its space: what was measured stays valid when `tune=` gets a new value."""
+"""The identity of a kernel's source without its space: measurements stay valid when `tune=` gets a new value."""
 
 import ast
 import hashlib
@@ -11,8 +11,8 @@ _SPACE = ("tune", "fits")
 
 
 def hash_without_space(kernel: Kernel) -> str:
-    """Return a hash of the code of a kernel's file and of all of ours that goes into it, without the spaces that the
-    file declares, without comments and layout; empty for a kernel that has no file."""
+    """Return a hash of a kernel's file and of all of Assay's files that it uses. Comments, layout and spaces of
+    tunables in the kernel's own Python file do not count. Empty for a kernel that has no file."""
     if kernel.file is None:
         return ""
     whole = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""The progress bar: one line that says what is being done, gone when it is done."""
+"""The progress bar: one line that shows the work in progress and disappears at the end."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 Tick = Callable[[str, int], None]
-"""Called with what is being done and how much is finished."""
+"""Called with a description of the current work and the number of items finished."""
 _FREE = 5
-"""Columns behind the bar. The terminal shows `^C` there: if that began another line, the bar could not be erased."""
+"""Columns kept free behind the bar for the terminal's `^C`. If that began another line, the bar could not be erased."""
 _ROOM_FOR_A_BAR, _ROOM_FOR_A_LONG_ONE = 60, 100
-"""Columns."""
+"""The fewest columns of a terminal for a bar, and for a long one."""
 
 
 @contextmanager
 def progress(total: int | None, what: str, quiet: bool, doing: str = "starting", mixed: bool = False) -> Iterator[Tick]:
-    """A bar that says `doing` at first. `total`: None where it is not known. `mixed`: records are printed meanwhile, on
-    the same console."""
+    """Show a bar that says `doing` at first. `total`: None if unknown. `mixed`: records go to the same console."""
     screen = None if quiet else _console(mixed)
     if screen is None:
         yield lambda text, done: None
@@ -37,9 +36,9 @@ def progress(total: int | None, what: str, quiet: bool, doing: str = "starting",
 
 
 def _console(mixed: bool) -> Console | None:
-    """Where a bar can be: on standard output where that is a terminal, so that records make it move out of their way;
-    else on standard error. Records that go through a pipe may come out on the same terminal, where nothing would
-    move: no bar then."""
+    """Return the console for a bar: standard output if that is a terminal, so that printing records moves the bar, else
+    standard error; None without a terminal. Records in a pipe may end up on the same terminal, where nothing would move
+    the bar, so there is none then."""
     shown = terminal.on_terminal()
     if not shown and (not terminal.on_terminal(stderr=True) or (mixed and _piped())):
         return None
@@ -62,7 +61,7 @@ def _bar(screen: Console, what: str, total: int | None) -> Any:
     width = _columns(screen)
 
     class OneLine(Progress):
-        """Never wider than the terminal itself, whatever COLUMNS says: a wrapped line could not be taken back."""
+        """A bar that is never wider than the terminal, whatever COLUMNS says: a wrapped line could not be erased."""
 
         def get_renderable(self) -> RenderableType:
             return Constrain(super().get_renderable(), width)
@@ -87,7 +86,7 @@ def _bar(screen: Console, what: str, total: int | None) -> Any:
 
 
 def _columns(screen: Console) -> int:
-    """The terminal's own width, less what stays free."""
+    """Return the terminal's own width, less what stays free."""
     with suppress(OSError, ValueError, AttributeError):
         columns = os.get_terminal_size(screen.file.fileno()).columns
         return min(columns or screen.width, screen.width) - _FREE

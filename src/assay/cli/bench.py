@@ -37,7 +37,7 @@ Tuned = Annotated[
 
 
 _MORE, _WIDE = ("TFLOP/s", "memory", "compile", "kernels"), 108
-"""Columns that only a wide terminal has room for; what is piped has them all. Memory is measured on a GPU alone."""
+"""Columns that only a wide terminal shows, and its width; a pipe gets them all. Memory is measured on a GPU only."""
 
 
 def bench(
@@ -105,7 +105,7 @@ def bench(
 
 
 def axes_of(texts: list[str]) -> dict[str, list[int]]:
-    """The sizes of each axis, as `--axis` gives them."""
+    """Return the sizes of each axis, as `--axis` gives them."""
     from assay.bench.sweep import axis_values
     from assay.errors import UsageError
 
@@ -119,7 +119,7 @@ def axes_of(texts: list[str]) -> dict[str, list[int]]:
 
 
 def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None = None) -> tuple[list[Record], bool]:
-    """Run under a progress bar, then the tables: (records, were we interrupted)."""
+    """Run the plans under a progress bar, then print the tables. Return the records, and whether it was interrupted."""
     from assay.bench.spent import Spent
     from assay.bench.verb import run
 
@@ -143,8 +143,8 @@ def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None =
 
 
 def show(records: list[Record], terminal: Any) -> None:
-    """One table per workload: the fastest first, what was not timed below it. `copy` and `limit` are shares: of a copy
-    of the same bytes in the same run, and of what the machine's model allows (* where that is published only)."""
+    """Print one table per workload: the fastest first, what was not timed below it. `copy` and `limit` are shares: of a
+    copy of the same bytes in the same run, and of what the machine's model allows (* if only by published figures)."""
     from rich.table import Table
 
     from assay.bench.evidence import BenchEvidence
@@ -188,7 +188,7 @@ def show(records: list[Record], terminal: Any) -> None:
 
 
 def _legend(timed: list[BenchEvidence]) -> Iterator[str]:
-    """What the columns say."""
+    """Yield the lines that explain the columns."""
     if not timed:
         return
     yield (

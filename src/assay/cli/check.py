@@ -94,7 +94,7 @@ def check(
 def perform(
     what: list[str], options: Any, title: str, json: bool, out: Path | None = None
 ) -> tuple[list[Record], bool]:
-    """Plan and run, a line for each record as it is ready: (records, were we interrupted)."""
+    """Plan and run, printing each record when it is ready. Return the records, and whether it was interrupted."""
     from assay.check.verb import plan, run
 
     with screen.progress(None, title, json, "reading the kernels"):
@@ -112,7 +112,7 @@ def perform(
 
 
 def keep(records: list[Record], out: Path | None, junit: Path | None, json: bool, **about: Any) -> None:
-    """Write the files that were asked for, and say where they are."""
+    """Write the files that were asked for, and print where they are."""
     if out and screen.write_document(records, out, **about) and not json:
         screen.console().print(f"records: {out}")
     if junit and keeping.junit_written(records, junit, about["verb"]) and not json:
@@ -120,7 +120,7 @@ def keep(records: list[Record], out: Path | None, junit: Path | None, json: bool
 
 
 def line(record: Record, width: int, shared: Collection[str] = ()) -> str:
-    """`shared`: addresses that stand for kernels of several files, and are shown with the file."""
+    """Return the line of a record. `shared`: addresses of kernels in several files, which are shown with the file."""
     from rich.markup import escape
 
     reason = record.reason.splitlines()[0] if record.failed else record.reason
@@ -129,7 +129,7 @@ def line(record: Record, width: int, shared: Collection[str] = ()) -> str:
 
 
 def report(records: list[Record], interrupted: bool, out: Path | None = None) -> None:
-    """What failed, in full, and the sum; and where the document is, if it was written before."""
+    """Print what failed, in full, then the counts, and where the document is, if it was written before."""
     from rich.markup import escape
 
     from assay.record import namesakes

@@ -1,5 +1,4 @@
-"""A command of a verb: it notes what was typed, and refuses an option given twice, of which only the last value would
-count."""
+"""A command of a verb. It notes what was typed, and refuses an option given twice: only the last value would count."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ class Command(TyperCommand):
 
 
 def _typed(ctx: Any) -> str:
-    """What the user typed before the names of kernels: `assay run`, `assay inspect diff`."""
+    """Return what the user typed before the names of kernels: `assay run`, `assay inspect diff`."""
     words = []
     while ctx.parent is not None:
         words.append(ctx.info_name or "")
@@ -33,6 +32,6 @@ def _typed(ctx: Any) -> str:
 
 
 def _several(option: Any) -> str:
-    """How several values are given, as the option's help shows it."""
+    """Return how several values are given, as the option's help shows it."""
     example = next((word.rstrip(";.") for word in (option.help or "").split() if "," in word.rstrip(",;.")), "")
     return f"several values are separated by commas: {example}" if example else "it takes one value"

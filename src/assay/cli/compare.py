@@ -56,7 +56,8 @@ def compare(
 
 
 def newest_pair(store: str | None) -> tuple[list[Record], list[Record]]:
-    """The newest run that something can be compared with, and the newest run before it that has timed the same."""
+    """Return the records of two runs, the older one first: the newest run that timed something in common with an
+    earlier one, and the newest such earlier run."""
     from assay.errors import UsageError
     from assay.store import open_store
 
@@ -78,7 +79,7 @@ def newest_pair(store: str | None) -> tuple[list[Record], list[Record]]:
 
 
 def side(name: str, store: str | None) -> list[Record]:
-    """The records of a document or of a run in the store; `last~1` is the timed run before the last one."""
+    """Return the records of a document or of a run in the store; `last~1` is the timed run before the last one."""
     from assay.cli.report import read_documents
     from assay.errors import UsageError
     from assay.store import open_store
@@ -149,6 +150,6 @@ def show(records: list[Record]) -> None:
 
 
 def _runs(sides: Iterable[Measured | None]) -> str:
-    """The runs and the commits of one side: a document may hold several."""
+    """Return the runs and the commits of one side: a document may hold several."""
     runs = dict.fromkeys(f"{one.run} (commit {one.commit})" if one.commit else one.run for one in sides if one)
     return ", ".join(runs)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from assay.doctor import Finding
 
 _WIDE = 80
-"""Columns from which a table has room for names, marks and sentences side by side."""
+"""The fewest columns of a terminal for a table of names, marks and sentences side by side."""
 
 
 def doctor(
@@ -38,7 +38,7 @@ def doctor(
 
 
 def _lines(findings: list[Finding], terminal: Console) -> None:
-    """For a narrow terminal: each finding below its name."""
+    """Print the findings one below another, for a narrow terminal."""
     from rich.markup import escape
 
     group = ""

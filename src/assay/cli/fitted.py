@@ -1,4 +1,4 @@
-"""A table that is wider than the terminal, as several below each other: cut-off figures help nobody."""
+"""Splits a table that is wider than the terminal into several, one below another, instead of cutting off figures."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from rich.table import Column, Table
 
 _NARROWEST = 24
-"""The fewest columns in which sentences are still read easily."""
+"""The narrowest width, in columns, at which sentences are easy to read."""
 
 
 @dataclass(frozen=True)
 class Repeating:
-    """A table whose first columns say what a row is: each part of it has them."""
+    """A table whose first columns identify a row, so that each part of the table repeats them."""
 
     table: Table
     columns: int
@@ -24,8 +24,8 @@ class Repeating:
 
 
 def fitted(table: Table, width: int, keep: int) -> list[Table]:
-    """Each with the first `keep` columns, which say what a row is, and with as many of the others as fit. Columns that
-    may wrap do so between words."""
+    """Split a table into parts that fit the width. Each has the first `keep` columns, which identify a row, and as many
+    of the others as fit. Columns that may wrap do so between words."""
     gap = 1 if table.collapse_padding else 2
     needed = {id(c): _needed(c) for c in table.columns}
 
@@ -47,7 +47,7 @@ def fitted(table: Table, width: int, keep: int) -> list[Table]:
 
 
 def _widths(columns: list[Column], needed: list[int], room: int) -> list[int]:
-    """The needed widths, and what room there is besides, given to columns that would wrap."""
+    """Return the needed widths, with the remaining room given to columns that would wrap."""
     widths, full = list(needed), [_width(c) for c in columns]
     while room > 0 and (wrapping := [i for i, w in enumerate(widths) if w < full[i]]):
         for i in wrapping[:room]:
@@ -58,7 +58,7 @@ def _widths(columns: list[Column], needed: list[int], room: int) -> list[int]:
 
 
 def _needed(column: Column) -> int:
-    """The width in which no word is broken and, of what may not wrap, no line."""
+    """Return the width at which no word is broken and, in columns that may not wrap, no line."""
     full = _width(column)
     if column.no_wrap:
         return full

@@ -1,7 +1,7 @@
-"""A verb that has subcommands and does something itself.
+"""Verbs that have subcommands and are commands themselves.
 
 `assay inspect diff …` runs the subcommand, `assay inspect gelu/triton` the verb. The words of subcommands are reserved
-as the first argument: a file or op of such a name is reached as `./diff`."""
+as the first argument: a file of such a name is reached as `./diff`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Own(Command):
 
 
 class Summaries(TyperGroup):
-    """A group whose `--help` has the whole summary of each command: the first paragraph of its docstring."""
+    """A group whose `--help` shows the whole summary of each command: the first paragraph of its docstring."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         named = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
@@ -48,7 +48,7 @@ class VerbGroup(TyperGroup):
 
 
 def verb_app(verb: Callable[..., None], *subcommands: Callable[..., None]) -> typer.Typer:
-    """A verb with its subcommands. The verb's own docstring names them: it is what `--help` shows."""
+    """Return an app of a verb and its subcommands. The verb's own docstring names them: it is what `--help` shows."""
     summary = (verb.__doc__ or "").partition("\n\n")[0]
     app = typer.Typer(cls=VerbGroup, add_completion=False, rich_markup_mode=None, help=summary)
     app.command(OWN, cls=_Own)(verb)

@@ -33,7 +33,7 @@ Place = Annotated[
     str | None, typer.Option("--store", help="A file or postgresql://…; default: $ASSAY_STORE, else yours.")
 ]
 _FEW = 3
-"""Names that stand beside a run; of more it is told how many."""
+"""Number of names shown beside a run; if there are more, they are counted."""
 
 
 def history(
@@ -58,7 +58,7 @@ def history(
     if out:
         writer(out)
     terminal = screen.console()
-    # Looking into a named place that is not there must not make it.
+    # Reading a store that was named and does not exist must not create it.
     with open_store(store, create=store is None or bool(imported)) as opened:
         if imported:
             new, known = map(sum, zip(*(opened.import_document(file) for file in imported), strict=True))
@@ -113,7 +113,7 @@ def _runs(runs: list[Run], where: str) -> None:
 
 
 def summed_up(kernels: Sequence[str]) -> str:
-    """`gelu/cuda, gelu/triton`; of many kernels how many each op has: `gelu (7), softmax (5) and 12 more`."""
+    """Return `gelu/cuda, gelu/triton` or, for many kernels, the counts by op: `gelu (7), softmax (5) and 12 more`."""
     if len(kernels) <= _FEW:
         return ", ".join(kernels)
     by_op = Counter(name.partition("/")[0] for name in kernels)
@@ -125,7 +125,7 @@ def summed_up(kernels: Sequence[str]) -> str:
 
 
 def device(name: str) -> str:
-    """A device's name without what a maker adds to it: `Intel Xeon Platinum 8481C`."""
+    """Return a device's name without its vendor's additions: `Intel Xeon Platinum 8481C`."""
     return " ".join(re.sub(r"\((R|TM|C)\)|\bCPU\b|@ [\d.]+ ?GHz", " ", name, flags=re.IGNORECASE).split())
 
 
@@ -151,14 +151,14 @@ def _records(records: list[Record]) -> None:
 
 
 def _workload(record: Record) -> str:
-    """With the tunables that were not left as they are."""
+    """Return the workload, with the tunables that were set."""
     parameters = record.evidence.get("parameters")
-    tuned = parameters if isinstance(parameters, dict) else {}  # a training says here how many the model has
+    tuned = parameters if isinstance(parameters, dict) else {}  # a training's is the number of the model's parameters
     return " ".join([record.workload, *(f"{name}={value}" for name, value in tuned.items())])
 
 
 def _figures(record: Record) -> tuple[str, str, str]:
-    """`12.34 µs`, `±0.4 %`, `1.80×`; empty where nothing was timed."""
+    """Return `12.34 µs`, `±0.4 %`, `1.80×`; empty texts if nothing was timed."""
     from assay.bench.evidence import BenchEvidence
 
     if record.median is None:

@@ -1,5 +1,4 @@
-"""Files that a run was asked to write. A file that cannot be written costs no verdict: one sentence says so, and the
-run goes on."""
+"""Writes the files that a run was asked for. One that cannot be written affects no verdict: a message says so."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def quietly() -> Iterator[None]:
 
 
 def written(what: str, path: Path, write: Callable[[], Any]) -> bool:
-    """Call `write`, and print why if the disk refuses. Returns whether it was written."""
+    """Call `write` and return whether the file was written. If the disk refuses, print why."""
     try:
         write()
     except OSError as problem:
@@ -56,7 +55,7 @@ def _fix(problem: OSError) -> str:
 
 
 def document_written(records: Iterable[Record], path: Path, about: dict[str, Any]) -> bool:
-    """The document of `--out`, whole or not at all."""
+    """Write the document of `--out`, all of it or nothing. Return whether it was written."""
     from assay.record import document
 
     text = json.dumps(document(records, **about), indent=1, default=str) + "\n"
@@ -64,14 +63,14 @@ def document_written(records: Iterable[Record], path: Path, about: dict[str, Any
 
 
 def junit_written(records: Sequence[Record], path: Path, verb: str) -> bool:
-    """The file of `--junit`."""
+    """Write the file of `--junit`. Return whether it was written."""
     from assay.report.junit import junit
 
     return written("the JUnit file", path, lambda: put(path, junit(records, verb)))
 
 
 def put(path: Path, text: str) -> None:
-    """Write a file beside its place and rename it: a full disk leaves what was there. A device is written at once."""
+    """Write a temporary file and rename it, so that a full disk leaves the old file intact. Write a device directly."""
     data = text.encode("utf-8", "surrogatepass")
     if path.parent.exists() and not path.parent.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent))

@@ -1,4 +1,4 @@
-"""How the process of a command ends: at once. Taking PyTorch apart takes longer than what many commands do."""
+"""Ends the process of a command at once: Python's own teardown of PyTorch takes longer than many commands do."""
 
 import atexit
 import contextlib
@@ -9,7 +9,7 @@ from typing import NoReturn
 
 
 def leave(code: int) -> NoReturn:
-    """End like `sys.exit`, with all that is registered to be done at the end, but without freeing every object."""
+    """End like `sys.exit`, with all registered exit functions, but without freeing every object."""
     if any(not t.daemon for t in threading.enumerate() if t is not threading.current_thread()):
         sys.exit(code)  # Python waits for such threads
     atexit._run_exitfuncs()

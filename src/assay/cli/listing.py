@@ -48,7 +48,7 @@ def list_(
 
 
 def _with_derived(choices: list[Choice]) -> list[Choice]:
-    """The kernels, and those that ops of the user's own have by their references alone."""
+    """Return the kernels, and those derived from the references of the user's own ops."""
     from assay.catalog.derived import completed
     from assay.catalog.reader import LIBRARY
 
@@ -61,7 +61,7 @@ def _with_derived(choices: list[Choice]) -> list[Choice]:
 
 
 def _records(kernel: Kernel, op: Op) -> list[Record]:
-    """One per dtype: what could be done with it here."""
+    """Return one record per dtype, which says what can be done with it here."""
     from assay import provenance
     from assay.backends import Level, backend
     from assay.backends import here as available
@@ -122,14 +122,14 @@ def _table(choices: list[Choice], records: list[Record]) -> None:
 
 
 def _cell(kernels: list[Kernel]) -> str:
-    """A mark for each kernel: the plain one and its variants."""
+    """Return a mark for each kernel: the plain one and its variants."""
     from assay.backends import here
 
     return "".join(_MARK[str(here(k).level)] for k in kernels)
 
 
 def _variants(kernels: list[Kernel]) -> str:
-    """`njit: fastmath, parallel`, by language."""
+    """Return the variants by language: `njit: fastmath, parallel`."""
     variants: dict[str, dict[str, None]] = {}
     for k in kernels:
         if k.address.variant:

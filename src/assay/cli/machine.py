@@ -61,7 +61,7 @@ def machine(
 
 
 def spread(figure: Figure) -> str:
-    """How far the samples lie from the median, in percent."""
+    """Return how far the samples lie from the median, in percent."""
     value = figure.value
     if not value or figure.low is None or figure.high is None:
         return ""
@@ -69,7 +69,7 @@ def spread(figure: Figure) -> str:
 
 
 def published(figure: Figure) -> str:
-    """The published value beside it, a range as a range."""
+    """Return the published value, a range as a range; empty if there is none."""
     known = figure.published
     if known is None:
         return ""

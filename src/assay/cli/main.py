@@ -1,4 +1,4 @@
-"""The `assay` command. A verb's file imports what does the work only when it is called, so that `--help` is instant."""
+"""The `assay` command. A verb's file imports its implementation only when it is called, so that `--help` is instant."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ for _verb in VERBS:
 
 
 def main() -> None:
-    """Exit codes: 0 nothing failed, 1 something did, 2 wrong use, 3 nothing failed but a file that was asked for could
-    not be written, 4 an error of Assay's own, 130 interrupted."""
+    """Run the command line. Exit codes: 0 nothing failed, 1 something did, 2 wrong use, 3 nothing failed but a file
+    that was asked for could not be written, 4 an error of Assay's own, 130 interrupted."""
     # SIGTERM acts like Ctrl-C: what was done is kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     session.begin()
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def program() -> None:
-    """The command as a process of its own."""
+    """Run the command as a process of its own."""
     try:
         main()
     except SystemExit as end:
@@ -103,7 +103,7 @@ def program() -> None:
 
 
 def _run() -> int:
-    """Run the verb: its exit code."""
+    """Run the verb and return its exit code."""
     from assay.errors import AssayError
 
     try:

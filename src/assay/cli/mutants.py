@@ -40,7 +40,7 @@ def mutants(
 
 
 def _slice(text: str) -> tuple[int, int]:
-    """`2/5` → (2, 5)."""
+    """Parse `2/5` as (2, 5)."""
     from assay.errors import UsageError
 
     which, _, slices = text.partition("/")
@@ -72,7 +72,7 @@ def perform(what: list[str], settings: dict[str, Any], json: bool, out: Path | N
     show = None if json else lambda record: screen.console().print(line(record), soft_wrap=True)
 
     def write(records: list[Record], interrupted: bool, where: Path | None) -> None:
-        """What is no kernel is counted in the summary and has no record."""
+        """Write the document. Stillborn mutants are counted in its summary and have no record."""
         shown = [r for r in records if MutantEvidence.of(r).outcome is not Outcome.STILLBORN]
         about = {"verb": "selftest", "run": options.run, "interrupted": interrupted, "summary": summary(records)}
         screen.write_document(shown, where, **about)
@@ -111,7 +111,7 @@ def _short(text: str, longest: int = 48) -> str:
 
 
 def report(records: list[Record], interrupted: bool) -> None:
-    """The survivors one by one, then the scores."""
+    """Print the survivors one by one, then the scores."""
     from rich.markup import escape
     from rich.table import Table
 

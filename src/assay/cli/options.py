@@ -1,4 +1,4 @@
-"""Options that several verbs have, and how their texts are read."""
+"""Options that several verbs have, and their parsing."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ Device = Annotated[
         "--device", callback=lambda text: use(text), help="cpu, cuda or cuda:1; default: a GPU if there is one."
     ),
 ]
-"""The environment is set as soon as it is read: whatever starts later sees that device alone."""
+"""The environment is set as soon as the option is read, so that everything started later sees only that device."""
 Compiler = Annotated[str, typer.Option("--compiler", help="Of CUDA C++: nvrtc or nvcc.")]
 ChosenCompiler = Annotated[
     str, typer.Option("--compiler", callback=lambda name: compile_with(name), help="Of CUDA C++: nvrtc or nvcc.")
 ]
-"""Like the device, for verbs that run kernels: in the environment, where every worker finds it."""
+"""Set in the environment like the device, where every worker finds it. For verbs that run kernels."""
 FirstDType = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
 
 

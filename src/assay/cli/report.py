@@ -1,4 +1,4 @@
-"""`assay report`: the page people look at."""
+"""`assay report`: one page with all results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def report(
 
 
 def read_documents(paths: list[Path], run: str = "") -> list[Record]:
-    """Of all the documents, in order. One that cannot be read says which and why."""
+    """Return the records of all documents, in order. The error for one that cannot be read says which and why."""
     from pydantic import ValidationError
 
     from assay.errors import UsageError
@@ -85,9 +85,9 @@ def read_documents(paths: list[Path], run: str = "") -> list[Record]:
 
 
 def _store(where: str | None, run: str) -> list[Record]:
-    """The state of today, or all of one run."""
+    """Return the records of the current state, or all of one run."""
     from assay.store import open_store
 
-    # Looking into a named place that is not there must not make it.
+    # Reading a store that was named and does not exist must not create it.
     with open_store(where, create=where is None) as store:
         return list(store.records(run=store.run(run)) if run else store.records(latest=True))

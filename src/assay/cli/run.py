@@ -1,4 +1,4 @@
-"""`assay run`: all that fits, in one go: check, then time what is right, then draw it."""
+"""`assay run`: everything in one go: check, then time what passed, then draw the page."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _timed(
     json: bool,
 ) -> tuple[list[Record], bool]:
     """Time what passed, beside its baselines: the time of a wrong kernel means nothing. A baseline that was not named
-    has no verdict; bench checks what it computes while it is timed."""
+    has no verdict; bench checks its results while it is timed."""
     from assay.bench.planning import Options, plan
     from assay.catalog.select import everything, gather
     from assay.provenance import shown

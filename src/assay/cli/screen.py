@@ -1,4 +1,4 @@
-"""What all verbs share of printing: the JSON document, tables, progress, errors, exit codes."""
+"""Output that all verbs share: the JSON document, tables, progress, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -57,8 +57,7 @@ def error(problem: AssayError) -> None:
 
 
 def write_document(records: Iterable[Record], where: Path | None = None, **about: Any) -> bool:
-    """The one document of `--json`, on stdout or into a file. Returns whether it was written; if not, the reason was
-    printed."""
+    """Write the one document of `--json`, to stdout or a file. Return whether it was written; if not, print why."""
     from assay.record import document
 
     if session.refused:
@@ -78,8 +77,8 @@ def collect(
     show: Callable[[Record], None] | None = None,
     save: Callable[[list[Record]], None] | None = None,
 ) -> tuple[list[Record], bool]:
-    """Drain a verb under a progress bar: (records, were we interrupted). `names`: what is to be done, one for each
-    record: its kernel, or kernel and dtype."""
+    """Drain a verb under a progress bar. Return the records, and whether the run was interrupted. `names`: the work to
+    be done, one name per record: its kernel, or kernel and dtype."""
     kept: list[Record] = []
     waiting = list(names)
     with progress(len(names), what, quiet, left(waiting), mixed=show is not None) as tick:
@@ -99,8 +98,8 @@ def drain(
     each: Callable[[Record], None] | None = None,
     save: Callable[[list[Record]], None] | None = None,
 ) -> tuple[list[Record], bool]:
-    """Take every record, show it, then keep it in the store. Ctrl-C keeps what was done; what is done so far is also
-    saved every few seconds, for whoever is killed without warning."""
+    """Take every record, show it, then keep it in the store. Ctrl-C keeps the finished records; they are also saved
+    every few seconds, in case the process is killed without warning."""
     saved = time.monotonic()
     from assay.store import keeper
 
@@ -126,7 +125,7 @@ def drain(
 
 @contextmanager
 def remembered() -> Iterator[list[int]]:
-    """Records signals that ask the process to end. Python leaves SIGINT ignored in a shell's background job, and a
+    """Record signals that ask the process to end. Python leaves SIGINT ignored in a shell's background job, and a
     KeyboardInterrupt raised inside a library's callback may be lost; both are noticed here."""
     asked: list[int] = []
 
@@ -159,6 +158,6 @@ def status_text(status: str) -> str:
 
 
 def summary(records: list[Record]) -> str:
-    """`41 pass, 3 compiled, 1 fail`."""
+    """Return the counts by status: `41 pass, 3 compiled, 1 fail`."""
     counts = {s: sum(str(r.status) == s for r in records) for s in MARKS}
     return ", ".join(f"[{MARKS[s][1]}]{n} {s}[/]" for s, n in counts.items() if n)

@@ -1,4 +1,4 @@
-"""What a command named, sorted into what can be judged and what is refused, before anything runs."""
+"""Sorts what a command names into what can be judged and what is refused, before anything runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def chosen(what: Iterable[str], options: Any, *, whole_library: bool = False) -> list[Choice]:
-    """The kernels to judge. What is wrong with one of those named is said at the end, and costs the others nothing;
-    where nothing is left, the command ends with exit code 2."""
+    """Return the kernels to judge. An error in one of those named is printed at the end and does not affect the others;
+    if none is left, the command ends with exit code 2."""
     from assay.catalog.select import everything, gather
     from assay.dtype import dtype
     from assay.errors import UsageError
@@ -55,13 +55,13 @@ def chosen(what: Iterable[str], options: Any, *, whole_library: bool = False) ->
 
 
 def shared(kernels: Iterable[Kernel]) -> set[str]:
-    """Addresses that kernels of several files have."""
+    """Return the addresses that kernels of several files have."""
     count = Counter(k.name for k in {k.identity: k for k in kernels}.values())
     return {name for name, number in count.items() if number > 1}
 
 
 def _evaluated(choices: list[Choice], refused: list[AssayError]) -> list[Choice]:
-    """Without the kernels of users' ops whose own reference fails: nothing could be held against it."""
+    """Return the choices without kernels of users' ops whose reference fails: there is nothing to compare them with."""
     from assay.backends import Level, here
     from assay.catalog import executed, library
     from assay.errors import AssayError, SourceError
@@ -93,7 +93,7 @@ def _evaluated(choices: list[Choice], refused: list[AssayError]) -> list[Choice]
 
 
 def _apart(choices: list[Choice], refused: list[AssayError], verify: Callable[[Choice], None]) -> list[Choice]:
-    """The choices that `verify` accepts; the problems of the others go to `refused`."""
+    """Return the choices that `verify` accepts; the problems of the others go to `refused`."""
     from assay.errors import AssayError
 
     left = []
@@ -118,8 +118,8 @@ def _workload(text: str, wanted: list[str], choice: Choice) -> None:
 
 
 def _declared(choices: list[Choice], wanted: list[str], refused: list[AssayError]) -> list[Choice]:
-    """Kernels whose op is declared for a dtype that is wanted. Of several ops some may lack it: that is said, and is no
-    error, for nobody names another dtype for each op."""
+    """Return the kernels whose op is declared for a wanted dtype. If some of several ops lack it, a message says so,
+    but that is no error, since one --dtype is given for all of them."""
     from assay.errors import UsageError
 
     left = [c for c in choices if set(wanted) & set(c[1].dtypes)]

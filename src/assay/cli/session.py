@@ -1,15 +1,15 @@
-"""What one command could not do, collected until it ends: `main` prints it, and it decides the exit code."""
+"""Collects what one command could not do until it ends: `main` prints it, and it decides the exit code."""
 
 from __future__ import annotations
 
 from assay.errors import AssayError
 
 refused: list[AssayError] = []
-"""What was named and could not be judged, while the rest was."""
+"""Errors in what was named, while the rest was judged."""
 unkept: list[str] = []
 """Files that were asked for and could not be written."""
 command = ""
-"""The command without what it was given: `assay run`."""
+"""The command without its arguments: `assay run`."""
 WRONG_USE, NOT_KEPT, OUR_FAULT = 2, 3, 4
 """Exit codes; see docs/records.md."""
 
@@ -31,7 +31,7 @@ def refuse(problems: list[AssayError]) -> None:
 
 
 def exit_code(code: int) -> int:
-    """The exit code: of a failure first, then of what was refused, then of what could not be written."""
+    """Return the exit code: that of a failure first, then of what was refused, then of what could not be written."""
     if code:
         return code
     return WRONG_USE if refused else NOT_KEPT if unkept else 0

@@ -1,5 +1,5 @@
-"""Standard output that cannot stop a verb: a reader that went away, a full disk or a terminal without Unicode cost
-nothing but what they were to show."""
+"""Standard output that cannot stop a verb: a reader that went away, a full disk or a terminal without Unicode only
+affects what is shown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PLAIN = {
     "─": "-",
     "━": "-",
 }
-"""What stands for a character that the encoding does not have."""
+"""Replacements for characters that the encoding does not have."""
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:
@@ -70,7 +70,7 @@ class Lenient:
 
     def _end(self, problem: OSError) -> None:
         self.problem = problem
-        # What is buffered would be tried again when the interpreter ends, with a complaint.
+        # Otherwise the interpreter would try to write its buffer again at exit, and report the error.
         with contextlib.suppress(Exception):
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, self._stream.fileno())
@@ -82,7 +82,7 @@ class Lenient:
 
 @contextlib.contextmanager
 def lenient() -> Iterator[Lenient]:
-    """While open, `sys.stdout` and `sys.stderr` are lenient. Gives the former."""
+    """While open, `sys.stdout` and `sys.stderr` are lenient. Yields the former."""
     before = sys.stdout, sys.stderr
     stream: Any
     for stream in before:
@@ -100,6 +100,6 @@ def lenient() -> Iterator[Lenient]:
 
 
 def lost(stream: Lenient) -> str:
-    """Why what was shown is lost; empty where it is not, or where the reader wanted no more."""
+    """Return why output was lost; empty if none was, or if the reader closed the pipe."""
     problem = stream.problem
     return "" if problem is None or problem.errno == errno.EPIPE else str(problem.strerror or problem)

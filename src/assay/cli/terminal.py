@@ -1,5 +1,5 @@
-"""Text on a terminal or in a pipe: lines and tables are broken between words and never cut. A terminal's width counts,
-or COLUMNS; what is piped has no width of its own."""
+"""Prints text on a terminal or in a pipe: lines and tables are broken between words and never cut. The width is that of
+the terminal, or COLUMNS; a pipe has no width of its own."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _UNBOUNDED = 1_000_000
-"""Columns of a pipe or a file."""
+"""Width of a pipe or a file, in columns."""
 _under_a_bar: list[Console] = []
 """The console of the progress bar that is on standard output now. It moves the bar out of the way of what it prints;
-another one would print onto the bar."""
+another one would print over the bar."""
 
 
 def console(stderr: bool = False) -> Console:
-    """The console to print on. While a bar is on standard output it is the bar's own."""
+    """Return the console to print on. While a bar is on standard output, this is the bar's own."""
     if _under_a_bar and not stderr:
         return _under_a_bar[-1]
     return new_console(stderr)
@@ -36,7 +36,7 @@ def new_console(stderr: bool = False) -> Console:
     from rich.table import Table
 
     class Whole(Console):
-        """`soft_wrap=True` prints a line as one, however long."""
+        """A console that breaks lines and tables between words. `soft_wrap=True` prints a line as one, however long."""
 
         def print(self, *objects: Any, **how: Any) -> None:
             if len(objects) == 1 and isinstance(objects[0], Table | Repeating):
@@ -71,7 +71,7 @@ def new_console(stderr: bool = False) -> Console:
 
 
 def on_terminal(stderr: bool = False) -> bool:
-    """Whether someone looks at it. FORCE_COLOR makes colours, not a terminal."""
+    """Return whether the stream is a terminal. FORCE_COLOR turns on colours, but makes no terminal."""
     stream = sys.stderr if stderr else sys.stdout
     try:
         return bool(stream.isatty())
@@ -81,7 +81,7 @@ def on_terminal(stderr: bool = False) -> bool:
 
 @contextlib.contextmanager
 def through(bar: Console) -> Iterator[None]:
-    """While open, what is printed on standard output is printed by this console."""
+    """While open, `console()` returns `bar` for standard output."""
     _under_a_bar.append(bar)
     try:
         yield
@@ -90,7 +90,7 @@ def through(bar: Console) -> Iterator[None]:
 
 
 def wrapped(markup: str, width: int) -> Text:
-    """The text in lines of at most `width` columns; a longer word has a line of its own."""
+    """Return the text in lines of at most `width` columns; a longer word has a line of its own."""
     from rich.cells import cell_len
     from rich.text import Text
 

@@ -42,7 +42,7 @@ Export = Annotated[
     typer.Option("--export", help="Write the winners to a file: .json, .py (triton.Config) or .h (constants)."),
 ]
 _SHOWN = 12
-"""Configurations that a table shows; what is piped has them all."""
+"""Number of configurations that a table on a terminal shows; a pipe gets them all."""
 
 
 def tune(
@@ -125,7 +125,7 @@ def tune(
 
 
 def show(records: list[Record], terminal: Any) -> None:
-    """One table per kernel and workload: the best configurations first, and the choice below it."""
+    """Print one table per kernel and workload: the best configurations first, and the choice below it."""
     from assay.tune.evidence import TuneEvidence
 
     cells: dict[tuple[str, str], list[tuple[Record, TuneEvidence]]] = {}
@@ -187,7 +187,7 @@ def _code(evidence: TuneEvidence) -> list[str]:
 
 
 def _ranking(choice: Choice, terminal: Any) -> None:
-    """The finalists, timed again in the same rounds, and the rule's verdict on each."""
+    """Print the finalists, timed again in the same rounds, and the rule's verdict on each."""
     from assay.tune.space import label
 
     for one in (choice.ranking or [])[1:]:

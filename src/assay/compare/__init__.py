@@ -1,4 +1,4 @@
-"""compare: two runs, cell by cell, by the rule in docs/compare.md."""
+"""Compares two runs, cell by cell, by the rule in docs/compare.md."""
 
 from assay.compare.rule import Change, Verdict
 from assay.compare.verb import compare

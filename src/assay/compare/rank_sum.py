@@ -6,7 +6,7 @@ from functools import cache
 from statistics import NormalDist
 
 _EXACT = 400
-"""Up to this product of the two counts the exact distribution is computed."""
+"""The exact distribution is computed up to this product of the two counts."""
 
 
 @cache
@@ -22,8 +22,8 @@ def _ways(m: int, n: int) -> tuple[int, ...]:
 
 
 def p_value(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return how likely orders as uneven as these are if both sets come from one distribution. Two-sided; equal values
-    count half."""
+    """Return the probability of orders at least as uneven as this one if both sets come from one distribution.
+    Two-sided; equal values count half."""
     m, n = len(a), len(b)
     if not m or not n:
         return 1.0
@@ -38,7 +38,7 @@ def p_value(a: Sequence[float], b: Sequence[float]) -> float:
 
 def shift(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float] | None:
     """Return the median of all differences b − a (Hodges–Lehmann), and the ends of the interval that the test would not
-    reject. None where there are too few values for an interval of that level."""
+    reject. None if there are too few values for an interval of that level."""
     differences = sorted(y - x for x in a for y in b)
     m, n, count = len(a), len(b), len(differences)
     middle = (differences[(count - 1) // 2] + differences[count // 2]) / 2

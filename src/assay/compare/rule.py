@@ -8,13 +8,13 @@ from enum import StrEnum
 from assay.compare.rank_sum import p_value, shift
 
 ALPHA = 0.05
-"""The chance of even one false alarm in a whole comparison."""
+"""Probability of even one false alarm in a whole comparison."""
 MATTERS = 0.01
 """A change smaller than this share does not matter."""
 CLOCKS = 0.01
 """Clocks that differ by more than this share may explain a change."""
 FEWEST = 5
-"""The least number of rounds on each side."""
+"""The fewest rounds on each side."""
 
 
 class Verdict(StrEnum):
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a cell: a time for each round, in seconds, and the SM clock during them, if it is known."""
+    """One side of a cell: a time for each round, in seconds, and the SM clock during them, if known."""
 
     rounds: Sequence[float]
     hertz: float | None = None
@@ -38,14 +38,14 @@ class Change:
     ratio: float
     """New over old."""
     interval: tuple[float, float]
-    """It covers the ratios of all cells of the comparison at once."""
+    """Interval of the ratio. The intervals of a comparison cover the ratios of all its cells at once."""
     p: float
     """The probability of such rounds if nothing changed."""
     why: str
 
 
 def judge(cells: Sequence[tuple[Side, Side]]) -> list[Change]:
-    """Return the change of each cell (old, new) of one comparison; they share the chance of a false alarm."""
+    """Return the change of each cell (old, new) of one comparison. All cells share the probability of a false alarm."""
     return [_one(old, new, ALPHA / len(cells)) for old, new in cells]
 
 

@@ -1,4 +1,4 @@
-"""The verb itself: pairs the cells of two runs and applies the rule."""
+"""Pairs the cells of two runs and applies the rule."""
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from assay.errors import UsageError
 from assay.record import Record, Status, namesakes
 
 Cell = tuple[str, str, str]
-"""Kernel (with its file, where an address alone stands for several), workload, device."""
+"""Kernel (with its file, if several files have that address), workload, device."""
 _STATUS = {
     Verdict.SAME: Status.PASS,
     Verdict.FASTER: Status.PASS,
@@ -22,8 +22,8 @@ _STATUS = {
 
 
 def compare(old: Iterable[Record], new: Iterable[Record]) -> Iterator[Record]:
-    """Yield one record per cell that both have: `pass` (SAME or FASTER), `fail` (SLOWER), `inconclusive` (AMBIGUOUS);
-    `skipped` for those that only one has."""
+    """Yield one record per cell that both runs have: `pass` (SAME or FASTER), `fail` (SLOWER), `inconclusive`
+    (AMBIGUOUS); `skipped` for cells that only one has."""
     old, new = list(old), list(new)
     apart = namesakes(r for r in old if r.verb == "bench") | namesakes(r for r in new if r.verb == "bench")
     before, after = _cells(old, apart), _cells(new, apart)

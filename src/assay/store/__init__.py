@@ -29,5 +29,5 @@ def open_store(where: str | Path | None = None, *, create: bool = True, patience
 
 
 def modules() -> tuple[ModuleType, ModuleType]:
-    """What a store is opened with. Importing it takes longer than opening it."""
+    """Return the modules that open a store. Importing them takes longer than opening it."""
     return import_module("assay.store.connection"), import_module("assay.store.database")

@@ -1,5 +1,4 @@
-"""Where a store is, and what differs between the two databases: how a connection is made, and how writers wait for each
-other.
+"""Where a store is, and what differs between the two databases: how to connect, and how writers wait for each other.
 
 No connection outlives its transaction (NullPool): a fork inherits none, and a server may close idle ones."""
 
@@ -22,7 +21,7 @@ _FIX = "name a file (records.sqlite) or a server (postgresql://user@host/databas
 
 
 def place(where: str | Path | None = None) -> URL:
-    """Return the URL of the argument, else of $ASSAY_STORE, else of the user's data folder."""
+    """Return the URL of the store: from the argument, else from $ASSAY_STORE, else in the user's data folder."""
     text = str(where or os.environ.get("ASSAY_STORE") or host.data_folder() / "records.sqlite")
     if "://" not in text:
         return URL.create("sqlite", database=str(Path(text).expanduser()))
@@ -71,8 +70,8 @@ def _prepare_server(connection: Any, patience: float) -> None:
 
 
 def one_writer(engine: Engine) -> Engine:
-    """Return the same engine, in whose transactions nobody else writes. SQLite allows only one writer anyway; in
-    PostgreSQL it keeps two imports from a deadlock, and two processes from both creating the tables."""
+    """Return the same engine, but writers take a lock. SQLite allows only one writer anyway; in PostgreSQL the lock
+    keeps two imports from a deadlock, and two processes from both creating the tables."""
     return engine.execution_options(**{_WRITER: True})
 
 

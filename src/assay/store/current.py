@@ -1,11 +1,11 @@
-"""The one rule by which a record describes the state of today. All other records are history.
+"""The rule that decides which records describe the current state. All other records are history.
 
 A newer record supersedes an older one
 - of the same verb, kernel, workload, device, number of threads and parameters;
-- that is a failure, if the newer one is a complete check of the same kernel, dtype, device and parameters that found
-  nothing wrong. `check` shrinks a failure to a workload of its own, at which a fixed kernel is never recorded again.
-  The kernel's source must have changed as well if the check was of fewer workloads than are usual, which may miss the
-  failure, or if the failure is of another verb, since `check` does not find what that found."""
+- that is a failure or an inconclusive check, if the newer one is a complete check of the same kernel, dtype, device and
+  parameters that found nothing wrong. `check` shrinks a failure to a workload of its own, at which a fixed kernel is
+  never recorded again. The kernel's source must have changed as well if the check was of fewer workloads than usual,
+  which may miss the failure, or if the failure is of another verb, which may find what `check` does not."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Entry:
-    """What the rule reads of a record."""
+    """The fields of a record that the rule reads."""
 
     verb: str
     kernel: str
     file: str
-    """Of its source: with the address, what identifies a kernel."""
+    """File of its source, which with the address identifies a kernel."""
     source: str
-    """The hash of that source; empty where it is not known."""
+    """Hash of that source; empty if unknown."""
     workload: str
     dtype: str
     device: str
     cores: str
-    """Of a CPU; empty for a GPU."""
+    """Number of cores of a CPU; empty for a GPU."""
     threads: str
     parameters: str
     asked: str
-    """How many workloads of a check the user asked for; empty where that was left to the plan."""
+    """Number of workloads that the user asked a check for; empty if the plan decided."""
     status: str
 
     @classmethod
@@ -59,23 +59,23 @@ class Entry:
 
     @property
     def point(self) -> tuple[str, ...]:
-        """What a record of the same point replaces."""
+        """Key of the point: a newer record with the same key replaces an older one."""
         return self.verb, *self._kernel, self.workload, self.threads
 
     @property
     def subject(self) -> tuple[str, ...]:
-        """What a complete check judges: all workloads of a kernel in one dtype on one device."""
+        """Key of what a complete check judges: all workloads of a kernel in one dtype on one device."""
         return *self._kernel, self.dtype
 
     @property
     def clears(self) -> bool:
-        """Whether it is a complete check that found nothing wrong. Its workload names the dtype alone, since all axes
+        """Whether it is a complete check that found nothing wrong. Its workload names only the dtype, since all axes
         were fuzzed. Where a kernel cannot run, building it is all that can be checked."""
         sound = self.status in (Status.PASS, Status.COMPILED)
         return self.verb == "check" and sound and self.workload == f"dtype={self.dtype}"
 
     def cleared_by(self, complete: Entry) -> bool:
-        """Whether this older record of the same subject is a failure that a complete check supersedes."""
+        """Return whether a complete check of the same subject supersedes this older record as a fixed failure."""
         changed = bool(self.source and complete.source) and self.source != complete.source
         if self.verb == "check":
             return self.status in (Status.FAIL, Status.INCONCLUSIVE) and (changed or not complete.asked)
@@ -89,7 +89,7 @@ class Entry:
 
 
 def current(entries: Iterable[tuple[Entry, T]]) -> list[tuple[Entry, T]]:
-    """Return those that no later one supersedes, given in the order in which their records were made."""
+    """Return the entries that no later one supersedes. They must come in the order in which their records were made."""
     kept: dict[tuple[str, ...], tuple[Entry, T]] = {}
     points: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for entry, item in entries:
@@ -105,6 +105,6 @@ def current(entries: Iterable[tuple[Entry, T]]) -> list[tuple[Entry, T]]:
 
 
 def current_records(records: Iterable[Record]) -> list[Record]:
-    """Return the records that describe the state of today, the oldest first. They may be given in any order."""
+    """Return the records that describe the current state, the oldest first. They may be given in any order."""
     in_order = sorted(records, key=lambda r: str(r.provenance.get("time", "")))
     return [record for _, record in current((Entry.of(r), r) for r in in_order)]

@@ -1,4 +1,4 @@
-"""The store itself. Each record is one committed transaction: a killed process loses at most the one in flight."""
+"""The store. Each record is one committed transaction: a killed process loses at most the one in flight."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -30,13 +30,13 @@ _READ = (
     "evidence.parameters",
     "evidence.asked_workloads",
 )
-"""What decides whether a record is current and has no column of its own."""
+"""Fields without a column of their own that decide whether a record is current."""
 _BLOCK = 200
 """Rows fetched at a time: a store may hold more than memory does."""
 
 
 class Store:
-    """Records in a database. Usable as a context manager; several processes may use one place at once."""
+    """Records in a database. Usable as a context manager; several processes may use one store at once."""
 
     def __init__(self, url: URL, *, create: bool = True, patience: float = 60.0) -> None:
         self.where = shown(url)
@@ -60,17 +60,17 @@ class Store:
         self._engine.dispose()
 
     def add(self, record: Record) -> str:
-        """Keep a record; it is safe when this returns. Returns its key; the same record again changes nothing."""
+        """Keep a record, which is safe when this returns, and return its key. The same record again changes nothing."""
         row = to_row(record)
         with self._writing() as connection:
             self._put(connection, row)
         return str(row["key"])
 
     def import_document(self, path: str | Path) -> tuple[int, int]:
-        """Keep the records of a `--json` document, all or none. Returns how many were new, and how many were known.
+        """Keep the records of a `--json` document, all or none. Return how many were new, and how many were known.
 
-        A record is known when the store has one with the same content: every field counts that is not at its default.
-        A record names its run, its time and its samples, so two measurements are never taken for one."""
+        A record is known if the store has one with the same content, not counting fields at their defaults. A record
+        names its run, its time and its samples, so two measurements are never taken for one."""
         rows = [to_row(record) for record in _read(Path(path))]
         with self._writing() as connection:
             new = sum(self._put(connection, row) for row in rows)
@@ -117,7 +117,7 @@ class Store:
                 yield from_row(text)
 
     def _current(self, connection: Connection, chosen: list[ColumnElement[bool]]) -> list[int]:
-        """Return the ids of the records that none of those chosen supersedes, in the order they were made."""
+        """Return the ids of the chosen records that no other one of them supersedes, in the order they were made."""
         c = records.c
         columns = (c.id, c.verb, c.kernel, c.workload, c.dtype, c.device, c.status, self._inside(_READ).label("inside"))
         entries = []
@@ -168,7 +168,7 @@ class Store:
         return [_run(rows, kernels[rows[0].run]) for rows in newest[:limit]]
 
     def timed(self) -> dict[str, set[tuple[str, str, str]]]:
-        """Return what each run of bench has timed, newest run first: kernel, workload and device."""
+        """Return the kernel, workload and device of each timing, by run of bench, newest run first."""
         c = records.c
         query = select(c.run, c.kernel, c.workload, c.device).where(c.verb == "bench", c.median.is_not(None)).distinct()
         by_run: dict[str, set[tuple[str, str, str]]] = {}
@@ -191,16 +191,16 @@ class Store:
         raise UsageError(f"no run '{text}' in {self.where}", fix=fix)
 
     def _named(self, connection: Connection, kernel: str | None) -> list[ColumnElement[bool]]:
-        """Return the condition for `kernel`, read as `assay check` reads it. Patterns are matched here, since no two
-        databases agree on them."""
+        """Return the condition for `kernel`, read as `assay check` reads it. Patterns are matched in Python, since no
+        two databases agree on them."""
         if not kernel:
             return []
         known = connection.scalars(select(records.c.kernel).distinct())
         return [records.c.kernel.in_([k for k in known if fnmatchcase(k, kernel) or k.partition("/")[0] == kernel])]
 
     def _inside(self, paths: Sequence[str]) -> ColumnElement[str]:
-        """Return the values at these paths inside a record's JSON, as the text of a JSON array: read in one go, since
-        most of the time goes into reading a record's text at all."""
+        """Return the values at these paths inside a record's JSON, as the text of a JSON array. They are read together,
+        because reading a record's text takes most of the time."""
         text: ColumnElement[str] = records.c.record  # older records may hold infinities, which JSON does not allow
         if self._engine.dialect.name == "sqlite":
             valid = case((func.json_valid(text) == 1, text), else_="{}")
@@ -261,7 +261,7 @@ def _filter(*, since: str | datetime | None = None, **equal: str | None) -> list
 
 
 def _run(rows: list[Any], kernels: set[str]) -> Run:
-    """Return a run, given its rows: one for each verb, device, commit and status."""
+    """Return a run from its rows: one for each verb, device, commit and status."""
     return Run(
         id=rows[0].run,
         verbs=tuple(sorted({r.verb for r in rows})),

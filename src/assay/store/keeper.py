@@ -1,5 +1,5 @@
-"""Puts the records of a run into the store while it runs. A record that cannot be kept costs no verdict: one sentence
-says so, and the run goes on. ASSAY_STORE=none turns keeping off."""
+"""Puts the records of a run into the store while it runs. A record that cannot be kept affects no verdict: a message
+says so, and the run goes on. ASSAY_STORE=none turns this off."""
 
 import contextlib
 import functools
@@ -16,13 +16,13 @@ from assay.record import Record
 from assay.store import modules, open_store
 
 _AGAIN = 5.0
-"""Seconds after which a store that refused a record is tried again."""
+"""Seconds until a store that refused a record is tried again."""
 _LAST = 5.0
-"""Seconds that the last try waits, when all records are shown."""
+"""Seconds that the last try waits, after all records were shown."""
 
 
 class Keeper:
-    """Puts records into the store, which is opened with the first. A refused record is tried again later."""
+    """Puts records into the store, which is opened at the first one. A refused record is tried again later."""
 
     def __init__(self) -> None:
         self._store: Any = None
@@ -49,11 +49,11 @@ class Keeper:
                 self._store.add(self._waiting[0])
                 self._waiting.pop(0)
             self._problem = None
-        except Exception as problem:  # no failure of the store may cost a verdict
+        except Exception as problem:  # no failure of the store may affect a verdict
             self._problem, self._refused_at, self._store = problem, time.monotonic(), None
 
     def close(self) -> None:
-        """Try for the last time, and wait longer for it; print how many records could not be kept, and why."""
+        """Try one last time, waiting longer; print how many records could not be kept, and why."""
         if self._waiting:
             self._write(patience=_LAST)
         if self._waiting and self._problem is not None:
@@ -78,12 +78,12 @@ def _explained(problem: Exception) -> str:
 
 
 def kept() -> contextlib.closing[Keeper]:
-    """Return a context manager that gives a Keeper, to be called with each record, and closes it."""
+    """Return a context manager that yields a Keeper, to be called with each record, and closes it."""
     return contextlib.closing(Keeper())
 
 
 def keeping(verb: Callable[..., Iterable[Record]]) -> Callable[..., Iterator[Record]]:
-    """Return the verb with its records kept, as the command line keeps them, unless it is called with `keep=False`."""
+    """Wrap a verb so that its records are kept, as on the command line, unless it is called with `keep=False`."""
 
     @functools.wraps(verb)
     def run(*what: Any, keep: bool = True, **settings: Any) -> Iterator[Record]:

@@ -1,4 +1,4 @@
-"""A record as a row: the whole of it as JSON text, and columns derived from it to search by."""
+"""Converts records to rows: the whole record as JSON text, and columns derived from it to search by."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _LONGEST = 500
-"""The most characters of a column: PostgreSQL refuses to index values of more than some 2700 bytes."""
+"""The most characters of a column: PostgreSQL refuses to index values of more than about 2700 bytes."""
 
 
 def to_row(record: Record) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def fit(value: str) -> str:
 
 
 def _plain(record: Record) -> Record:
-    """Return the record as it will be read back; one that could not be read back is refused. Half of a surrogate pair
+    """Return the record as it will be read back, and raise an error if it could not be. Half of a surrogate pair
     (undecodable output of some tool) is not valid text for a database: it becomes U+FFFD."""
     text = json.dumps(record.to_dict(), default=str, ensure_ascii=False)
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -59,8 +59,8 @@ def _plain(record: Record) -> Record:
 
 
 def _key(whole: dict[str, Any]) -> str:
-    """Return the same key for records with the same fields. A field left at its default does not count: one that a
-    later version adds must not make a new record of an old one."""
+    """Return a key, the same for records with the same fields. Fields at their defaults do not count: one that a later
+    version adds must not make a new record of an old one."""
     texts = {name: json.dumps(value, sort_keys=True) for name, value in whole.items()}
     given = {name: text for name, text in texts.items() if text != _defaults().get(name)}
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""One invocation of a verb, summed up from its records."""
+"""A run: one invocation of a verb, summed up from its records."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ class Run:
     """Empty for records that were made outside any run."""
     verbs: tuple[str, ...]
     first: str
-    """The time of its first and of its last record: UTC, ISO."""
+    """Times of its first and, below, of its last record: UTC, ISO."""
     last: str
     devices: tuple[str, ...]
     commit: str
     counts: dict[str, int]
-    """Records by status."""
+    """Number of records by status."""
     kernels: tuple[str, ...] = ()
     """Their addresses, in alphabetical order."""
 

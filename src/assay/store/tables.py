@@ -1,4 +1,4 @@
-"""The tables. They are imported when a store is opened, since importing SQLAlchemy takes time."""
+"""The tables. This module is imported when a store is opened, since importing SQLAlchemy takes time."""
 
 from sqlalchemy import Column, Float, Integer, MetaData, String, Table, Text
 

@@ -1,4 +1,4 @@
-"""Tuned values at rest: the configuration that `assay tune` chose for a kernel, by the class of a workload's shape.
+"""Stored tuned values: the configuration that `assay tune` chose for a kernel, by the class of a workload's shape.
 
 A choice made on one workload is used for all of its class: the same dtype and attributes, and every axis between the
 same powers of two. It is used only for the source that it was made with, and only on the same device."""
@@ -43,22 +43,22 @@ class TunedValues:
     """The values that a kernel's tunables take on a workload, and where they come from."""
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Empty: nothing is known, and the kernel's own defaults hold."""
+    """Empty if nothing is known; the kernel's own defaults then hold."""
     run: str = ""
     """The run of `assay tune`."""
     workload: str = ""
     """The workload that was tuned."""
     why_not: str = ""
-    """Why there are none."""
+    """Reason why there are no values."""
 
     @property
     def source(self) -> str:
-        """In words, for records and tables."""
+        """Description for records and tables."""
         return f"tune run {self.run} on {self.workload}" if self.run else self.why_not
 
 
 class TunedRecords:
-    """The choices in a store, read once for each kernel."""
+    """The tuned choices in the store, read once for each kernel."""
 
     def __init__(self) -> None:
         self._choices: dict[str, list[Record]] = {}
@@ -89,7 +89,7 @@ def _why_not(kernel: Kernel, wanted: str, any_here: bool, other_source: bool) ->
 
 
 def _choices(kernel: Kernel) -> list[Record]:
-    """Return the records of choices for a kernel, the oldest first; none where there is no store."""
+    """Return the records of choices for a kernel, the oldest first; none if there is no store."""
     if os.environ.get("ASSAY_STORE") == "none":
         return []
     try:

@@ -9,7 +9,7 @@ _UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days", "w": "wee
 
 
 def stamp(moment: datetime) -> str:
-    """Return the time as `2026-11-15T05:28:48Z`. One without a zone is taken as UTC, as in records."""
+    """Return the time as `2026-11-15T05:28:48Z`. A time without a zone is taken as UTC, as in records."""
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return zoned.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 

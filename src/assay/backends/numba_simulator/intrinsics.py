@@ -1,5 +1,5 @@
-"""Functions of the `cuda` module that the simulator gets wrong: `fma` rounds twice, `cbrt` has no negative numbers,
-`clz`, `brev`, `popc` and `ffs` know 32 bits and no sign, `fp16.hfloor` rounds up, `fp16.hfma` rounds twice."""
+"""Functions of the `cuda` module that the simulator gets wrong: `fma` rounds twice, `cbrt` fails for negative numbers,
+`clz`, `brev`, `popc` and `ffs` assume 32 bits and no sign, `fp16.hfloor` rounds up, `fp16.hfma` rounds twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
 
 
 def _bits(value: Any) -> tuple[int, int]:
-    """An integer without its sign, and how many bits Numba gives its type (a Python integer has 64)."""
+    """Return an integer without its sign, and how many bits Numba gives its type (a Python integer has 64)."""
     width = 32 if isinstance(value, (np.int32, np.uint32)) else 64
     return int(value) & ((1 << width) - 1), width
 

@@ -1,5 +1,5 @@
-"""Launches. The simulator starts blocks of any size and grids of none: a GPU refuses more than 1024 threads a block
-(64 along z), more than 2³¹ − 1 × 65535 × 65535 blocks, and a grid without blocks. Options of `cuda.jit` that only
+"""Launches. The simulator starts blocks and grids of any size, even empty grids. A GPU refuses more than 1024 threads a
+block (64 along z), more than 2³¹ − 1 × 65535 × 65535 blocks, and a grid without blocks. Options of `cuda.jit` that only
 concern the compiler (`max_registers`, `lineinfo`, …) are refused by the simulator, not by Numba; here they are left
 out. On a GPU Numba takes torch tensors as arrays, if it has their type; the simulator passes them on unchanged."""
 
@@ -43,14 +43,14 @@ def patch() -> None:
         return call(self, *(_array(a) if isinstance(a, torch.Tensor) else a for a in args))
 
     kernel.__getitem__, kernel.__call__ = checked, launch
-    sys.setswitchinterval(1e-4)  # the simulator polls its threads; at Python's 5 ms each barrier takes 10
+    sys.setswitchinterval(1e-4)  # the simulator polls its threads; with Python's 5 ms each barrier takes 10 ms
     module: Any = cuda
     original, simulated_jit = module.jit, api.jit
 
     def jit(*args: Any, **options: Any) -> Any:
         kept = {name: value for name, value in options.items() if name not in _FOR_THE_COMPILER}
         if args and callable(args[0]) and not isinstance(args[0], type):
-            return simulated_jit(**kept)(args[0]) if kept else original(*args)  # its own drops `fastmath` here
+            return simulated_jit(**kept)(args[0]) if kept else original(*args)  # the original drops `fastmath`
         wrapped = original(*args, **kept)
         given = args[0] if args else options.get("func_or_sig")
         return wrapped if given is None else lambda function: signatures.declared(wrapped(function), given)

@@ -1,8 +1,7 @@
-"""Shared and local memory. The simulator gives one shared array to all blocks of a launch, with what the last block
-left in it, and dynamic shared memory as zeros; on a GPU both hold whatever was there. Here every block begins with
-unwritten values, and so does every local array. Two threads that ask at once get the same shared array (the
-simulator may give each its own), two arrays declared on one line are two, and more than 48 KiB of them are refused,
-as the compiler refuses them."""
+"""Shared and local memory. In the simulator all blocks of a launch share one array, which keeps the values of the last
+block, and dynamic shared memory starts as zeros; on a GPU both are undefined at first. Here every block and every local
+array begins with unwritten values. Two threads that ask at once get the same shared array (the simulator may give each
+its own), two arrays declared on one line are two, and more than 48 KiB in all are refused, as by the compiler."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Types of numbers. Numba types every literal, global and argument that is a Python float as float64, so that `x[i] *
-0.5` of a float32 is a float64; numpy, which the simulator computes with, lets the float32 decide. It computes in at
-least 64 bits with 8- and 16-bit integers, where numpy wraps. `math.exp` of a float32 is a float32 (`expf`), where
-Python's is a float64; of −∞, 1000 or −1 in `math.sqrt` a GPU makes 0, ∞ or NaN, where Python raises an exception.
-`max` and `min` of floats return the one that is a number. With `fastmath=True` the functions of `math` are the
-approximate ones. (bf16 arrives as uint16, which therefore stays what it is.)"""
+0.5` of a float32 is a float64; in numpy, which the simulator computes with, it is a float32. Numba computes with 8- and
+16-bit integers in at least 64 bits, where numpy wraps. `math.exp` of a float32 is a float32 (`expf`), where Python's is
+a float64. Where Python raises an exception, as in `math.exp(1000)` or `math.sqrt(-1)`, a GPU returns ±∞ or NaN. `max`
+and `min` of floats return the one that is a number. With `fastmath=True` the functions of `math` are the approximate
+ones. (bf16 arrives as uint16, which is therefore left as it is.)"""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _FUNCTIONS = {
     "copysign": np.copysign,
     "trunc": np.trunc,
 }
-"""By name: what decides where Python's own raises. None: nothing better than NaN is known."""
+"""By name: the function that gives the result where Python's own raises. None: the result is NaN."""
 
 _FAST = {
     "exp": fast.fast_exp,

@@ -25,7 +25,7 @@ def patch() -> None:
 
 
 def declared(kernel: Any, argument: Any) -> Any:
-    """The kernel, which keeps the signatures that `cuda.jit` was given: one, or a list of them."""
+    """Attach to the kernel the signatures that `cuda.jit` was given, one or a list of them, and return it."""
     every = argument if isinstance(argument, list) else [argument]
     kernel.signatures = tuple(sigutils.normalize_signature(s)[0] for s in every)
     return kernel
@@ -43,7 +43,7 @@ def _check(name: str, signatures: tuple[tuple[Any, ...], ...], args: tuple[Any, 
 
 
 def _misfit(signature: tuple[Any, ...], args: tuple[Any, ...]) -> str:
-    """Why the arguments do not fit; empty if they do, or may."""
+    """Return why the arguments do not fit; empty if they do, or may."""
     if len(signature) != len(args):
         return f"{len(args)} arguments are passed for {len(signature)} parameters"
     for number, (parameter, value) in enumerate(zip(signature, args, strict=True), 1):
@@ -58,7 +58,7 @@ def _misfit(signature: tuple[Any, ...], args: tuple[Any, ...]) -> str:
 
 
 def _passed(array: Any) -> str:
-    """The array in words; empty where Numba has no type for its elements."""
+    """Describe the array; empty if Numba has no type for its elements."""
     try:
         elements = from_dtype(array.dtype)
     except NotImplementedError:

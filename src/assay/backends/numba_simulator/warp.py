@@ -1,6 +1,6 @@
-"""Warps. The simulator has no shuffles, votes or `syncwarp`; here the threads that the mask names exchange their values
-when all of them have arrived. A thread that the mask names and that has left the kernel is an error (a GPU may hang);
-what comes from a lane that the mask does not name is unwritten."""
+"""Warps. The simulator has no shuffles, votes or `syncwarp`; here the threads in the mask exchange their values when
+all of them have arrived. It is an error if a thread in the mask has left the kernel (a GPU may hang); the value of a
+lane outside the mask is unwritten."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ALL = 0xFFFFFFFF
 
 
 class _Meeting:
-    """Where the lanes of one warp and mask exchange values."""
+    """Exchanges values between the lanes of one warp and mask."""
 
     def __init__(self, lanes: dict[int, Any]) -> None:
         self.lanes, self.changed = lanes, threading.Condition()
@@ -87,7 +87,7 @@ def _lane() -> int:
 
 
 def _present() -> dict[int, Any]:
-    """The threads of this thread's warp, by lane. The block starts them one after the other: all are waited for."""
+    """Return the threads of this thread's warp, by lane. The block starts them one after another, so wait for all."""
     thread: Any = threading.current_thread()
     manager = thread._manager
     first, size = thread.thread_id // 32 * 32, int(np.prod(manager._block_dim))

@@ -1,8 +1,8 @@
 """Triton's interpreter, patched to compute what a GPU computes. Each file states one difference, its source, and the
 patch; all are applied once, in a worker that interprets, before the kernel's file is imported.
 
-The device that is imitated is an NVIDIA GPU of compute capability 9.0 and the instructions Triton 3.7.1 emits for it
-(read from its PTX); the accuracy of each instruction is that of the PTX ISA."""
+It imitates an NVIDIA GPU of compute capability 9.0 and the instructions that Triton 3.7.1 emits for it (read from its
+PTX); the accuracy of each instruction is that of the PTX ISA."""
 
 from __future__ import annotations
 

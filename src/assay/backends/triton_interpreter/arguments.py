@@ -1,7 +1,7 @@
-"""What a kernel is handed. A Python float arrives on the GPU as an fp32 value: fp16 · scale is then computed in fp32,
-and 0.1 is 0.100000001; the interpreter leaves it a Python number, which takes the other operand's type. A bool,
-which the interpreter cannot pass at all, arrives as an int1. An integer that equals 1 is compiled in as a constant
-(Triton's specialisation), which has no `.to` and no `.dtype`."""
+"""Arguments of a kernel. A Python float arrives on the GPU as an fp32 value: fp16 · scale is then computed in fp32, and
+0.1 is 0.100000001. The interpreter keeps a Python number, which takes the other operand's type. A bool, which the
+interpreter cannot pass at all, arrives as an int1. An integer that equals 1 is compiled in as a constant (Triton's
+specialisation), which has no `.to` and no `.dtype`."""
 
 from __future__ import annotations
 

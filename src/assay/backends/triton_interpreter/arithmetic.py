@@ -1,9 +1,8 @@
 """Sums, products, comparisons, minima. The interpreter adds, multiplies and compares the bits of bf16 as integers; a
-GPU has instructions for them (`fma.rn.bf16`, `setp.lt.bf16`), which round once. `tl.maximum` without
-`propagate_nan` returns the operand that is a number (`max.f32`), where the interpreter returns NaN; and `max.f32`
-takes +0 for larger than −0. A product that is added to something becomes one `fma`, rounded once (Triton's
-`enable_fp_fusion`, on by default): `x * x - y * y` of equal x and y is then not always 0. Of two products in one
-sum the left one is taken in."""
+GPU has instructions for them (`fma.rn.bf16`, `setp.lt.bf16`), which round once. `tl.maximum` without `propagate_nan`
+returns the operand that is a number (`max.f32`), where the interpreter returns NaN; and `max.f32` treats +0 as larger
+than −0. A product that is added to something becomes one `fma`, rounded once (Triton's `enable_fp_fusion`, on by
+default): `x * x - y * y` of equal x and y is then not always 0. In a sum of two products, the left one is fused."""
 
 from __future__ import annotations
 
@@ -44,14 +43,15 @@ def patch() -> None:
 
 
 def rounded(values: Any, dtype: Any) -> Any:
-    """Numbers as a handle of `dtype`, rounded once."""
+    """Return numbers as a handle of `dtype`, rounded once."""
     if formats.is_packed(dtype):
         return Handle(formats.packed(values, dtype), dtype)
     return Handle(values.astype(interpreter._get_np_dtype(dtype), copy=False), dtype)
 
 
 def fused(x: Any, y: Any, z: Any) -> Any:
-    """x · y + z, rounded once: exact in the next wider format but for ties a billion times finer than the result's."""
+    """Return x · y + z in the next wider format, to be rounded once. It is exact there except for ties a billion times
+    finer than the result's."""
     if x.dtype == np.float64:
         return x * y + z  # no wider format here
     wide = np.float64 if x.dtype == np.float32 else np.float32
@@ -98,7 +98,7 @@ def _comparison(function: Any) -> Callable[..., Any]:
 
 
 def extreme(function: Any, sign: int, left: Any, right: Any) -> Any:
-    """The larger (`sign` 1) or smaller of two arrays; of two zeros, +0 is the larger."""
+    """Return the larger (`sign` 1) or smaller of two arrays; of two zeros, +0 is the larger."""
     chosen = function(left, right)
     zeros = chosen == 0
     if zeros.any():

@@ -1,6 +1,6 @@
-"""Atomic sums. The interpreter's cannot do bf16, and lanes of one instruction that add to the same place always follow
-each other in their order; on a GPU that order is not defined, so here it is another one each time. A global
-`atom.add.f32` takes subnormals for zero, on the way in and out (PTX ISA, `atom`)."""
+"""Atomic sums. The interpreter does not support bf16, and applies the lanes of one instruction that add to the same
+place always in the same order; on a GPU that order is undefined, so here it differs each time. A global `atom.add.f32`
+flushes subnormal operands and results to zero (PTX ISA, `atom`)."""
 
 from __future__ import annotations
 

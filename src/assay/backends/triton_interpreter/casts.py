@@ -1,7 +1,7 @@
-"""Casts. The interpreter truncates fp32 → bf16 where a GPU rounds to nearest even, loses the bits of subnormals, takes
-bf16's and fp8's bits for integers when they meet an integer type, and casts floats to integers as the host's processor
-happens to. PTX's `cvt` saturates: what is too large becomes the largest integer, NaN becomes 0 (from fp32 to at most
-32 bits) or the smallest; 8-bit integers come from the low byte of a 16-bit `cvt`."""
+"""Casts. The interpreter truncates fp32 → bf16 where a GPU rounds to nearest even, loses the bits of subnormals, treats
+bf16's and fp8's bits as integers when they meet an integer type, and casts floats to integers as the host's processor
+does. PTX's `cvt` saturates: what is too large becomes the largest integer, NaN becomes 0 (from fp32 to at most 32 bits)
+or the smallest; 8-bit integers come from the low byte of a 16-bit `cvt`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def patch() -> None:
     original = interpreter._convert_float
 
     def convert(data: Any, source: Any, destination: Any, rounding_mode: Any) -> Any:
-        """Between floating types; returns the destination's storage."""
+        """Convert between floating types and return the destination's storage."""
         if "e4b15" in source.name + destination.name:
             return original(data, source, destination, rounding_mode)
         return _stored(formats.unpacked(data, source), destination, "TZ" in str(rounding_mode))
@@ -53,7 +53,7 @@ def _stored(values: Any, dtype: Any, to_zero: bool) -> Any:
 
 
 def integers(values: Any, dtype: Any) -> Any:
-    """Floats as integers by the rules of PTX's `cvt.rzi`."""
+    """Convert floats to integers by the rules of PTX's `cvt.rzi`."""
     if dtype == tl.int1:
         return values != 0
     wanted = interpreter._get_np_dtype(dtype)

@@ -87,7 +87,7 @@ def _not(value: Any) -> Any:
 
 
 def _elementwise(name: str, left: Any, right: Any) -> Any:
-    """Combines two evaluated operands, as on the GPU. A constant that does not change the result is left out."""
+    """Combine two evaluated operands, as on the GPU. With a constant on the right, the result is one of them."""
     if not isinstance(right, core.tensor):
         return left if bool(right) == (name == "logical_and") else right
     if left.handle.data.size == 1 and right.handle.data.size == 1:

@@ -4,10 +4,10 @@
 - "tf32x3": each operand as two TF32 (`cvt.rna.tf32`), three products. "bf16x3", "bf16x6": as two or three bf16, three
   or six products. "ieee": one `fma` after the other, starting from the accumulator.
 - 16-bit operands: `mma` of 16 terms at a time. The products are exact; each such step adds them to the accumulator in
-  one sum that is cut off, not rounded, to float32, or rounded to fp16 where that is the accumulator (`out_dtype`).
+  one sum that is truncated, not rounded, to float32, or rounded to fp16 where that is the accumulator (`out_dtype`).
 - fp8 on compute capability 9.0: as 16-bit ones, 32 terms at a time. In tiles of 64 rows and more (`wgmma`) the terms
   of a step keep 13 bits below the largest one's leading bit, and so does the accumulator, until
-  `max_num_imprecise_acc` terms are through (by default never).
+  `max_num_imprecise_acc` terms are added (by default never).
 - int8: exact in 32 bits.
 
 A product needs at least 16 terms (32 of 8-bit operands), as on the GPU."""
@@ -69,7 +69,7 @@ def _float32(a: Any, b: Any, c: Any, precision: str) -> Any:
     parts_a, parts_b = _parts(a, terms, split), _parts(b, terms, split)
     step = 8 if precision == "tf32x3" else 16
     total = np.zeros_like(c)
-    # The smallest products first. Those of an infinity's remainder (NaN) do not count.
+    # The smallest products first. Products with the remainder of an infinity (NaN) do not count.
     for i, j in sorted(
         ((i, j) for i in range(terms) for j in range(terms) if 0 < i + j < terms), key=sum, reverse=True
     ):

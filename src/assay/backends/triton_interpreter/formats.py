@@ -1,5 +1,5 @@
-"""bf16 and the fp8 formats, which numpy lacks and the interpreter keeps as the integers of their bits, as float32 and
-back. Rounding is to nearest even; fp8 saturates at its largest finite value, as `cvt.rn.satfinite` does."""
+"""Converts bf16 and the fp8 formats to float32 and back: numpy lacks them, and the interpreter keeps their bits as
+integers. Rounding is to nearest even; fp8 saturates at its largest finite value, as `cvt.rn.satfinite` does."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TORCH_NAMES = {
     "fp8e4b8": "float8_e4m3fnuz",
     "fp8e5b16": "float8_e5m2fnuz",
 }
-"""PyTorch's names for them. (No library has fp8e4b15; the interpreter's own conversion is used for it.)"""
+"""PyTorch's names for the formats. (No library has fp8e4b15; the interpreter's own conversion is used for it.)"""
 
 _LARGEST = {"fp8e4nv": 448.0, "fp8e5": 57344.0, "fp8e4b8": 240.0, "fp8e5b16": 57344.0}
 
 
 def is_packed(dtype: Any) -> bool:
-    """Whether the interpreter keeps this type as integers that are no numbers of their own."""
+    """Return whether the interpreter keeps this type as the integers of its bits."""
     return dtype is tl.bfloat16 or dtype.name == "bf16" or dtype.name in _TORCH_NAMES
 
 
@@ -34,7 +34,7 @@ def _table(name: str) -> Any:
 
 
 def unpacked(data: Any, dtype: Any) -> Any:
-    """The numbers an array of such a type stands for: float32 for packed types, the array itself for others."""
+    """Return the numbers of an array of such a type: as float32 for packed types, the array itself for others."""
     name = dtype.name
     if name == "bf16":
         bits = np.ascontiguousarray(data).view(np.uint16).astype(np.uint32)
@@ -45,7 +45,7 @@ def unpacked(data: Any, dtype: Any) -> Any:
 
 
 def packed(values: Any, dtype: Any, to_zero: bool = False) -> Any:
-    """Numbers rounded once to `dtype`, as the interpreter keeps them. `to_zero`: cut off instead of rounded."""
+    """Return numbers rounded once to `dtype`, as the interpreter keeps them. `to_zero` truncates them (bf16 only)."""
     if dtype.name == "bf16":
         return _bf16(_float32_keeping_ties(values), to_zero)
     import torch
@@ -68,7 +68,7 @@ def _bf16(values: Any, to_zero: bool) -> Any:
 
 
 def _float32_keeping_ties(values: Any) -> Any:
-    """As float32. Where float64 does not fit, its last bit is set: a second rounding then sees that it was no tie."""
+    """Return values as float32. An inexact one gets its last bit set, so that a second rounding sees no tie."""
     if values.dtype != np.float64:
         return values.astype(np.float32)
     near = values.astype(np.float32)

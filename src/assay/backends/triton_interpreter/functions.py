@@ -1,9 +1,9 @@
 """Division and elementary functions of float32. `/` and `tl.fdiv` are `div.full.f32` (2 ulp): the dividend times an
 approximate reciprocal, so that 41 / 41 is not 1. `tl.sqrt` and `tl.rsqrt` are `sqrt.approx.ftz` and `rsqrt.approx.ftz`
 (relative errors of 2⁻²³ and 2⁻²²·⁹); `tl.exp` multiplies by log₂e in float32 before `ex2.approx`, so its relative error
-grows with |x|; `tl.exp2` is `ex2.approx.ftz`. `.ftz` means that subnormals count as zero, on the way in and out;
-`tl.floor` and `tl.ceil` have it too. `%` of floats is x − y·trunc(x / y). `tl.div_rn` and `tl.sqrt_rn` are exact.
-`tl.erf`, a Python loop in the interpreter, is taken from PyTorch, in float64."""
+grows with |x|; `tl.exp2` is `ex2.approx.ftz`. `.ftz` flushes subnormal operands and results to zero; `tl.floor` and
+`tl.ceil` have it too. `%` of floats is x − y·trunc(x / y). `tl.div_rn` and `tl.sqrt_rn` are exact. `tl.erf`, a Python
+loop in the interpreter, is taken from PyTorch, in float64."""
 
 from __future__ import annotations
 

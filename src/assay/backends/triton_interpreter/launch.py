@@ -1,5 +1,5 @@
 """Launches that a GPU refuses and the interpreter does not: a grid beyond 2³¹ − 1 × 65535 × 65535 programs, an option
-that is none of Triton's and no parameter of the kernel, a `num_warps` that is no power of two or beyond 32."""
+that neither Triton nor the kernel has, a `num_warps` that is not a power of two or exceeds 32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.errors import AssayError
 
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
 most = 1 << 62
-"""Programs of one launch: each takes about a millisecond here, so that a check sets a bound."""
+"""The most programs of one launch. Each takes about a millisecond here, so a check sets a lower limit."""
 
 
 def patch() -> None:

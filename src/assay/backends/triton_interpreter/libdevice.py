@@ -1,8 +1,7 @@
 """libdevice. The interpreter has none: `libdevice.tanh(x)` is None there. Here its elementwise functions are computed
-in float64 and rounded once, which is closer than the 1 or 2 ulp they are specified to; the fast ones as the
-instructions they stand for: `fast_expf` is `ex2.approx.ftz` of a float32 product, `fast_dividef` is
-`div.approx.ftz`, whose divisor may not exceed 2¹²⁶, `fast_sinf`, `fast_cosf` and `fast_logf` have an absolute error
-(2⁻²¹ within a period, 2⁻²²)."""
+in float64 and rounded once, which is closer than the 1 or 2 ulp they are specified to. The fast ones follow their
+instructions: `fast_expf` is `ex2.approx.ftz` of a float32 product, `fast_fdividef` is `div.approx.ftz`, whose divisor
+may not exceed 2¹²⁶, and `fast_sinf`, `fast_cosf` and `fast_logf` have absolute errors (2⁻²¹ within a period, 2⁻²²)."""
 
 from __future__ import annotations
 

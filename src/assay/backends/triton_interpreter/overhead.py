@@ -1,7 +1,6 @@
-"""The interpreter's own cost. It patches the whole of triton.language at each launch and again at each call of a device
-function, computes every integer sum twice for an overflow check whose result is dropped, builds a table of types for
-each lookup, and the same few shapes for each tensor. A worker interprets and does nothing else, so the patches are made
-once and stay."""
+"""The interpreter's overhead. It patches the whole of triton.language at each launch and again at each call of a device
+function, computes every integer sum twice for an overflow check whose result is dropped, and builds a table of types
+for each lookup and the same few shapes for each tensor. A worker only interprets, so it is patched once and for all."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from triton.runtime import interpreter
 
 class _Kept:
     def restore(self) -> None:
-        """Does nothing: the process stays an interpreter until it ends."""
+        """Do nothing: the process stays an interpreter until it ends."""
 
 
 def patch() -> None:
@@ -57,7 +56,7 @@ def _storage_of(original: Any) -> Any:
 
 
 def _remembering_shapes(self: Any, handle: Any, type: Any) -> None:
-    """`tensor.__init__`, which makes the shape's constants anew each time; here each type has its own."""
+    """Replace `tensor.__init__`, which creates the shape's constants anew each time; here they are kept by type."""
     self.handle, self.type, self.dtype = handle, type, type.scalar
     self.numel, self.shape = type.__dict__.get("constants") or _constants(())
 

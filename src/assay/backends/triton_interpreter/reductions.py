@@ -1,9 +1,9 @@
-"""`tl.reduce`, `tl.associative_scan` and what stands on them. The interpreter combines from left to right, or lets
-numpy do so in a wider format: fp16 is summed in float32, bf16 as integers. A GPU combines halves of the block
-(threads of a warp exchange values, then warps), each step in the block's own format, so a function that is not
-associative, or for a reduction not commutative, gives something else there than from left to right. Here a
-reduction combines the two halves of the axis until one element is left, and a scan combines elements 1, 2, 4, …
-apart; this is also faster by far than a Python call for each element."""
+"""`tl.reduce`, `tl.associative_scan` and what is built on them. The interpreter combines from left to right, or lets
+numpy do so in a wider format: fp16 is summed in float32, bf16 as integers. A GPU combines halves of the block (threads
+of a warp exchange values, then warps), each step in the block's own format, so a function that is not associative (or,
+in a reduction, not commutative) gives another result than from left to right. Here a reduction combines the two halves
+of the axis until one element is left, and a scan combines elements 1, 2, 4, … apart; this is also faster by far than a
+Python call for each element."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def patch() -> None:
 
 
 def _named(function: Any, names: Any) -> str:
-    """The name under which Triton's own standard library knows this function, if it is one of `names`."""
+    """Return the name under which Triton's standard library has this function, if it is one of `names`; else empty."""
     name = getattr(getattr(function, "fn", None), "__name__", "")
     return name if name in names and getattr(tl.standard, name, None) is function else ""
 
@@ -81,7 +81,7 @@ def _scan(self: Any, inputs: Sequence[Any]) -> Any:
 
 
 def _combined(function: Any, left: Sequence[Any], right: Sequence[Any], dtypes: Sequence[Any]) -> list[Any]:
-    """The kernel's combining function applied to whole arrays."""
+    """Apply the kernel's combining function to whole arrays."""
     if function is tl.standard._sum_combine:
         return [_stored(np.add(*_numbers(left, right, dtypes)), dtypes[0])]
     if name := _named(function, _ELEMENTWISE_EXTREMES):

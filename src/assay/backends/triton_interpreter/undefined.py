@@ -1,6 +1,6 @@
 """Undefined values. The interpreter gives 0 for the lanes that a mask switches off in a `tl.load` without `other`, and
 beyond a block pointer's boundary without `padding_option`; Triton's documentation calls both undefined. Here such lanes
-hold the values of `unwritten`: a reduction that includes them is visibly wrong, one that masks them out is not."""
+have the values of `unwritten`: a reduction that includes them is visibly wrong, one that masks them out is not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def patch() -> None:
 
 
 def undefined(dtype: Any, shape: Any) -> Any:
-    """A block of undefined values, as the interpreter stores it."""
+    """Return a block of undefined values, as the interpreter stores it."""
     if formats.is_packed(dtype):
         return formats.packed(unwritten(np.float32, shape), dtype)
     return unwritten(interpreter._get_np_dtype(dtype), shape)

@@ -1,4 +1,4 @@
-"""Options that both studies take, and their lists."""
+"""Options that both studies take, and the parsing of their lists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Png = Annotated[Path | None, typer.Option("--png", help="Also draw the curve: .p
 
 
 def numbers(text: str, name: str) -> tuple[float, ...]:
-    """`4,8,16`."""
+    """Parse a list of numbers: `4,8,16`."""
     try:
         return tuple(float(word) for word in text.split(",") if word.strip())
     except ValueError:

@@ -1,4 +1,4 @@
-"""A curve run to its end: a bar while it runs, then its document or its table, and the exit code."""
+"""Runs a curve to its end: a bar while it runs, then its document or its table, and the exit code."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _latency(found: CompressEvidence) -> str:
 
 
 def differences(found: list[CompressEvidence]) -> list[str]:
-    """What each method gains over the other and over the control, at each place of the curve."""
+    """Return a line for each gain of a method over the other and over the control, at each place of the curve."""
     from assay.compress.paired import difference
     from assay.compress.planning import CONTROL
 
@@ -104,4 +104,4 @@ def differences(found: list[CompressEvidence]) -> list[str]:
 
 
 PAIRS = {"qat": "ptq", "ptq": "", "l1": "random", "random": ""}
-"""What a method should not be worse than."""
+"""Method → the one that it should not be worse than, besides the control."""

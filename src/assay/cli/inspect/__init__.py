@@ -1,4 +1,4 @@
-"""`assay inspect`: what was it compiled to? And what changed, side by side, since, step by step."""
+"""`assay inspect`: what was it compiled to? And its subcommands: diff, across, since, phases."""
 
 from assay.cli.group import verb_app
 from assay.cli.inspect.across import across

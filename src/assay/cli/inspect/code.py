@@ -86,7 +86,7 @@ def inspect(
 
 
 def _hint(flag: str, command: str) -> None:
-    """An old flag still works, for one release."""
+    """Print the command that replaces an old flag, which still works for one release."""
     screen.console(stderr=True).print(f"--{flag} will go: assay inspect {command}", style="dim", soft_wrap=True)
 
 
@@ -98,7 +98,7 @@ def _page(inspections: list[Inspection], out: Path) -> None:
 
 
 def _timed() -> list[Record]:
-    """What bench has recorded, if anything: numbers of the very same code stand beside it."""
+    """Return bench's records, if any: the page shows the times of the very same code."""
     from assay.errors import AssayError
     from assay.store import open_store
 

@@ -1,4 +1,4 @@
-"""What the commands of inspect share: which kernels, built how, and the end of each."""
+"""What inspect's commands share: choosing and building kernels, and writing the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an inspection looks in a terminal: what follows from the code, then every instruction."""
+"""Prints an inspection in a terminal: the summary of the code, then every instruction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def show(one: Inspection, brief: bool, shared: Collection[str] = ()) -> None:
-    """`shared`: addresses that stand for kernels of several files, and are shown with the file."""
+    """Print an inspection. `shared`: addresses of kernels in several files, which are shown with the file."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -46,7 +46,7 @@ def show(one: Inspection, brief: bool, shared: Collection[str] = ()) -> None:
 
 
 def facts(s: Summary, launch: Launch | None) -> list[tuple[str, str]]:
-    """A summary, line by line."""
+    """Return the summary line by line, each with its label."""
     lines = [("code", f"{s.instructions} instructions: " + ", ".join(f"{n} {p}" for p, n in s.mix.items()))]
     lines.append(
         (

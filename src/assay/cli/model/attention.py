@@ -79,7 +79,7 @@ def attention(
 
 
 def show(records: list[Record], terminal: Any) -> None:
-    """A line for each check, a table for each workload."""
+    """Print a line for each check, then a table for each workload."""
     checks = [r for r in records if r.verb == "check"]
     width = max((len(r.kernel) for r in checks), default=0)
     for record in checks:

@@ -33,7 +33,7 @@ Html = Annotated[Path | None, typer.Option("--html", help="The tables and charts
 
 
 _WIDE = 90
-"""Columns of a terminal that has room for all of the table's."""
+"""The fewest columns of a terminal that shows all columns of the table."""
 
 
 def compile_(

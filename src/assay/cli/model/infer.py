@@ -120,7 +120,7 @@ def _alone(text: str, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def _trained(model: str) -> tuple[Trained, ...]:
-    """What the store knows of trainings of this model; nothing where there is no store."""
+    """Return the trainings of this model in the store; none if there is no store."""
     import os
 
     from assay.errors import AssayError
@@ -136,7 +136,7 @@ def _trained(model: str) -> tuple[Trained, ...]:
             records = list(store.records(verb="model", kernel=model, status="pass"))
     except (AssayError, OSError):
         return ()
-    # Of whole splits alone; older records call `items` `images`.
+    # Only trainings on whole splits; older records call `items` `images`.
     whole = [r for r in records if r.workload.startswith("train ") and not at(r.evidence, "config.images")]
     trainings = [(r.run, TrainEvidence.of(r)) for r in whole]
     return tuple(

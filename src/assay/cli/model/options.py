@@ -1,4 +1,4 @@
-"""Options that several studies take, in the same words, and how `--swap` is read."""
+"""Options that several studies take, and the parsing of `--swap` and `--set`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Threads = Annotated[int, typer.Option("--threads", min=0, help="On the CPU; 0: a
 
 
 def rules(texts: Iterable[str]) -> dict[str, str]:
-    """`gelu=gelu/triton` as a rule of `assay.swap`."""
+    """Parse `gelu=gelu/triton` as a rule of `assay.swap`."""
     return _pairs(texts, "--swap", "op=kernel", "gelu=gelu/triton")
 
 
 def assignments(texts: Iterable[str]) -> dict[str, str]:
-    """`depth=4` as an option of the model."""
+    """Parse `depth=4` as an option of the model."""
     return _pairs(texts, "--set", "name=value", "depth=4")
 
 

@@ -1,4 +1,4 @@
-"""A study run to its end: a bar while it runs, then its document, its charts, its tables and the exit code."""
+"""Runs a study to its end: a bar while it runs, then its document, its charts, its tables and the exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Ticked(Protocol):
 
 @dataclass(frozen=True)
 class Ending:
-    """What a user wants to have of the records."""
+    """What the user wants to be done with the records."""
 
     json: bool
     out: Path | None
@@ -30,7 +30,7 @@ class Ending:
     strict: bool
 
     def check(self) -> None:
-        """Refuse charts that cannot be written, before the study runs for hours."""
+        """Raise an error for charts that cannot be written, before the study runs for hours."""
         from assay.report.pictures import check
 
         check(*self.charts)
@@ -48,9 +48,9 @@ def finish(
     title: str = "",
     figure: str = "",
 ) -> NoReturn:
-    """`start` is given what to call with each step, and with how many are done where that is not how many records there
-    are. `report` prints what comes after the tables. The bar's `title` and the report's `figure` are called as the
-    study is where nothing else is given."""
+    """Run a study and exit. `start` gets a callback to be called with each step, and with the number of finished steps
+    if that is not the number of records. `report` prints what comes after the tables. The bar's `title` and the
+    report's `figure` default to the name of the study."""
     about: dict[str, Any] = {"verb": "model", "study": study, "run": run}
     out = ending.out
     done: list[Record] = []
@@ -79,7 +79,7 @@ def finish(
 
 
 def print_parts(parts: Iterable[Table[Any] | Note], terminal: Any) -> None:
-    """Tables as wide as the terminal, and the lines between them."""
+    """Print tables as wide as the terminal, and the lines between them."""
     from rich.markup import escape
 
     from assay.cli.fitted import Repeating
@@ -95,7 +95,7 @@ def print_parts(parts: Iterable[Table[Any] | Note], terminal: Any) -> None:
 
 
 def draw(name: str, records: list[Record], *files: Path | None) -> list[Path]:
-    """The report's figure of that name into each picture; a page has the tables too."""
+    """Draw the report's figure of that name into each file, and return the files; a page has the tables too."""
     wanted = [file for file in files if file]
     if not wanted:
         return []

@@ -1,4 +1,4 @@
-"""`assay model train`: a model learns, with any kernels inside it."""
+"""`assay model train`: trains a model, with any kernels inside it."""
 
 from __future__ import annotations
 

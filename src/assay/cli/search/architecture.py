@@ -97,5 +97,5 @@ def architecture(
 
 
 def knobs(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """`depth=1,2` and `heads`."""
+    """Parse `depth=1,2` or `heads` into the values of each knob."""
     return {name.strip(): common.split(values) for name, _, values in (text.partition("=") for text in texts)}

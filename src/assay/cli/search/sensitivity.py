@@ -65,7 +65,7 @@ def sensitivity(
 
 
 def show(records: list[Record], terminal: Any) -> None:
-    """A row for each tensor, a column for each width: points against the control, the mean over seeds."""
+    """Print a row for each tensor and a column for each width: points against the control, as the mean over seeds."""
     from statistics import mean
 
     from rich.table import Table

@@ -1,4 +1,4 @@
-"""A search run to its end: a bar while it runs, then its document or its table, and the exit code."""
+"""Runs a search to its end: a bar while it runs, then its document or its table, and the exit code."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def finish(
 
 
 def best_so_far(records: list[Record], terminal: Any) -> None:
-    """The control, the trials that were the best so far, and the winners."""
+    """Print the control, the trials that were the best so far, and the winners."""
     from rich.table import Table
 
     from assay.search.evidence import SearchEvidence
