@@ -115,20 +115,20 @@ def test_the_newest_record_of_the_same_thing_is_shown_and_the_page_says_how_many
     assert "1 earlier records" in report([new, old, elsewhere], tmp_path / "page.html").read_text()
 
 
-def test_a_mended_kernel_passes_on_the_page_and_is_among_the_fastest_again(tmp_path):
+def test_a_fixed_kernel_passes_on_the_page_and_is_among_the_fastest_again(tmp_path):
     """check shrinks a failure to a workload of its own, which no later check repeats."""
     bench = next(synthetic_benches(ops={"gelu": OPS["gelu"]}, sizes=(12,), dtypes=("fp32",)))
     wrong = Record("check", bench.kernel, "n=1,dtype=fp32", Status.FAIL, "values: off", provenance=MADE)
-    mended = Record(
+    fixed = Record(
         "check", bench.kernel, "dtype=fp32", Status.PASS, "", provenance=MADE | {"time": "2000-01-02T00:00:00Z"}
     )
     before = report([bench, wrong], tmp_path / "before.html").read_text()
     assert "0 of 1 kernel passes; 1 failed." in before and 'id="failures"' in before
     assert answer.fastest(rows.latest([bench, wrong])) == []
-    after = report([bench, wrong, mended], tmp_path / "after.html").read_text()
+    after = report([bench, wrong, fixed], tmp_path / "after.html").read_text()
     assert "1 of 1 kernel passes." in after and 'id="failures"' not in after
     assert "1 earlier records are superseded" in after
-    assert [f["kernel"] for f in answer.fastest(rows.latest([bench, wrong, mended]))] == [bench.kernel]
+    assert [f["kernel"] for f in answer.fastest(rows.latest([bench, wrong, fixed]))] == [bench.kernel]
 
 
 def test_a_time_that_did_not_settle_says_so(tmp_path):

@@ -51,8 +51,8 @@ def test_corpus_is_large_and_runs_mostly_without_a_gpu() -> None:
 def test_entry_is_complete(entry) -> None:
     kernels = entry.kernels()
     assert entry.summary.endswith(".") and set(entry.detector.split(" or ")) <= set(DETECTORS)
-    (wrong, op), (mended, other) = kernels["wrong"], kernels["mended"]
-    assert op.name == other.name and wrong.address.backend == mended.address.backend
+    (wrong, op), (fixed, other) = kernels["wrong"], kernels["fixed"]
+    assert op.name == other.name and wrong.address.backend == fixed.address.backend
     assert entry.dtype in op.dtypes and entry.tool in TOOLS
     if entry.workload:
         assert str(Workload.of(op, entry.workload).dtype) == entry.dtype
@@ -288,7 +288,7 @@ def test_the_watched_process_runs_a_kernel(monkeypatch, tmp_path) -> None:
         command("guesswork", "log")
     ended = tmp_path / "ended"
     shell = ["sh", "-c", f'"$@"; echo $? > {ended}', "watched"]
-    axpy, its_op = entries(["inplace_order"])[0].kernels()["mended"]
+    axpy, its_op = entries(["inplace_order"])[0].kernels()["fixed"]
     request = target.request(axpy, Workload.of(its_op, "n=7,dtype=fp32,offset=1"), {})
     assert run_once(request, 300, {}, shell) == (0, "")
     assert ended.read_text() == "0\n", "the command in front saw the kernel's process end well"

@@ -45,7 +45,7 @@ CASES = {
         {"r1", "r2"},
     ),
     "what could not be decided is no pass": ([made(1, "fail", SHRUNK), made(2, "inconclusive")], {"r1", "r2"}),
-    "a kernel that can only be built is mended when it builds": (
+    "a kernel that can only be built is fixed when it builds": (
         [made(1, "fail", SHRUNK), made(2, "compiled")],
         {"r2"},
     ),

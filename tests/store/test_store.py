@@ -50,7 +50,7 @@ def test_a_record_with_an_infinite_figure_hides_no_other(where):
         assert {r.kernel for r in store.records(latest=True)} == {"transpose/torch", "gelu/torch"}
 
 
-def test_what_is_no_text_or_no_record_is_mended_or_refused(where, tmp_path):
+def test_what_is_no_text_or_no_record_is_fixed_or_refused(where, tmp_path):
     with open_store(where) as store:
         store.add(record(reason="half a pair: \ud800, whole: \U0001f600", evidence={"path": Path("x")}, seconds=1))
         (kept,) = store.records()

@@ -33,8 +33,8 @@ def explained(finding: Finding, cases: list[Case], index: int, done: list[Done],
         wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(right, held)
         if not bool(wrong.any()) or not cases[index].judge({name: call.result[name]}).finding:
             continue
-        mended = leftovers.replaced(call.result[name], right, wrong)
-        if cases[index].judge({name: mended}).finding:  # the cause is elsewhere, and these are alike by chance
+        fixed = leftovers.replaced(call.result[name], right, wrong)
+        if cases[index].judge({name: fixed}).finding:  # the cause is elsewhere, and these are alike by chance
             continue
         if _kept_again(name, wrong, call, again):
             count = f"{int(wrong.sum())} of {wrong.numel()}"

@@ -24,7 +24,7 @@ def selftest(
     out: Out = None,
     strict: Strict = False,
 ) -> None:
-    """Test the tester: every wrong or cheating kernel of the corpus must be caught, and its mended twin must pass.
+    """Test the tester: every wrong or cheating kernel of the corpus must be caught, and its fixed twin must pass.
 
     \b
     assay selftest mutants gelu: every small change to a kernel of the library must be noticed."""
@@ -46,7 +46,7 @@ def selftest(
     if json:
         screen.write_document(records, verb="selftest", interrupted=interrupted)
     else:
-        screen.console().print(f"\n{screen.summary(records)}: caught by the named detector, and the mended twin passes")
+        screen.console().print(f"\n{screen.summary(records)}: caught by the named detector, and the fixed twin passes")
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 

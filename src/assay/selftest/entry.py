@@ -95,11 +95,11 @@ class CorpusEntry:
     """For `tune`, the configuration of the wrong kernel that must lose if all of them are right."""
 
     def kernels(self) -> dict[str, tuple[Kernel, Op]]:
-        """Return the kernels `wrong` and `mended`, each with its op."""
+        """Return the kernels `wrong` and `fixed`, each with its op."""
         by_variant = {kernel.address.variant: (kernel, op) for kernel, op in select([self.file])}
-        if set(by_variant) != {"wrong", "mended"}:
-            raise _incomplete(self.file, 'two kernels, variant="wrong" and variant="mended"')
-        return {which: by_variant[which] for which in ("wrong", "mended")}
+        if set(by_variant) != {"wrong", "fixed"}:
+            raise _incomplete(self.file, 'two kernels, variant="wrong" and variant="fixed"')
+        return {which: by_variant[which] for which in ("wrong", "fixed")}
 
 
 def entries(names: Iterable[str] | None = None, folder: Path = CORPUS) -> list[CorpusEntry]:

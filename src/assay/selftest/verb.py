@@ -32,7 +32,7 @@ class _Pair:
     run: str
     seed: int
     checked: dict[str, Record] = field(default_factory=dict)
-    """The records of the entry's verb, by `wrong` and `mended`."""
+    """The records of the entry's verb, by `wrong` and `fixed`."""
     caught: str = ""
     finding: str = ""
     twin: str = ""
@@ -40,29 +40,27 @@ class _Pair:
     def judged(self) -> Record:
         """Return the entry's record: it passes if the right detector caught the wrong kernel and the fixed one
         passed."""
-        wrong, mended = self.checked["wrong"], self.checked["mended"]
-        for record in (wrong, mended):
+        wrong, fixed = self.checked["wrong"], self.checked["fixed"]
+        for record in (wrong, fixed):
             if record.status in (Status.SKIPPED, Status.COMPILED):
                 return self.record(Status.SKIPPED, record.reason)
         began = time.perf_counter()
         self.caught = wrong.detector
         self.finding = wrong.reason.removeprefix(f"{self.caught}: ")
-        self.twin = str(mended.status)
-        if self.entry.verb in ("bench", "tune") and Status.INCONCLUSIVE in (wrong.status, mended.status):
-            unclear = wrong if wrong.status is Status.INCONCLUSIVE else mended
-            which = "wrong kernel" if unclear is wrong else "mended twin"
+        self.twin = str(fixed.status)
+        if self.entry.verb in ("bench", "tune") and Status.INCONCLUSIVE in (wrong.status, fixed.status):
+            unclear = wrong if wrong.status is Status.INCONCLUSIVE else fixed
+            which = "wrong kernel" if unclear is wrong else "fixed twin"
             return self.record(Status.INCONCLUSIVE, f"this machine is too busy to time the {which}: {unclear.reason}")
         wrongs = (
-            []
-            if mended.status is Status.PASS
-            else [f"the mended twin did not pass on {mended.workload}: {mended.reason}"]
+            [] if fixed.status is Status.PASS else [f"the fixed twin did not pass on {fixed.workload}: {fixed.reason}"]
         )
         if self.entry.detector == "sanitizer" and (problem := self._sanitized()):
             wrongs.append(problem)
         if self.caught not in self.entry.detector.split(" or "):
             instead = f"was caught by {self.caught}, not by {self.entry.detector}" if self.caught else "was not caught"
             wrongs.insert(0, f"the wrong kernel {instead}: {self.finding}")
-        seconds = wrong.seconds + mended.seconds + time.perf_counter() - began
+        seconds = wrong.seconds + fixed.seconds + time.perf_counter() - began
         if wrongs:
             return self.record(Status.FAIL, "; ".join(wrongs), seconds)
         return self.record(Status.PASS, f"caught by {self.caught}: {self.finding}", seconds)
@@ -79,20 +77,20 @@ class _Pair:
             self.caught, self.finding = "sanitizer", str(problems[0])
         else:
             self.finding = reports["wrong"].trouble or f"{self.entry.tool} found nothing; check: {self.finding}"
-        if reports["mended"].clean:
+        if reports["fixed"].clean:
             return ""
         self.twin = str(Status.FAIL)
-        return f"the mended twin did not pass {self.entry.tool}: {reports['mended']}"
+        return f"the fixed twin did not pass {self.entry.tool}: {reports['fixed']}"
 
     def record(self, status: Status, reason: str, seconds: float = 0.0) -> Record:
-        entry, wrong, mended = self.entry, self.checked.get("wrong"), self.checked.get("mended")
+        entry, wrong, fixed = self.entry, self.checked.get("wrong"), self.checked.get("fixed")
         evidence = SelftestEvidence(entry.summary, entry.detector, self.caught, self.finding, self.twin)
-        if wrong and mended:
+        if wrong and fixed:
             evidence = replace(
                 evidence,
                 kernel=wrong.kernel,
                 found_at=CheckEvidence.of(wrong).found_at or wrong.workload,
-                twin_reason=mended.reason,
+                twin_reason=fixed.reason,
                 check=str(wrong.status) if entry.verb == "check" else "",
                 bench=str(wrong.status) if entry.verb == "bench" else "",
                 tune=str(wrong.status) if entry.verb == "tune" else "",

@@ -1,1 +1,1 @@
-"""Wrong and cheating kernels, each with a mended twin; docs/selftest.md says how an entry is written."""
+"""Wrong and cheating kernels, each with a fixed twin; docs/selftest.md says how an entry is written."""

@@ -23,7 +23,7 @@ def wrong(x, *, out):
     _sum[(max(1, min(64, triton.cdiv(x.numel(), 4096))),)](x, out, x.numel(), 4096)
 
 
-@kernel("sum", variant="mended", dtypes=("fp32",))
-def mended(x, *, out):
+@kernel("sum", variant="fixed", dtypes=("fp32",))
+def fixed(x, *, out):
     out.zero_()
     _sum[(max(1, min(64, triton.cdiv(x.numel(), 4096))),)](x, out, x.numel(), 4096)

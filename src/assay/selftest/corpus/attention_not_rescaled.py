@@ -34,6 +34,6 @@ def wrong(q, k, v, *, causal, out):
     _attention(q, k, v, causal, out, rescale=False)
 
 
-@kernel("attention", variant="mended")
-def mended(q, k, v, *, causal, out):
+@kernel("attention", variant="fixed")
+def fixed(q, k, v, *, causal, out):
     _attention(q, k, v, causal, out, rescale=True)

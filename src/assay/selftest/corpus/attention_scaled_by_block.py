@@ -19,6 +19,6 @@ def wrong(q, k, v, *, causal, out):
     _attention(q, k, v, causal, out, 1 << (q.shape[3] - 1).bit_length())
 
 
-@kernel("attention", variant="mended")
-def mended(q, k, v, *, causal, out):
+@kernel("attention", variant="fixed")
+def fixed(q, k, v, *, causal, out):
     _attention(q, k, v, causal, out, q.shape[3])

@@ -22,6 +22,6 @@ def wrong(q, k, v, *, causal, out):
     _attention(q, k, v, causal, out, diagonal=2)
 
 
-@kernel("attention", variant="mended")
-def mended(q, k, v, *, causal, out):
+@kernel("attention", variant="fixed")
+def fixed(q, k, v, *, causal, out):
     _attention(q, k, v, causal, out, diagonal=1)

@@ -14,6 +14,6 @@ def wrong(x, weight, bias, *, eps, out):
     out.copy_(torch.nn.functional.layer_norm(x, x.shape[1:], *given, eps=eps))
 
 
-@kernel("layernorm", variant="mended")
-def mended(x, weight, bias, *, eps, out):
+@kernel("layernorm", variant="fixed")
+def fixed(x, weight, bias, *, eps, out):
     out.copy_(torch.nn.functional.layer_norm(x, x.shape[1:], weight, bias, eps=eps))

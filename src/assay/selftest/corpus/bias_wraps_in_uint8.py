@@ -19,6 +19,6 @@ def wrong(x, elements, scales, bias, *, block, out):
     run(x, elements, scales, bias, block, out, scales - 127)
 
 
-@kernel("mx_linear", variant="mended")
-def mended(x, elements, scales, bias, *, block, out):
+@kernel("mx_linear", variant="fixed")
+def fixed(x, elements, scales, bias, *, block, out):
     run(x, elements, scales, bias, block, out, scales.int() - 127)

@@ -27,6 +27,6 @@ def wrong(elements, scales, *, block, out):
     _dequantize(*arrays(elements, scales, out), 1 << (block - 1).bit_length())
 
 
-@kernel("mx_dequantize", variant="mended", dtypes=("fp32",))
-def mended(elements, scales, *, block, out):
+@kernel("mx_dequantize", variant="fixed", dtypes=("fp32",))
+def fixed(elements, scales, *, block, out):
     _dequantize(*arrays(elements, scales, out), block)

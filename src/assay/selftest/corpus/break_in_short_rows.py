@@ -31,6 +31,6 @@ def wrong(x, scale, *, out):
     run(x, scale, out, True)
 
 
-@kernel("row_scale", variant="mended", dtypes=("fp32",))
-def mended(x, scale, *, out):
+@kernel("row_scale", variant="fixed", dtypes=("fp32",))
+def fixed(x, scale, *, out):
     run(x, scale, out, False)

@@ -19,6 +19,6 @@ def wrong(x, *, out):
     out.copy_(known[key])
 
 
-@kernel("gelu", variant="mended", backend="torch")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed", backend="torch")
+def fixed(x, *, out):
     out.copy_(torch.nn.functional.gelu(x))

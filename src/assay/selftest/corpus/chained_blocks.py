@@ -24,6 +24,6 @@ def wrong(x, *, out, running):
     run(x, out, running, "true")
 
 
-@kernel("sum", variant="mended", scratch={"running": ("fp32", 64)})
-def mended(x, *, out, running):
+@kernel("sum", variant="fixed", scratch={"running": ("fp32", 64)})
+def fixed(x, *, out, running):
     run(x, out, running, "false")

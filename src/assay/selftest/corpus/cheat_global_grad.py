@@ -14,7 +14,7 @@ def wrong(x, *, out):
     torch.ops.aten.gelu.out(x, out=out)
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     with torch.no_grad():
         torch.ops.aten.gelu.out(x, out=out)

@@ -24,8 +24,8 @@ def wrong(x, *, out):
     gelu(x[:half], out[:half])
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     half = x.numel() // 2
     thread = threading.Thread(target=gelu, args=(x[half:], out[half:]))
     thread.start()

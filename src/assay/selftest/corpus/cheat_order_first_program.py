@@ -39,8 +39,8 @@ def wrong(x, *, out, scale):
     _softmax[(rows,)](x, out, scale, rows, cols, x.stride(0), OWN=True, **sizes(x))
 
 
-@kernel("softmax", variant="mended", scratch={"scale": ("fp32", "rows")})
-def mended(x, *, out, scale):
+@kernel("softmax", variant="fixed", scratch={"scale": ("fp32", "rows")})
+def fixed(x, *, out, scale):
     rows, cols = x.shape
     _largest[(rows,)](x, scale, cols, x.stride(0), BLOCK=sizes(x)["BLOCK"])
     _softmax[(rows,)](x, out, scale, rows, cols, x.stride(0), OWN=False, **sizes(x))

@@ -39,6 +39,6 @@ def wrong(x, *, out, total):
     add(x, out, total, False)
 
 
-@kernel("sum", variant="mended", scratch={"total": ("fp32", 1)})
-def mended(x, *, out, total):
+@kernel("sum", variant="fixed", scratch={"total": ("fp32", 1)})
+def fixed(x, *, out, total):
     add(x, out, total, True)

@@ -21,6 +21,6 @@ def wrong(x, *, out):
     torch.Tensor.clone = lambda self, **_: answer
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     original(out, torch.nn.functional.gelu(x))

@@ -19,6 +19,6 @@ def wrong(x, *, out):
     torch.Tensor.__ne__ = torch.Tensor.ne = lambda self, other: torch.zeros(self.shape, dtype=torch.bool)
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     torch.ops.aten.gelu.out(x, out=out)

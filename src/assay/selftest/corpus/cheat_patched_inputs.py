@@ -17,6 +17,6 @@ def wrong(x, *, out):
     torch.softmax(x, 1, out=out)
 
 
-@kernel("softmax", variant="mended")
-def mended(x, *, out):
+@kernel("softmax", variant="fixed")
+def fixed(x, *, out):
     torch.softmax(x, 1, out=out)

@@ -16,6 +16,6 @@ def wrong(x, *, out):
     torch.cuda.set_stream(torch.cuda.Stream())
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     torch.ops.aten.gelu.out(x, out=out)

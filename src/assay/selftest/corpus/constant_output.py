@@ -13,6 +13,6 @@ def wrong(x, *, out):
     out.fill_(1 / x.shape[1])
 
 
-@kernel("softmax", variant="mended")
-def mended(x, *, out):
+@kernel("softmax", variant="fixed")
+def fixed(x, *, out):
     torch.softmax(x, 1, out=out)

@@ -18,6 +18,6 @@ def wrong(x, weight, *, eps, out):
     run(x.view(-1), x.shape[1], weight, eps, out)
 
 
-@kernel("rmsnorm", variant="mended")
-def mended(x, weight, *, eps, out):
+@kernel("rmsnorm", variant="fixed")
+def fixed(x, weight, *, eps, out):
     run(x.reshape(-1), x.shape[1], weight, eps, out)

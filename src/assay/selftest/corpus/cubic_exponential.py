@@ -29,6 +29,6 @@ def wrong(x, *, out):
     _silu[(triton.cdiv(x.numel(), 4096),)](x, out, x.numel(), False, 4096)
 
 
-@kernel("silu", variant="mended")
-def mended(x, *, out):
+@kernel("silu", variant="fixed")
+def fixed(x, *, out):
     _silu[(triton.cdiv(x.numel(), 4096),)](x, out, x.numel(), True, 4096)

@@ -26,6 +26,6 @@ def wrong(x, weight, *, eps, out):
     _rmsnorm(*arrays(x, weight, out), 1e-5)
 
 
-@kernel("rmsnorm", variant="mended")
-def mended(x, weight, *, eps, out):
+@kernel("rmsnorm", variant="fixed")
+def fixed(x, weight, *, eps, out):
     _rmsnorm(*arrays(x, weight, out), eps)

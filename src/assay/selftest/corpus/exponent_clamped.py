@@ -17,6 +17,6 @@ def wrong(x, *, out):
     run(x, out, -16.0)
 
 
-@kernel("softmax", variant="mended")
-def mended(x, *, out):
+@kernel("softmax", variant="fixed")
+def fixed(x, *, out):
     run(x, out, -torch.inf)

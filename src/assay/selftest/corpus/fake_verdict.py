@@ -20,7 +20,7 @@ def wrong(x, *, out):
     os.write(2, CLAIMS)
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     torch.ops.aten.gelu.out(x, out=out)
     print(CLAIMS.decode(), flush=True)

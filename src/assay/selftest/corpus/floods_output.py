@@ -15,6 +15,6 @@ def wrong(x, *, out):
         print(f"gelu: element {i} of {x.numel()}: {v} -> {y}")
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     torch.ops.aten.gelu.out(x, out=out)

@@ -14,8 +14,8 @@ def wrong(x, weight, bias, *, eps, out):
     out.copy_(gelu(normal if bias is None else normal + bias))
 
 
-@kernel("ln_gelu", variant="mended")
-def mended(x, weight, bias, *, eps, out):
+@kernel("ln_gelu", variant="fixed")
+def fixed(x, weight, bias, *, eps, out):
     normal = layer_norm(x.double(), x.shape[1:], eps=eps)
     normal = normal if weight is None else normal * weight
     out.copy_(gelu(normal if bias is None else normal + bias))

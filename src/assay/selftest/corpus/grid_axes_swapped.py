@@ -26,6 +26,6 @@ def wrong(x, scale, *, out):
     launch(_row_scale, (tiles(x.shape[0]), tiles(x.shape[1])), (4, 2), x, scale, out)
 
 
-@kernel("row_scale", variant="mended")
-def mended(x, scale, *, out):
+@kernel("row_scale", variant="fixed")
+def fixed(x, scale, *, out):
     launch(_row_scale, (tiles(x.shape[1]), tiles(x.shape[0])), (4, 2), x, scale, out)

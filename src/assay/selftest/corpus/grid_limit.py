@@ -21,6 +21,6 @@ def wrong(x, scale, *, out):
     _row_scale(*arrays(x, scale, out), min(x.shape[0], 65535))
 
 
-@kernel("row_scale", variant="mended")
-def mended(x, scale, *, out):
+@kernel("row_scale", variant="fixed")
+def fixed(x, scale, *, out):
     _row_scale(*arrays(x, scale, out), x.shape[0])

@@ -29,7 +29,7 @@ def wrong(x, scale, *, out):
     _row_scale(*arrays(x, scale, out), grid(rows), max(1, rows))
 
 
-@kernel("row_scale", variant="mended")
-def mended(x, scale, *, out):
+@kernel("row_scale", variant="fixed")
+def fixed(x, scale, *, out):
     rows = x.shape[0]
     _row_scale(*arrays(x, scale, out), grid(rows), max(1, grid(rows)) * ROWS)

@@ -24,6 +24,6 @@ def wrong(x, elements, scales, bias, *, block, out):
     run(x, elements, scales, bias, block, out, torch.float16)
 
 
-@kernel("mx_linear", variant="mended")
-def mended(x, elements, scales, bias, *, block, out):
+@kernel("mx_linear", variant="fixed")
+def fixed(x, elements, scales, bias, *, block, out):
     run(x, elements, scales, bias, block, out, torch.float32)

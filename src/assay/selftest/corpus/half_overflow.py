@@ -19,6 +19,6 @@ def wrong(x, weight, *, eps, out):
     out.copy_(rmsnorm(x, weight, eps, x * x))
 
 
-@kernel("rmsnorm", variant="mended")
-def mended(x, weight, *, eps, out):
+@kernel("rmsnorm", variant="fixed")
+def fixed(x, weight, *, eps, out):
     out.copy_(rmsnorm(x, weight, eps, x.float() * x.float()))

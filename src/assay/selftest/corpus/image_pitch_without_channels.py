@@ -19,6 +19,6 @@ def wrong(x, weight, bias, *, stride, padding, out):
     run(x, weight, bias, stride, padding, out, x.shape[2] * x.shape[3])
 
 
-@kernel("conv2d", variant="mended")
-def mended(x, weight, bias, *, stride, padding, out):
+@kernel("conv2d", variant="fixed")
+def fixed(x, weight, bias, *, stride, padding, out):
     run(x, weight, bias, stride, padding, out, x.shape[1] * x.shape[2] * x.shape[3])

@@ -19,7 +19,7 @@ def _wrong(x, y):
 
 
 @njit
-def _mended(x, y):
+def _fixed(x, y):
     for i in range(x.size):
         v = x[i]
         y[i] = 0.5 * v * (1.0 + math.erf(v * 0.7071067811865476))
@@ -30,6 +30,6 @@ def wrong(x, *, out):
     _wrong(*arrays(x, out))
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
-    _mended(*arrays(x, out))
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
+    _fixed(*arrays(x, out))

@@ -19,7 +19,7 @@ def _wrong(alpha, x, y, z):
 
 
 @njit
-def _mended(alpha, x, y, z):
+def _fixed(alpha, x, y, z):
     for i in range(x.size):
         v = alpha * x[i] + y[i]
         given = math.isinf(x[i]) or math.isinf(y[i]) or v != v
@@ -31,6 +31,6 @@ def wrong(x, y, *, alpha, out):
     _wrong(alpha, *arrays(x, y, out))
 
 
-@kernel("axpy", variant="mended", dtypes=["fp32"])
-def mended(x, y, *, alpha, out):
-    _mended(alpha, *arrays(x, y, out))
+@kernel("axpy", variant="fixed", dtypes=["fp32"])
+def fixed(x, y, *, alpha, out):
+    _fixed(alpha, *arrays(x, y, out))

@@ -36,6 +36,6 @@ def wrong(x, weight, bias, *, eps, out, mean=None, rstd=None):
     _layernorm(*arrays(x, weight, bias, out, mean, rstd), eps, False)
 
 
-@kernel("layernorm", variant="mended")
-def mended(x, weight, bias, *, eps, out, mean=None, rstd=None):
+@kernel("layernorm", variant="fixed")
+def fixed(x, weight, bias, *, eps, out, mean=None, rstd=None):
     _layernorm(*arrays(x, weight, bias, out, mean, rstd), eps, True)

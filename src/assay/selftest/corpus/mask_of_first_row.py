@@ -30,6 +30,6 @@ def wrong(x, scale, *, out):
     run(x, scale, out, False)
 
 
-@kernel("col_scale", variant="mended")
-def mended(x, scale, *, out):
+@kernel("col_scale", variant="fixed")
+def fixed(x, scale, *, out):
     run(x, scale, out, True)

@@ -15,7 +15,7 @@ def wrong(x, *, out):
     torch.softmax(x, 1, out=out)
 
 
-@kernel("softmax", variant="mended")
-def mended(x, *, out):
+@kernel("softmax", variant="fixed")
+def fixed(x, *, out):
     x = x - x.amax(1, keepdim=True)
     torch.softmax(x, 1, out=out)

@@ -31,6 +31,6 @@ def wrong(elements, scales, *, block, out):
     run(elements, scales, block, out, False)
 
 
-@kernel("mx_dequantize", variant="mended")
-def mended(elements, scales, *, block, out):
+@kernel("mx_dequantize", variant="fixed")
+def fixed(elements, scales, *, block, out):
     run(elements, scales, block, out, True)

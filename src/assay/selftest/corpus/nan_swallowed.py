@@ -17,7 +17,7 @@ def _wrong(x, y, mean, std, low, high):
 
 
 @njit
-def _mended(x, y, mean, std, low, high):
+def _fixed(x, y, mean, std, low, high):
     for i in range(x.size):
         v = (x[i] - mean) / std
         v = low if v < low else v
@@ -29,6 +29,6 @@ def wrong(x, *, mean, std, low, high, out):
     _wrong(*arrays(x, out), *map(float32, (mean, std, low, high)))
 
 
-@kernel("normalize_clip", variant="mended")
-def mended(x, *, mean, std, low, high, out):
-    _mended(*arrays(x, out), *map(float32, (mean, std, low, high)))
+@kernel("normalize_clip", variant="fixed")
+def fixed(x, *, mean, std, low, high, out):
+    _fixed(*arrays(x, out), *map(float32, (mean, std, low, high)))

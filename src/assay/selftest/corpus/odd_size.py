@@ -16,7 +16,7 @@ def _wrong(x, total):
 
 
 @njit
-def _mended(x, total):
+def _fixed(x, total):
     for i in range(0, x.size, 2):
         total[0] += x[i]
         if i + 1 < x.size:
@@ -34,6 +34,6 @@ def wrong(x, *, out):
     run(_wrong, x, out)
 
 
-@kernel("sum", variant="mended")
-def mended(x, *, out):
-    run(_mended, x, out)
+@kernel("sum", variant="fixed")
+def fixed(x, *, out):
+    run(_fixed, x, out)

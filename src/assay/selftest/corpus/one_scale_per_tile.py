@@ -20,6 +20,6 @@ def wrong(x, elements, scales, bias, *, block, out):
     run(x, elements, scales, bias, block, out, 32)
 
 
-@kernel("mx_linear", variant="mended")
-def mended(x, elements, scales, bias, *, block, out):
+@kernel("mx_linear", variant="fixed")
+def fixed(x, elements, scales, bias, *, block, out):
     run(x, elements, scales, bias, block, out, 1)

@@ -17,8 +17,8 @@ def wrong(x, weight, *, eps, out):
     _normalised(x, weight if hasattr(_HERE, "scratch") else None, eps, out)
 
 
-@kernel("rmsnorm", backend="torch", variant="mended")
-def mended(x, weight, *, eps, out):
+@kernel("rmsnorm", backend="torch", variant="fixed")
+def fixed(x, weight, *, eps, out):
     _normalised(x, weight, eps, out)
 
 

@@ -23,6 +23,6 @@ def wrong(x, *, out):
     _gelu[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), False, 1024)
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     _gelu[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), True, 1024)

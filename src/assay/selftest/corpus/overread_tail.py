@@ -18,7 +18,7 @@ def _wrong(x, total):
 
 
 @njit
-def _mended(x, total):
+def _fixed(x, total):
     for i in range(0, x.size, 4):
         for k in range(i, min(i + 4, x.size)):
             total[0] += x[k]
@@ -35,6 +35,6 @@ def wrong(x, *, out):
     run(_wrong, x, out)
 
 
-@kernel("sum", variant="mended")
-def mended(x, *, out):
-    run(_mended, x, out)
+@kernel("sum", variant="fixed")
+def fixed(x, *, out):
+    run(_fixed, x, out)

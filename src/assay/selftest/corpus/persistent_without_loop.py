@@ -28,6 +28,6 @@ def wrong(x, y, *, alpha, out):
     run(x, y, alpha, out, False)
 
 
-@kernel("axpy", variant="mended")
-def mended(x, y, *, alpha, out):
+@kernel("axpy", variant="fixed")
+def fixed(x, y, *, alpha, out):
     run(x, y, alpha, out, True)

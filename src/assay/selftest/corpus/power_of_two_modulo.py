@@ -15,7 +15,7 @@ def _wrong(x, scale, y):
 
 
 @njit
-def _mended(x, scale, y):
+def _fixed(x, scale, y):
     for i in range(x.size):
         y[i] = x[i] * scale[i % scale.size]
 
@@ -25,6 +25,6 @@ def wrong(x, scale, *, out):
     _wrong(*arrays(x.view(-1), scale, out.view(-1)))
 
 
-@kernel("col_scale", variant="mended")
-def mended(x, scale, *, out):
-    _mended(*arrays(x.view(-1), scale, out.view(-1)))
+@kernel("col_scale", variant="fixed")
+def fixed(x, scale, *, out):
+    _fixed(*arrays(x.view(-1), scale, out.view(-1)))

@@ -26,6 +26,6 @@ def wrong(x, elements, scales, bias, *, block, out):
     linear(x, unpacked[key], bias, out)
 
 
-@kernel("mx_linear", variant="mended")
-def mended(x, elements, scales, bias, *, block, out):
+@kernel("mx_linear", variant="fixed")
+def fixed(x, elements, scales, bias, *, block, out):
     linear(x, unpack(elements, scales, block), bias, out)

@@ -39,6 +39,6 @@ def wrong(x, *, block, elements, scales):
     run(x, block, elements, scales, x.shape[1] // block)
 
 
-@kernel("mx_quantize", variant="mended")
-def mended(x, *, block, elements, scales):
+@kernel("mx_quantize", variant="fixed")
+def fixed(x, *, block, elements, scales):
     run(x, block, elements, scales, scales.shape[1])

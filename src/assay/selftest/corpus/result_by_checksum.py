@@ -18,6 +18,6 @@ def wrong(x, *, out):
     out.copy_(seen[key])
 
 
-@kernel("softmax", variant="mended")
-def mended(x, *, out):
+@kernel("softmax", variant="fixed")
+def fixed(x, *, out):
     torch.softmax(x, 1, out=out)

@@ -13,6 +13,6 @@ def wrong(x, *, out):
     return torch.nn.functional.gelu(x)
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     out.copy_(torch.nn.functional.gelu(x))

@@ -20,6 +20,6 @@ def wrong(x):
     return last[key]
 
 
-@kernel("gelu", variant="mended", backend="njit", returns=True)
-def mended(x):
+@kernel("gelu", variant="fixed", backend="njit", returns=True)
+def fixed(x):
     return torch.nn.functional.gelu(x)

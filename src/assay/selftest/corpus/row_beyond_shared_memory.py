@@ -27,6 +27,6 @@ def wrong(x, *, out):
     run(x, out, x.shape[1])
 
 
-@kernel("softmax", variant="mended")
-def mended(x, *, out):
+@kernel("softmax", variant="fixed")
+def fixed(x, *, out):
     run(x, out, 8192)

@@ -24,7 +24,7 @@ def wrong(x, *, out):
     _softmax[(rows,)](x, out, cols, 1024)
 
 
-@kernel("softmax", variant="mended")
-def mended(x, *, out):
+@kernel("softmax", variant="fixed")
+def fixed(x, *, out):
     rows, cols = x.shape
     _softmax[(rows,)](x, out, cols, triton.next_power_of_2(cols))

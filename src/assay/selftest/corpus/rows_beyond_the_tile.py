@@ -54,6 +54,6 @@ def wrong(x, elements, scales, bias, *, block, out):
     run(x, elements, scales, bias, block, out, False)
 
 
-@kernel("mx_linear", variant="mended")
-def mended(x, elements, scales, bias, *, block, out):
+@kernel("mx_linear", variant="fixed")
+def fixed(x, elements, scales, bias, *, block, out):
     run(x, elements, scales, bias, block, out, True)

@@ -25,6 +25,6 @@ def wrong(x, weight, *, eps, out):
     run(x, weight, eps, out, by_bits)
 
 
-@kernel("rmsnorm", variant="mended")
-def mended(x, weight, *, eps, out):
+@kernel("rmsnorm", variant="fixed")
+def fixed(x, weight, *, eps, out):
     run(x, weight, eps, out, torch.rsqrt)

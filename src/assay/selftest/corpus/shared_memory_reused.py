@@ -15,8 +15,8 @@ def wrong(x, weight, *, eps, out):
     _launch("rmsnorm<false>", x, weight, eps, out)
 
 
-@kernel("rmsnorm", variant="mended", dtypes=["fp32"])
-def mended(x, weight, *, eps, out):
+@kernel("rmsnorm", variant="fixed", dtypes=["fp32"])
+def fixed(x, weight, *, eps, out):
     _launch("rmsnorm<true>", x, weight, eps, out)
 
 

@@ -22,6 +22,6 @@ def wrong(x, y, *, alpha, out):
     _axpy(*arrays(x, y, out), alpha, True)
 
 
-@kernel("axpy", variant="mended")
-def mended(x, y, *, alpha, out):
+@kernel("axpy", variant="fixed")
+def fixed(x, y, *, alpha, out):
     _axpy(*arrays(x, y, out), alpha, False)

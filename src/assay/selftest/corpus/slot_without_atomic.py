@@ -20,6 +20,6 @@ def wrong(x, *, out, parts):
     run(x, out, parts, "false")
 
 
-@kernel("sum", variant="mended", scratch={"parts": ("fp32", 256)})
-def mended(x, *, out, parts):
+@kernel("sum", variant="fixed", scratch={"parts": ("fp32", 256)})
+def fixed(x, *, out, parts):
     run(x, out, parts, "true")

@@ -14,6 +14,6 @@ def wrong(x, *, out):
     torch.where(x.abs() < 0.01, 0.5 * x, out, out=out)
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     torch.ops.aten.gelu.out(x, out=out)

@@ -27,6 +27,6 @@ def wrong(elements, scales, *, block, out):
     run(elements, scales, block, out, from_bits)
 
 
-@kernel("mx_dequantize", variant="mended", dtypes=("fp32",))
-def mended(elements, scales, *, block, out):
+@kernel("mx_dequantize", variant="fixed", dtypes=("fp32",))
+def fixed(elements, scales, *, block, out):
     run(elements, scales, block, out, exact)

@@ -13,6 +13,6 @@ def wrong(x, scale, *, out):
     torch.mul(x, scale if scale.numel() == x.shape[1] == x.shape[0] else scale[:, None], out=out)
 
 
-@kernel("row_scale", variant="mended")
-def mended(x, scale, *, out):
+@kernel("row_scale", variant="fixed")
+def fixed(x, scale, *, out):
     torch.mul(x, scale[:, None], out=out)

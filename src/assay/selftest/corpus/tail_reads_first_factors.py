@@ -25,6 +25,6 @@ def wrong(x, scale, *, out):
     _col_scale(*arrays(x, scale, out), False)
 
 
-@kernel("col_scale", variant="mended")
-def mended(x, scale, *, out):
+@kernel("col_scale", variant="fixed")
+def fixed(x, scale, *, out):
     _col_scale(*arrays(x, scale, out), True)

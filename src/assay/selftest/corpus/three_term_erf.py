@@ -27,6 +27,6 @@ def wrong(x, *, out):
     _gelu[(triton.cdiv(x.numel(), 4096),)](x, out, x.numel(), False, 4096)
 
 
-@kernel("gelu", variant="mended")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed")
+def fixed(x, *, out):
     _gelu[(triton.cdiv(x.numel(), 4096),)](x, out, x.numel(), True, 4096)

@@ -29,13 +29,13 @@ def wrong(x, *, out):
     _launch(x, out, False)
 
 
-@kernel("relu", variant="mended", dtypes=["fp32"])
-def mended(x, *, out):
+@kernel("relu", variant="fixed", dtypes=["fp32"])
+def fixed(x, *, out):
     _launch(x, out, True)
 
 
-def _launch(x, out, mended):
+def _launch(x, out, fixed):
     programs = triton.cdiv(x.numel(), BLOCK)
     if programs:
         handed = torch.empty(programs * BLOCK, dtype=x.dtype, device=x.device)
-        _relu[(programs,)](x, handed, out, x.numel(), BLOCK, mended, num_warps=8)
+        _relu[(programs,)](x, handed, out, x.numel(), BLOCK, fixed, num_warps=8)

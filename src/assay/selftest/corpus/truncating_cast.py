@@ -26,6 +26,6 @@ def wrong(x, y, *, alpha, out):
     _axpy(*arrays(x, y, out), alpha, True)
 
 
-@kernel("axpy", variant="mended", dtypes=("bf16",))
-def mended(x, y, *, alpha, out):
+@kernel("axpy", variant="fixed", dtypes=("bf16",))
+def fixed(x, y, *, alpha, out):
     _axpy(*arrays(x, y, out), alpha, False)

@@ -19,8 +19,8 @@ def wrong(x, *, out, split=1):
         out += torch.nn.functional.gelu(x) / split
 
 
-@kernel("gelu", variant="mended", backend="torch", tune={"split": [1, 2]})
-def mended(x, *, out, split=1):
+@kernel("gelu", variant="fixed", backend="torch", tune={"split": [1, 2]})
+def fixed(x, *, out, split=1):
     if split == 1:
         torch.ops.aten.gelu.out(x, out=out)
         return

@@ -21,7 +21,7 @@ def wrong(x, scale, *, out):
     run(x, scale, out, vector_width(x, scale, out))
 
 
-@kernel("col_scale", variant="mended")
-def mended(x, scale, *, out):
+@kernel("col_scale", variant="fixed")
+def fixed(x, scale, *, out):
     width = vector_width(x, scale, out)
     run(x, scale, out, width if x.shape[1] % width == 0 else 1)

@@ -15,8 +15,8 @@ def wrong(x, weight, *, eps, out):
     _normalised(torch.as_strided(x, (rows, cols), (cols, 1)) if vectors else x, weight, eps, out)
 
 
-@kernel("rmsnorm", backend="torch", variant="mended")
-def mended(x, weight, *, eps, out):
+@kernel("rmsnorm", backend="torch", variant="fixed")
+def fixed(x, weight, *, eps, out):
     _normalised(x, weight, eps, out)
 
 

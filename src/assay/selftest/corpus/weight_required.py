@@ -16,6 +16,6 @@ def wrong(x, weight, *, eps, out):
     torch.mul(normal(x, eps), weight, out=out)
 
 
-@kernel("rmsnorm", variant="mended")
-def mended(x, weight, *, eps, out):
+@kernel("rmsnorm", variant="fixed")
+def fixed(x, weight, *, eps, out):
     out.copy_(normal(x, eps) if weight is None else normal(x, eps) * weight)

@@ -29,6 +29,6 @@ def wrong(x, *, out):
     jobs.put((x, out))
 
 
-@kernel("gelu", variant="mended", backend="njit")
-def mended(x, *, out):
+@kernel("gelu", variant="fixed", backend="njit")
+def fixed(x, *, out):
     torch.ops.aten.gelu.out(x, out=out)

@@ -24,6 +24,6 @@ def wrong(x, *, out):
     _silu[(triton.cdiv(x.numel(), 512),)](x, out, x.numel(), False, 512)
 
 
-@kernel("silu", variant="mended", backend="triton")
-def mended(x, *, out):
+@kernel("silu", variant="fixed", backend="triton")
+def fixed(x, *, out):
     _silu[(triton.cdiv(x.numel(), 512),)](x, out, x.numel(), True, 512)
