@@ -13,7 +13,7 @@ from assay.workload import Workload
 
 
 class Ahead:
-    """One thread. It pays where the kernel runs on a GPU: there the judge would wait for it, and it for the judge."""
+    """Computes in one thread. This saves time for a kernel on a GPU: it and the judge need not wait for each other."""
 
     def __init__(self, kernel: Kernel, conditions: Conditions) -> None:
         self._kernel, self._conditions = kernel, conditions
@@ -26,7 +26,7 @@ class Ahead:
             self._begun[workload] = self._thread.submit(self._prepared, workload)
 
     def take(self, workload: Workload) -> Case | None:
-        """The case of a workload that was begun; None for any other."""
+        """Return the case of a workload that was begun; None for any other."""
         begun = self._begun.pop(workload, None)
         return begun.result() if begun else None
 

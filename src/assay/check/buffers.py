@@ -23,7 +23,7 @@ class Buffers:
         at = 0
         self.places: dict[str, tuple[int, ...]] = {}
         self.copies: dict[str, int] = {}
-        """Where a worker puts the outputs as they are when a call returns."""
+        """The offset in the arena of a copy of each output, made when a call returns."""
         for spec in self._specs.values():
             if not spec.alias:
                 self.places[spec.name] = tuple(at + i * room(spec).size for i in range(places))
@@ -35,7 +35,7 @@ class Buffers:
         self._memory = memory(at)
 
     def _holder(self, spec: TensorSpec) -> TensorSpec:
-        """The tensor whose memory an output uses: an input's if it works in place."""
+        """Return the tensor whose memory an output uses: an input if the call works in place."""
         return self._specs[spec.alias or spec.name]
 
     def _buffer(self, name: str, place: int) -> torch.Tensor:
@@ -54,12 +54,12 @@ class Buffers:
             bits(inside(buffer, spec)).copy_(bits(values))
 
     def held(self, name: str, place: int) -> torch.Tensor:
-        """The current contents of a tensor."""
+        """Return the current contents of a tensor."""
         spec = self._specs[name]
         return inside(self._buffer(name, place), spec).clone()
 
     def results(self) -> dict[str, torch.Tensor]:
-        """The outputs as they were when the last call returned."""
+        """Return the outputs as they were when the last call returned."""
         results = {}
         for spec in self.outputs:
             holder = self._holder(spec)
@@ -71,18 +71,18 @@ class Buffers:
         return results
 
     def final(self, place: int) -> dict[str, torch.Tensor]:
-        """The current outputs; empty if the kernel returns them."""
+        """Return the current outputs; empty if the kernel returns them."""
         return {s.name: self.held(s.alias or s.name, place) for s in self.outputs if not self._returns}
 
     def outside(self, place: int, pattern: int) -> str:
-        """Describes a write outside any tensor; empty if there is none."""
+        """Describe a write outside any tensor; empty if there is none."""
         for name in self.places:
             if damage := outside_damage(self._buffer(name, place), self._specs[name], pattern):
                 return damage
         return ""
 
     def changed(self, place: int, values: dict[str, torch.Tensor]) -> str:
-        """Describes a changed input; empty if there is none. An input that an output overwrites may change."""
+        """Describe a changed input; empty if there is none. An input that an output overwrites may change."""
         shared = {spec.alias for spec in self.outputs}
         for spec in self.inputs:
             name = spec.name
@@ -95,7 +95,7 @@ class Buffers:
         return ""
 
     def later(self, place: int, results: dict[str, torch.Tensor]) -> str:
-        """Describes an output that changed after the call returned; empty if there is none."""
+        """Describe an output that changed after the call returned; empty if there is none."""
         if self._returns:
             return ""
         for spec in self.outputs:
@@ -110,7 +110,7 @@ class Buffers:
 
 
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    """Whether both are equal bit for bit, except for the payload of NaNs."""
+    """True if both are equal bit for bit, except for the payload of NaNs."""
     return all(bool(((bits(a[n]) == bits(b[n])) | (_nan(a[n]) & _nan(b[n]))).all()) for n in a)
 
 

@@ -26,7 +26,7 @@ class Built:
 
     workloads: int = 0
     instances: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    """By name and hash of the machine code."""
+    """The instances launched, by name and hash of the machine code."""
     finding: Finding | None = None
     workload: Workload | None = None
     """The workload of the finding."""
@@ -45,7 +45,7 @@ def build(
     pool: Pool,
     worker: Worker | None,
 ) -> Built:
-    """Build on these workloads, up to the first failure."""
+    """Build the kernel for these workloads, up to the first failure."""
     built = Built()
     try:
         built.worker = worker or pool.worker(kernel.address.backend, mode)
@@ -73,13 +73,13 @@ def build(
 
 
 def edges(op: Op, dtype: DType) -> list[Workload]:
-    """A few workloads over all regimes."""
+    """Return a few workloads over all regimes."""
     return [row.workload for row in plan(op, dtype, _EFFORT).rows]
 
 
 def specializations(op: Op, dtype: DType) -> list[Workload]:
-    """The typical workload, and those with the most sizes that a compiler specialises for: multiples of 16, 1, and all
-    others. All tensors start on a natural boundary."""
+    """Return the typical workload, and those with the most sizes of each kind that a compiler specialises for:
+    multiples of 16, 1, and all others. All tensors start on a natural boundary."""
     small = [replace(w, offset=0) for w in edges(op, dtype) if all(size for _, size in w.axes)]
     cases: tuple[Callable[[int], bool], ...] = (lambda n: n % 16 == 0, lambda n: n == 1, lambda n: n > 1 and n % 16 > 0)
     chosen = [Workload.of(op, f"dtype={dtype}")]

@@ -1,8 +1,8 @@
-"""The calls of one workload: calls the kernel several times and examines all of its effects.
+"""Calls the kernel several times on one workload and examines all of its effects.
 
 Every workload takes two calls, on the same values at two addresses with other guard contents. Some workloads, which a
-kernel cannot predict, take five: on fresh values and on values with one changed element, in the same buffers; on the
-first values again at other addresses, the last time with other guard contents. A workload that is examined closely
+kernel cannot predict, take five: on fresh values and on values with one changed element, in the same buffers; and on
+the first values again at other addresses, the last time with other guard contents. A workload that is examined closely
 takes up to three more, on values that differ in other ways. On a GPU there is also a call whose inputs arrive late on
 the current stream, and some calls while the device is busy. A large workload takes one call.
 
@@ -45,11 +45,11 @@ _CONTROLLED = 1 << 17
 _MOST = 3
 """Further sets of values for a workload that is examined closely."""
 _CLEARLY = 8.0
-"""The multiple of the tolerance by which an answer to other values must be off: the judge certainly rejects it."""
+"""The multiple of the tolerance by which an answer to other values must be off, so that the judge must reject it."""
 _PAIRS = 10
-"""How often a result must follow the bytes around the tensors; a race may seem to do so for a few calls."""
+"""Pairs of calls in which a result must follow the bytes around the tensors; a race may seem to do so for a few."""
 _AGAIN = 3
-"""How often the call with late inputs must be wrong, and the same after their arrival right, to blame a stream."""
+"""How often the call with late inputs must be wrong, and the same call after their arrival right, to blame a stream."""
 _MOMENT = 0.25
 """Seconds to wait for a result that was missing when the call returned."""
 _trials = itertools.count()
@@ -93,7 +93,7 @@ class Trial:
         cases = [self.prepared or Case.of(self.workload, self.layout, self.conditions)]
         if self.op.random:
             return self._with_global(self._random(cases))
-        first = self._call(runs.FIRST, cases, [])  # what fails at once costs no oracle
+        first = self._call(runs.FIRST, cases, [])  # a call that fails at once costs no oracle
         if isinstance(first, Outcome):
             return self._with_global(first)
         done = [first]
@@ -105,7 +105,7 @@ class Trial:
         return self._with_global(self._looked_at(cases, done))
 
     def _planned(self, cases: list[Case]) -> list[Run]:
-        """The calls after the first one. Their values are added to the cases."""
+        """Return the calls after the first one and add their values to the cases."""
         here, threads = self.conditions.here, self.conditions.threads
         if self.large:
             return []
@@ -122,7 +122,7 @@ class Trial:
         return runs.planned(here.mode, here.device, threads, len(cases) - 3, self.rng)
 
     def _random(self, cases: list[Case]) -> Outcome:
-        """Two draws with one seed, at two addresses, and one with another seed."""
+        """Judge two draws with one seed, at two addresses, and one with another seed."""
         assert self.op.random is not None
         name = self.op.random.seed
         seed = dict(self.workload.attributes)[name]
@@ -142,7 +142,7 @@ class Trial:
         return Outcome(finding, seconds=tuple(self.seconds), artifacts=self.artifacts)
 
     def _varied(self, first: Case) -> list[Variation]:
-        """The other sets of values: one element changed, fresh ones, and more for a workload examined closely."""
+        """Return the other sets of values: one element changed, fresh ones, and more for a close examination."""
         workload, rng = self.workload, self.rng
         fresh = drawing.generate(workload, 1)
         again = Variation(drawing.generate(workload, 2), "all values changed")
@@ -170,7 +170,7 @@ class Trial:
         return variants
 
     def _call(self, one: Run, cases: list[Case], done: list[Done]) -> Done | Outcome:
-        """Fill the buffers, have the kernel called once, and check for forbidden effects."""
+        """Fill the buffers, call the kernel once, and check for forbidden effects."""
         case, buffers = cases[one.values], self.buffers
         self._look_again(one.place)
         held: dict[str, torch.Tensor] = {}
@@ -228,7 +228,7 @@ class Trial:
         return self.last[one.place]
 
     def _conduct(self, one: Run, case: Case, answer: Tried) -> Finding | None:
-        """The first forbidden effect of a call, whatever it computed; None if there is none."""
+        """Return the first forbidden effect of a call, whatever it computed; None if there is none."""
         if answer.forks:
             return Finding("fork", f"the kernel forked {answer.forks} process(es)")
         if answer.alias:
@@ -246,7 +246,7 @@ class Trial:
         return None
 
     def _look_again(self, place: int) -> None:
-        """Notes whether the last call at this place went on writing after it returned."""
+        """Record whether the last call at this place wrote to its outputs after it returned."""
         if place in self.last and not self.late:
             self.late = self.buffers.later(place, self.last[place].result)
 
@@ -255,7 +255,7 @@ class Trial:
         return Finding("unwritten", what) if what else None
 
     def _wait_and_look(self) -> None:
-        """Waits for a missing result and looks again."""
+        """Wait for a missing result and look again."""
         time.sleep(_MOMENT)
         for place in self.last:
             self._look_again(place)
@@ -271,7 +271,7 @@ class Trial:
             self.global_[f"it replaced {names} for the whole process; call a function of your own instead"] = None
 
     def _with_global(self, outcome: Outcome) -> Outcome:
-        """Adds global changes to the outcome: as its finding, or to the finding it has, since they may be the cause."""
+        """Add global changes to the outcome: as its finding, or to the finding it has, since they may be the cause."""
         outcome = replace(outcome, compared=self.compared, delayed=self.delayed)
         if not self.global_:
             return outcome
@@ -305,12 +305,12 @@ class Trial:
         return self._or_late(outcome)
 
     def _again(self, cases: list[Case], done: list[Done]) -> Callable[[Run], Done | Outcome]:
-        """Calls the kernel once more."""
+        """Return a function that calls the kernel once more."""
         return lambda one: self._call(one, cases, done)
 
     def _follows_bands(self, cases: list[Case], done: list[Done]) -> Outcome | None:
-        """An outcome if a wrong result changes with the bytes around the tensors, and only with them. Two right ones
-        may follow them too: those of atomic additions did on a GPU, where their order is a matter of time."""
+        """Return an outcome if a wrong result changes with the bytes around the tensors, and only with them. Right
+        results may follow them too: those of atomic additions did on a GPU, where timing decides their order."""
         seen: list[dict[str, torch.Tensor]] = []
         for i in range(2 * _PAIRS):
             called = self._call(Run(runs.USUAL, bands=i % 2, held="nan"), cases, done)
@@ -325,8 +325,8 @@ class Trial:
         return Outcome(Finding("overread", what), seconds=tuple(self.seconds))
 
     def _ahead(self, cases: list[Case], done: list[Done]) -> Finding | None:
-        """A finding if the kernel started before its inputs arrived: its final result with late inputs is wrong, while
-        the result with the same inputs in time is right."""
+        """Return a finding if the kernel started before its inputs arrived: its final result with late inputs is wrong,
+        while the result with the same inputs in time is right."""
         late = next((d for d in done if d.run.late), None)
         if late is None or self.workload.values == "beyond":
             return None
@@ -337,7 +337,7 @@ class Trial:
         wrong = cases[0].judge(late.final).finding
         if not wrong:
             return None
-        # Other values in between: what a race finds in a buffer of the call before is not right by luck.
+        # A call on other values in between: stale values that a race reads are then not right by chance.
         between = [Run(runs.FRESH, late.run.place, held="nan")] if len(cases) > runs.FRESH else []
         arrived = replace(late.run, late="arrived")
         for one in (late.run, *between, arrived) * _AGAIN:
@@ -353,7 +353,8 @@ class Trial:
         return Finding("stream", what)
 
     def _or_late(self, outcome: Outcome) -> Outcome:
-        """The outcome, with lateness as its finding if the result changed after the call: that explains the others."""
+        """Return the outcome; its finding is lateness if the result changed after the call, since that explains the
+        rest."""
         finding = outcome.finding
         if not self.late or (finding and finding.detector not in ("unwritten", "values", "nonfinite", "unstable")):
             return outcome
@@ -394,7 +395,7 @@ class Trial:
 def once(
     worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions
 ) -> dict[str, torch.Tensor] | Outcome:
-    """The unjudged outputs of one call, or its failure. On a GPU, memory after the tensors is unmapped."""
+    """Return the unjudged outputs of one call, or its failure. On a GPU, memory after the tensors is unmapped."""
     trial = Trial(worker, kernel, workload, conditions, large=True)
     trial.fence = "behind"
     called = trial._call(runs.FIRST, [Case.of(trial.workload, trial.layout, trial.conditions)], [])

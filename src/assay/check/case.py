@@ -1,4 +1,4 @@
-"""One set of values of a workload with the right answers."""
+"""One set of input values of a workload, with the right answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.workload import Workload
 
 
 class Case:
-    """The oracle's answer and plain PyTorch's are computed when first needed."""
+    """Computes the oracle's answer and plain PyTorch's when they are first needed."""
 
     change = ""
     """A description of how the values differ from the first ones."""
@@ -27,11 +27,11 @@ class Case:
 
     @classmethod
     def of(cls, workload: Workload, layout: Call, conditions: Conditions) -> Case:
-        """The first values of a workload."""
+        """Return the case of a workload's first values."""
         return cls(workload, layout, conditions, generate(workload))
 
     def prepare(self) -> None:
-        """Computes what the judge needs now rather than when it is needed."""
+        """Compute what the judge needs now instead of on first use."""
         for spec in self._layout.outputs:
             if spec.elements:
                 self._measures.of(spec.name, dtype(spec.dtype))

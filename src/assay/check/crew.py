@@ -1,4 +1,4 @@
-"""Threads of one process that judge jobs. Every job ends in a record, even if judging it raises."""
+"""Judges jobs in threads of one process. Every job ends in a record, even if judging it raises."""
 
 import contextlib
 import ctypes
@@ -20,12 +20,12 @@ from assay.worker import Pool, Worker, WorkerLost
 from assay.worker.failure import describe
 
 Group = list[Job]
-"""Jobs that one worker does, one after another."""
+"""Jobs that one worker runs, one after another."""
 Share = Callable[[Pool, threading.Event], Settings]
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Names of `mallopt` (malloc.h)."""
 _KEPT = 256 << 20
-"""Bytes: larger pieces of memory go back to the system when they are freed."""
+"""Bytes above which a freed piece of memory is returned to the system."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Through:
 
 
 def languages(tasks: list[Task]) -> list[tuple[str, str]]:
-    """Backend and mode of the kernels that run on this machine, after those of plain PyTorch if it runs on a GPU, and
-    of what compiles a kernel that passed in an interpreter."""
+    """Return the backend and mode of each kernel that runs on this machine, with those of plain PyTorch if it runs on a
+    GPU, and of the compiler for a kernel that passes in an interpreter."""
     modes: dict[tuple[str, str], None] = {}
     for job in (job for task in tasks for job in task.group):
         if (here := available(job.kernel)).level in (Level.RUN, Level.INTERPRET):
@@ -72,7 +72,7 @@ def threads(
     wide: int,
     running: list[tuple[str, str]],
 ) -> Iterator[Verdict | Through]:
-    """The results of `wide` threads of this process, as they are ready."""
+    """Yield the results of `wide` threads of this process as they become ready."""
     with pool() as workers:
         yield from threads_with(workers, next_task, settings, wide, running)
 
@@ -80,7 +80,7 @@ def threads(
 def threads_with(
     workers: Pool, next_task: Callable[[], Task | None], settings: Share, wide: int, running: list[tuple[str, str]]
 ) -> Iterator[Verdict | Through]:
-    """The same with the workers of this pool, which stays open for others unless the results are not all taken."""
+    """Do the same with the workers of this pool, which stays open unless the caller stops before the last result."""
     with contextlib.ExitStack() as stack:
         workers.prepare_meanwhile(running[:2])
         if running:
@@ -161,7 +161,7 @@ class _Crew:
         self._put(Verdict(task.index, place, record))
 
     def _one(self, job: Job, worker: Worker | None) -> tuple[Record, Worker | None, str]:
-        """The record, the worker if it is still healthy, and how a process that forks workers was lost meanwhile."""
+        """Return the record, the worker if it is healthy, and how a process that forks workers was lost meanwhile."""
         began = time.perf_counter()
         with self._pool.watched() as watch:
             try:
@@ -180,7 +180,7 @@ class _Crew:
 
 
 def broken(job: Job, settings: Settings, error: BaseException, seconds: float) -> Record:
-    """The record of a job that could not be judged, because judging itself raised."""
+    """Return the record of a job that could not be judged because judging itself raised."""
     failure = describe(error)
     where = f" at {failure['where']}" if failure["where"] and not failure["ours"] else ""
     what = (failure["scarce"] or failure["what"] or failure["message"]).strip()
@@ -194,7 +194,7 @@ def broken(job: Job, settings: Settings, error: BaseException, seconds: float) -
 def unfinished(
     job: Job, settings: Settings, status: Status, reason: str, evidence: dict[str, Any], seconds: float = 0.0
 ) -> Record:
-    """The record of a job that could not write its own."""
+    """Return the record of a job that could not write its own."""
     origin = provenance.provenance(settings.bounds.seed)
     return Record(
         "check",
@@ -213,8 +213,9 @@ def unfinished(
 
 
 def _keep_freed_memory() -> None:
-    """Judging makes and drops tensors of many megabytes, which the C library would return to the system each time: new
-    pages cost more than the arithmetic on a virtual machine. All threads share one arena, since others are small."""
+    """Keep freed memory in this process. Judging makes and drops tensors of many megabytes, which the C library would
+    return to the system each time, and on a virtual machine new pages cost more than the arithmetic. All threads share
+    one arena, since other arenas are small."""
     with contextlib.suppress(OSError, AttributeError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _KEPT), (_TRIM_THRESHOLD, 2 * _KEPT)):
@@ -223,7 +224,7 @@ def _keep_freed_memory() -> None:
 
 @contextlib.contextmanager
 def _quiet_torch() -> Iterator[None]:
-    """Limits PyTorch to one thread, because small tensors gain nothing from more and waiting threads spin. Suppresses
+    """Limit PyTorch to one thread, because small tensors gain nothing from more and waiting threads spin. Suppress
     PyTorch's warnings about references."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,6 +1,6 @@
 """Calls a kernel on a GPU while its warps wait at random before they access memory (isa.ptx.delays). A result that is
-right in all other calls and wrong in these has a race, of whatever kind: between warps or between blocks, in shared
-memory or in global memory."""
+right in all other calls and wrong in these shows a race of any kind: between warps or between blocks, in shared memory
+or in global memory."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from assay.workload import Workload
 LANGUAGES = ("cuda", "triton", "cupy", "numba")
 _EFFORT = Effort(40, 1 << 14, 1 << 16, 1 << 20, 12)
 _LEAST, _MOST = 1 << 8, 1 << 17
-"""Elements of a small workload: several warps, and little for an oracle."""
+"""The least and the most elements of a small workload: several warps, and little work for the oracle."""
 _SMALL, _STRETCHED, _BRANCHES = 5, 3, 2
-"""How many of each kind, besides the typical one."""
+"""The most workloads of each kind, besides the typical one."""
 _LONG = 1 << 14
 """The least length of one axis of a stretched workload, which has up to trial.DELAYED elements: more tiles than a GPU
-has blocks at a time, and each of several warps, so that blocks that go on to another tile do so."""
+runs blocks at a time, each of several warps, so that blocks that loop over tiles take more than one."""
 _COMMUNICATES = re.compile("__shared__|shared.array|atomic|shfl|syncwarp|syncthreads|volatile|fence|barrier")
-"""What the source of a kernel has whose threads hand values on. Its headers are part of it, so this may be too much."""
+"""Words in sources whose threads exchange values. Headers are searched too, so there may be false positives."""
 _RESULTS = ("values", "nonfinite", "unwritten", "stale", "unstable", "guard", "input", "launch")
-"""Detectors of a wrong result, or of one that never came because the device refused what the kernel did. An exception
-is none: the code is larger, and may not fit any more."""
+"""Detectors of a wrong result, or of a missing one because the device refused what the kernel did. An exception is not
+among them: the code with delays is larger and may no longer fit."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Delayed:
     conditions: Conditions
 
     def look(self, workloads: list[Workload], deadline: float | None = None) -> tuple[Delays, str]:
-        """What the calls showed; and what is certainly a race, in words."""
+        """Return what the calls showed, and a description of the race or "" if none is certain."""
         seen = self._seen(workloads, deadline)
         what = "wrong when its warps wait at random before they access memory"
         advice = "something is read too early or overwritten too early: a barrier or a fence is missing"
@@ -70,13 +70,13 @@ class Delayed:
                         return self._explained(outcome, one, tried, codes)
             finally:
                 worker.close()
-        except Exception as error:  # whatever it is, the verdict of the other calls must not be lost with it
+        except Exception as error:  # no error here may discard the verdict of the other calls
             words = str(error) if isinstance(error, AssayError | WorkerLost) else f"{type(error).__name__}: {error}"
             return Delays(True, tried, codes, trouble=words)
         return Delays(True, tried, codes)
 
     def _explained(self, outcome: Outcome, workload: Workload, tried: list[str], codes: int) -> Delays:
-        """A wrong result is a race unless the same code is wrong without waiting, too."""
+        """Report a wrong result as a race unless the same code is wrong without waiting, too."""
         finding = outcome.finding
         if finding is None or not codes:
             return Delays(True, tried, codes, trouble="nothing was built that could be changed")
@@ -99,8 +99,8 @@ class Delayed:
 
 
 def chosen(kernel: Kernel, op: Op, dtype: DType, seed: int) -> list[Workload]:
-    """The typical workload, shortened; with each axis long in turn, and beyond the largest grids, if threads
-    communicate; and small ones. With values of which hardly two are alike."""
+    """Return the typical workload, shortened; if threads communicate, workloads with each axis long in turn and beyond
+    the largest grids; and small ones. Nearly all of their values differ from one another."""
     bounds = branches.bounds(kernel, op)
     known = constants.of(kernel, (), bounds)
     rows = coverage.plan(op, dtype, _EFFORT, seed, known).rows
@@ -117,7 +117,7 @@ def chosen(kernel: Kernel, op: Op, dtype: DType, seed: int) -> list[Workload]:
 
 
 def _stretched(op: Op, dtype: DType, name: str, seed: int) -> Workload | None:
-    """The typical workload with one long axis, and the others halved until it is small enough: their lengths stay
+    """Return the typical workload with one long axis and the others halved until it is small enough: their lengths stay
     multiples of powers of two, for which a kernel has its fast code."""
     workload = Workload.of(op, f"dtype={dtype},seed={seed}")
     axes = dict(workload.axes)
@@ -130,7 +130,7 @@ def _stretched(op: Op, dtype: DType, name: str, seed: int) -> Workload | None:
 
 
 def _beyond(op: Op, dtype: DType, bound: Bound, seed: int) -> Workload | None:
-    """One axis just longer than the launch's grid covers at once, and the others as short as they can be."""
+    """Return a workload with one axis just longer than the launch's grid covers at once, and the others short."""
     workload = Workload.of(op, f"dtype={dtype},seed={seed}")
     sizes = {name: max(2, axis.min) for name, axis in op.axes.items()} | {bound.axis: bound.size + 1}
     workload = replace(workload, axes=tuple(sizes.items()))

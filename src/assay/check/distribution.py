@@ -1,9 +1,9 @@
-"""The verdict on an op that draws at random: the outcome of each element, their frequencies, and the seed's effect.
+"""Judges an op that draws at random: the outcome of each element, their frequencies, and the seed's effect.
 
 Every element must be one of the declared outcomes, rounded once or nearly so. The frequency of each outcome is compared
 with its probability, over all elements and over each of the parts that careless generators treat alike (halves, odd and
 even places, rows of a block). Neighbours at many distances must be independent, and so must the draws of two seeds. All
-bounds are SIGMAS standard deviations: an honest generator exceeds one of them in a million checks."""
+bounds are SIGMAS standard deviations: an honest generator exceeds one of them in one of a million checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.workload import Workload
 
 SIGMAS = 6.0
 _NEAR = 4.0
-"""Units of the output's format that a value may be off its outcome."""
+"""Units of the output's format by which a value may differ from its outcome."""
 _DISTANCES = (1, 2, 3, 4, 7, 8, 16, 31, 32, 64, 127, 128, 256, 512, 1024, 4096)
 _ENOUGH = 64
 """The least number of elements for which frequencies are tested."""
@@ -33,7 +33,7 @@ def judge(
     other: torch.Tensor,
     number: DType,
 ) -> Finding | None:
-    """`first` and `again` were drawn with the same seed, `other` with another."""
+    """Return a finding or None. `first` and `again` were drawn with the same seed, `other` with another."""
     op = workload.op
     assert op.random is not None
     if not torch.equal(first.double().nan_to_num(0.5), again.double().nan_to_num(0.5)):
@@ -61,7 +61,7 @@ def judge(
 
 
 def _outcomes(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Values and probabilities, each of the output's shape, flat, in float64."""
+    """Return the value and the probability of each outcome, both of the output's shape, flat, in float64."""
     op = workload.op
     assert op.random is not None
     attributes = {n: v for n, v in workload.attributes if n != op.random.seed}
@@ -75,7 +75,7 @@ def _outcomes(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple
 
 
 def _drawn(value: torch.Tensor, outcomes: list[Any], number: DType) -> torch.Tensor | Finding:
-    """The outcome that each element is; a finding if an element is none of them."""
+    """Return the index of the outcome that each element is; a finding if an element is none of them."""
     got = value.double().flatten()
     off = []
     for exact, chance in outcomes:
@@ -94,7 +94,7 @@ def _drawn(value: torch.Tensor, outcomes: list[Any], number: DType) -> torch.Ten
 
 
 def _indistinct(outcomes: list[Any], number: DType) -> torch.Tensor:
-    """Elements whose outcomes are indistinguishable, such as those of x = 0."""
+    """Return a mask of the elements whose outcomes are indistinguishable, such as those of x = 0."""
     values = torch.stack([number.rounded(exact) for exact, _ in outcomes])
     unit = ulp(values.abs().amax(0).nan_to_num(0.0, 0.0, 0.0), number)
     ordered = values.sort(0).values
@@ -102,7 +102,7 @@ def _indistinct(outcomes: list[Any], number: DType) -> torch.Tensor:
 
 
 def _deviations(off: torch.Tensor, variance: torch.Tensor) -> float:
-    """How many standard deviations a sum of independent terms of mean 0 is off."""
+    """Return by how many standard deviations a sum of independent terms of mean 0 is off."""
     spread = math.sqrt(float(variance.sum()))
     return abs(float(off.sum())) / spread if spread > 0 else 0.0
 

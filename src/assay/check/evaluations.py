@@ -1,8 +1,8 @@
-"""Honest evaluations: an op's reference in float32, in other orders and by other formulas than PyTorch's.
+"""Honest evaluations of an op's reference in float32, in other orders and by other formulas than PyTorch's.
 
-A dispatch mode takes composite operations apart and evaluates sums, products of matrices, variances, exponentials and
-divisions as kernels do: serially, in pairs, in lanes, with compensation, by Welford's update, as exp2, by a
-reciprocal. All of these are correct and must pass."""
+A dispatch mode decomposes composite operations and evaluates sums, products of matrices, variances, exponentials and
+divisions as kernels do: serially, in pairs, in lanes, with compensation, by Welford's update, as exp2, by a reciprocal.
+All of these are correct and must pass."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from assay.workload import Workload
 
 REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128", "lanes 1024", "kahan")
 _COMPENSATED = 512
-"""Terms of one compensated accumulator at most: longer rows have more of them, or evaluating takes too long."""
+"""The most terms of one compensated accumulator. Longer rows have several, since evaluating a single one takes too
+long."""
 _FACTORS = tuple(math.sqrt(n) / 8 for n in (17, 23, 29, 37, 47, 59))
-"""A kernel may divide the terms of a mean before it adds them. Equal terms then round in another way, and how much is
-lost varies from factor to factor, so that the worst of some counts. They are irrational, so that a product with a
-short number is not short too."""
+"""Factors for the terms of a mean, which a kernel may scale before it adds them. Equal terms then round differently,
+and the loss varies with the factor, so the worst of several counts. The factors are irrational, so that a product with
+a short number is not short too."""
 _MERGES = 4096
-"""Blocks that one running mean takes up at most, likewise."""
+"""The most blocks that are merged into one running mean, to limit the time as well."""
 _WORK = 1 << 29
-"""Multiplications that adding the terms of a matrix product one after another may take."""
+"""Multiplications of a matrix product beyond which several terms are added at a time."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Variation:
 
 
 def variations() -> Iterator[Variation]:
-    """Every reduction with every other choice but one, and some of all together."""
+    """Yield each reduction with each exponential and division, with Welford's variance, and with fused products."""
     for reduction in REDUCTIONS:
         for exponential, division in itertools.product(("exp", "exp2"), ("division", "reciprocal")):
             yield Variation(reduction, exponential=exponential, division=division)
@@ -57,9 +58,9 @@ def variations() -> Iterator[Variation]:
 
 
 def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
-    """The outputs of a few variations, those that lose the most; none for an op that cannot be evaluated this way. A
-    single accumulator for a whole row starts at several places, since one order alone may be right by chance, and those
-    of means add scaled terms too."""
+    """Return the outputs of the few variations that lose the most; none for an op that cannot be evaluated this way. A
+    single accumulator for a whole row starts at several places, since one order alone may be right by chance, and for
+    means it also adds scaled terms."""
     some = (
         Variation("serial"),
         Variation("serial", exponential="exp2", division="reciprocal"),
@@ -77,7 +78,7 @@ def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str
 
 
 def evaluate(workload: Workload, inputs: dict[str, torch.Tensor], how: Variation) -> dict[str, torch.Tensor]:
-    """The outputs, in their dtypes: computed in float32, rounded once."""
+    """Return the outputs in their dtypes, computed in float32 and rounded once."""
     op = workload.op
     wide = [
         (inputs[n].float() if inputs[n].is_floating_point() else inputs[n]) if n in inputs else None for n in op.inputs
@@ -95,7 +96,7 @@ def evaluate(workload: Workload, inputs: dict[str, torch.Tensor], how: Variation
 
 
 def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
-    """The sum over the last dimension in the given order."""
+    """Return the sum over the last dimension in the given order."""
     n = x.shape[-1]
     if n <= 1 or how == "plain":
         return x.sum(-1)
@@ -118,20 +119,20 @@ def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
 
 
 def _one_after_another(x: torch.Tensor) -> torch.Tensor:
-    """The sum over the dimension before the last: NumPy's running sums add in the format of their terms."""
+    """Return the serial sum over the dimension before the last. NumPy's running sums keep the format of the terms."""
     with np.errstate(all="ignore"):
         return torch.from_numpy(np.add.accumulate(x.numpy(), axis=-2)[..., -1, :].copy())
 
 
 def scaled(x: torch.Tensor) -> torch.Tensor:
-    """The sum over the last dimension of terms that are scaled first: of some factors, the farthest from the exact."""
+    """Return the sum over the last dimension of terms that are scaled first, with the factor that is farthest off."""
     sums = torch.stack([reduce(x * factor, "serial") / factor for factor in _FACTORS])
     worst = (sums.double() - x.double().sum(-1)).abs().nan_to_num(0.0, 0.0).argmax(0, keepdim=True)
     return sums.gather(0, worst)[0]
 
 
 def _compensated(x: torch.Tensor) -> torch.Tensor:
-    """The same by Kahan's method."""
+    """Return the sum over the dimension before the last by Kahan's method."""
     total, lost = torch.zeros_like(x[..., 0, :]), torch.zeros_like(x[..., 0, :])
     for step in range(x.shape[-2]):
         corrected = x[..., step, :] - lost
@@ -142,7 +143,7 @@ def _compensated(x: torch.Tensor) -> torch.Tensor:
 
 
 def _moved(x: torch.Tensor, dims: Any) -> tuple[torch.Tensor, list[int]]:
-    """The reduced dimensions flattened into the last one."""
+    """Return the tensor with the reduced dimensions flattened into the last one, and those dimensions."""
     chosen = [d % max(1, x.dim()) for d in ([dims] if isinstance(dims, int) else dims or range(x.dim()))]
     kept = [d for d in range(x.dim()) if d not in chosen]
     moved = x.permute(*kept, *chosen)
@@ -157,8 +158,8 @@ def _kept(value: torch.Tensor, chosen: list[int], keepdim: bool) -> torch.Tensor
 
 
 def _welford(x: torch.Tensor, lanes: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and sum of squared deviations over the last dimension: each lane merges one block of terms after another
-    into its running mean, and the lanes are merged at the end. Long rows have longer blocks, to save time."""
+    """Return the mean and the sum of squared deviations over the last dimension. Each lane merges one block of terms
+    after another into its running mean; the lanes are merged at the end. Long rows have longer blocks, to save time."""
     n = x.shape[-1]
     lanes = min(lanes, max(1, n))
     block = max(1, n // lanes // _MERGES)
@@ -203,14 +204,14 @@ def _mode() -> Any:
     class Honest(TorchDispatchMode):
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
-            """Nothing is compiled here. Otherwise PyTorch imports its compiler at the first operation, for seconds."""
+            """Return False: nothing is compiled here, and PyTorch would import its compiler, which takes seconds."""
             return False
 
         def __init__(self, how: Variation) -> None:
             super().__init__()
             self.how = how
             self.sums: list[tuple[torch.Tensor, torch.Tensor]] = []
-            """Sums, and the same of scaled terms: a division makes them means."""
+            """Sums, each with the sum of the scaled terms, which is used if a division makes it a mean."""
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
@@ -242,7 +243,7 @@ def _mode() -> Any:
             return _kept(self._average(flat, flat.shape[-1]), chosen, keepdim)
 
         def _average(self, flat: torch.Tensor, count: Any) -> torch.Tensor:
-            """Divided by a number, or multiplied by its reciprocal, as kernels do that know it beforehand."""
+            """Return the sum divided by `count`, or times its reciprocal, as in kernels that know it beforehand."""
             if self.how.means == "scaled":
                 return scaled(flat) / count
             return self._shared(reduce(flat, self.how.reduction), count)

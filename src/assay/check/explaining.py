@@ -1,5 +1,5 @@
-"""The cause of a finding: an old content of the output, the answer to other values, unmapped memory beside the tensors,
-or the circumstances of the call."""
+"""Explains a finding by old contents of the output, the answer to other values, unmapped memory beside the tensors, or
+the circumstances of the call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Again = Callable[[Run], Done | Outcome]
 
 
 def explained(finding: Finding, cases: list[Case], index: int, done: list[Done], again: Again) -> Finding:
-    """The finding, with the cause if it is one of these. `again` calls the kernel once more."""
+    """Return a finding that names the cause, a stale or an unwritten output, or else the finding itself. The kernel is
+    called once more with `again`."""
     call = next(d for d in done if d.run.values == index)
     if call.run.held != "other":  # with "other", the outputs held the old result before the call
         for earlier in done[: done.index(call)]:
@@ -34,7 +35,7 @@ def explained(finding: Finding, cases: list[Case], index: int, done: list[Done],
         if not bool(wrong.any()) or not cases[index].judge({name: call.result[name]}).finding:
             continue
         fixed = leftovers.replaced(call.result[name], right, wrong)
-        if cases[index].judge({name: fixed}).finding:  # the cause is elsewhere, and these are alike by chance
+        if cases[index].judge({name: fixed}).finding:  # the cause is elsewhere, and these are equal by chance
             continue
         if _kept_again(name, wrong, call, again):
             count = f"{int(wrong.sum())} of {wrong.numel()}"
@@ -46,8 +47,8 @@ def explained(finding: Finding, cases: list[Case], index: int, done: list[Done],
 
 
 def _kept_again(name: str, which: torch.Tensor, call: Done, again: Again) -> bool:
-    """Whether most of these elements keep other leftovers too: a wrong result may equal the old content by chance. Not
-    all of them, since a kernel may write where random bits happen to be a NaN."""
+    """True if most of these elements keep other contents too: a wrong result may equal the old contents by chance. Most
+    suffice, since a kernel may write where random bits happen to be a NaN."""
     if call.run.held in ("zeros", "other"):  # these contents would be the same again
         return True
     run = call.run if call.held[name].is_floating_point() else replace(call.run, held="random")
@@ -61,7 +62,7 @@ def _kept_again(name: str, which: torch.Tensor, call: Done, again: Again) -> boo
 
 
 def _stale(cases: list[Case], index: int, call: Done, earlier: Done) -> Finding | None:
-    """A finding for a wrong output that is, bit for bit, an earlier call's output for other values."""
+    """Return a finding if a wrong output is, bit for bit, an earlier call's output for other values."""
     if earlier.run.values == index:
         return None
     for name, value in call.result.items():
@@ -73,7 +74,7 @@ def _stale(cases: list[Case], index: int, call: Done, earlier: Done) -> Finding 
 
 
 def fenced_off(outcome: Outcome, fence: str) -> Outcome:
-    """Explains a launch that fails because memory beside the tensors is unmapped: it reaches outside them."""
+    """Explain a launch that fails because memory beside the tensors is unmapped: it accesses memory outside them."""
     finding = outcome.finding
     if not fence or finding is None or not _ILLEGAL.search(finding.what):
         return outcome
@@ -83,7 +84,7 @@ def fenced_off(outcome: Outcome, fence: str) -> Outcome:
 
 
 def only_there(one: Run, outcome: Outcome) -> Outcome:
-    """Says of an exception that it came in a thread other than the one of the calls before."""
+    """Say in the finding that the exception came in another thread than that of the calls before."""
     finding = outcome.finding
     if not one.thread or finding is None:
         return outcome
@@ -91,8 +92,7 @@ def only_there(one: Run, outcome: Outcome) -> Outcome:
 
 
 def circumstances(one: Run, usual: Case, again: Again) -> Run:
-    """Of the circumstances of a call that was wrong on the usual values, those that matter: the thread alone, or all
-    but the thread."""
+    """Return those circumstances of a call, wrong on the usual values, that matter: the thread alone, or all others."""
     if not one.thread:
         return one
     same_thread = replace(one, thread=False)
@@ -103,6 +103,6 @@ def circumstances(one: Run, usual: Case, again: Again) -> Run:
 
 
 def differs(one: Run, finding: Finding) -> Finding:
-    """A result that is right in one call and wrong in this one."""
+    """Return the finding for a result that is right in one call and wrong in this one."""
     where = ", ".join(filter(None, ["at another address" if one.place else "", one.circumstances]))
     return Finding("unstable", f"the same values {where} gave a wrong result: {finding.what}")

@@ -1,4 +1,4 @@
-"""Tries the planned workloads of one kernel and dtype, cheap ones first, and makes a failing one small."""
+"""Tries the planned workloads of one kernel and dtype, cheap ones first, and shrinks a failing one."""
 
 import random
 import time
@@ -36,40 +36,39 @@ EFFORTS = {
     "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14, problems=32, again=8),
     "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6, problems=32, again=6),
 }
-"""How much is tried, by where a kernel runs. Triton and inductor compile anew for most workloads, which takes longer
-than everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds; attention/inductor
-took 11 minutes on a CPU."""
+"""The budget by where a kernel runs. Triton and inductor compile anew for most workloads, which takes longer than
+everything else: layernorm/triton was compiled 117 times for 130 workloads, 40 of 51 seconds; attention/inductor took 11
+minutes on a CPU."""
 _THOROUGH = 8
 _PAST_32_BITS = ("cuda", "cuda, triton")
-"""Where a thorough check tries more elements than 32 bits can index: it takes some 20 seconds."""
+"""Places where a thorough check also tries more elements than 32 bits can index, which takes some 20 seconds."""
 _OWN_SECONDS = {"triton-interpret": 10.0, "numba-sim": 15.0, "native, inductor": 60.0}
 _OWN_SECONDS_THOROUGH = 300.0
-"""Processor seconds that an interpreter may take for all workloads of a kernel and dtype, and torch.compile, which on a
-CPU compiles C++ for seconds whenever sizes or attributes are of another kind."""
+"""Processor seconds for all workloads of a kernel and dtype in an interpreter, and in torch.compile, which on a CPU
+compiles C++ for seconds whenever sizes or attributes are of another kind."""
 _FOR_PAIRS = 2 / 3
-"""The share of these seconds for other workloads; the rest is for those around the kernel's own constants, which are
-often the most expensive."""
+"""The share of these seconds after which workloads for pairs are left out; the rest is for others, such as those around
+the kernel's own constants, which are often the most expensive."""
 _NO_ROOM = {"memory", "OutOfMemoryError"}
 """A detector and an exception: the machine or its GPU has too little memory."""
 _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
 """The most programs that an interpreter runs in one launch."""
 _COMING_BACK = 4
-"""If the number of workloads is given, one comes back for so many of them at most."""
+"""If the number of workloads is given, at most one for this many of them repeats earlier sizes."""
 _TINY = 512
-"""The most elements for which a kernel that does not end cannot be excused by a slow interpreter."""
+"""The cost up to which a kernel that does not end fails: a slow interpreter does not explain it."""
 _DEEP, _USUAL, _OFTEN = 3, 8, 0.15
-"""The number of workloads that are examined most closely, of those with five calls, and the share of the rest with
-five."""
+"""How many workloads are examined most closely, how many first ones have five calls, and what share of the rest has."""
 _TELLING = 64
 """The least number of elements that is worth a close examination."""
 _LACKING = "is not interpreted: run this kernel on a GPU"
-"""In the message of an exception: the interpreter lacks a feature, and the kernel may still be correct."""
+"""Part of the message of an exception: the interpreter lacks a feature, and the kernel may still be correct."""
 _WHOLE = ("timeout", "memory", "flood", "state")
-"""Failures that are not shrunk: too slow, or the result of several workloads."""
+"""Detectors of failures that are not shrunk: too slow, or the result of several workloads."""
 _WRONG = ("values", "nonfinite", "unwritten")
-"""Failures that may come from what an earlier call left behind."""
+"""Detectors of failures that may come from the state that an earlier call left."""
 _ALIKE = 4
-"""Earlier workloads of the same sizes that are tried as the one that left it."""
+"""The most earlier workloads of the same sizes that are tried as the source of that state."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class Exploration:
         return self.conditions.here
 
     def attempt(self, workload: Workload, depth: str = "deep") -> Outcome:
-        """Tries one workload, in a worker that is started if there is none."""
+        """Try one workload, in a worker that is started if there is none."""
         worker = self.worker or self.pool.worker(self.kernel.address.backend, self.here.mode)
         self.worker = worker
         before = _processor_seconds(worker)
@@ -146,11 +145,11 @@ class Exploration:
             self._ahead.close()
 
     def one(self, workload: Workload) -> None:
-        """Tries this workload alone."""
+        """Try this workload alone."""
         self._look(Planned(workload, "named", cost=workload.elements))
 
     def run(self, bounds: Bounds) -> None:
-        """Tries the planned workloads until one fails or a bound is reached."""
+        """Try the planned workloads until one fails or a bound is reached."""
         where = self._where()
         omittable = [n for n, t in self.op.outputs.items() if t.optional and n in with_default(self.kernel)]
         self._programs = _PROGRAMS["thorough" if bounds.thorough else "default"]
@@ -186,13 +185,13 @@ class Exploration:
                 return
 
     def _where(self) -> str:
-        """A key of EFFORTS."""
+        """Return the key of EFFORTS for this kernel."""
         place = "cuda" if self.here.device == "cuda" else self.here.mode
         own = f"{place}, {self.kernel.address.backend}"
         return own if own in EFFORTS else place
 
     def _look(self, row: Planned) -> bool:
-        """Try it; True if it failed."""
+        """Try a planned workload; return True if it failed."""
         if row.before:
             self.attempt(row.before, "lean")
         outcome = self.attempt(row.workload, self._depth(row))
@@ -220,8 +219,8 @@ class Exploration:
         return finding is not None
 
     def _look_for_state(self) -> None:
-        """Whether the workload that failed is right in a fresh process, and fails after one of the earlier ones: those
-        of the same sizes, the largest, the last. Then the failure is what the kernel keeps between calls."""
+        """Change the failure to `state` if the workload is right in a fresh process and fails after one of the earlier
+        ones: those of the same sizes, the largest, the last. Then the cause is what the kernel keeps between calls."""
         assert self.seen.failure is not None
         workload, outcome = self.seen.failure
         *others, failed = self.seen.tried
@@ -245,13 +244,13 @@ class Exploration:
                 return
 
     def _renew(self) -> None:
-        """The next workload gets a fresh process."""
+        """End the worker, so that the next workload gets a fresh process."""
         if self.worker is not None:
             self.worker.close()
             self.worker = None
 
     def _depth(self, row: Planned) -> str:
-        """The depth for the next workload. A kernel cannot predict which later ones are examined closely."""
+        """Return the depth for the next workload. A kernel cannot predict which later ones are examined closely."""
         elements = row.workload.elements
         if self._interpreted and row.why == "typical":
             return "lean"
@@ -271,7 +270,7 @@ class Exploration:
         return "Triton's interpreter" if self.here.mode == "triton-interpret" else "Numba's simulator"
 
     def _too_slow(self, row: Planned, bounds: Bounds) -> bool:
-        """Whether the processor time for such rows, which come in order of their cost, is used up."""
+        """True if the processor time for such rows, which come in order of their cost, is used up."""
         usual = _OWN_SECONDS.get(self._where())
         if usual is None or not self.seen.tried:
             return False
@@ -279,7 +278,7 @@ class Exploration:
         return self._own > seconds * (_FOR_PAIRS if row.why == "pairs" else 1)
 
     def smaller(self, finding: Finding) -> tuple[Workload, Finding]:
-        """The smallest workload nearby that fails in the same way, and what is wrong with it."""
+        """Return the smallest workload nearby that fails in the same way, and what is wrong with it."""
         assert self.seen.failure is not None
         workload, outcome = self.seen.failure
         if finding.detector in _WHOLE:
@@ -296,8 +295,8 @@ class Exploration:
 
 
 def _processor_seconds(worker: Worker) -> float:
-    """The processor seconds of a worker and of the compilers it has called: on a busy machine, wall time is
-    meaningless."""
+    """Return the processor seconds of a worker and of the compilers it has called. Wall time depends on other
+    processes."""
     try:
         used = psutil.Process(worker.pid).cpu_times()
     except psutil.Error:

@@ -11,24 +11,25 @@ from assay.lazy import torch
 Figures = dict[str, float]
 """RMS, 99.5th percentile and maximum of |error|; in formats narrower than float32 also the bias."""
 SLACK = {"rms": 2.0, "p995": 2.0, "max": 3.0, "bias": 2.0}
-"""One bit more than PyTorch loses: another order of operations costs that much, another precision costs more. A
-maximum varies by itself from one evaluation to another."""
+"""The allowed multiple of PyTorch's figure. Two is one bit: another order of operations costs that much, another
+precision costs more. A maximum varies by itself from one evaluation to another."""
 ROUNDED = 1.0
-"""Units that PyTorch may be off at most where a bias is judged: there, what is left is the error of the last rounding.
+"""The largest error of PyTorch, in units, at which a bias is judged: only the error of the last rounding is left there.
 Larger errors come from sums; they are few or depend on one another, and their mean is no bias."""
 ENOUGH = 400
-"""In bins with fewer elements a percentile is unreliable, and the prior counts too."""
+"""The least number of elements for a reliable percentile. In smaller bins the prior counts too."""
 NEEDED = {"rms": FEW, "p995": ENOUGH, "max": 1, "bias": FEW}
 """Elements that each figure needs to be reliable."""
 _TIE = 1 - 1 / 32
-"""Twice the distance to the nearest number of the format, in ulps, from which on either neighbour may be chosen."""
+"""Twice the distance to the nearest number of the format, in ulps, above which either neighbour may be chosen."""
 
 
 def sides(exact: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, number: DType) -> torch.Tensor | None:
-    """The sign of each element, by which its bias is counted; 0 for an element that is nearly halfway between two
-    numbers of the format, where both are right, and for one whose unit of error is twice the format's spacing: it is
-    that of the arithmetic, as where subnormal numbers may be flushed, which has one sign. None in float32 and wider
-    formats, where the errors of the arithmetic are always as large as that of the last rounding."""
+    """Return the sign with which the error of each element counts towards the bias. It is 0 for an element that is
+    nearly halfway between two numbers of the format, where both are right, and for one whose unit of error is more than
+    twice the format's spacing: that error comes from the arithmetic and may have one sign, as where subnormal numbers
+    are flushed. Return None in float32 and wider formats, where the errors of the arithmetic are always as large as
+    that of the last rounding."""
     if number.itemsize >= 4 or not number.is_float:
         return None
     spacing = ulp(rounded, number)
@@ -37,7 +38,7 @@ def sides(exact: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, number
 
 
 def figures(error: torch.Tensor, side: torch.Tensor | None) -> Figures:
-    """Summarise errors with their signs."""
+    """Return the figures of signed errors, with the bias if `side` is given."""
     size, count = error.abs(), error.numel()
     rank = min(count, math.ceil(0.995 * count))
     seen = {
@@ -49,16 +50,16 @@ def figures(error: torch.Tensor, side: torch.Tensor | None) -> Figures:
 
 
 def _bias(error: torch.Tensor, side: torch.Tensor) -> float:
-    """The mean error away from zero, or upwards, whichever is larger. Rounding to nearest has none; rounding towards
-    zero, away from it, up or down has half a unit. 0 if the elements are too few to tell."""
+    """Return the mean error away from zero or upwards, whichever is larger. Rounding to nearest has none; rounding
+    towards zero, away from it, up or down has half a unit. Return 0 if the elements are too few to tell."""
     counted = side.abs()
     count = float(counted.sum())
     return max(abs(float(error @ side)), abs(float(error @ counted))) / count if count >= FEW else 0.0
 
 
 def joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) -> Figures:
-    """The measured figures; with too few elements, the larger of those and the prior's nearest bin. A bias is only
-    measured on enough elements."""
+    """Return the measured figures; with too few elements, the larger of those and the prior's nearest bin. A bias is
+    only measured on enough elements."""
     if count >= ENOUGH or not prior:
         return seen
     near = prior[min(prior, key=lambda g: abs(g - group))]
@@ -66,7 +67,7 @@ def joined(seen: Figures, prior: dict[int, Figures], group: int, count: int) -> 
 
 
 def distinct(values: torch.Tensor) -> int:
-    """The number of independent errors: if the values are few and repeat, so do their errors."""
+    """Return the number of independent errors: if the values are few and repeat, so do their errors."""
     some = values[:: max(1, values.numel() // 1024)]
     different = some.unique().numel()
     return values.numel() if 2 * different > some.numel() else different

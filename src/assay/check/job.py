@@ -1,4 +1,4 @@
-"""One kernel in one dtype: build it, or fuzz it, and write the record."""
+"""Checks one kernel in one dtype: builds it, or fuzzes it, and writes the record."""
 
 import contextlib
 import shlex
@@ -34,14 +34,14 @@ from assay.worker import Pool, Worker, WorkerLost
 from assay.workload import Workload
 
 _ENOUGH = 16
-"""The number of workloads that is enough for a verdict on a peer that refuses all others."""
+"""The number of workloads that suffices for a verdict on a peer that refuses all others."""
 _ENOUGH_INTERPRETED = 8
-"""The number that is enough where all others have more programs than the interpreter runs."""
+"""The number that suffices if all others have more programs than the interpreter runs."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What all jobs of a run share."""
+    """The settings that all jobs of a run share."""
 
     pool: Pool
     plain: PlainTorch
@@ -59,12 +59,12 @@ class Job:
     op: Op
     dtype: DType
     workload: Workload | None = None
-    """Only this one; None: fuzz."""
+    """The only workload to check; None to fuzz."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Tunables of this job alone, over those that all jobs of the run share."""
+    """Tunables of this job alone, which override those that all jobs of the run share."""
 
     def run(self, settings: Settings, worker: Worker | None) -> tuple[Record, Worker | None]:
-        """The record, and the worker if it is still healthy."""
+        """Return the record, and the worker if it is still healthy."""
         began = time.perf_counter()
         here = available(self.kernel)
         given = {**settings.parameters, **self.parameters}
@@ -135,8 +135,8 @@ class Job:
         )
 
     def _compiled(self, passed: Record, settings: Settings, record: Callable[..., Record]) -> Record:
-        """Builds a kernel that passed in an interpreter: it accepts more than a compiler does (a `break`, a range that
-        is no power of two)."""
+        """Build a kernel that passed in an interpreter, which accepts more than a compiler does (a `break`, a range
+        that is no power of two)."""
         points = [self.workload] if self.workload else building.specializations(self.op, self.dtype)
         if settings.bounds.thorough and not self.workload:
             points += building.edges(self.op, self.dtype)
@@ -159,7 +159,8 @@ class Job:
         return record(Status.FAIL, f"build: {words}", at, evidence)
 
     def _broken_gates(self, settings: Settings, meanwhile: bool) -> Callable[[], list[str]]:
-        """The gates that the kernel's code breaks; computed when they are asked for, or in a thread from now on."""
+        """Return a function that returns the gates that the kernel's code breaks. They are computed when it is called
+        or, with `meanwhile`, in a thread from now on."""
         typical = Workload.of(self.op, f"dtype={self.dtype}")
         compute = partial(gates, self.kernel, typical, settings.target, settings.pool)
         if not meanwhile or not self.kernel.expects:
@@ -170,7 +171,7 @@ class Job:
         return asked.result
 
     def _gated(self, judged: Record, broken_gates: Callable[[], list[str]]) -> Record:
-        """Checks the gates of a correct kernel: its code may still not be what its author expects."""
+        """Check the gates of a correct kernel: its code may still not be what its author expects."""
         if not self.kernel.expects or judged.status not in (Status.PASS, Status.COMPILED):
             return judged
         broken = broken_gates()
@@ -181,7 +182,7 @@ class Job:
         return replace(judged, status=Status.FAIL, reason="; ".join(broken), evidence=evidence.to_dict())
 
     def replay(self, workload: Workload | None, parameters: Mapping[str, Any]) -> str:
-        """The command that repeats this."""
+        """Return the command that repeats this check."""
         which = f"--workload {shlex.quote(str(workload))}" if workload else f"--dtype {self.dtype}"
         return f"assay check {called(self.kernel, self.op, parameters)} {which}"
 
@@ -212,7 +213,7 @@ class Job:
         return self._passed(exploring.seen, here, record), exploring.worker
 
     def _outside(self, here: Availability) -> Workload:
-        """Tries a workload beyond the declared range, only for the report."""
+        """Return a workload beyond the declared range, which is tried only for the report."""
         size = 64 if here.level is Level.RUN else 16
         axes = tuple((n, max(a.min, min(a.max, size, a.typical))) for n, a in self.op.axes.items())
         attributes = tuple((n, a.default) for n, a in self.op.attributes.items())
@@ -251,7 +252,7 @@ class Job:
         )
 
     def _undecided(self, seen: Seen) -> str:
-        """Why the results are no verdict; empty if they are one."""
+        """Return why the results are no verdict; empty if they are one."""
         if not seen.workloads:
             reasons = ", ".join(seen.left_out) or "nothing could be run"
             return f"no workload was tried: {reasons}"
@@ -277,7 +278,7 @@ class Job:
         assert finding is not None
         if self.workload is None:
             workload, finding = exploring.smaller(finding)
-        shown = None if finding.detector == "state" else workload  # it takes the others to repeat it
+        shown = None if finding.detector == "state" else workload  # repeating it takes the other workloads too
         evidence = replace(
             seen.evidence(exploring.here),
             detector=finding.detector,
@@ -318,6 +319,6 @@ class Job:
 
 
 def _tried(compute: Callable[[], Any]) -> None:
-    """Computes what is kept; an error is raised again where the result is needed."""
+    """Compute a value that is kept; an error is raised again where the value is needed."""
     with contextlib.suppress(Exception):
         compute()

@@ -1,13 +1,13 @@
-"""The verdict on numbers: errors in units of the format, compared with plain PyTorch's errors on the same inputs.
+"""Judges numbers: errors in units of the format, compared with plain PyTorch's errors on the same inputs.
 
-Inside bins of |oracle|, a kernel's RMS, 99.5th percentile and maximum may each be SLACK times PyTorch's, and need not
-be better than a careful float32 evaluation, rounded once: its bound `Op.lost` limits the maximum. In formats narrower
-than float32 the bias is judged too: it tells rounding to nearest from cutting digits off. Errors that are
-independent do not all reach their bounds, so of the roundings of single elements the percentile may show a half and the
-RMS a quarter; the error of a sum is shared by all that is computed from it, and counts in full. A handful of elements
-says little about PyTorch's error, so in small bins it is at least what it shows on a fixed larger sample of the op
-(`Prior`). Before a kernel is called wrong, the op is evaluated in float32 in other orders on the same inputs; what
-these lose counts like PyTorch's error."""
+Within bins of |oracle|, a kernel's RMS, 99.5th percentile and maximum may each be SLACK times PyTorch's, and need not
+be better than those of a careful float32 evaluation that is rounded once; the bound `Op.lost` limits its maximum. In
+formats narrower than float32 the bias is judged too, which distinguishes rounding to nearest from truncation.
+Independent errors do not all reach their bounds, so of the bound on the roundings of single elements the percentile may
+show a half and the RMS a quarter; the error of a sum is shared by all that is computed from it, and counts in full. A
+handful of elements says little about PyTorch's error, so in small bins it is at least the error on a fixed larger
+sample of the op (`Prior`). Before a kernel is called wrong, the op is evaluated in float32 in other orders on the same
+inputs; the errors of these evaluations count like PyTorch's."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from assay.kernel import Kernel
 from assay.lazy import torch
 
 LESS_ACCURATE = 64.0
-"""A multiple of the tolerance up to which a peer's result is less accurate rather than wrong. Zeros in place of a bf16
-result are about 256 tolerances off."""
+"""The multiple of the tolerance up to which a peer's result is less accurate rather than wrong. Zeros in place of a
+bf16 result are about 256 tolerances off."""
 HOPELESS = 4096.0
-"""A multiple of the tolerance that no order of operations reaches. A single accumulator for 2¹⁸ terms, one of which is
-larger than all others, reaches 1200."""
+"""The multiple of the tolerance that no order of operations reaches. A single accumulator for 2¹⁸ terms, one of which
+is larger than all others, reaches 1200."""
 _STAGES = 8
-"""Of a transform of 256 elements: each rounds."""
+"""The stages of a transform of 256 elements, each of which rounds."""
 Prior = dict[str, dict[int, Figures]]
 """PyTorch's own errors on a fixed sample: output → bin of |oracle| → figures."""
 
@@ -41,36 +41,36 @@ class Finding:
     detector: str
     what: str
     share: float = 0.0
-    """Of wrong values: the error as a multiple of its tolerance. 0: something else is wrong."""
+    """The error of wrong values as a multiple of its tolerance; 0 if something else is wrong."""
     as_rounded: bool = False
-    """Of wrong values: whether no error exceeds what rounding every term of a sum to the output's format costs."""
+    """Whether no error of wrong values exceeds the cost of rounding every term of a sum to the output's format."""
 
     @property
     def less_accurate(self) -> bool:
-        """Whether the result is only less accurate than our own kernels may be, and not wrong: excused in a peer."""
+        """True if the result is only less accurate than our own kernels may be, and not wrong: excused in a peer."""
         return self.detector == "values" and 0 < self.share <= LESS_ACCURATE
 
     def excused_in(self, kernel: Kernel) -> bool:
-        """Whether it is only less accurate, in a peer. A peer may keep weights or sums in the workload's format, as
-        cuDNN does before a bias is added, or inside an FFT: where terms cancel, that costs any multiple of the
-        tolerance."""
+        """True if the result is only less accurate and the kernel is a peer. A peer may keep weights or sums in the
+        workload's format, as cuDNN does before a bias is added, or inside an FFT: where terms cancel, that costs any
+        multiple of the tolerance."""
         return kernel.peer and (self.less_accurate or self.as_rounded)
 
 
 @dataclass(frozen=True)
 class Errors:
-    """The bin that comes closest to its tolerance, or exceeds it most."""
+    """The errors of the bin that comes closest to its tolerance, or exceeds it most."""
 
     output: str
     kernel: dict[str, float]
     torch: dict[str, float]
     share: float
-    """Largest of kernel/tolerance over the figures; above 1 is a failure."""
+    """The largest of kernel/tolerance over the figures; above 1 is a failure."""
     ratio: float
-    """Kernel over PyTorch in that figure; 1 where PyTorch is exact and so is the kernel."""
+    """Kernel over PyTorch in that figure; 1 if both are exact."""
     where: str
     admitted: bool = False
-    """Within the tolerance only because another order of operations in float32 loses as much on these values."""
+    """Whether the error is within the tolerance only because another order in float32 loses as much on these values."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Judgement:
 
 
 class Measures:
-    """The right answers to one set of values with their tolerances, computed once for all results that are judged."""
+    """The right answers for one set of values with their tolerances, computed once for all results that are judged."""
 
     def __init__(self, oracle: Oracle, plain: dict[str, torch.Tensor], prior: Prior) -> None:
         self.oracle, self._plain, self._prior = oracle, plain, prior
@@ -95,7 +95,7 @@ class Measures:
         return self._measures[key]
 
     def others(self, name: str) -> list[torch.Tensor]:
-        """What other honest evaluations give."""
+        """Return this output of other honest evaluations."""
         return [outputs[name].double() for outputs in self.oracle.others()]
 
 
@@ -180,12 +180,12 @@ class _Scale:
         self._admitted: list[Figures] | None = None
 
     def _figures(self, value: torch.Tensor) -> list[Figures]:
-        """Of an honest evaluation in each bin; where it is not finite, its error does not count."""
+        """Return the figures of an honest evaluation in each bin. Its error does not count where it is not finite."""
         error = (value - self.exact).div_(self.unit).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0).flatten()
         return [figures(error[where], side) for (_, where), side in zip(self.bins, self.sides, strict=True)]
 
     def admit(self, others: Callable[[], list[torch.Tensor]]) -> None:
-        """Counts the errors of other honest evaluations like PyTorch's. All elements of a row share the error of its
+        """Count the errors of other honest evaluations like PyTorch's. All elements of a row share the error of its
         sum, so their RMS varies from one order to another as much as a single element does."""
         if self._admitted is not None:
             return
@@ -196,7 +196,7 @@ class _Scale:
             self._admitted = [{k: max(a[k], s[k] * varies[k]) for k in a} for a, s in allowed]
 
     def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors | None, int]:
-        """The worst bin and, in it, the worst element; `admitted`: what other evaluations lose counts too."""
+        """Return the worst bin and the index of its worst element. `admitted`: other evaluations' errors count too."""
         limits = self._admitted if admitted and self._admitted is not None else self.torch
         error = (got - self.exact).div_(self.unit).flatten()
         worst: Errors | None = None
@@ -225,7 +225,7 @@ class _Only:
         self.torch = figures(self._off(plain), None)
 
     def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors, int]:
-        """The worst element: one value is right, whatever other evaluations lose."""
+        """Return the errors and the index of the worst element. One value is right, whatever other evaluations lose."""
         off = self._off(got)
         wrong, kernel = int(off.count_nonzero()), figures(off, None)
         share = max(2.0, 2 * kernel["max"]) if wrong else 0.0  # the nearest other value is half a unit away
@@ -235,7 +235,7 @@ class _Only:
         return Errors(name, kernel, self.torch, share, ratio, where), int(off.argmax())
 
     def _off(self, got: torch.Tensor) -> torch.Tensor:
-        """The distance from the right value in units: 0 only if both are the same number or both are NaN."""
+        """Return the distance from the right value in units: 0 only if both are the same number or both are NaN."""
         same = got == self.rounded
         if self.signed:
             same &= got.signbit() == self.rounded.signbit()
@@ -245,10 +245,10 @@ class _Only:
 
 
 def as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType, transformed: bool = False) -> bool:
-    """Whether every error is at most one ulp of the format at the op's magnitude: half of it for terms that were
-    rounded to the format, half for the result. Always false for an op that declares no magnitude. `transformed`: at
-    the largest magnitude of all elements, as where sums were rounded in a transform of the image (FFT, Winograd); in
-    float32, in which the transform itself is computed, as many times."""
+    """True if every error is at most one ulp of the format at the op's magnitude: half of it for terms that were
+    rounded to the format, half for the result. Always False for an op that declares no magnitude. With `transformed`,
+    the ulp is at the largest magnitude of all elements, as if sums were rounded in a transform of the image (FFT,
+    Winograd); in float32, in which the transform itself is computed, _STAGES ulps are allowed."""
     magnitude = truth.magnitude[name]
     if magnitude is None:
         return False
@@ -259,12 +259,12 @@ def as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType, trans
 
 
 def _numbers(value: torch.Tensor) -> torch.Tensor:
-    """The values as float64. A boolean is read as its byte, which must be 0 or 1."""
+    """Return the values as float64. A boolean is read as its byte, which must be 0 or 1."""
     return value.view(torch.uint8).double() if value.dtype == torch.bool else value.double()
 
 
 def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior) -> Judgement:
-    """Judges slices of a huge workload: NaN and Inf must match, and no error may exceed what the prior allows."""
+    """Judge slices of a huge workload: NaN and Inf must match, and no error may exceed what the prior allows."""
     errors: list[Errors] = []
     for name, value in outputs.items():
         exact, number = truth.exact[name].double(), dtype(value.dtype)
@@ -321,7 +321,7 @@ def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> No
 
 
 def units_off(truth: Oracle, name: str, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """An answer's distance from the oracle in units, and the oracle, rounded."""
+    """Return an answer's distance from the oracle in units, and the rounded oracle."""
     number = dtype(value.dtype)
     rounded = truth.rounded(name, number)
     return (value.double() - truth.exact[name].double()).abs() / truth.unit(name, rounded, number), rounded
@@ -335,10 +335,10 @@ def _non_finite(
     number: DType,
     plain: torch.Tensor | None = None,
 ) -> str:
-    """Describes NaN and Inf that differ from the oracle; empty if none do. Where the oracle overflows by less than a
-    factor of two, a large result of its sign passes; where it nearly overflows, an Inf. In place of an Inf of the
-    oracle, what plain PyTorch has there passes too: oneDNN pads an odd number of bf16 terms with a zero, and multiplies
-    the last term by it, which may be an Inf."""
+    """Describe NaN and Inf that differ from the oracle; empty if none do. If the oracle overflows by less than a factor
+    of two, a large result of its sign passes; if it nearly overflows, an Inf passes. In place of an Inf of the oracle,
+    plain PyTorch's value passes too: oneDNN pads an odd number of bf16 terms with a zero and multiplies the last term,
+    which may be an Inf, by it."""
     if all_finite(got) and all_finite(rounded):
         return ""
     size = exact.abs()
@@ -360,7 +360,7 @@ def _non_finite(
 
 
 def beyond(outputs: dict[str, torch.Tensor], truth: Oracle) -> dict[str, int]:
-    """For values outside the declared range: how many elements differ from the oracle in being finite."""
+    """Return how many elements differ from the oracle in being finite, for values outside the declared range."""
     count = 0
     for name, value in outputs.items():
         rounded = truth.rounded(name, dtype(value.dtype))
@@ -369,8 +369,8 @@ def beyond(outputs: dict[str, torch.Tensor], truth: Oracle) -> dict[str, int]:
 
 
 def _controls(rounded: torch.Tensor, finite: torch.Tensor, unit: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Answers that must not pass: zeros, a constant, the right values shuffled; only those that are wrong here by more
-    than the oracle's own rounding."""
+    """Return answers that must not pass: zeros, a constant, the right values shuffled; only those that are wrong here
+    by more than the oracle's own rounding."""
     values = rounded[finite]
     if not values.numel():
         return {}
@@ -392,7 +392,7 @@ def _index(flat: int, like: torch.Tensor) -> str:
 
 
 def _hint(truth: Oracle, value: torch.Tensor, rounded: torch.Tensor, place: int) -> str:
-    """What may be missing in the op's declaration, where the error is only large beside a tiny result."""
+    """Return what may be missing in the op's declaration, if the error is only large beside a tiny result."""
     op = truth.undeclared()
     return op.hint(float(_numbers(value).flatten()[place]), float(rounded.flatten()[place])) if op else ""
 

@@ -24,7 +24,7 @@ from assay.worker.forking import ended_how
 
 _FORK = multiprocessing.get_context("fork")
 _TRY_FOR = 5.0
-"""Seconds in which a child shows that it can compute; it takes milliseconds if it can."""
+"""Seconds for a child to show that it can compute, which takes milliseconds."""
 
 
 class _Judge:
@@ -40,14 +40,14 @@ class _Judge:
         self.left: dict[int, set[int]] = {}
 
     def give(self, task: int | None) -> None:
-        """Sends a task; None tells one of its threads to end."""
+        """Send a task; None tells one of its threads to end."""
         if task is not None:
             self.left[task] = set(self._tasks[task].places)
         with contextlib.suppress(OSError):  # `receive` notices a dead process
             self.connection.send(task)
 
     def receive(self) -> Verdict | Through | None:
-        """Its next message; None if the process has ended."""
+        """Return its next message; None if the process has ended."""
         try:
             item: Verdict | Through | str = self.connection.recv()
         except (EOFError, OSError):
@@ -80,8 +80,8 @@ class _Judge:
 
 
 def forks() -> bool:
-    """Whether a child of this process can compute. It has one thread and so does not miss those of PyTorch that this
-    process may have started; but a kernel's file may have started others, so a child tries."""
+    """True if a child of this process can compute. A child has one thread and does not need the threads of PyTorch that
+    a fork loses; but a kernel's file may have started others, so a child tries."""
     if "torch" not in sys.modules:
         return True
     child = _FORK.Process(target=_computes)
@@ -99,7 +99,7 @@ def _computes() -> None:
 
 
 def judged(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: int, judges: int) -> Iterator[Record]:
-    """Records as they are ready, from `judges` processes with `wide` threads in all."""
+    """Yield records as they become ready, from `judges` processes with `wide` threads in all."""
     waiting = [task.index for task in reversed(tasks)]
     crew: list[_Judge] = []
     repeat: list[Task] = []
@@ -139,7 +139,7 @@ def judged(tasks: list[Task], pool: Callable[[], Pool], settings: Share, wide: i
 
 
 def _alone(task: Task, pool: Callable[[], Pool], settings: Share, crew: list[_Judge]) -> Iterator[Record]:
-    """Runs one task in a process of its own; if a job ends it, the remaining jobs run in another."""
+    """Run one task in a process of its own; if a job ends it, run the remaining jobs in another."""
     places = task.places
     while places:
         judge = _Judge([Task(task.index, task.group, places)], pool, settings, 1, [])
@@ -167,7 +167,7 @@ def _judge(
     parent: Connection,
     open_ends: list[Connection],
 ) -> None:
-    """The child process: runs tasks until the parent ends it or dies."""
+    """Run tasks in the child process until the parent ends it or dies."""
     for connection in open_ends:  # kept open here, they would hide the parent's death from all children
         connection.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and terminates this process

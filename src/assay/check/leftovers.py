@@ -21,7 +21,7 @@ KINDS = {
     "shuffled": "the right result in another order",
 }
 """Each kind with its description. A NaN propagates through arithmetic, a number exposes code that adds to it, plausible
-contents expose a kernel that does not overwrite values that look right. For integers the first is a number too."""
+contents expose a kernel that does not overwrite values that look right. For integers, `nan` is a number too."""
 
 
 def before(
@@ -33,9 +33,9 @@ def before(
     other: torch.Tensor | None = None,
     unlike: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The contents of one tensor. `right` is what the call should write, `other` what an earlier call wrote; without
-    them (work space has neither) the plausible kinds are random bits. These differ everywhere from `unlike`, the
-    contents at the first call: an element that is right by chance in one of two calls is not in the other."""
+    """Return the contents of one tensor. `right` is what the call should write, `other` what an earlier call wrote;
+    without them (work space has neither) the plausible kinds are random bits. These differ everywhere from `unlike`,
+    the contents at the first call: an element that is right by chance in one of two calls is not in the other."""
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     held = number.torch
     if kind == "other" and other is not None:
@@ -57,12 +57,12 @@ def before(
 
 
 def _changed(values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-    """The values with another last bit wherever both are the same."""
+    """Return the values with another last bit wherever both are the same."""
     return torch.where(bits(values) == bits(others), bits(others) ^ 1, bits(values)).view(values.dtype)
 
 
 def _constant(kind: str, shape: tuple[int, ...], number: DType, rng: random.Random) -> torch.Tensor:
-    """A NaN with an odd payload, or a number of ordinary size."""
+    """Return a NaN with an unusual payload, or a number of ordinary size."""
     if number.torch == torch.bool:
         return torch.tensor(bool(rng.getrandbits(1))).expand(shape)
     if number.is_float and kind == "number":
@@ -75,26 +75,26 @@ def _constant(kind: str, shape: tuple[int, ...], number: DType, rng: random.Rand
 
 
 def _nan(number: DType, rng: random.Random) -> int:
-    """A quiet NaN with a payload that no arithmetic makes: a poison of the format with other last bits, neither all 0,
-    as in a processor's NaN, nor all 1, as in a GPU's."""
+    """Return a quiet NaN with a payload that no arithmetic makes: a poison of the format with other last bits, neither
+    all 0, as in a processor's NaN, nor all 1, as in a GPU's."""
     low = (1 << max(2, number.fraction - 2)) - 1
     return (number.poisons[rng.randrange(2)] & ~low) | rng.randint(1, low - 1)
 
 
 def kept(result: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
-    """Which elements of a result are, bit for bit, the contents before the call."""
+    """Return a mask of the elements of a result that are, bit for bit, the contents before the call."""
     return (bits(result) == bits(held)).flatten()
 
 
 def replaced(result: torch.Tensor, right: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
-    """A result with the right values at some of its elements."""
+    """Return the result with the right values at some of its elements."""
     chosen = torch.where(which.view_as(right), bits(right), bits(result.contiguous()))
     return chosen.view(result.dtype)
 
 
 def unwritten(specs: Iterable[TensorSpec], calls: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]]) -> str:
-    """Describes the elements that no call has written; empty if there are none. `calls` has the results of each call
-    and the contents before it: an element that every call left unchanged was never written."""
+    """Describe the elements that no call has written; empty if there are none. `calls` has the results of each call and
+    the contents before it: an element that every call left unchanged was never written."""
     first, held = calls[0]
     for spec in specs:
         name, number = spec.name, dtype(spec.dtype)

@@ -23,32 +23,32 @@ from assay.op import Op
 from assay.workload import Workload
 
 SHARE = {"rms": (0.5, 1 / 4), "p995": (1.0, 1 / 2), "max": (0.0, 1.0)}
-"""Units, and the share of the bound on what a careful evaluation loses in single elements: at most the bound."""
+"""By figure: units plus a share of the bound on what a careful evaluation loses in single elements, at most that."""
 SHARED = {"rms": 0.6, "p995": 1.0, "max": 1.0}
-"""The share of the bound on what it loses in sums."""
+"""By figure: the share of the bound on what a careful evaluation loses in sums."""
 ONCE = {"rms": 0.5, "p995": 1.0, "max": 1.0}
-"""Units that a result rounded once may be off: half a unit, and as much again for ties that fall the other way."""
+"""Units by which a result rounded once may be off: half a unit, and as much again for ties that fall the other way."""
 UNBIASED = 0.25
-"""Units that the mean error of a result rounded to nearest may be off zero; cut digits are off by half a unit."""
+"""Units by which the mean error of a result rounded to nearest may be off zero; truncation is off by half a unit."""
 FEW = 64
 """Bins with fewer elements are joined with their neighbour."""
 _EXPONENT = 0x7FF << 52
-"""The bits of a float64 that have its exponent."""
+"""The bits of a float64 that hold its exponent."""
 _FIRST_BITS = 3 if sys.byteorder == "little" else 0
-"""Which 16 bits of a float64 have its sign and exponent."""
+"""The index of the 16 bits of a float64 that hold its sign and exponent."""
 _SMALLEST_NORMAL = 2.0**-126
 _SMALLEST = 8 * _SMALLEST_NORMAL
 """Float32 arithmetic may flush subnormal numbers to zero, as GPUs do in approximate functions and CuPy does everywhere;
 this is the error of a few such terms. An op that only moves data may not flush."""
 _DISTURBED = 6
-"""Samples of what flushing costs."""
+"""Samples that estimate the cost of flushing."""
 _DEVIATIONS = 4.0
 """Standard deviations in a unit: honest evaluations stay within two units, eight of them."""
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """The reference in float64, and what float32 arithmetic may lose: so many ulps at each output's magnitude."""
+    """The reference in float64, and how many ulps float32 arithmetic may lose at each output's magnitude."""
 
     exact: dict[str, torch.Tensor]
     magnitude: dict[str, torch.Tensor | None]
@@ -61,8 +61,8 @@ class Oracle:
     magnitude."""
 
     flushed: dict[str, torch.Tensor] | None = None
-    """How far each element may move when numbers below float32's smallest normal one are taken for zero, as CuPy's
-    kernels and approximate functions take them."""
+    """How far each element may move if numbers below float32's smallest normal one are taken for zero, as CuPy's
+    kernels and approximate functions do."""
     signed: bool = True
     """Whether the sign of a zero counts, if there is one right answer."""
     half: dict[str, torch.Tensor] | None = None
@@ -73,12 +73,12 @@ class Oracle:
     """The op, if it is a user's and declares no magnitude; for the reason of a failure."""
 
     def rounded(self, name: str, number: DType) -> torch.Tensor:
-        """The right answer in the output's format, as float64."""
+        """Return the right answer in the output's format, as float64."""
         return number.rounded(self.exact[name].double())
 
     def unit(self, name: str, rounded: torch.Tensor, number: DType) -> torch.Tensor:
-        """One ulp of the output's format at max(|oracle|, magnitude). A 16-bit result is off by half an ulp of its
-        own and by `lost` ulps of float32: together at most the larger of twice each. Integers are counted."""
+        """Return one ulp of the output's format at max(|oracle|, magnitude); 1 for integers. A 16-bit result is off by
+        half an ulp of its own and by `lost` ulps of float32: together at most the larger of twice each."""
         if not number.is_float:
             return torch.ones_like(rounded)
         finite = _or_zero(rounded)
@@ -97,11 +97,11 @@ class Oracle:
         return torch.maximum(unit, wide)
 
     def lost(self, name: str) -> float:
-        """Ulps lost in all."""
+        """Return the ulps lost in single elements and in sums together."""
         return self.single + self.in_sums.get(name, 0.0)
 
     def floor(self, name: str, number: DType) -> dict[str, float]:
-        """The error in units that every kernel is allowed."""
+        """Return the error in units that every kernel is allowed."""
         if number.itemsize < 4:
             return ONCE | {"bias": UNBIASED}
         single = self.single
@@ -109,7 +109,7 @@ class Oracle:
         return {k: own[k] + SHARED[k] * self.in_sums.get(name, 0.0) for k in own}
 
     def only(self, name: str, number: DType) -> bool:
-        """Whether there is one right answer: an integer, or a result that is exact but for its last rounding."""
+        """True if there is one right answer: an integer, or a result that is exact but for its last rounding."""
         return not number.is_float or self.lost(name) == 0
 
 
@@ -130,7 +130,7 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
         return Oracle(
             exact, scale, op.lost(), workload.lost_in_sums, None, flushed, half=half, others=others, undeclared=missing
         )
-    whole = all(hasattr(v, "numel") for v in exact.values())  # the caller refuses what is no tensor
+    whole = all(hasattr(v, "numel") for v in exact.values())  # the caller refuses a result that is no tensor
     noise = rounding.spread(workload, inputs) if whole else None
     if noise is None:
         return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)))
@@ -139,8 +139,8 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
 
 
 def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """How far the oracle moves when subnormal inputs are zero, and when all inputs are off by as much as flushing what
-    is computed from them may cost: a later division by a small number makes that large."""
+    """Return how far the oracle moves if subnormal inputs are zero, plus how far it moves if all inputs are off by as
+    much as flushing intermediate values may cost, which a later division by a small number magnifies."""
     rng = torch.Generator().manual_seed(0)
 
     def moved(change: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -158,7 +158,7 @@ def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[st
 
 
 def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    """A deviation from few samples may be far too small by chance: at least half of what its bin of |oracle| has."""
+    """Raise each deviation to at least half the RMS of its |oracle| bin: from few samples it may be far too small."""
     smooth = spread.flatten().clone()
     for _, where in bins(exact, exact.isfinite()):
         usual = smooth[where].square().mean().sqrt()
@@ -167,9 +167,9 @@ def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
 
 
 def baseline(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Plain PyTorch in the workload's dtype, on the CPU. If oneDNN fails in one product, as with bf16 on a processor
-    without it, PyTorch turns oneDNN off for the rest of the process, and convolutions lose far more: the setting is
-    restored."""
+    """Evaluate plain PyTorch in the workload's dtype, on the CPU. If oneDNN fails in one product, as with bf16 on a
+    processor without it, PyTorch turns oneDNN off for the rest of the process, and convolutions lose far more, so the
+    setting is restored."""
     op = workload.op
     before = torch._C._get_mkldnn_enabled()
     try:
@@ -184,25 +184,25 @@ def _per_output(op: Op, results: Any) -> dict[str, torch.Tensor]:
 
 
 def all_finite(value: torch.Tensor) -> bool:
-    """Whether there is no NaN and no Inf, if the sum does not overflow; False also if it does."""
+    """True if there is no NaN and no Inf. False also if the sum overflows."""
     return math.isfinite(float(value.sum()))
 
 
 def _or_zero(value: torch.Tensor) -> torch.Tensor:
-    """The value with zeros for NaN and Inf."""
+    """Return the value with zeros for NaN and Inf."""
     return value if all_finite(value) else torch.where(value.isfinite(), value, torch.zeros_like(value))
 
 
 def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
-    """The spacing of `number`'s format at |value|, in float64; that of subnormals below its smallest normal."""
+    """Return the spacing of `number`'s format at |value|, in float64; below its smallest normal, that of subnormals."""
     field = (value.double().view(torch.int64) & _EXPONENT).clamp_(min=number.min_exponent + 1023 << 52)
-    if number.min_exponent - number.fraction < -1022:  # itself subnormal in float64
+    if number.min_exponent - number.fraction < -1022:  # the spacing itself is subnormal in float64
         return torch.exp2((field >> 52).double() - (1023 + number.fraction))
     return field.sub_(number.fraction << 52).view(torch.float64)
 
 
 def bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
-    """Element indices grouped by |oracle| in factors of sixteen, each group large enough for statistics."""
+    """Return element indices grouped by |oracle| in factors of sixteen, each group large enough for statistics."""
     first_bits = rounded.flatten().numpy().view(np.int16)[_FIRST_BITS::4]
     group = ((first_bits >> 4 & 0x7FF) - 1022) >> 2  # zero: the last
     where = None if bool(finite.all()) else finite.flatten().nonzero().flatten()

@@ -30,7 +30,7 @@ class Outcome:
     delayed: int = 0
     """Pieces of code that were built with delays (worker.delays)."""
     lost: bool = False
-    """The worker is gone, or cannot be trusted any more."""
+    """Whether the worker is gone or cannot be trusted any more."""
     detail: dict[str, Any] = field(default_factory=dict)
 
 
@@ -47,14 +47,15 @@ class Conditions:
     programs: int = 1 << 62
     """The most programs of one launch, in an interpreter."""
     depth: str = "deep"
-    """`lean`: two calls on one set of values. `usual`: five on three sets. `deep`: further values, and on a GPU calls
-    while the device is busy. Only some of many workloads are examined this closely. `delayed`: ten on two sets."""
+    """`lean`: two calls on one set of values. `usual`: five on three sets, and on a GPU two more, one with late inputs
+    and one while the memory is busy. `deep`: further values, and on a GPU a call while the multiprocessors are busy.
+    Only some of many workloads are examined this closely. `delayed`: ten on two sets."""
     delays: str = ""
-    """Of worker.delays, for all workloads of a worker."""
+    """The kind of delays in the kernel's code (worker.delays), for all workloads of a worker."""
 
 
 def raised(error: Failure, seconds: tuple[float, ...] = ()) -> Outcome:
-    """The outcome of an exception inside the worker. After a CUDA error the process's context is unusable."""
+    """Return the outcome of an exception inside the worker. After a CUDA error the process's context is unusable."""
     text = error.what or error.message
     words = text if error.ours else f"{error.type}: {text}"
     detector, lost = "exception", False

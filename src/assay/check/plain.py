@@ -39,11 +39,11 @@ class Baseline:
 
     outputs: dict[str, torch.Tensor]
     wrong: str = ""
-    """The vendor's library, if PyTorch is wrong with it and these outputs were computed without."""
+    """The vendor's library, if PyTorch is wrong with it and these outputs were computed without it."""
 
 
 class PlainTorch:
-    """One worker that all threads use in turn."""
+    """Plain PyTorch on the CPU, or on a GPU in one worker that all threads use in turn."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool, self._lock = pool, threading.Lock()
@@ -52,7 +52,7 @@ class PlainTorch:
         self._computing: dict[Any, threading.Lock] = {}
 
     def prior(self, op: Op, dtype: DType, device: str) -> Prior:
-        """PyTorch's own errors on a fixed sample of `op`, the same in every run and in every replay."""
+        """Return PyTorch's own errors on a fixed sample of `op`, the same in every run and in every replay."""
         # Two files may have different ops of one name, and a kernel may support part of an op: each has its own limits.
         optional = tuple(n for n, t in op.inputs.items() if t.optional)
         key = (op.name, op.source, tuple(op.axes.items()), optional, dtype.name, device)
@@ -71,10 +71,10 @@ class PlainTorch:
         return prior
 
     def baseline(self, workload: Workload, inputs: dict[str, torch.Tensor], truth: Oracle, device: str) -> Baseline:
-        """A vendor's library may be wrong. In PyTorch 2.13, on processors with AMX, oneDNN's bf16 convolutions are
-        where the output is one wide, and its bf16 products where a row of odd length is followed by a NaN. An
-        error like that would excuse any kernel. Outputs that are far from the oracle are therefore computed again
-        without the library, and those are returned if they are much nearer."""
+        """Return PyTorch's outputs, computed without the vendor's library if that is wrong. In PyTorch 2.13, on
+        processors with AMX, oneDNN's bf16 convolutions are wrong where the output is one wide, and its bf16 products
+        where a row of odd length is followed by a NaN. Such an error would excuse any kernel, so outputs far from the
+        oracle are computed again without the library, and those are returned if they are much nearer."""
         (answer,) = self.outputs(workload, [inputs], device)
         far = _largest_error(truth, answer)
         if far <= FAR or (far < math.inf and _rounds_between(truth, answer)):
@@ -87,7 +87,7 @@ class PlainTorch:
     def _without_vendor(
         self, workload: Workload, inputs: dict[str, torch.Tensor], device: str
     ) -> dict[str, torch.Tensor]:
-        """Evaluate in the worker, because the setting holds for all threads of a process. Return nothing where PyTorch
+        """Evaluate in the worker, because the setting holds for all threads of a process. Return nothing if PyTorch
         cannot compute the op without the library."""
         with self._lock:
             try:
@@ -101,7 +101,7 @@ class PlainTorch:
     def outputs(
         self, workload: Workload, drawn: list[dict[str, torch.Tensor]], device: str
     ) -> list[dict[str, torch.Tensor]]:
-        """PyTorch's outputs for each set of inputs."""
+        """Return PyTorch's outputs for each set of inputs."""
         if device == "cpu":
             return [baseline(workload, inputs) for inputs in drawn]
         with self._lock:
@@ -143,8 +143,8 @@ class PlainTorch:
 
 
 def _rounds_between(truth: Oracle, answer: dict[str, torch.Tensor]) -> bool:
-    """Whether it may only have rounded its sums to a 16-bit format before it used them further, as cuDNN does before a
-    bias is added. Where those cancel, that is far from the oracle, and not wrong."""
+    """True if PyTorch may only have rounded its sums to a 16-bit format before it used them further, as cuDNN does
+    before a bias is added. Where those cancel, the result is far from the oracle but not wrong."""
     narrow = {n: dtype(v.dtype) for n, v in answer.items()}
     return all(d.itemsize < 4 and as_rounded(truth, n, answer[n].double(), d) for n, d in narrow.items())
 
@@ -154,7 +154,7 @@ def _kind(device: str) -> str:
 
 
 def _largest_error(truth: Oracle, answer: dict[str, torch.Tensor]) -> float:
-    """In units, where the oracle is finite; infinite where the answer is not finite there."""
+    """Return the largest error in units where the oracle is finite; infinite if the answer is not finite there."""
     largest = 0.0
     for name, value in answer.items():
         if value.numel() and not truth.only(name, dtype(value.dtype)):

@@ -1,5 +1,5 @@
-"""Runs compute-sanitizer's racecheck on a kernel that uses shared memory, where a missing barrier is right nearly
-always; and where a result is right in one call and wrong in another, which may be a race."""
+"""Runs compute-sanitizer's racecheck on kernels that use shared memory, since results are nearly always right when a
+barrier is missing, and on kernels whose result is right in one call and wrong in another, which may be a race."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from assay.record import Record
 from assay.workload import Workload
 
 SECONDS = 60.0
-"""The most that it takes."""
+"""The most seconds that racecheck may take."""
 _SHARED = ("__shared__", "shared.array")
 _ASYNCHRONOUS = ("mbarrier", "cp.async.bulk", "cuda::barrier", "cuda::pipeline")
-"""Words of a source that copies in the background and counts arrivals in shared memory: racecheck reports races between
+"""Words in a source that copies asynchronously and counts arrivals in shared memory. racecheck reports races between
 the accesses that this orders (layernorm_backward/cuda on an H200), so such a report is evidence and no verdict."""
 _MOST = 1 << 24
-"""Elements of the workload: its inputs are drawn on the CPU."""
+"""The most elements of the workload, because its inputs are drawn on the CPU."""
 
 
 def explained(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, Any]) -> Record:
-    """`record`, with racecheck's report if the result is unstable and racecheck can run here."""
+    """Return the record, with racecheck's report if the result is unstable and racecheck can run here."""
     if record.detector != "unstable" or sanitize.why_not(kernel)[0]:
         return record
     report = _report(kernel, Workload.of(op, record.workload), parameters, SECONDS)
@@ -38,7 +38,7 @@ def explained(record: Record, kernel: Kernel, op: Op, parameters: Mapping[str, A
 
 
 def applies(kernel: Kernel) -> bool:
-    """Whether the kernel's author manages shared memory, and racecheck can run here."""
+    """True if the kernel's author manages shared memory and racecheck can run here."""
     if kernel.address.backend not in ("cuda", "cupy", "numba") or sanitize.why_not(kernel)[0]:
         return False
     return _has(kernel, _SHARED)
@@ -51,7 +51,8 @@ def look(
     seconds: float = SECONDS,
     stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[Racecheck, str]:
-    """The report on the workload, made smaller if it is large; and what is certainly a race, in words."""
+    """Return the report on the workload, shortened if it is large, and a description of the race or "" if not
+    certain."""
     report = _report(kernel, _shortened(workload), parameters, seconds, stopped)
     certain = [p for p in report.problems if p.text.startswith("Error") and not _has(kernel, _ASYNCHRONOUS)]
     advice = "right in all calls, by luck; put a barrier between the two accesses"
@@ -63,7 +64,7 @@ def _has(kernel: Kernel, words: tuple[str, ...]) -> bool:
 
 
 def _shortened(workload: Workload) -> Workload:
-    """Along the axis of independent results, until it is small enough; else the longest one."""
+    """Shorten the axis of independent results, or else the longest one, until the workload is small enough."""
     while workload.elements > _MOST:
         sizes = dict(workload.axes)
         axis = workload.op.independent or max(sizes, key=lambda name: sizes[name])

@@ -1,5 +1,5 @@
-"""Looks for races beside the check of a GPU kernel, with racecheck and with delays in the kernel's code: without a
-barrier, every call of a test may be right, and one in a million wrong."""
+"""Looks for races while a GPU kernel is checked, with racecheck and with delays in the kernel's code: if a barrier is
+missing, every call of a test may be right, and one in a million wrong."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from assay.workload import Workload
 Join = Callable[[Record], Record]
 """Adds the reports to a record that passed: a race is a failure."""
 Report = tuple[Racecheck | Delays, str]
-"""What was seen; and what is certainly a race, in words."""
+"""The evidence, and a description of the race or "" if none is certain."""
 _GLANCE = 0.25
-"""Seconds between two looks whether to stop."""
+"""Seconds between two checks whether to stop."""
 _begun: set[object] = set()
 _lock = threading.Lock()
 
@@ -44,8 +44,9 @@ def beside(
     deadline: float | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Join:
-    """Starts looking, in threads. For a kernel that one run checks in several dtypes, racecheck, which takes long, runs
-    in the first one alone, unless a workload is named. Nobody waits for a run that was `stopped`."""
+    """Start looking for races in threads, and return a function that joins them. If one run checks a kernel in several
+    dtypes, racecheck, which takes long, runs in the first one alone, unless a workload is named. The reports of a run
+    that was `stopped` are not waited for."""
     looks: list[Callable[[], Report]] = []
     if not kernel.peer and conditions.here.device == "cuda":
         if racecheck.applies(kernel) and (workload or _first(kernel, run)):
@@ -73,7 +74,7 @@ def beside(
 
 
 def _with(record: Record, seen: Racecheck | Delays, race: str) -> Record:
-    """The record with what was seen as evidence; a race is a failure, the first one its reason."""
+    """Return the record with the evidence. A race is a failure; the first one is its reason."""
     evidence = CheckEvidence.of(record)
     if isinstance(seen, Racecheck):
         evidence = replace(evidence, racecheck=seen)

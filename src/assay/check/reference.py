@@ -1,5 +1,5 @@
-"""Checks whether the reference of a user's op gives what the op declares: evaluates it once on a small workload, before
-kernels are compared with it."""
+"""Checks that the reference of a user's op returns what the op declares, by evaluating it once on a small workload
+before kernels are compared with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MANY = 1 << 20
 
 
 def verify_reference(op: Op) -> None:
-    """Refuse an op whose reference or magnitude fails, or gives other shapes than it declares."""
+    """Raise SourceError if the op's reference or magnitude fails, or returns other shapes than it declares."""
     workload = _small(op)
     if workload is None:
         return
@@ -45,7 +45,7 @@ def verify_reference(op: Op) -> None:
 
 
 def _small(op: Op) -> Workload | None:
-    """A workload of a few elements within the contract; None if none of the simplest is."""
+    """Return a workload of a few elements within the contract; None if none of the simplest is."""
     attributes = tuple((n, a.default) for n, a in op.attributes.items())
     for size in _SIZES:
         axes = tuple((n, max(a.min, min(a.max, size))) for n, a in op.axes.items())
@@ -53,7 +53,7 @@ def _small(op: Op) -> Workload | None:
         try:
             if workload.allowed and 0 < workload.elements < _MANY:
                 return workload
-        except Exception:  # the contract itself fails on such sizes: larger ones may do
+        except Exception:  # the contract itself fails on such sizes; larger ones may work
             continue
     return None
 

@@ -17,7 +17,7 @@ from assay.op import Op
 from assay.workload import Workload
 
 _Known = dict[tuple[Any, ...], tuple["torch.Tensor", "torch.Tensor"]]
-"""A call → its result and how far that may be off."""
+"""Calls, with their results and how far those may be off."""
 SAMPLES = 6
 _HALF_ULP = 2.0**-24
 """The relative rounding error of float32."""
@@ -39,7 +39,7 @@ _COMPARES = frozenset(
     """max min amax amin maximum minimum fmax fmin clamp clamp_min clamp_max relu sort topk cummax cummin median
     threshold max_pool1d max_pool2d_with_indices max_pool3d_with_indices scatter_reduce""".split()  # noqa: SIM905
 )
-"""Those of them that choose by comparing: 0 and −0 are equal for them, and either may be the result."""
+"""Those of them that choose by comparing: 0 and −0 are equal to them, and either may be the result."""
 _LINEAR = frozenset(
     """sum mean mm addmm bmm baddbmm convolution _convolution cumsum dot mv addmv scatter_add index_add
     avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d
@@ -47,20 +47,20 @@ _LINEAR = frozenset(
 )
 """Sums of products: they round at the scale of the sum of absolute values."""
 _VARIANCES = frozenset({"var", "std", "var_mean", "std_mean"})
-"""Taken apart here: PyTorch takes them apart into one primitive, which hides that the mean is rounded too."""
+"""Decomposed here: PyTorch decomposes them into one primitive, which hides that the mean is rounded too."""
 _ARITHMETIC = frozenset("add sub rsub mul div sqrt reciprocal square".split())  # noqa: SIM905
-"""Rounded once. PyTorch would take them apart too, in Python and with the help of its compiler, which is slow."""
+"""Rounded once. PyTorch would decompose them too, in Python and with the help of its compiler, which is slow."""
 _FUNCTIONS = frozenset(
     """exp exp2 expm1 log log2 log10 log1p erf erfc erfinv tanh sin cos tan asin acos atan atan2 sinh cosh pow
     sigmoid rsqrt softplus logsigmoid mish digamma lgamma linalg_vector_norm norm prod cumprod logaddexp""".split()  # noqa: SIM905
 )
-"""Elementary functions, good to two ulps."""
+"""Elementary functions, accurate to two ulps."""
 _WHOLE = _ARITHMETIC | _LINEAR | _FUNCTIONS
-"""Never taken apart."""
+"""Never decomposed."""
 
 
 def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
-    """The standard deviation of each output's elements; None where nothing is rounded."""
+    """Return the standard deviation of each output's elements; None if nothing is rounded."""
     op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
@@ -83,7 +83,7 @@ def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, tor
 
 
 def compares(workload: Workload, inputs: dict[str, torch.Tensor]) -> bool:
-    """Whether the reference chooses values by comparing them."""
+    """True if the reference chooses values by comparing them."""
     op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     with (mode := _mode()(0)):
@@ -106,12 +106,12 @@ def _mode() -> Any:
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
-            """Nothing is compiled here. Otherwise PyTorch imports its compiler at the first operation, for seconds."""
+            """Return False: nothing is compiled here, and PyTorch would import its compiler, which takes seconds."""
             return False
 
         def __init__(self, seed: int, inputs: frozenset[int] = frozenset(), known: _Known | None = None) -> None:
-            """`inputs` are the addresses of what no operation has disturbed; what is computed of them alone is the same
-            in every sample and is kept in `known`."""
+            """`inputs` are the addresses of tensors that no operation has disturbed. Results computed from them alone
+            are the same in every sample and are kept in `known`."""
             super().__init__()
             self.arithmetic = self.compared = False
             self._rng, self._inputs, self._known = torch.Generator().manual_seed(seed), inputs, known
@@ -148,7 +148,7 @@ def _mode() -> Any:
             return result
 
         def _key(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
-            """What a call on inputs alone is known by; None for any other."""
+            """Return the key of a call on undisturbed inputs alone; None for any other call."""
             parts: list[Any] = [func]
             for value in (*args, *kwargs.values()):
                 if isinstance(value, torch.Tensor):
@@ -172,7 +172,7 @@ def _mode() -> Any:
 
 
 def _variance(name: str, x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    """In two passes, as most kernels do."""
+    """Compute in two passes, as most kernels do."""
     dims = list(range(x.dim())) if dim is None or dim == [] else dim
     mean = x.mean(dims, keepdim=True)
     off = x - mean
@@ -183,7 +183,7 @@ def _variance(name: str, x: torch.Tensor, dim: Any = None, *, correction: Any = 
 
 
 def _scale(name: str, func: Any, args: Any, kwargs: Any, result: torch.Tensor) -> torch.Tensor | None:
-    """How far float32 would be off at most, in each element; None where nothing is rounded."""
+    """Return how far off float32 would be at most, in each element; None if nothing is rounded."""
     if not result.is_floating_point() or not result.numel():
         return None
     if name in ("sub", "add", "mul", "div", "rsub") and _without_rounding(name, args):
@@ -207,7 +207,7 @@ def _absolute(value: Any) -> Any:
 
 
 def _without_rounding(name: str, args: Any) -> bool:
-    """Adding zero, or multiplying or dividing by one or a power of two, given as a number."""
+    """True for adding zero, and for multiplying or dividing by a power of two such as one, given as a number."""
     other = args[1] if len(args) > 1 else None
     if isinstance(other, bool | int | float) and other:
         return name in ("mul", "div") and math.frexp(abs(other))[0] == 0.5
@@ -215,7 +215,7 @@ def _without_rounding(name: str, args: Any) -> bool:
 
 
 def _terms(args: Any, result: torch.Tensor) -> int:
-    """How many terms one element of the result sums, at most."""
+    """Return how many terms one element of the result sums, at most."""
     tensors = [a for a in args if _is_tensor(a) and a.numel()]
     if len(tensors) <= 1:
         return tensors[0].numel() // max(1, min(result.numel(), tensors[0].numel())) if tensors else 1

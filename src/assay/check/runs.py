@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from assay.lazy import torch
 
 USUAL, CHANGED, FRESH = 0, 1, 2
-"""The first sets of values: as drawn, with one element changed, and drawn anew."""
+"""The indices of the first sets of values: as drawn, with one element changed, and drawn anew."""
 
 _DELAYED = 8
 """Calls of a workload with delays, besides the first two."""
@@ -31,16 +31,15 @@ class Run:
     busy: bool = False
     """Whether another thread of the process works at the same time."""
     thread: bool = False
-    """Whether the call comes from a new thread: PyTorch calls the kernels of a backward pass so, and servers do."""
+    """Whether the call comes from a new thread, as from PyTorch's backward pass and from servers."""
     load: str = ""
     """The load that keeps a GPU busy during the call."""
     late: str = ""
-    """On a GPU: `queued`, the inputs arrive with a delay on the current stream; `arrived`, the same, and the call comes
-    after that."""
+    """On a GPU: `queued`, the inputs arrive with a delay on the current stream; `arrived`, the call waits for them."""
 
     @property
     def circumstances(self) -> str:
-        """A description of the circumstances."""
+        """The circumstances in words; empty for the usual ones."""
         order = self.order.partition(":")[0]
         orders = {
             "reversed": "with the programs of the grid in reverse order",
@@ -84,25 +83,25 @@ RANDOM = (FIRST, Run(USUAL, 1, held="random"), Run(USUAL, held="number"))
 
 
 def lean(mode: str, rng: random.Random) -> list[Run]:
-    """One more call on the same values: elsewhere, with other bands and in another order of programs."""
+    """Return one more call on the same values, at other addresses, with other bands and another order of programs."""
     interpreted = mode in ("triton-interpret", "numba-sim")
     order = rng.choice(("reversed", f"shuffled:{rng.getrandbits(32)}", "isolated")) if interpreted else ""
     return [Run(USUAL, OTHER_BANDS, 1, "random", order=order)]
 
 
 def delayed() -> list[Run]:
-    """Further calls of a kernel whose code waits at random, on two sets of values in turn: what a race reads too early
-    is not right by luck."""
+    """Return the further calls of a kernel whose code waits at random. Two sets of values take turns, so that stale
+    values that a race reads are not right by chance."""
     fresh = 1
     return [Run(fresh, held="other"), *(Run(i % 2, i % 3, held="nan") for i in range(_DELAYED))]
 
 
 def planned(mode: str, device: str, threads: int, changed: int, rng: random.Random) -> list[Run]:
-    """Four more calls, others where there are more than three sets of values, and on a GPU one with late inputs.
+    """Return four more calls, one for each further set of values, and on a GPU one with late inputs.
 
-    `threads` are those a kernel may use, 1 where it uses one; `changed` is how many sets follow the first three, each
-    in the first buffers again. A GPU kernel is also called while the memory is busy, and with any of these sets while
-    the multiprocessors are."""
+    A kernel may use `threads` threads; `changed` is how many sets of values follow the first three, each in the first
+    buffers again. A GPU kernel is also called while the memory is busy, and if there are further sets, while the
+    multiprocessors are."""
     interpreted = mode in ("triton-interpret", "numba-sim")
     turned = rng.choice(("reversed", f"shuffled:{rng.getrandbits(32)}")) if interpreted else ""
     parallel = threads > 1
@@ -117,6 +116,6 @@ def planned(mode: str, device: str, threads: int, changed: int, rng: random.Rand
     if device == "cuda":
         runs.append(Run(USUAL, 1, held="nan", late="queued"))
         runs += [Run(USUAL, 2, held="nan", load="blocks")] if changed else []
-        # Other values than the call before had: what a race reads too early is not right by luck.
+        # On other values than the call before, so that stale values that a race reads are not right by chance.
         runs.append(Run(FRESH, 2, held="nan", load="memory"))
     return runs

@@ -20,12 +20,12 @@ _WIDE = 12
 
 
 def width(jobs: int | None) -> int:
-    """How many jobs may run side by side."""
+    """Return how many jobs may run side by side."""
     return jobs or min(_WIDE, os.cpu_count() or 2)
 
 
 def grouped(jobs: list[Job], wide: int) -> list[Group]:
-    """The jobs of one kernel share a worker, unless there are fewer kernels than could run side by side."""
+    """Group jobs that share a worker: those of one kernel, or of one kernel and dtype if there are too few kernels."""
     kernels = len({(job.kernel.address, job.kernel.home) for job in jobs})
     groups: dict[Any, Group] = {}
     for job in jobs:
@@ -35,7 +35,7 @@ def grouped(jobs: list[Job], wide: int) -> list[Group]:
 
 
 def side_by_side(groups: list[Group], pool: Callable[[], Pool], settings: Share, jobs: int | None) -> Iterator[Record]:
-    """Records as they are ready. `pool` and `settings` are called once in every process that judges."""
+    """Yield records as they become ready. `pool` and `settings` are called once in every process that judges."""
     wide = min(width(jobs), len(groups))
     judges = min((os.cpu_count() or 2) * 3 // 4, wide)
     tasks = [Task(i, group, tuple(range(len(group)))) for i, group in enumerate(groups)]
@@ -46,8 +46,8 @@ def side_by_side(groups: list[Group], pool: Callable[[], Pool], settings: Share,
 
 
 def in_threads(groups: list[Group], pool: Pool, settings: Share) -> Iterator[tuple[int, Record]]:
-    """Numbers of groups and their records, as they are ready. All are judged in threads of this process, with the
-    workers of a pool that stays open: a judging process would first import all that a language needs."""
+    """Yield records as they become ready, each with the index of its group. All are judged in threads of this process,
+    with the workers of a pool that stays open: a judging process would first import all that a language needs."""
     tasks = [Task(i, group, tuple(range(len(group)))) for i, group in enumerate(groups)]
     for each in threads_with(pool, _in_order(tasks), settings, min(width(None), len(groups)), languages(tasks)):
         if isinstance(each, Verdict):

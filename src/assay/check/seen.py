@@ -1,4 +1,4 @@
-"""Collects the outcomes of the workloads tried so far, and makes evidence of them."""
+"""Collects the outcomes of the workloads tried so far and turns them into evidence."""
 
 import math
 import re
@@ -17,7 +17,7 @@ from assay.workload import Workload
 
 _NUMBER = re.compile(r"\d+")
 _SHOWN = 6
-"""Pairs of each reason that a record names."""
+"""The most pairs that a record names for each reason."""
 
 
 @dataclass
@@ -27,10 +27,10 @@ class Seen:
     left_out: dict[str, list[Planned]] = field(default_factory=dict)
     """Planned workloads that were not tried, by reason."""
     refused: set[str] = field(default_factory=set)
-    """Those of these reasons that the kernel itself gave: the workload is outside what it supports."""
+    """The reasons that the kernel itself gave: the workload is outside what it supports."""
     limits: set[str] = field(default_factory=set)
-    """Those of these reasons that are limits of the interpreter and say nothing about the kernel. That a call is slow
-    is none of them: a kernel can be slow on purpose where it is wrong."""
+    """The reasons that are limits of the interpreter and say nothing about the kernel. A slow call is not among them: a
+    kernel can be slow on purpose where it is wrong."""
     workloads: int = 0
     nondeterministic: int = 0
     admitted: int = 0
@@ -66,7 +66,7 @@ class Seen:
 
     @property
     def first(self) -> int:
-        """How many workloads were tried that do not come back to earlier sizes."""
+        """The number of workloads tried that do not repeat earlier sizes."""
         return self.workloads - sum(row.why == AGAIN for row in self.tried)
 
     @property
@@ -80,12 +80,12 @@ class Seen:
         self.left_out.setdefault(why, []).extend(rows)
 
     def limit(self, why: str, row: Planned) -> None:
-        """Leaves out a workload that is too much for the interpreter."""
+        """Leave out a workload that is too much for the interpreter."""
         self.limits.add(why)
         self.leave_out(why, [row])
 
     def refuse(self, why: str, row: Planned) -> None:
-        """Leaves out a workload that the kernel refuses. Refusals that differ only in numbers are one reason."""
+        """Leave out a workload that the kernel refuses. Refusals that differ only in numbers are one reason."""
         alike = (known for known in self.refused if _NUMBER.sub("", known) == _NUMBER.sub("", why))
         reason = next(alike, why)
         self.refused.add(reason)
@@ -110,7 +110,7 @@ class Seen:
         )
 
     def _coverage(self, plan: Plan) -> Coverage:
-        """Which combinations were visited, and which were not and why."""
+        """Return which pairs were visited, and which were not and why."""
         visited = plan.visited(self.tried)
         planned = plan.visited(plan.rows)
         impossible = {why: len(pairs) for why, pairs in plan.impossible.items()}

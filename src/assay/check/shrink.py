@@ -9,7 +9,7 @@ from assay.workload import Workload
 
 
 def shrink(workload: Workload, fails: Callable[[Workload], bool], seconds: float = 20.0) -> Workload:
-    """The smallest workload nearby that still fails: every part is reset to its simplest value, sizes by bisection."""
+    """Return the smallest workload found within `seconds` that still fails."""
     op = workload.op
     deadline = time.monotonic() + seconds
     known: dict[Workload, bool] = {}
@@ -42,7 +42,7 @@ def shrink(workload: Workload, fails: Callable[[Workload], bool], seconds: float
 
 
 def _shorten(workload: Workload, name: str, low: int, still: Callable[[Workload], bool]) -> Workload:
-    """The smallest size of one axis that still fails, by bisection, then one by one near the end."""
+    """Shorten one axis to its smallest size that still fails: one of the three least if possible, else by bisection."""
 
     def at(size: int) -> Workload:
         return workload.replace(axes=tuple((n, size if n == name else v) for n, v in workload.axes))

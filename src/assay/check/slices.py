@@ -19,19 +19,20 @@ from assay.op import Tensor
 from assay.workload import Workload
 
 HUGE = 1 << 27
-"""Elements from which one workload at a time is run."""
+"""Elements above which workloads run one at a time."""
 _WHOLE = 1 << 23
-"""Elements up to which all of a workload is judged, of a larger one only some slices."""
+"""Elements up to which all of a workload is judged; of a larger one only some slices are."""
 _SLICE, _SLICES = 1 << 19, 16
-"""Elements in a slice, and how many are judged: the first, the last, those where an index outgrows a number format, and
-others spread over the rest. Whether every element was written is checked everywhere."""
+"""Elements in a slice, and how many slices are judged: the first, the last, those where an index outgrows a number
+format, and others spread over the rest. Whether every element was written is checked everywhere."""
 _OUTGROWN = (1 << 24, 1 << 31, 1 << 32)
 """Indices that a float32, a signed and an unsigned 32-bit integer no longer hold."""
 
 
 def slices(length: int, step: int, row: int, count: int = _SLICES) -> list[int]:
-    """The starts of the judged slices of `step`, the last first, because it shows an index overflow. A step along the
-    axis is `row` elements of the largest tensor. A kernel cannot predict the slices between the others."""
+    """Return the starts of the slices of length `step` to judge, the last one first, because it shows an index
+    overflow. A step along the axis is `row` elements of the largest tensor. The slices in between are random: a kernel
+    cannot predict them."""
     total = -(-length // step)
     chosen = {0, total - 1} | {(b // row - o) // step for b in _OUTGROWN if b < length * row for o in (0, 1)}
     spread = min(total, count)
@@ -44,8 +45,8 @@ def slices(length: int, step: int, row: int, count: int = _SLICES) -> list[int]:
 
 @contextlib.contextmanager
 def _more_threads() -> Iterator[None]:
-    """Uses several threads for one huge workload; small ones gain nothing from them. One of several judging processes
-    stays with its one: the others use the remaining cores, and it may not have its parent's threads."""
+    """Use several threads for one huge workload; small ones gain nothing from them. One of several judging processes
+    keeps its single thread: the others use the remaining cores, and it may not have its parent's threads."""
     before = torch.get_num_threads()
     if multiprocessing.parent_process() is None:
         torch.set_num_threads(max(before, (os.cpu_count() or 2) // 2))
@@ -64,8 +65,8 @@ def judged_in_slices(
     artifacts: list[dict[str, Any]] | None = None,
     size: int = 0,
 ) -> Outcome:
-    """Judge slices of so many elements along the axis of independent results, since a float64 oracle of the whole would
-    take too much memory and time. Without a size they cover all of a workload that is not too large."""
+    """Judge slices of `size` elements along the axis of independent results, since a float64 oracle of the whole would
+    take too much memory and time. Without `size` they cover all of a workload that is not too large."""
     op = workload.op
     if not op.independent:
         raise UsageError(
@@ -93,7 +94,7 @@ def judged_in_slices(
 
 
 def _cut(value: torch.Tensor, declared: Tensor, axis: str, start: int, step: int) -> torch.Tensor:
-    """A tensor's part along an axis; the whole tensor if it does not have that axis."""
+    """Return a tensor's part along an axis; the whole tensor if it does not have that axis."""
     if axis not in declared.shape:
         return value
     dim = declared.shape.index(axis)

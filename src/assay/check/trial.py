@@ -1,4 +1,4 @@
-"""One workload through one worker. A large one takes one call, and is judged in slices."""
+"""Tries one workload in one worker. A large one takes one call and is judged in slices."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from assay.worker import Worker
 from assay.workload import Workload
 
 LARGE = 1 << 21
-"""Elements from which a workload runs once and is judged in slices, where its results are independent along an axis."""
+"""Elements above which a workload runs once and, if its results are independent along an axis, is judged in slices."""
 DELAYED = 5 << 20
 """The same for a kernel with delays in its code, of which one call shows little."""
 _ONE_AT_A_TIME = Turn()
 _PLENTY = 64 << 30
-"""Bytes of free memory from which several huge workloads fit into it at once."""
+"""Bytes of free memory above which several huge workloads may run at once."""
 
 
 def run(

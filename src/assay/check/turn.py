@@ -1,4 +1,4 @@
-"""A lock over all threads and all judging processes of a run."""
+"""A lock for all threads and all judging processes of a run."""
 
 import fcntl
 import os

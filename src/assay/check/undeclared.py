@@ -1,4 +1,4 @@
-"""An op of a user's that declares no magnitude: what the reason of a failure adds where that may be what is missing."""
+"""Adds a hint to the reason of a failure if the op is a user's and may lack a declared magnitude."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Undeclared:
     """The largest value that its inputs, or a product of all of them, can have."""
 
     def hint(self, got: float, want: float) -> str:
-        """Return what to add to the reason of a failure; empty where the error is more than a rounding at the scale of
-        the inputs, or the result is not small beside them."""
+        """Return what to add to the reason of a failure; empty if the error is more than a rounding at the scale of the
+        inputs, or the result is not small beside them."""
         if not abs(want) <= _SMALL * self.scale or not abs(got - want) <= _ROUNDING * self.scale:
             return ""
         return (

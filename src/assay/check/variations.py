@@ -17,9 +17,9 @@ from assay.worker.bits import bits
 from assay.workload import Workload
 
 _TRIES = 6
-"""Elements to try until the answer changes by enough."""
+"""The most elements to try until the answer changes by enough."""
 _SHARE = 0.03
-"""Of the elements that change where a few percent do."""
+"""The share of elements changed in a variation of a few percent."""
 
 Values = dict[str, "torch.Tensor"]
 Tells = Callable[[Values], bool]
@@ -34,14 +34,14 @@ class Variation:
 
 
 def free(tensor: Tensor) -> bool:
-    """Whether its elements may be changed one by one: they do not follow from other inputs or from one another."""
+    """True if the elements may be changed one by one: they do not follow from other inputs or from one another."""
     return tensor.given is None and not getattr(tensor, "form", "")
 
 
 def one_element(
     workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random, tells: Tells
 ) -> Variation | None:
-    """One element of `name` changed. None where no change that was tried matters to the result."""
+    """Return the values with one element of `name` changed; None if no change that was tried matters to the result."""
     op = workload.op
     base = first[name]
     if not base.numel():
@@ -67,7 +67,7 @@ def one_element(
 
 
 def few_elements(workload: Workload, first: Values, fresh: Values, name: str, rng: random.Random) -> Variation:
-    """A few percent of the elements of `name` changed, two at least."""
+    """Return the values with a few percent of the elements of `name` changed, at least two."""
     op = workload.op
     base = first[name].clone()
     if not free(op.inputs[name]):
@@ -79,7 +79,7 @@ def few_elements(workload: Workload, first: Values, fresh: Values, name: str, rn
 
 
 def reordered(workload: Workload, first: Values, rng: random.Random) -> Variation:
-    """The same elements in another order: every sum and every count stays what it was."""
+    """Return the same elements in another order, which keeps every sum and every count."""
     op = workload.op
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     values = {
@@ -92,7 +92,7 @@ def reordered(workload: Workload, first: Values, rng: random.Random) -> Variatio
 
 
 def completed(workload: Workload, values: Values) -> Values:
-    """The inputs that follow from others, computed again."""
+    """Return the values with the inputs that follow from others computed again."""
     op = workload.op
     inputs = dict(values)
     for name in values:
@@ -105,7 +105,7 @@ def completed(workload: Workload, values: Values) -> Values:
 
 
 def _inner(count: int, rng: random.Random) -> Iterator[int]:
-    """Places in random order, never the ends or the middle, which are what people sample, if there are others."""
+    """Yield random places. The ends and the middle, which people sample, are avoided if there are others."""
     avoid = {0, count - 1, count // 2, (count - 1) // 2} if count > 8 else set()
     while True:
         place = rng.randrange(count)
@@ -116,7 +116,7 @@ def _inner(count: int, rng: random.Random) -> Iterator[int]:
 def _other(
     tensor: Tensor, base: torch.Tensor, fresh: torch.Tensor, was: float, number: int, rng: random.Random
 ) -> torch.Tensor | None:
-    """Another value for one element: the fresh one at first, then values further away, all within the contract."""
+    """Return another value for one element: at first the fresh one, then values further away, within the contract."""
     if number < 2 or not base.is_floating_point():
         return fresh if math.isfinite(fresh.item()) and was == was else None
     wide = base.double()

@@ -1,4 +1,4 @@
-"""The verb: the user's options, the jobs that follow from them, and records as they are ready."""
+"""The verb `check`: the user's options, the jobs that follow from them, and records as they become ready."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from assay.worker import Limits, Pool
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set."""
+    """The options of a check."""
 
     op: str | None = None
-    """Which op a bare .cu file computes."""
+    """The op that a bare .cu file computes."""
     dtypes: tuple[str, ...] = ()
-    """Empty: all that kernel and op declare."""
+    """The dtypes to check; empty: all that kernel and op declare."""
     workload: str = ""
-    """Check this one alone."""
+    """The only workload to check."""
     workloads: int | None = None
     """How many to plan for pairs of regimes; None: 150 on a CPU, 100 on a GPU (60 in Triton and 30 in
     inductor, which compile anew for most of them), fewer where it is interpreted."""
     thorough: bool = False
-    """Eight times as many, larger ones too."""
+    """Whether to try eight times as many workloads, larger ones too."""
     sizes: tuple[int, ...] = ()
     """Axis lengths to try besides all others."""
     limit: float | None = None
-    """Seconds for the whole run; what it leaves out is inconclusive."""
+    """Seconds for the whole run; a kernel with workloads that it leaves out is inconclusive."""
     target: Target = field(default_factory=lambda: host_target())
     seconds: float = Limits.seconds
     memory: int | None = None
@@ -64,7 +64,7 @@ def host_target() -> Target:
 
 
 def plan(what: Iterable[Named], options: Options) -> list[Job]:
-    """One job per kernel and dtype."""
+    """Return one job per kernel and dtype."""
     named = list(what)
     choices: list[Choice] = select(named, options.op) if named else everything()
     if options.backends:
@@ -132,7 +132,7 @@ class KernelFailed(AssertionError):
 
 
 def verify(*what: str | Path | Callable[..., Any], **settings: Any) -> list[Record]:
-    """For tests, in one line: check, and raise KernelFailed with the evidence if anything is wrong."""
+    """Check kernels, and raise KernelFailed with the evidence if anything is wrong: a test in one line."""
     records = list(check(*what, **settings))
     if failed := [r for r in records if r.failed]:
         raise KernelFailed(failed)

@@ -1,4 +1,4 @@
-"""Which workloads are tried on a kernel."""
+"""Plans the workloads that a kernel is tried on."""
 
 from assay.coverage.plan import Plan, plan
 from assay.coverage.row import Effort, Pair, Planned

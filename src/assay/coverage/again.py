@@ -1,8 +1,8 @@
-"""Workloads that come after all others, in the same process: earlier sizes, with something else about them.
+"""Plans workloads that repeat earlier sizes with something else changed, after all others and in the same process.
 
-A kernel may keep things between calls: code that was specialised, a plan, a buffer that has grown. Tried in the order
-of their cost, workloads never meet what a larger one left behind, rarely the same sizes with another attribute, and
-never those that were called in another dtype first."""
+A kernel may keep state between calls: specialised code, a plan, a buffer that has grown. Workloads tried in the order
+of their cost never meet the state that a larger one left, rarely repeat sizes with another attribute, and are never
+preceded by a call in another dtype."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from assay.workload import Workload
 
 AGAIN = "again"
 _TELLING = 16
-"""Elements of a workload that is worth coming back to."""
+"""The least number of elements of a workload that is worth repeating."""
 _REPEATED = 1 / 3
-"""The share of these workloads that differ in their values alone."""
+"""The share of these workloads that differ from earlier ones only in their values."""
 
 
 def revisits(space: Factors, rows: Sequence[Planned], dtypes: Iterable[DType] = ()) -> list[Planned]:
-    """`rows`: all others, cheap ones first. `dtypes`: others that the kernel takes. At most `Effort.again` workloads,
-    from the largest down to the smallest, and one for each other dtype."""
+    """Return at most `Effort.again` workloads, from the largest down to the smallest, and one for each other dtype.
+    `rows` are all other workloads, cheap ones first; `dtypes` are those that the kernel takes."""
     most = space.effort.again
     known = [row for row in rows if row.workload.elements >= _TELLING and row.cost <= space.effort.elements]
     if not most or not known:
@@ -43,7 +43,7 @@ def revisits(space: Factors, rows: Sequence[Planned], dtypes: Iterable[DType] = 
 
 
 def _others(space: Factors, workload: Workload) -> Iterator[tuple[str, Workload]]:
-    """The same sizes with one attribute, or the presence of one optional tensor, changed."""
+    """Yield what can change, one attribute or the presence of one optional tensor, with the changed workload."""
     for place, (name, value) in enumerate(workload.attributes):
         choices = [c for c in space.op.attributes[name].choices or () if c != value]
         if choices:
@@ -63,7 +63,7 @@ def _others(space: Factors, workload: Workload) -> Iterator[tuple[str, Workload]
 
 
 def _after_other_dtypes(space: Factors, known: Sequence[Planned], dtypes: Iterable[DType]) -> Iterator[Planned]:
-    """New sizes, which are called in another dtype first."""
+    """Yield a workload of new sizes for each other dtype; the kernel is called in that dtype first."""
     seen = {row.workload.axes for row in known}
     for other in (d for d in dtypes if d != space.dtype):
         for row in space.rng.sample(known, len(known)):

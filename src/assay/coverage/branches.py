@@ -2,10 +2,9 @@
 launch comments of a .cu file.
 
 `rows, cols = x.shape` names axes, and so do `x.shape[1]`, `x.size(1)` and `x.numel()`. A number is a literal, a
-constant or a parameter with a default. Two such comparisons on different axes make a path that no size of one axis
-alone reaches.
-A grid with a limit, such as `min(cdiv(rows, 8), 65535)`, is a branch too: with more than 8 · 65535 rows a block goes on
-to further rows, a loop that no shorter axis enters twice."""
+constant or a parameter with a default. Two such comparisons on different axes form a path that one long axis alone does
+not reach. A grid with a limit, such as `min(cdiv(rows, 8), 65535)`, is a branch too: with more than 8 · 65535 rows a
+block goes on to further rows, in a loop that runs only once on shorter axes."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class _Length:
 
 
 def bounds(kernel: Kernel, op: Op) -> tuple[Bound, ...]:
-    """Every such comparison once, in the order of the function or of the launch comments."""
+    """Return every comparison of an axis with a number once, in the order of the function or of the launch comments."""
     if kernel.file is None:
         return ()
     try:
@@ -82,7 +81,7 @@ class _Reader:
                     yield Bound(length.axis, number * length.block)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
-        """Records the names that an assignment gives to lengths of axes."""
+        """Record the names that an assignment gives to lengths of axes."""
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             for one, its in zip(target.elts, value.elts, strict=True):
                 self._bind(one, its)
@@ -94,7 +93,7 @@ class _Reader:
             self._lengths[target.id] = length
 
     def _shape(self, value: ast.expr) -> tuple[str, ...] | None:
-        """The axes of the tensor `x`, given `x.shape` or `x.size()`."""
+        """Return the axes of the tensor `x` if the expression is `x.shape` or `x.size()`."""
         if isinstance(value, ast.Call) and not value.args:
             value = value.func
         if not isinstance(value, ast.Attribute) or value.attr not in ("shape", "size"):
@@ -107,7 +106,7 @@ class _Reader:
         return tensors[value.id].shape if isinstance(value, ast.Name) and value.id in tensors else None
 
     def _length(self, value: ast.expr) -> _Length | None:
-        """What the expression counts along an axis: elements, or blocks; None if it counts neither."""
+        """Return the length of an axis that the expression is, in elements or in blocks; None if it is neither."""
         if isinstance(value, ast.Name) and value.id in self._lengths:
             return self._lengths[value.id]
         if axis := self._axis(value):

@@ -1,7 +1,7 @@
-"""Constants of a kernel's own code: block sizes, literals in branches, compared-with immediates in PTX.
+"""Finds the constants in a kernel's own code: block sizes, literals in branches, immediates that its PTX compares with.
 
-A kernel may behave differently on either side of each, so they give sizes (`regimes.around`) and values (`near:C`)
-that no list made without looking at the kernel would contain."""
+A kernel may behave differently on either side of each, so they give sizes (`regimes.around`) and values (`near:C`) that
+a list made without looking at the kernel would not contain."""
 
 import ast
 import re
@@ -21,11 +21,11 @@ _GRID = 256
 _SCHEDULE = ("num_warps", "num_stages", "num_ctas")
 """Launch parameters that do not determine any size."""
 _LENGTHS = ("shape", "numel", "size", "ndim", "stride", "nelement", "element_size")
-"""Attributes of a tensor that are compared with lengths, not with values."""
+"""Attributes of a tensor that give lengths: a number in a comparison with one is not a value."""
 _MOST = 12
-"""Constants of each sort that are kept, those that occur in comparisons first."""
+"""The most constants of each sort that are kept; those in comparisons come first."""
 _MORE = 6
-"""The most further constants that only the PTX shows: values of products, macros and template parameters."""
+"""The most further constants that only appear in the PTX: values of products, macros and template parameters."""
 _CPP_LITERAL = re.compile(r"(?<![\w.])(0[xX][0-9a-fA-F']+|\d[\d']*(?:\.\d*)?(?:[eE][-+]?\d+)?)[uUlLfF]*(?![\w.])")
 _CPP_SHIFT = re.compile(r"\b1[uUlL]*\s*<<\s*(\d{1,2})\b")
 _CPP_NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|^\s*#\s*(?:include|pragma|error)[^\n]*", re.S | re.M)
@@ -49,12 +49,12 @@ class Constants:
     bounds: tuple[Bound, ...] = ()
     """Lengths that the launch itself compares an axis with (assay.coverage.branches)."""
     limits: tuple[int, ...] = ()
-    """Integers that `min` is given in the kernel's own Python: a helper may limit a grid to so many blocks."""
+    """Integer arguments of `min` in the kernel's own Python: a helper may limit a grid to that many blocks."""
 
 
 def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] = ()) -> Constants:
-    """The constants in a kernel's file, in the .cu files that it or a module beside it names and their headers, and
-    those that its PTX compares with."""
+    """Return the constants in a kernel's file, in the .cu files that it or a module beside it names, in their headers,
+    and in comparisons of its PTX."""
     if kernel.file is None:
         return Constants()
     limits: tuple[int, ...] = ()
@@ -75,8 +75,8 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
 
 
 def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ...], tuple[int, ...]]:
-    """Literals of a Python file, those of the function and of all that it needs first, also from files beside this
-    one: the file may hold other kernels. And the limits in what the function needs."""
+    """Return the literals of a Python file, and the limits in the code that the function needs. Literals in that code,
+    which may be in files beside this one, come first, because the file may hold other kernels."""
     own, rest = _statements(file, function, file.parent.parent, set())
     sizes: list[int] = []
     values: list[float] = []
@@ -87,7 +87,7 @@ def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ..
 
 
 def _limits(statements: list[ast.stmt]) -> tuple[int, ...]:
-    """The numbers among the arguments of `min`, written there or assigned to a name at the top level."""
+    """Return the integer arguments of `min`, given as literals or as names that are assigned at the top level."""
     named = {name: folded(value) for name, value in assigned(statements).items()}
     calls = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Call) and last_name(n.func) == "min"]
     given = [named.get(a.id) if isinstance(a, ast.Name) else folded(a) for call in calls for a in call.args]
@@ -97,7 +97,7 @@ def _limits(statements: list[ast.stmt]) -> tuple[int, ...]:
 def _statements(
     file: Path, name: str, within: Path, seen: set[tuple[Path, str]]
 ) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    """The top-level statements that what this name stands for needs, and the others of the file."""
+    """Return the top-level statements that the definition of this name needs, and the other statements of the file."""
     seen.add((file, name))
     try:
         tree = source.parse(file)
@@ -113,7 +113,7 @@ def _statements(
 
 
 def _imports(file: Path, statement: ast.stmt, within: Path) -> Iterator[tuple[Path, str]]:
-    """The files in a folder from which a statement imports, each with a name that it takes from there."""
+    """Yield the files within a folder that a statement imports from, each with the name imported."""
     if isinstance(statement, ast.ImportFrom) and statement.module:
         named = [(statement.module, alias.name) for alias in statement.names]
         level = statement.level
@@ -127,7 +127,7 @@ def _imports(file: Path, statement: ast.stmt, within: Path) -> Iterator[tuple[Pa
 
 
 def _literals(statements: list[ast.stmt]) -> tuple[list[int], list[float]]:
-    """Those beside a comparison or a modulus first, then defaults, then the rest."""
+    """Return integers and floats: those in comparisons, divisions, moduli and defaults first, then the rest."""
     telling: list[ast.AST] = []
     usual: list[ast.AST] = []
     compared: list[float] = []
@@ -151,7 +151,7 @@ def _literals(statements: list[ast.stmt]) -> tuple[list[int], list[float]]:
 
 
 def _with_values(node: ast.Compare) -> list[float]:
-    """The integers that a comparison may compare values with, as in `x > 20`: no power of two, and no length."""
+    """Return the integers that a comparison may compare values with, as in `x > 20`: no powers of two, no lengths."""
     parts = [part for side in (node.left, *node.comparators) for part in ast.walk(side)]
     if any(_divides(p) or (isinstance(p, ast.Attribute) and p.attr in _LENGTHS) for p in parts):
         return []
@@ -160,7 +160,7 @@ def _with_values(node: ast.Compare) -> list[float]:
 
 
 def assigned(statements: Iterable[ast.stmt]) -> dict[str, ast.expr]:
-    """The names to which these statements assign once, each with its value: `N = 8`, `N: int = 8`, `N, M = 8, 4`."""
+    """Return the names that these statements assign once, with their values: `N = 8`, `N: int = 8`, `N, M = 8, 4`."""
     pairs: list[tuple[ast.expr, ast.expr]] = []
     for statement in statements:
         if isinstance(statement, ast.Assign):
@@ -176,7 +176,7 @@ def assigned(statements: Iterable[ast.stmt]) -> dict[str, ast.expr]:
 
 
 def defaults(arguments: ast.arguments) -> list[tuple[str, ast.expr]]:
-    """The parameters of a signature that have a default, each with its default."""
+    """Return the parameters that have a default, each with its default."""
     plain = [*arguments.posonlyargs, *arguments.args]
     named = [
         *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
@@ -190,7 +190,7 @@ def _divides(node: ast.AST) -> bool:
 
 
 def folded(node: ast.AST) -> int | float | None:
-    """The value of a literal, or of 1 << 20, 2**20 and 4 * 1024."""
+    """Return the value of a literal or of an expression such as `1 << 20`, `2**20` or `4 * 1024`, else None."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift | ast.Pow | ast.Mult):
@@ -204,7 +204,7 @@ def folded(node: ast.AST) -> int | float | None:
 
 
 def _cuda(file: Path) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Literals of a CUDA file, those on lines that compare first."""
+    """Return the literals of a CUDA file, those on lines with a comparison first."""
     try:
         text = _CPP_NOISE.sub(" ", file.read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Workloads that the op alone gives: its typical one, neighbours, a huge one, equal axes, ragged sizes, multiples."""
+"""Plans workloads from the op alone: its typical one, neighbours, a huge one, equal axes, ragged sizes, multiples."""
 
 import itertools
 import math
@@ -9,30 +9,30 @@ from assay.coverage.factors import SHOWING, Factors
 from assay.coverage.row import Planned
 
 _EQUAL = ((37, 5, 3), (64, 16, 8, 4, 2))
-"""Lengths that two axes have at the same time: of each row the first that the contract and the budget allow."""
+"""Lengths that two axes share; of each row, the first that contract and budget allow."""
 _DIVISORS = (24, 12, 6, 5, 3)
-"""Lengths, no powers of two, of which another axis is a multiple: the first that the contract and the budget allow."""
+"""Lengths, none a power of two, of which another axis is a multiple; the first that contract and budget allow."""
 _EXPOSING = ("special", "lines", "negative")
 _RAGGED = 2
-"""Workloads of each of these kinds."""
+"""The most ragged workloads with each of these kinds of values."""
 _FOR_ATTRIBUTES = 3
-"""The part of all workloads that the values of attributes have."""
+"""Workloads for the values of attributes are at most one in this many."""
 _TENSORS = 8
-"""How many times the elements of one tensor that shows its values a workload may have, however small others are."""
+"""The budget of a workload for an attribute is at least this many times SHOWING, within `Effort.most`."""
 _DRAWS = 24
-"""How often sizes are drawn until there are elements enough."""
+"""The most draws of sizes to find a workload with enough elements."""
 _ENTIRE = 8
-"""How many times fewer elements may be judged at once than in slices."""
+"""The factor by which a workload judged at once must be smaller than one judged in slices."""
 _COUNTED = 1 << 24
-"""The integers that a float32 holds without a gap."""
+"""The number of consecutive integers that a float32 holds exactly."""
 _INDEXED = 1 << 31
-"""The indices that a signed integer of 32 bits holds."""
+"""The number of indices that a signed 32-bit integer holds."""
 PAST = "past 2³¹"
 
 
 def typical(space: Factors) -> Iterator[Planned]:
-    """The op's typical workload, shortened along its leading axis where it must be, and its neighbours: one size
-    more and one less along each axis."""
+    """Yield the op's typical workload, shortened if it is too large, and its neighbours: one size more and one less
+    along each axis."""
     usual = {n: a.typical for n, a in space.op.axes.items()}
     first = next(iter(usual), "")
     most = max(space.effort.typical, space.effort.huge if space.op.independent else space.effort.huge // _ENTIRE)
@@ -48,8 +48,8 @@ def typical(space: Factors) -> Iterator[Planned]:
 
 
 def huge(space: Factors) -> Iterator[Planned]:
-    """The typical workload made longer along the axis of independent results, until a tensor has more elements than a
-    float32 can count; and until it has more than a signed integer of 32 bits can."""
+    """Yield the typical workload lengthened along the axis of independent results until a tensor has more elements than
+    a float32 can count, and until it has more than a signed 32-bit integer can."""
     axis = space.op.independent
     if not axis or not space.effort.huge:
         return
@@ -68,7 +68,7 @@ def huge(space: Factors) -> Iterator[Planned]:
 
 
 def equal(space: Factors) -> Iterator[Planned]:
-    """Workloads with two axes of equal length, which code cannot distinguish by their lengths."""
+    """Yield workloads with two axes of equal length, which code cannot distinguish by their lengths."""
     pairs = list(itertools.combinations(space.lengths, 2))
     for first, second in space.rng.sample(pairs, min(len(pairs), space.effort.related)):
         levels = space.random_levels(space.plain)
@@ -82,8 +82,8 @@ def equal(space: Factors) -> Iterator[Planned]:
 
 
 def ragged(space: Factors) -> Iterator[Planned]:
-    """All axes at sizes that no block divides, with each kind of values that shows what a kernel takes for the elements
-    beyond: a zero, the neighbour of a NaN or of an infinity."""
+    """Yield workloads with all axes at sizes that no block divides, on each kind of values that exposes what a kernel
+    uses in place of elements past the end: a zero, or a neighbouring NaN or infinity."""
     kinds = [kind for kind in _EXPOSING if kind in space.levels["values"]]
     for turn, kind in itertools.product(range(min(_RAGGED, space.effort.workloads // (3 * len(_EXPOSING)))), kinds):
         levels = space.plain | {name: _of_no_block(space, name, turn) for name in space.op.axes} | {"values": kind}
@@ -98,7 +98,8 @@ def _of_no_block(space: Factors, axis: str, turn: int) -> str:
 
 
 def attributes(space: Factors) -> Iterator[Planned]:
-    """Every value of an attribute with special values: a factor of 0 does not take the place of 0 · NaN."""
+    """Yield workloads with each value of an attribute on special values: a kernel must not skip 0 · NaN because a
+    factor is 0."""
     if "special" not in space.levels["values"]:
         return
     choices = [(n, level) for n in space.op.attributes for level in space.levels[n]]
@@ -115,8 +116,8 @@ def attributes(space: Factors) -> Iterator[Planned]:
 
 
 def multiples(space: Factors) -> Iterator[Planned]:
-    """One axis five times as long as another, or as an attribute says: a shortcut for what divides evenly is taken
-    there, and blocks that are no powers of two go on to a second one."""
+    """Yield workloads with one axis five times as long as another, or as the value of an attribute: lengths that divide
+    evenly may take a shortcut, and with blocks whose length is no power of two a second block follows."""
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
     pairs = list(itertools.permutations(space.lengths, 2))
     for first, second in space.rng.sample(pairs, min(len(pairs), _multiples(space))):

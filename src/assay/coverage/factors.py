@@ -1,7 +1,7 @@
-"""The factors of one op in one dtype: everything in which its workloads differ.
+"""The factors in which the workloads of one op and dtype differ.
 
-Each axis (by its regimes of sizes), each attribute, the kind of values, alignment, strides, optional inputs, in-place.
-Every factor has levels; a workload has one level of each."""
+They are each axis (by its regimes of sizes), each attribute, the kind of values, alignment, strides, optional inputs
+and in-place. Every factor has levels; a workload has one level of each."""
 
 import itertools
 import math
@@ -16,15 +16,15 @@ from assay.workload import VALUES, Workload
 
 _ONLY_REPORTED = ("beyond",)
 SHOWING = 256
-"""From so many elements of an input on, a kind of values is seen whatever else the workload has: special ones stand at
-several places of it."""
+"""The least number of elements of an input that shows a kind of values whatever else the workload has: special values
+then occur at several places."""
 _PROBLEM = 128
-"""Elements that each problem of a batch counts for besides its own: it tends to be a program."""
+"""Elements that each problem of a batch adds to the cost: it tends to be a program."""
 
 
 class Factors:
-    """`levels` by factor; `sizes` by axis and regime; `lengths`: the axes, without those that count problems where few
-    are tried; `plain`: the usual level of every factor but the axes."""
+    """`levels` is by factor and `sizes` by axis and regime. `lengths` are the axes, without those that count problems
+    if few problems are tried. `plain` is the usual level of every factor except the axes."""
 
     def __init__(self, op: Op, dtype: DType, effort: Effort, rng: random.Random, omittable: tuple[str, ...]) -> None:
         self.op, self.dtype, self.effort, self.rng = op, dtype, effort, rng
@@ -35,7 +35,7 @@ class Factors:
             for name, axis in op.axes.items()
         }
         self._left: dict[tuple[str, str], list[int]] = {}
-        """By axis and regime: the sizes that have not been drawn yet."""
+        """Sizes that have not been drawn yet, by axis and regime."""
         tensors = {**op.inputs, **op.outputs}
         self.levels: dict[str, list[str]] = {name: list(by_regime) for name, by_regime in self.sizes.items()}
         for name, attribute in op.attributes.items():
@@ -67,7 +67,7 @@ class Factors:
         return {f: fixed.get(f) or self.rng.choice(levels) for f, levels in self.levels.items()}
 
     def size(self, axis: str, regime: str) -> int:
-        """A size of the regime at random, and none for a second time before all others."""
+        """Return a random size of the regime; none repeats before all others have been drawn."""
         left = self._left.setdefault((axis, regime), [])
         if not left:
             left += self.rng.sample(self.sizes[axis][regime], len(self.sizes[axis][regime]))
@@ -105,8 +105,8 @@ class Factors:
         return row.elements + max(0, row.operations) // 16 + _PROBLEM * problems
 
     def visits(self, row: Workload, levels: Mapping[str, str]) -> frozenset[Pair]:
-        """The pairs of levels that a workload has and that have an effect in it. A size may stand for several regimes
-        and counts for those it is listed in."""
+        """Return the pairs of the workload's levels that have an effect in it. A size counts for every regime that
+        lists it."""
         present = {(f, level) for f, level in levels.items() if f not in self.sizes and self._matters(row, f, level)}
         for name, size in row.axes:
             present |= {(name, level) for level, sizes in self.sizes[name].items() if size in sizes}
@@ -119,21 +119,21 @@ class Factors:
         return frozenset(p for p in pairs if not empty.isdisjoint(p))
 
     def shows(self, row: Workload) -> bool:
-        """Whether some input has elements enough for a kind of values."""
+        """True if some input has enough elements to show a kind of values."""
         return any(math.prod(row.shape(t)) >= SHOWING for t in self.op.inputs.values())
 
     def needs_many(self, levels: Iterable[Level]) -> bool:
-        """A kind of values beside anything but a size: one element of that kind may well not show it."""
+        """True for a kind of values combined with anything but a size: one element of that kind may not show it."""
         by_factor = dict(levels)
         beside = by_factor.keys() - self.sizes.keys() - {"values"}
         return by_factor.get("values", "normal") != "normal" and bool(beside)
 
     def unseen(self, row: Workload, pair: Pair) -> bool:
-        """Whether the row has the pair, and too few elements to show it."""
+        """True if the row has too few elements to show the pair."""
         return self.needs_many(pair) and not self.shows(row)
 
     def _matters(self, row: Workload, factor: str, level: str) -> bool:
-        """Rows that lie apart, where there is more than one; elements that do, likewise."""
+        """False for strided rows of a tensor with at most one row, and for strided elements of at most one element."""
         if not factor.startswith("layout of ") or level == "dense":
             return True
         name = factor.removeprefix("layout of ")
@@ -142,12 +142,12 @@ class Factors:
 
 
 def _between(dtype: DType) -> list[str]:
-    """Offsets at which tensors lie on a multiple of 4 or 8 bytes and of no more: vectors of some widths fit there."""
+    """Return offsets, in elements, that align a tensor to 4 or 8 bytes and no more: some vectors fit there."""
     return [str(size // dtype.itemsize) for size in (4, 8) if size // dtype.itemsize not in (0, 1, 3)]
 
 
 def kinds(op: Op, dtype: DType) -> list[str]:
-    """The kinds of values that make a difference for an op's inputs, `normal` first."""
+    """Return the kinds of values that make a difference for an op's inputs, `normal` first."""
     drawn = [t for t in op.inputs.values() if t.given is None]
     floats = [t for t in drawn if (t.dtype is None and dtype.is_float) or (t.dtype or "").startswith(("fp", "bf"))]
     specials = any(t.specials for t in floats)

@@ -8,7 +8,8 @@ from assay.workload import Workload
 
 
 def shortened(space: Factors, sizes: Mapping[str, int], leading: str, most: int) -> dict[str, int]:
-    """The same sizes with the axis of independent results, else the leading one, then the others, cut short."""
+    """Return the sizes, halved until they fit: first along the axis of independent results, then the leading axis, then
+    the longest."""
     now = dict(sizes)
     order = [n for n in (space.op.independent, leading, *sorted(now, key=lambda n: -now[n])) if n]
     for name in dict.fromkeys(order):
@@ -20,7 +21,8 @@ def shortened(space: Factors, sizes: Mapping[str, int], leading: str, most: int)
 def resolve(
     space: Factors, levels: dict[str, str], most: int, fixed: Mapping[str, str] | None = None
 ) -> Workload | None:
-    """A workload of these levels with at most so many elements; levels that are not fixed may change."""
+    """Return a workload of these levels whose cost is at most `most`, or `Effort.most` if an axis is long; None if
+    there is none. Levels that are not fixed may change, in place."""
     fixed = fixed or {}
     long = any(levels[n] in ("long", "model") for n in space.op.axes)
     most = space.effort.most if long else most
@@ -61,5 +63,5 @@ def _weight(space: Factors, sizes: Mapping[str, int]) -> int:
 
 
 def _smaller(sizes: tuple[int, ...], size: int, goal: float) -> int:
-    """The largest of the ascending sizes that is below `size` and not above the goal; else the smallest."""
+    """Return the largest of the ascending sizes that is below `size` and not above the goal; else the smallest."""
     return next((n for n in reversed(sizes) if n < size and n <= goal), sizes[0])

@@ -1,4 +1,4 @@
-"""Workloads that visit every pair of levels of two factors, as far as the contract and the budget allow."""
+"""Plans workloads that visit every pair of levels of two factors, as far as the contract and the budget allow."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -8,12 +8,11 @@ from assay.coverage.factors import Factors
 from assay.coverage.row import Level, Pair, Planned, ordered
 
 _TRIES = 3
-"""Rows built for a pair before it counts as one that cannot be visited; eight times as many where they were too small
-to show it."""
+"""Attempts before a pair counts as impossible to visit; eight times as many if the rows were too small to show it."""
 
 
 def covering(space: Factors, before: list[Planned]) -> Iterator[Planned]:
-    """Rows that visit levels not yet visited, then pairs, the most new ones first."""
+    """Yield rows that visit new levels first, then new pairs, each row as many as it can."""
     left = space.all_pairs - {p for row in before for p in row.pairs}
     seen = {level for row in before for pair in row.pairs for level in pair}
     unseen = {level for pair in left for level in pair} - seen
@@ -48,8 +47,8 @@ def covering(space: Factors, before: list[Planned]) -> Iterator[Planned]:
 
 
 def _grown(space: Factors, levels: dict[str, str], left: set[Pair], unseen: set[Level]) -> dict[str, str]:
-    """Every other factor at a level that is new, or at the one that visits the most new pairs. An empty tensor
-    shows nothing of the pair, nor does a single row show how rows lie apart, nor do few elements what kind they are."""
+    """Add every other factor to `levels`, at a level that is new or that visits the most new pairs. Sizes that cannot
+    show the pair are avoided: an empty tensor, a single row for strided rows, few elements for a kind of values."""
     order = [f for f in space.levels if f not in levels]
     space.rng.shuffle(order)
     apart = any(f.startswith("layout of") and level != "dense" for f, level in levels.items())
@@ -68,7 +67,7 @@ def _grown(space: Factors, levels: dict[str, str], left: set[Pair], unseen: set[
 
 
 def _why(space: Factors, fixed: Mapping[str, str]) -> str:
-    """Why no workload has these two levels: too many elements, or not in the contract."""
+    """Return why no workload has these two levels: too many elements, or not in the contract."""
     sizes = {n: space.sizes[n][fixed[n]][0] if n in fixed else max(1, a.min) for n, a in space.op.axes.items()}
     row = space.raw(sizes, space.plain)
     large = row.allowed and space.cost(row) > space.effort.elements

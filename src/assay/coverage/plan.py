@@ -1,9 +1,8 @@
-"""Which workloads are tried: coverage by construction.
+"""Plans the workloads to try: coverage by construction.
 
 A plan starts from the op's typical workload and its neighbours, adds sizes and values around the constants in the
 kernel's own code, and visits every pair of levels of two factors as far as the contract and the element budget allow.
-At the end it comes back to sizes that were tried before.
-What was not visited is counted with the reason."""
+At the end it repeats earlier sizes. Pairs that are not visited are counted by reason."""
 
 import random
 import zlib
@@ -20,18 +19,18 @@ from assay.op import Op
 
 @dataclass
 class Plan:
-    """Workloads in the order in which they are tried, cheap ones first, then those that come back to earlier sizes; and
-    what they leave out."""
+    """Workloads in the order in which they are tried, cheap ones first and repeats of earlier sizes last, and the pairs
+    that they leave out."""
 
     rows: list[Planned]
     pairs: int
-    """Pairs of levels that the contract has."""
+    """The number of pairs of levels in the contract."""
     impossible: dict[str, list[Pair]] = field(default_factory=dict)
     """Pairs that no workload can visit, by reason."""
     constants: Constants = field(default_factory=Constants)
 
     def visited(self, tried: Iterable[Planned]) -> int:
-        """How many pairs these workloads visit."""
+        """Return the number of pairs that these workloads visit."""
         return len({pair for row in tried for pair in row.pairs})
 
 
@@ -45,8 +44,8 @@ def plan(
     omittable: Iterable[str] = (),
     dtypes: Iterable[DType] = (),
 ) -> Plan:
-    """The workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others; `omittable` outputs
-    may be left out of a call; `dtypes` are all that the kernel takes."""
+    """Return the workloads for one kernel and dtype. `sizes` are axis lengths to try besides all others; `omittable`
+    outputs may be left out of a call; `dtypes` are all that the kernel takes."""
     known = constants or Constants()
     known = replace(known, sizes=(*dict.fromkeys((*sizes, *known.sizes)),))
     space = Factors(
@@ -64,6 +63,6 @@ def plan(
 
 
 def _patience(op: Op, row: Planned) -> tuple[int, int, int]:
-    """What sorts rows, cheap ones first. Of about the same cost, those with few independent results come first:
-    each tends to be a block, which an interpreter runs one after another."""
+    """Sort key that puts cheap rows first. At about the same cost, rows with few independent results come first: each
+    tends to be a block, and an interpreter runs blocks one after another."""
     return row.cost.bit_length(), dict(row.workload.axes).get(op.independent or "", 0), row.cost

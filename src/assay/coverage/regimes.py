@@ -1,4 +1,4 @@
-"""Regimes of an axis: classes of sizes that kernels treat differently, each with the sizes that stand for it."""
+"""Regimes of an axis: classes of sizes that kernels treat differently, each with representative sizes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ REGIMES: dict[str, tuple[int, ...]] = {
     "model": (384, 512, 640, 768, 1024, 1280, 1536, 2048, 3072, 4096, 5120, 8192),
     "long": (16385, 20011, 32769, 65537, 70001, 131073),
 }
-"""Sizes of each regime, ascending. `long` is past what fits a block, or a grid of 65535."""
+"""Sizes of each regime, ascending. `long` exceeds what fits in a block, or in a grid of 65535."""
 
 
 def of(axis: Axis, largest: int) -> dict[str, tuple[int, ...]]:
-    """The regimes that an axis has within its contract, with their sizes up to `largest`."""
+    """Return the regimes of an axis within its contract, with their sizes up to `largest`."""
     regimes = {}
     for name, sizes in REGIMES.items():
         if fits := tuple(n for n in sizes if axis.min <= n <= min(axis.max, largest)):
@@ -39,7 +39,7 @@ def of(axis: Axis, largest: int) -> dict[str, tuple[int, ...]]:
 
 
 def around(constants: Iterable[int], axis: Axis) -> list[int]:
-    """Sizes at which a kernel with these constants may branch: c − 1, c, c + 1 and multiples."""
+    """Return sizes at which a kernel with these constants may branch: c − 1, c, c + 1 and multiples."""
     wanted: list[int] = []
     for c in constants:
         wanted += [c + 1, c, c - 1, 2 * c, 2 * c + 1, 3 * c, 3 * c + 1]

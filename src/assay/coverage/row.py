@@ -12,37 +12,37 @@ Pair = tuple[Level, Level]
 
 
 def ordered(a: Level, b: Level) -> Pair:
-    """The two in the order in which pairs are counted."""
+    """Return the two levels in the order in which pairs are counted."""
     return (a, b) if a <= b else (b, a)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried, by where the kernel runs."""
+    """The budget of a plan, which depends on where the kernel runs."""
 
     workloads: int
-    """The most workloads besides those of the typical workload and of the kernel's constants."""
+    """The most workloads that visit pairs; those for attributes and ragged sizes are limited to a part of it."""
     elements: int
     """The most elements of a usual workload, over all tensors."""
     most: int
     """The most elements of a workload with a long axis, or around a constant."""
     typical: int
-    """Above this many elements, the typical workload's leading axis is shortened."""
+    """The number of elements above which the typical workload is shortened."""
     constants: int
     """The most workloads around the kernel's constants."""
     problems: int = 0
-    """How long an axis that counts problems may be (`Axis.problems`); 0: as long as any other."""
+    """The greatest length of an axis that counts problems (`Axis.problems`); 0: as long as any other."""
     related: int = 24
-    """The most pairs of axes that have equal lengths; a third as many have one a multiple of the other."""
+    """The most pairs of axes tried at equal lengths; a third as many are tried with one a multiple of the other."""
     huge: int = 0
-    """The most elements of a huge workload, and up to which the typical one is not shortened either, where results are
-    independent along an axis; 0: there is none."""
+    """The most elements of a huge workload, and of a typical one that is not shortened, if results are independent
+    along an axis; 0: there is no huge workload."""
 
     past_32_bits: bool = False
-    """Whether a tensor has more elements than a signed 32-bit integer can count, too."""
+    """Whether to try a tensor with more elements than a signed 32-bit integer can count, too."""
 
     again: int = 12
-    """The most workloads that come back to sizes that were tried before."""
+    """The most workloads that repeat earlier sizes."""
 
     def times(self, factor: int) -> Effort:
         more = {name: getattr(self, name) * factor for name in ("workloads", "most", "typical", "constants", "again")}
@@ -57,9 +57,9 @@ class Planned:
     `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`, `branch cols > 9, many rows`,
     `more than 65535 rows` or `again`"""
     pairs: frozenset[Pair] = frozenset()
-    """The pairs that it visits. Strides of a single row, and anything but the size of an empty tensor, have no effect
-    and are not visited."""
+    """The pairs that it visits. Levels without effect do not count: the strides of a single row, and everything but the
+    size of an empty tensor."""
     cost: int = 0
-    """Elements of all tensors, a sixteenth of the operations, and more for every problem of a batch."""
+    """Elements of all tensors, plus a sixteenth of the operations, plus a constant for every problem of a batch."""
     before: Workload | None = None
-    """What the kernel is called with first; that result is not judged."""
+    """A workload that the kernel is called with first; its result is not judged."""

@@ -1,4 +1,4 @@
-"""Workloads around what the kernel's own code compares with: constants, and branches of its launch."""
+"""Plans workloads around the numbers that the kernel's code compares with: constants, and branches of its launch."""
 
 import itertools
 from collections.abc import Iterator
@@ -10,11 +10,12 @@ from assay.coverage.row import Planned
 from assay.workload import Workload
 
 _COVERED = 1 << 12
-"""The least length of an axis that a limited grid covers; shorter ones are exceeded by other workloads."""
+"""The least length covered by a limited grid for which a workload is planned; other workloads exceed shorter ones."""
 
 
 def around(space: Factors, constants: Constants) -> Iterator[Planned]:
-    """Each axis at the sizes around each constant, beside other axes of any regime, or around constants too."""
+    """Yield workloads at sizes around each constant, beyond the branches of the launch and its limited grids, with two
+    axes of equal length, and with values near each constant."""
     yield from itertools.islice(_at_sizes(space, constants), space.effort.constants)
     yield from _beyond(space, constants.bounds)
     yield from _both(space, constants.bounds)
@@ -34,15 +35,15 @@ def _at_sizes(space: Factors, constants: Constants) -> Iterator[Planned]:
     per = max(2, space.effort.constants // max(1, len(wanted)))
     for c, name in wanted:
         for number, size in enumerate(regimes.around([c], space.op.axes[name])[:per]):
-            # The first ones on plain values: on zeros, ties or NaN a wrong index may change nothing.
+            # The first sizes use plain values: on zeros, ties or NaN a wrong index may change nothing.
             levels, row = _beside(space, name, size, constants, plain=number < 2)
             if row is not None:
                 yield space.planned(row, f"constant {c}", levels)
 
 
 def _beyond(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
-    """One axis just beyond the length at which the kernel branches, with several lengths of every other axis: that
-    path with every layout, with and without optional tensors, in place and not, on plain values."""
+    """Yield workloads with one axis just beyond the length at which the launch branches and the others short, on plain
+    values: with every layout, with and without optional tensors, in place and not."""
     switches = [f for f in space.plain if f not in space.op.attributes and f not in ("values", "offset")]
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
     for bound in sorted(bounds, key=lambda b: b.size)[: max(2, space.effort.constants // 4)]:
@@ -54,8 +55,8 @@ def _beyond(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
 
 
 def _more_blocks(space: Factors, constants: Constants) -> Iterator[Planned]:
-    """One axis just longer than a grid covers that a helper limits to so many blocks, whichever of the constants is the
-    length of a block."""
+    """Yield workloads with one axis just longer than a grid covers that a helper limits to a number of blocks. Any of
+    the constants may be the length of a block."""
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
     lengths = {limit * c for limit in constants.limits for c in (1, *constants.sizes) if c < limit}
     for covered in sorted(n for n in lengths if n >= _COVERED):
@@ -66,8 +67,8 @@ def _more_blocks(space: Factors, constants: Constants) -> Iterator[Planned]:
 
 
 def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
-    """Two axes at once beyond the lengths at which the kernel branches: one alone does not reach that path. As large as
-    the typical workload, on plain values, dense and with strided rows."""
+    """Yield workloads with two axes just beyond the lengths at which the launch branches, a path that one alone does
+    not reach. Their cost is at most the typical workload's, on plain values, dense and with strided rows."""
     layouts = {f: "rows" for f in space.levels if f.startswith("layout of")}
     two = [(a, b) for a, b in itertools.combinations(bounds, 2) if a.axis != b.axis]
     combined = 0
@@ -84,8 +85,8 @@ def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
 
 
 def _many(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
-    """Beyond the longest length of an axis at which the kernel branches, and as many independent results as the typical
-    workload may have elements: a path for many long rows may begin where a product of both is large."""
+    """Yield workloads with an axis beyond the longest length at which the launch branches, and as many independent
+    results as the typical workload may have: a path for many long rows may begin where the product of both is large."""
     other = space.op.independent
     if not other:
         return
@@ -101,7 +102,7 @@ def _many(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
 
 
 def _equal(space: Factors, sizes: tuple[int, ...]) -> Iterator[Planned]:
-    """Two axes of equal length, a constant or twice that: a shortcut for whole square tiles is taken there."""
+    """Yield workloads with two axes of equal length, a constant or twice that: square tiles may take a shortcut."""
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
     for c in sizes:
         for first, second in itertools.combinations(space.lengths, 2):

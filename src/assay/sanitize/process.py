@@ -1,4 +1,4 @@
-"""One kernel on one workload under compute-sanitizer, in a process of its own."""
+"""Runs one kernel on one workload under compute-sanitizer, in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from assay.workload import Workload
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-"""Without PyTorch's cache every tensor is a separate allocation, whose end the tool knows."""
+"""Without PyTorch's cache every tensor is a separate allocation, and the tool knows where it ends."""
 _ERRORS = 86
 """Exit code if the kernel ran and the tool reported errors."""
 
@@ -42,7 +42,7 @@ class Report:
 
 
 def why_not(kernel: Kernel | None = None) -> tuple[str, str]:
-    """Why nothing can be sanitized here, and how to fix that; empty if it can."""
+    """Return why nothing can be sanitized here and how to fix that; both empty if it can."""
     if not host.runs_on_gpu():
         return "compute-sanitizer needs a GPU", "run it on a machine with an NVIDIA GPU"
     if host.tool("compute-sanitizer") is None:
@@ -58,8 +58,8 @@ def why_not(kernel: Kernel | None = None) -> tuple[str, str]:
 
 
 def command(tool: str, log: str) -> list[str]:
-    """The words before the command that the tool runs. API errors are not reported: PyTorch looks up symbols that may
-    not exist."""
+    """Return the tool's command line, without the command that it runs. API errors are not reported: PyTorch looks up
+    symbols that may not exist."""
     if tool not in TOOLS:
         raise UsageError(f"compute-sanitizer has no tool called '{tool}'", fix=f"one of: {', '.join(TOOLS)}")
     options = {
@@ -97,7 +97,7 @@ def run(
 
 
 def read(tool: str, code: int | None, log: str, printed: str, seconds: float) -> Report:
-    """The report of a run from its exit code (None: out of time), the tool's log and the kernel's output."""
+    """Return the report of a run from its exit code (None: out of time), the tool's log and the kernel's output."""
     parsed = parse(log)
     trouble = ""
     if code is None:

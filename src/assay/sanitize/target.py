@@ -1,4 +1,4 @@
-"""The process that compute-sanitizer runs: draws the inputs, calls the kernel once, waits. It needs no guard bands,
+"""Draws the inputs and calls the kernel once, in the process that compute-sanitizer runs. No guard bands are needed,
 because the tool knows where every allocation ends."""
 
 from __future__ import annotations

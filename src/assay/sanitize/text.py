@@ -32,15 +32,15 @@ class Problem:
     """In the tool's words: `Invalid __global__ read`, `Barrier error detected. …`."""
     kernel: str = ""
     where: str = ""
-    """File and line of the kernel's source, where it was built with them."""
+    """File and line of the kernel's source, if the kernel was built with them."""
     access: str = ""
     bytes: int = 0
-    """Size of one access; 0 where the tool does not say."""
+    """Size of one access; 0 if the tool does not say."""
     address: str = ""
     beyond: int = 0
-    """Bytes between the access and the nearest allocation; 0 where the tool does not say."""
+    """Bytes between the access and the nearest allocation; 0 if the tool does not say."""
     count: int = 1
-    """Reports joined into this one, or a race's hazards."""
+    """The number of reports joined into this one, or of a race's hazards."""
     text: str = ""
     """The first report, as printed."""
 
@@ -57,13 +57,13 @@ class Problem:
 class Parsed:
     problems: tuple[Problem, ...]
     total: int | None
-    """The count in its last line; None if there is no such line because the tool did not finish."""
+    """The count in the tool's last line; None if that line is missing because the tool did not finish."""
     trouble: str = ""
     """The tool's own error message, if it could not work."""
 
 
 def parse(text: str) -> Parsed:
-    """The problems in a log. Reports of the same kind at the same place are joined."""
+    """Return the problems in a log. Reports of the same kind at the same place are joined."""
     joined: dict[tuple[str, ...], Problem] = {}
     for block in _blocks(text):
         if problem := _problem(block):
@@ -76,7 +76,7 @@ def parse(text: str) -> Parsed:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """The lines of each report: the first flush left, those that belong to it indented."""
+    """Yield the lines of each report. The first line starts at the margin; the lines that belong to it are indented."""
     block: list[str] = []
     for line in text.splitlines():
         if not line.startswith("========="):
@@ -125,7 +125,7 @@ def _problem(block: list[str]) -> Problem | None:
 
 
 def _place(text: str) -> tuple[str, str]:
-    """Kernel and source line: `name(args)+0x70 in file.cu:6` today, `0x70 in file.cu:6:name(args)` once."""
+    """Return kernel and source line from `name(args)+0x70 in file.cu:6` or the older `0x70 in file.cu:6:name(args)`."""
     if old := re.match(r"0x[0-9a-f]+ in (?:(?P<where>.*?:\d+):)?(?P<kernel>.+)$", text):
         return _name(old["kernel"]), old["where"] or ""
     if new := re.match(r"(?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<where>\S+))?", text):

@@ -1,4 +1,4 @@
-"""A fresh process that answers requests: one that stands on its command line, or those that come over a channel."""
+"""Entry point of a fresh process, which answers the request on its command line, or those that come over a channel."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Inside a worker: the second clock. CUPTI's record of what ran on the device, read through PyTorch's profiler."""
+"""Inside a worker: the second clock, CUPTI's record of what ran on the device, read through PyTorch's profiler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.worker.stopwatch import Call
 
 
 def watch(request: Watch, arena: channel.Arena) -> Done:
-    """Start CUPTI and leave it on: starting takes seconds. A process that is watched is never timed."""
+    """Start CUPTI and leave it on, because starting takes seconds. A process that is watched is never timed."""
     import torch
 
     os.environ |= {"TEARDOWN_CUPTI": "0", "DISABLE_CUPTI_LAZY_REINIT": "1"}
@@ -22,7 +22,8 @@ def watch(request: Watch, arena: channel.Arena) -> Done:
 
 
 def record(call: Call, count: int, stream: Any) -> dict[str, Any]:
-    """Per call: seconds that kernels and copies took on the device, how many there were, on how many streams."""
+    """Return the seconds of kernels and copies on the device and their number, both per call, their names, and how many
+    streams they ran on."""
     import torch
     from torch.autograd import DeviceType
 

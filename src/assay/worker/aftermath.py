@@ -1,6 +1,6 @@
-"""Inside a worker: what a batch left behind. Looked at on the batch's own stream right before its first call, when
-nothing may be there yet, right after its last call, and again when everything on the device has come to rest; the
-outputs of one call, chosen after the batch, go to the parent."""
+"""Inside a worker: checks what a batch wrote. Its outputs are read on the batch's own stream right before its first
+call, when nothing may be written yet, right after its last call, and again when the device is idle. The outputs of one
+call, chosen after the batch, go to the parent."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from assay.worker.questions import Fetched, Time
 from assay.worker.request import TensorSpec
 
 _WAIT, _WAITS = 0.2, 15
-"""Seconds between looks for late work after an element was seen unwritten, and how many looks in a
-round: earlier calls may still be waiting for their turn too."""
+"""Seconds between checks for late work after an element was found unwritten, and the most checks in a round. Earlier
+calls may still be waiting for their turn too."""
 _AT = {"cold": 0, "hot": 1}
-"""Where in the arena the outputs of each kind of batch go."""
+"""The index of the place in the arena for the outputs of each kind of batch."""
 
 
 class Finding(AssayError):
-    """The round is over: the kernel did something that no time can be given for."""
+    """Ends the round: the kernel did something for which no time can be given."""
 
     def __init__(self, detector: str, what: str) -> None:
         super().__init__(what)
@@ -35,32 +35,32 @@ class Aftermath:
         self._returns, self._outputs = request.call.kernel.returns, request.call.outputs
         self._names = [spec.name for spec in self._outputs]
         self._before: list[Any] = []
-        """Where outputs were looked at before the batch: whether poison was there."""
+        """Masks of the poison in the outputs right before the batch."""
         self._early: list[Any] = []
         self._first, self._calls, self._patience = 0, 0, _WAITS
         self.fetched: dict[str, Fetched] = {}
-        """By kind of batch: which call's outputs lie in the arena."""
+        """The call whose outputs are in the arena, by kind of batch."""
 
     def begin(self, first: int, calls: int) -> None:
         self._first, self._calls = first, calls
         self._buffers.returned, self._before = {}, []
-        if self._returns:  # what calls return is kept of two: of any, and of the last
+        if self._returns:  # the return values of two calls are kept: of any one, and of the last
             self._buffers.keep = {first + bound.below(calls), first + calls - 1}
 
     def clear(self) -> None:
-        """Queued first of all. What calls returned while they became a graph is there already, and is poisoned."""
+        """Poison what calls returned while they were captured into a graph. Queued first of all."""
         for spec, value in self._captured():
             bound.fill_(bits(value), self._buffers.pattern(spec))
 
     def at_start(self) -> None:
-        """Queued behind the calls that lead, right before the batch: whether any output is written too early."""
+        """Record whether any output is written too early. Queued after the calls that lead, right before the batch."""
         if self._returns:
             self._before = [bound.flatten(bits(v))[-1:] == self._buffers.pattern(spec) for spec, v in self._captured()]
         else:
             self._before = list(self._buffers.poison_in(self._buffers.look(1)))
 
     def spoil(self) -> None:
-        """Poison part of what the last call on these buffers left: the next one must not rely on it."""
+        """Poison part of the outputs of the last call on these buffers: the next one must not rely on them."""
         if not self._returns:
             self._buffers.poison_some()
         elif 0 in self._buffers.returned:
@@ -68,7 +68,7 @@ class Aftermath:
                 bound.fill_(bits(value), self._buffers.pattern(spec))
 
     def still_spoiled(self) -> bool:
-        """Whether single calls left an output as `spoil` made it. A result may be that by chance."""
+        """True if single calls left an output as `spoil` made it. A result may equal the poison by chance."""
         if self._returns:
             left = [bits(value) == self._buffers.pattern(spec) for spec, value in self._captured()]
         else:
@@ -80,18 +80,18 @@ class Aftermath:
         return [pair for i in held for pair in zip(self._outputs, self._returned(i), strict=True) if pair[1].numel()]
 
     def at_once(self) -> None:
-        """Queued on the batch's stream behind its last call: what a caller on that stream would read."""
+        """Record the outputs that a caller on the batch's stream would read. Queued there after its last call."""
         if self._returns:
             self._early = [bound.clone(t) for i in sorted(self._buffers.keep) for t in self._returned(i)]
         else:
             self._early = self._buffers.look()
 
     def end(self, kind: str, fetch: bool) -> None:
-        """The device is at rest. A call that left poison behind is always fetched, any other when the parent asks."""
+        """Check the outputs while the device is idle. Calls that left poison are always fetched, others on request."""
         early = not all(bool(bound.all_(poison)) for poison in self._before) or not self._buffers.untouched()
         chosen = None if self._returns else self._buffers.unwritten(self._early)
         if (early or chosen is not None) and self._buffers.device == "cpu":
-            self._wait()  # a thread that is late writes the outputs of earlier calls, which looks early, and then these
+            self._wait()  # a late thread writes the outputs of earlier calls, which looks early, and then these
         if self._changed():
             raise Finding(
                 "unfinished",
@@ -108,7 +108,7 @@ class Aftermath:
         return not all(map(_same, self._early, self._late()))
 
     def _wait(self) -> None:
-        """Until something changes, within limits: a result that looks unwritten may be right, in every batch."""
+        """Wait until something changes, within limits: a result that looks unwritten may be right, in every batch."""
         for _ in range(max(1, self._patience)):
             self._patience -= 1
             bound.pause(_WAIT)
@@ -128,7 +128,7 @@ class Aftermath:
         self.fetched[kind] = self._buffers.fetched(index)
 
     def _returned(self, call: int) -> list[Any]:
-        """The tensors that one call returned, if they are tensors of their own with all their elements."""
+        """Return the tensors that one call returned. Raise Finding if one shares memory or is computed when read."""
         outputs = []
         for spec in self._outputs:
             value = output_in(self._buffers.returned.get(call), spec, self._names)
@@ -148,5 +148,5 @@ class Aftermath:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Bit for bit."""
+    """True if both are equal bit for bit."""
     return bool(bound.equal(bits(a), bits(b)))

@@ -1,4 +1,4 @@
-"""One worker, as the parent sees it: ask it things, hold it to its limits, and survive whatever it does."""
+"""The parent's side of one worker: asks it questions, enforces its limits, and survives whatever it does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from assay.worker.roots import harmless
 from assay.worker.zygote import WORKER
 
 _LISTEN = 50
-"""Milliseconds between looks at anything but the channel."""
+"""Milliseconds between checks of anything but the channel."""
 _PHASES: tuple[Phase, ...] = get_args(Phase)
 A = TypeVar("A", bound=Answer)
 _DOING = {"run": "", "compile": " of compiling", "import": " of importing its file"}
@@ -31,7 +31,7 @@ class Worker:
     """One process for one kernel. Not shared between threads."""
 
     def __init__(self, zygote: Forking, limits: Limits) -> None:
-        """Raises WorkerLost where there can be no worker, OSError where this process can open nothing more."""
+        """Raise WorkerLost if there can be no worker, OSError if this process can open no more files."""
         self.limits = limits
         self._zygote = zygote
         self._printed, self._tail = 0, b""
@@ -47,9 +47,9 @@ class Worker:
             handed_over.callback(os.close, write)
             self.pid = zygote.fork(WORKER, other_end.fileno(), write, self._arena.handle)
             kept.pop_all()
-        with contextlib.suppress(OSError):  # one that is gone already is noticed when it is asked something
+        with contextlib.suppress(OSError):  # a worker that has ended is noticed by the first question
             channel.send(self._connection, harmless())
-        self._connection.settimeout(max(limits.wall, limits.seconds))  # for a question that nobody takes
+        self._connection.settimeout(max(limits.wall, limits.seconds))  # for a question that the worker does not read
         self._reader = channel.Reader(self._connection)
         self._poll = select.poll()
         self._poll.register(self._connection, select.POLLIN)
@@ -64,11 +64,11 @@ class Worker:
 
     @property
     def output(self) -> str:
-        """The last of what was printed."""
+        """The end of what was printed."""
         return channel.printable(self._tail.decode(errors="replace")).strip()
 
     def memory(self, size: int) -> memoryview:
-        """Memory shared with the worker. Raises WorkerLost where the machine has no more of it."""
+        """Return memory shared with the worker. Raise WorkerLost if the machine does not have enough."""
         try:
             return self._arena.view(size)
         except (OSError, ValueError, OverflowError) as error:
@@ -77,15 +77,16 @@ class Worker:
             raise WorkerLost("room", what, self.output) from None
 
     def ask(self, request: Request[A], seconds: float | None = None) -> A:
-        """The worker's answer. Raises Refused where that is an exception; WorkerLost if the worker dies, hangs, floods,
-        outgrows its memory or talks nonsense. `seconds`: of the kernel's own time, instead of what the limits say."""
+        """Return the worker's answer. Raise Refused if that is an exception; WorkerLost if the worker dies, hangs,
+        prints too much, exceeds its memory or sends something that is no answer. `seconds` of the kernel's own time
+        override the limits."""
         self.tell(request)
         return self.hear(request, seconds)
 
     def tell(self, request: Request[Any]) -> None:
-        """Ask without waiting; `hear` gives the answer."""
+        """Send the request without waiting; `hear` returns the answer."""
         self._printed = 0
-        # An answer must name its question: none can be prepared before, or given twice.
+        # An answer must carry the nonce of its question, so that none can be prepared before or given twice.
         self._nonce = secrets.token_hex(16)
         self._hold = _Hold(self.pid)
         self._refuse_strays()
@@ -103,7 +104,7 @@ class Worker:
             raise self._damaged(f"{self._reader.pending} bytes that answer no question")
 
     def hear(self, request: Request[A], seconds: float | None = None) -> A:
-        """The answer to the request that was sent last."""
+        """Return the answer to the request that was sent last."""
         while True:
             try:
                 if self._poll.poll(_LISTEN):
@@ -117,7 +118,7 @@ class Worker:
             self._look(seconds)
 
     def _taken(self, request: Request[A], message: dict[str, Any]) -> A | None:
-        """The answer, if the message is one and not the news of another phase. Raises Damaged, and Refused."""
+        """Return the answer, or None if the message announces another phase. Raise Damaged or Refused."""
         if message.get("nonce") != self._nonce:
             raise channel.Damaged("a message that answers no question, or another one")
         if entered := next((p for p in _PHASES if p == message.get("phase")), None):
@@ -137,7 +138,7 @@ class Worker:
         return answer
 
     def _look(self, seconds: float | None) -> None:
-        """Raise WorkerLost if the worker has gone beyond a limit."""
+        """Raise WorkerLost if the worker has exceeded a limit."""
         if self._printed > self.limits.output:
             raise self._end("flood", f"printed more than {self.limits.output >> 10} KiB")
         if not self._hold.meter.due:
@@ -186,7 +187,7 @@ class Worker:
         return self._end(*how_ended(code))
 
     def kill(self) -> None:
-        """End the process from any thread. The one that waits for its answer learns of it."""
+        """End the process, from any thread. A thread that waits for its answer gets WorkerLost."""
         if self._connection.fileno() >= 0 and not self._zygote.ended(self.pid):
             lifeline.kill_group(self.pid)
             with contextlib.suppress(ProcessLookupError):  # forked just now, it may not lead its group yet
@@ -194,7 +195,7 @@ class Worker:
             self._zygote.status(self.pid)
 
     def close(self) -> None:
-        """Kill the process and everything it started. One that has ended is left alone: its number may be another's."""
+        """Kill the process and everything it started. If it has ended it is left alone: its PID may be another's."""
         if self._connection.fileno() >= 0:
             if not self._zygote.ended(self.pid):
                 lifeline.kill_group(self.pid)
@@ -203,7 +204,7 @@ class Worker:
 
 
 class _Hold:
-    """What a worker has used in answer to one question, in all and by phase."""
+    """The time that a worker has used for one question, in all and by phase."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -219,9 +220,9 @@ class _Hold:
         self.phase, self.meter = phase, Meter(self._pid, self.meter)
 
     def charged(self, reading: Reading) -> float:
-        """Seconds that count against the limit of the phase, in which it may have been before."""
+        """Return the seconds that count against the limit of the current phase, with those of earlier stays in it."""
         return self._spent.get(self.phase, 0.0) + reading.charged()
 
     def whole(self) -> Reading:
-        """Since the question was asked."""
+        """Return the reading since the question was asked."""
         return self._before + self.meter.read()

@@ -1,5 +1,5 @@
-"""Inside a worker: what times a kernel and reads its outputs, bound before the kernel's file is imported. A kernel that
-replaces a name of `time`, `os` or `torch` afterwards changes nothing here; `seal` says that it tried."""
+"""Inside a worker: the functions that time a kernel and read its outputs, bound before the kernel's file is imported. A
+kernel that replaces a name of `time`, `os` or `torch` afterwards changes nothing here; `seal` reports that it tried."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ Tensor, Parameter = torch.Tensor, torch.nn.Parameter
 
 
 def below(limit: int) -> int:
-    """A number in 0 … limit-1 from the system's random source: nothing in this process can foresee it."""
+    """Return a number in 0 … limit-1 from the system's random source, which nothing in this process can predict."""
     return int.from_bytes(_random(8), "little") % max(1, limit)

@@ -1,6 +1,6 @@
-"""Inside a worker: the tensors that timed calls work on, as many sets of them as a batch has calls and as no cache can
-hold. Before every batch the inputs get other values and the outputs are poisoned; after it, a look at some elements of
-every call's outputs says whether all of them were written, and in time."""
+"""Inside a worker: the tensors that timed calls work on, in as many sets as a batch has calls and as exceed every
+cache. Before every batch the inputs get other values and the outputs are poisoned; after it, some elements of every
+call's outputs are read to see whether all of them were written, and in time."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from assay.worker.questions import Fetched, Round, Time
 from assay.worker.request import TensorSpec
 
 _COLD = {"cuda": 4.0, "cpu": 1.25}
-"""Times the last cache that the rotated buffers together must exceed. A CPU's keeps what was used last, and on a shared
-machine it is far larger than one's share of it."""
+"""The multiple of the last cache that the rotated buffers together must exceed. A CPU's cache keeps what was used last,
+and on a shared machine it is far larger than one process's share of it."""
 SETS = 8192
-"""In a rotation at most. Workloads too small to fill a cache with so many are not quite cold; their record says so."""
+"""The most sets in a rotation. Workloads too small to fill a cache with so many are not quite cold, and recorded so."""
 _ALIGN = 256
 """Bytes: CUDA's natural alignment of an allocation."""
 _LOOKS = 64
-"""Elements of every call's outputs that are looked at right after a batch."""
+"""Elements of every call's outputs that are checked right after a batch."""
 
 
 def last_cache(device: str) -> int:
-    """Bytes of the cache that all cores or multiprocessors share."""
+    """Return the bytes of the cache that all cores or multiprocessors share."""
     if device == "cuda":
         return int(torch.cuda.get_device_properties(0).L2_cache_size)
     sizes = [1 << 20]
@@ -41,13 +41,13 @@ def last_cache(device: str) -> int:
 
 
 def beyond_cache(device: str) -> int:
-    """Bytes that no cache keeps from one pass over them to the next."""
+    """Return how many bytes no cache keeps from one pass over them to the next."""
     return int(_COLD[device] * last_cache(device))
 
 
 class Slab:
-    """One tensor of a workload, as often as there are sets, in one allocation: the copies lie a little more than a
-    tensor apart, from a start that every round chooses anew."""
+    """One tensor of a workload for all sets, in one allocation. The copies are a little more than a tensor apart, from
+    an offset that changes with every round."""
 
     def __init__(self, spec: TensorSpec, count: int, device: str, shift: int) -> None:
         self.shape, self.strides, self.length = spec.shape, spec.strides, spec.elements
@@ -61,7 +61,7 @@ class Slab:
         return bound.as_strided(self.flat, self.shape, self.strides, self.first + index * self.step)
 
     def every(self, start: int, step: int, stop: int) -> Any:
-        """The tensors start, start + step, … before stop as one with another dimension in front."""
+        """Return the tensors start, start + step, … before stop as one tensor with an additional first dimension."""
         return bound.as_strided(
             self.flat,
             (len(range(start, stop, step)), *self.shape),
@@ -75,7 +75,7 @@ class Slab:
         bound.fill_(held, signed(pattern, self.bits.element_size()))
 
     def positions(self, sets: Any, elements: Any) -> Any:
-        """Where in the allocation these elements (by their number in the tensor) of these sets lie, set by set."""
+        """Return the indices in the allocation of these elements, given by number, of these sets, set by set."""
         inside, rest = 0 * elements, elements
         for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             inside, rest = inside + rest % size * stride, rest // size
@@ -83,36 +83,36 @@ class Slab:
 
 
 def room(round_: Round) -> int:
-    """Bytes that all sets together may take."""
+    """Return the bytes that all sets together may take."""
     most = round_.most_bytes
     return min(most, int(0.5 * torch.cuda.mem_get_info()[0])) if round_.device == "cuda" else most
 
 
 Look = tuple[TensorSpec, Slab, Any]
-"""Where in an output's allocation some of its elements are."""
+"""The indices of some of an output's elements in its allocation."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One batch's values and poison, worked out and sent to the device before the batch is queued."""
+    """One batch's values and poison, computed and sent to the device before the batch is queued."""
 
     parts: tuple[tuple[int, int], ...]
-    """Ranges of sets that are made new, in the order in which they are written."""
+    """Ranges of sets that are renewed, in the order in which they are written."""
     shift: int
     """Set i holds the drawn values i + shift, modulo their number."""
     seed: int
-    """Of the changed elements."""
+    """The seed of the changed elements."""
     poison: int
     first: int
     calls: int
     puts: list[tuple[Slab, Any, Any]]
-    """Changed elements: where in their allocation, and their bits."""
+    """Changed elements: their indices in the allocation, and their bits."""
     looks: list[Look]
-    """Elements of the outputs to look at after the batch, for each call as many."""
+    """Elements of the outputs to check after the batch, as many for each call."""
     idle: list[Look]
-    """Elements of outputs that no call of the batch has, nor any that leads it."""
+    """Elements of outputs that neither the batch nor the calls that lead it use."""
     used: tuple[int, ...] = ()
-    """Sets made new that calls will use: those of the batch, then those of the calls that lead it."""
+    """Renewed sets that calls will use: those of the batch, then those of the calls that lead it."""
 
 
 class Buffers:
@@ -121,7 +121,7 @@ class Buffers:
     def __init__(
         self, request: Time, memory: memoryview, calls: int = 0, most: int = SETS, kept: Kept = NOTHING
     ) -> None:
-        """At least `calls` sets and at most `most`, where memory allows. `kept`: beside each, by a preparation."""
+        """Make at least `calls` and at most `most` sets if memory allows. `kept`: sizes of a preparation, by set."""
         call, self.device = request.call, request.round.device
         beyond = beyond_cache(self.device)
         self.size = max(1, sum(spec.span for spec in call.tensors))
@@ -136,26 +136,26 @@ class Buffers:
         self.inputs, self.outputs = call.inputs, call.outputs
         self._values = {s.name: [_uploaded(request, s, v, memory) for v in range(self.variations)] for s in self.inputs}
         near = all(v.device.type == self.device for values in self._values.values() for v in values)
-        self._rotates = self.variations > 1 and near  # what stayed on the host would have to cross in every batch
+        self._rotates = self.variations > 1 and near  # values on the host would have to be copied in every batch
         self._made: dict[str, tuple[Any, Any]] = {}
         """Sets and elements that hold other values than those drawn."""
         self.turn = Turn(((0, self.count),), 0, 0, 0, 0, 0, [], [], [])
         self._load(self.inputs)
         self.preparation: Preparation | None = None
         self.returned: dict[int, Any] = {}
-        """What calls returned, of those that are kept."""
+        """Values returned by the calls in `keep`."""
         self.keep: set[int] = set()
         self.alive: list[Any] | None = None
-        """What all calls of a cold batch returned: freed, its memory would be the next call's, and in the cache."""
+        """Values returned by all calls of a cold batch, kept so that no call reuses memory that is in the cache."""
 
     def fetched(self, index: int) -> Fetched:
-        """What the parent must know of a call to judge it."""
+        """Return what the parent must know of a call to judge it."""
         turn = self.turn
         return Fetched((index + turn.shift) % self.variations, turn.seed, index, self.count, turn.poison)
 
     def plan(self, first: int, calls: int, *parts: tuple[int, int], lead: int = 0) -> None:
         """Choose what the sets in these ranges will hold in the next batch: other values than in the last one, changes
-        that no batch had before, another poison. So many calls lead the batch."""
+        that no batch had before, and a random poison. `lead` calls come before the batch."""
         shift = self.turn.shift
         if self._rotates:
             shift = (shift + 1 + bound.below(self.variations - 1)) % self.variations
@@ -186,7 +186,7 @@ class Buffers:
         self.turn = Turn(parts, shift, seed, bound.below(3), first, calls, puts, looks, idle, tuple(used.tolist()))
 
     def _puts(self, name: str, sets: Any, elements: Any, away: Any, shift: int) -> list[tuple[Slab, Any, Any]]:
-        """These elements of these sets get the drawn values of the elements so far behind them."""
+        """Return the changes that give elements of these sets the drawn values of the elements `away` behind them."""
         slab, puts = self.slabs[name], []
         for variation, values in enumerate(self._values[name]):
             chosen = (sets + shift) % self.variations == variation
@@ -199,8 +199,8 @@ class Buffers:
         return puts
 
     def refresh(self) -> None:
-        """Make the sets of the turn new: inputs, then poison in the outputs. Nothing here waits for the device. A
-        preparation comes before the inputs that it may not read."""
+        """Renew the sets of the turn: the inputs, then the poison in the outputs. Nothing here waits for the device. A
+        preparation is renewed before the inputs that it may not read."""
         if self.preparation is not None:
             constant = self.preparation.inputs
             self._renew([s for s in self.inputs if s.name in constant])
@@ -228,7 +228,7 @@ class Buffers:
         self.turn = replace(self.turn, poison=(self.turn.poison + 1) % 3)
 
     def poison_some(self) -> None:
-        """Poison the elements that will be looked at, and no others."""
+        """Poison only the elements that will be checked."""
         for spec, slab, at in self.turn.looks:
             bound.scatter_(slab.bits, 0, at, self.pattern(spec))
 
@@ -241,7 +241,7 @@ class Buffers:
                         bound.copy_(self.slabs[spec.name].every(first, self.variations, stop), values)
 
     def look(self, few: int = _LOOKS) -> list[Any]:
-        """The bits of the turn's elements, or of a few of them, as they are now: one row for each call and output."""
+        """Return the current bits of the turn's elements, or of a few of them, for each output: one row per call."""
         calls, seen = self.turn.calls, []
         for _, slab, at in self.turn.looks:
             some = bound.view(at, calls, -1)[:, :few]
@@ -249,23 +249,23 @@ class Buffers:
         return seen
 
     def untouched(self) -> bool:
-        """Whether outputs that no call has are as they were."""
+        """True if outputs that no call uses are unchanged."""
         return all(
             bool(bound.all_(bound.index_select(slab.bits, 0, at) == self.pattern(spec)))
             for spec, slab, at in self.turn.idle
         )
 
     def pattern(self, spec: TensorSpec) -> int:
-        """The turn's poison for an output, as a number of its bits."""
+        """Return the turn's poison for an output, as a number of its integer dtype."""
         return signed(spec.poison[self.turn.poison], spec.itemsize)
 
     def poison_in(self, seen: list[Any]) -> Iterator[Any]:
-        """Where poison is in what was looked at."""
+        """Yield masks of the poison in elements that were read with `look`."""
         for (spec, _, _), bits in zip(self.turn.looks, seen, strict=True):
             yield bits == self.pattern(spec)
 
     def unwritten(self, seen: list[Any]) -> int | None:
-        """Of the turn's calls, one that left poison where it was looked at; None if none did."""
+        """Return one of the turn's calls that left poison in the elements read; None if none did."""
         for left in self.poison_in(seen):
             calls = left.any(1).nonzero()
             if calls.numel():
@@ -277,7 +277,7 @@ _sent: dict[tuple[str, str, int], Any] = {}
 
 
 def _uploaded(request: Time, spec: TensorSpec, variation: int, memory: memoryview) -> Any:
-    """One input's values. Those for a GPU are sent there once, not in every round, unless they are very many."""
+    """Return one input's values. Those for a GPU are sent there once, not in every round, unless there are too many."""
     values, device = spec.values(memory, variation), request.round.device
     if device == "cpu" or values.nbytes > torch.cuda.get_device_properties(0).total_memory >> 4:
         return values

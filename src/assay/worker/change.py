@@ -1,6 +1,6 @@
-"""Which elements of a timed call's inputs differ from the values that were drawn. Every call of a batch gets changes of
-its own, so that its inputs have never been seen before: a result kept from an earlier call is wrong. The worker makes
-them, the parent repeats them from the seed before it judges."""
+"""Chooses the elements of a timed call's inputs that differ from the values drawn. Every call of a batch gets changes
+of its own, so that its inputs are new and a result kept from an earlier call is wrong. The worker makes the changes,
+and the parent repeats them from the seed before it judges."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ONE_OF, _MOST = 4096, 1 << 16
 
 
 def places(seed: int, number: int, length: int, sets: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """For the input of that number, of `length` elements: the elements that change, in every set the same, and for each
-    set how far behind them (cyclically) the elements lie whose drawn values they take. Values of the same tensor, so
-    that whatever range they must lie in is kept."""
+    """Return, for the input of that number and `length`, the elements that change, the same in every set, and for each
+    set how far behind them (cyclically) the elements are whose drawn values they take. The values come from the same
+    tensor, so that they stay in its range."""
     import torch
 
     rng = torch.Generator().manual_seed(seed + number)
@@ -24,7 +24,7 @@ def places(seed: int, number: int, length: int, sets: int) -> tuple[torch.Tensor
 
 
 def changed(values: torch.Tensor, seed: int, number: int, sets: int, index: int) -> torch.Tensor:
-    """An input as the call on the set of that index had it."""
+    """Return an input as the call on the set of that index had it."""
     drawn = values.flatten()
     if drawn.numel() < 2:
         return values

@@ -1,6 +1,6 @@
 """The private channel between parent and worker: length-prefixed JSON on a socket, tensors in shared memory.
 
-JSON and raw bytes only: the parent never unpickles what a kernel's process wrote, and takes no byte of it on trust."""
+Only JSON and raw bytes are used: the parent never unpickles what a kernel's process wrote, and trusts no byte of it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from typing import Any
 ALIGN = 64
 _MAX_MESSAGE = 64 << 20
 LOST = 113
-"""Exit code of a worker that cannot answer any more: what it answers through was closed or replaced."""
+"""Exit code of a worker that cannot answer any more because its channel was closed or replaced."""
 _AT_ONCE = 1 << 20
-"""Bytes taken from a socket in one call."""
+"""The most bytes taken from a socket in one call."""
 _LARGE = 256 << 20
 _HEAD = struct.Struct("<Q")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-"""Half a surrogate pair cannot be written to a file, a NUL not into a database, an escape changes a terminal."""
+"""Half a surrogate pair cannot be written to a file, nor a NUL to a database, and an escape changes a terminal."""
 
 
 class Damaged(Exception):
-    """What arrived is no message. The words say what it was instead."""
+    """What arrived is no message; the text says what it was instead."""
 
 
 def send(connection: socket.socket, message: dict[str, Any]) -> None:
@@ -37,10 +37,10 @@ def send(connection: socket.socket, message: dict[str, Any]) -> None:
 
 
 def receive(connection: socket.socket) -> dict[str, Any] | None:
-    """Wait for the next message; None when the other side is gone. Raises Damaged."""
+    """Wait for the next message and return it; None if the other side is gone. Raise Damaged if it is no message."""
     reader = Reader(connection)
     while True:
-        # Never more than this one message: what follows it stays in the socket for the next call.
+        # Read no more than this one message: what follows it stays in the socket for the next call.
         if not reader.read(reader.missing):
             if reader.pending:
                 raise Damaged("half a message, and then the end")
@@ -50,7 +50,7 @@ def receive(connection: socket.socket) -> dict[str, Any] | None:
 
 
 class Reader:
-    """Messages from a socket, put together from whatever has arrived so far."""
+    """Assembles messages from whatever has arrived on a socket so far."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -63,11 +63,11 @@ class Reader:
 
     @property
     def missing(self) -> int:
-        """Bytes that the next message still lacks, as far as is known. Raises Damaged."""
+        """Bytes that the next message still lacks, as far as is known. Raises Damaged if it is too long."""
         return max(0, (_HEAD.size if (end := self._end()) is None else end) - len(self._data))
 
     def read(self, most: int = _AT_ONCE) -> bool:
-        """Take what has arrived, or wait for it; False when the other side is gone."""
+        """Read what has arrived, or wait for it; return False if the other side is gone."""
         try:
             part = self._connection.recv(min(max(most, 1), _AT_ONCE))
         except OSError:
@@ -76,7 +76,7 @@ class Reader:
         return bool(part)
 
     def message(self) -> dict[str, Any] | None:
-        """The next message; None while it is not complete. Raises Damaged."""
+        """Return the next message; None while it is incomplete. Raise Damaged if it is no message."""
         end = self._end()
         if end is None or len(self._data) < end:
             return None
@@ -94,10 +94,10 @@ class Reader:
 
 
 def decoded(data: bytes) -> dict[str, Any]:
-    """The object these bytes stand for. Raises Damaged."""
+    """Return the object that these bytes encode. Raise Damaged if they encode none."""
     try:
         message = json.loads(data)
-    except (ValueError, RecursionError) as error:  # ValueError: also of bytes that are no UTF-8
+    except (ValueError, RecursionError) as error:  # ValueError also for bytes that are not UTF-8
         raise Damaged(f"{len(data)} bytes that are not JSON ({type(error).__name__})") from None
     if not isinstance(message, dict):
         raise Damaged(f"JSON that is no object but {_json_name(message)}")
@@ -120,13 +120,13 @@ def _clean(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """The text, without what could not be stored or would take over a terminal."""
+    """Return the text with those characters replaced that could not be stored or would control a terminal."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 class Arena:
-    """Shared memory for tensors, grown by either side, seen by both. It can never shrink: reading a page that the
-    other side took away would end this process."""
+    """Shared memory for tensors, which either side can grow. It can never shrink: reading a page that the other side
+    removed would end this process."""
 
     def __init__(self, handle: int | None = None) -> None:
         if handle is None:
@@ -141,11 +141,11 @@ class Arena:
         return os.fstat(self.handle).st_size
 
     def view(self, size: int) -> memoryview:
-        """The first `size` bytes, mapped. Raises OSError where there is no memory for them."""
+        """Return the first `size` bytes, mapped. Raise OSError if there is no memory for them."""
         size = max(size, 1)
         if (now := self.size) < size:
             _refuse_beyond_memory(size - now)
-            # Reserved, not only promised: a page that cannot be had would otherwise end the process that touches it.
+            # Reserve the memory: otherwise touching a page that cannot be had would end the process.
             try:
                 os.posix_fallocate(self.handle, now, size - now)
             except OSError as error:
@@ -161,7 +161,7 @@ class Arena:
 
 
 def _refuse_beyond_memory(size: int) -> None:
-    """The system would not refuse: it would end a process of its choice."""
+    """Raise OSError if memory is short: the system would not refuse it, but end a process of its choice."""
     if size > _LARGE:
         import psutil
 
@@ -170,7 +170,7 @@ def _refuse_beyond_memory(size: int) -> None:
 
 
 def tensor(view: memoryview, at: int, dtype: Any, shape: list[int] | tuple[int, ...]) -> Any:
-    """A tensor on the arena's own memory."""
+    """Return a tensor on the arena's own memory."""
     import math
 
     import torch
@@ -182,7 +182,7 @@ def tensor(view: memoryview, at: int, dtype: Any, shape: list[int] | tuple[int, 
 
 
 def place(sizes: list[int]) -> tuple[list[int], int]:
-    """Offsets for blocks of these sizes, each aligned, and the total."""
+    """Return aligned offsets for blocks of these sizes, and the total."""
     offsets, at = [], 0
     for size in sizes:
         offsets.append(at)

@@ -1,5 +1,5 @@
-"""Inside a worker: the kernels of a GPU are built with delays before their accesses to memory (isa.ptx.delays), and
-with stores as late as the memory model allows (isa.ptx.postponed)."""
+"""Inside a worker: builds GPU kernels with delays before their accesses to memory (isa.ptx.delays), and with stores as
+late as the memory model allows (isa.ptx.postponed)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _codes = 0
 
 
 def install(name: str, kind: str) -> None:
-    """For all that this backend builds from now on. `kind`: `random`, or for the control `still`: no store is
-    postponed, and the delays never happen."""
+    """Change all that this backend builds from now on. `kind` is `random`, or `still` for the control, in which no
+    store is postponed and the delays never happen."""
 
     def change(ptx: str) -> str:
         global _codes
@@ -24,5 +24,5 @@ def install(name: str, kind: str) -> None:
 
 
 def codes() -> int:
-    """How many pieces of code were changed so far."""
+    """Return how many pieces of code were changed so far."""
     return _codes

@@ -1,6 +1,6 @@
-"""Inside a worker: circumstances under which an honest kernel's result stays right and a race shows.
+"""Inside a worker: circumstances that expose a race and under which a correct kernel's result stays right.
 
-`order`: in which order an interpreter runs the programs of a grid. `busy`: another thread moves memory while a CPU
+`order`: the order in which an interpreter runs the programs of a grid. `busy`: another thread moves memory while a CPU
 kernel runs. `thread`: the call comes from a new thread. `load`: on a GPU another stream keeps the multiprocessors
 (`blocks`) or the memory (`memory`) busy."""
 
@@ -22,20 +22,20 @@ from assay.worker import bound
 from assay.worker.questions import Try
 
 _WAVES, _WAVE = 40, 200_000
-"""Of blocks that occupy the device, and nanoseconds for each: 8 ms, far more than the call takes to be started."""
+"""Waves of blocks that occupy the device, and nanoseconds for each: 8 ms, far more than it takes to start the call."""
 _BYTES, _COPIES = 1 << 26, 160
-"""More than a cache holds, and so often that a fast memory is busy for 5 ms."""
+"""Bytes, more than a cache holds, and how often they are copied, to keep a fast memory busy for 5 ms."""
 T = TypeVar("T")
 _Thread = threading.Thread
 _WORDS, _STAY = (0xFFFFFFFF, 0x4F4F4F4F), 5_000
-"""Left in shared memory, and nanoseconds that the blocks which leave it stay. All ones: NaN in every float format, −1,
-and for an mbarrier a phase that is over."""
+"""Words left in shared memory, and nanoseconds that the blocks that write them stay. All ones is NaN in every float
+format, −1, and for an mbarrier a completed phase."""
 _Stream, on_stream, _copy = torch.cuda.Stream, torch.cuda.stream, torch._C.TensorBase.copy_
 
 
 @contextlib.contextmanager
 def disturbed(request: Try) -> Iterator[None]:
-    """While open, what the request asks for happens."""
+    """Apply the order and the busy thread of the request while the context is open."""
     with contextlib.ExitStack() as open_:
         if request.order:
             open_.enter_context(ordered(request.call.mode, request.order))
@@ -46,7 +46,7 @@ def disturbed(request: Try) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _busy() -> Iterator[None]:
-    """A thread that copies memory outside Python's lock."""
+    """Run a thread that copies memory without Python's lock while the context is open."""
     stop, source, target = threading.Event(), create_string_buffer(1 << 22), create_string_buffer(1 << 22)
 
     def work() -> None:
@@ -63,7 +63,7 @@ def _busy() -> Iterator[None]:
 
 
 def in_a_thread(work: Callable[[], T]) -> T:
-    """What the work returns or raises, done in a thread that nothing has run in before."""
+    """Return or raise what the work does, in a thread that nothing has run in before."""
     returned: list[T] = []
     failed: list[BaseException] = []
 
@@ -88,13 +88,13 @@ def use_device() -> None:
 
 @cache
 def streams() -> tuple[Any, Any, Any]:
-    """For the kernel as a rule, for it under load, and for the load. Of those that wait for a free multiprocessor the
-    second comes first, ahead of what a kernel puts on a stream of its own."""
+    """Return the usual stream of the kernel, its stream under load, and that of the load. Blocks of the second get a
+    free multiprocessor first, even before those that a kernel puts on a stream of its own."""
     return _Stream(), _Stream(priority=-1), _Stream()
 
 
 def load(kind: str) -> None:
-    """Put the load on its stream; nothing waits for it. Without a compiler for CUDA C++ `blocks` puts nothing."""
+    """Put the load on its stream; nothing waits for it. `blocks` puts nothing without a compiler for CUDA C++."""
     with on_stream(streams()[2]):
         if kind == "memory":
             source, target = _memory()
@@ -105,8 +105,8 @@ def load(kind: str) -> None:
 
 
 def spoil(place: int) -> None:
-    """In the order of the current stream: leave something in the shared memory of the GPU, which a kernel finds there
-    until it writes. NaN in every format, or numbers."""
+    """Fill the shared memory of the GPU, in the order of the current stream, with NaN in every format or with numbers.
+    A kernel reads them where it has not written."""
     if (kernel := _kernel("spoil")) is not None:
         kernel.unseen(5 * _multiprocessors(), 128, _WORDS[place % len(_WORDS)], _STAY)
 
@@ -126,7 +126,7 @@ def _multiprocessors() -> int:
 
 @cache
 def _kernel(name: str) -> Any:
-    """One of disturb.cu, built; None without a compiler for CUDA C++, as where only Triton is installed."""
+    """Return a kernel of disturb.cu, built; None without a compiler for CUDA C++, as where only Triton is installed."""
     try:
         from assay.backends.cuda import Source
 

@@ -1,4 +1,4 @@
-"""Inside a worker: run one kernel on one workload several times, or build it, or evaluate the op's reference."""
+"""Inside a worker: calls a kernel on a workload, builds it, or evaluates the op's reference."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _functions: dict[str, Any] = {}
 _places: dict[int, HostPlace] = {}
 _trial: int | None = None
-"""To which they belong."""
+"""The trial that `_places` belong to."""
 _settings: Settings | None = None
 _patches: Patches | None = None
 _imported: list[Change] = []
@@ -50,8 +50,8 @@ os.register_at_fork(after_in_parent=_count_fork)
 
 
 def function_of(call: Call, loaded: bool = False, kind: str = "") -> tuple[Op, Any]:
-    """The op and the kernel's function, whose file is imported when it is first asked for. `loaded`: the GPU may be
-    kept busy during calls. `kind`: that of the delays in its code, if any."""
+    """Return the op and the kernel's function, whose file is imported on the first request. `loaded`: the GPU may be
+    kept busy during calls. `kind`: the kind of delays in its code, if any."""
     kernel, op = call.kernel, load.op_of(call)
     key = f"{kernel.identity}/{call.dtype}/{op.source}"
     if key not in _functions:
@@ -70,7 +70,7 @@ def function_of(call: Call, loaded: bool = False, kind: str = "") -> tuple[Op, A
 
 
 def _watch(loaded: bool) -> None:
-    """Note how the process is set, and bind what looks at a kernel, before the first kernel's file is imported."""
+    """Record the settings of the process and bind what observes a kernel, before any kernel's file is imported."""
     global _settings, _patches
     if _settings is None:
         from assay.worker import disturb, place  # noqa: F401
@@ -84,7 +84,7 @@ def _watch(loaded: bool) -> None:
 
 def trial(request: Try, arena: channel.Arena) -> Tried:
     """Call a kernel once, on buffers that the parent has filled, under the circumstances of the request. The parent
-    looks at the bytes; the answer is only what it cannot see."""
+    reads the bytes; the answer has only what it cannot see."""
     from assay.worker import disturb
 
     kernel = request.call.kernel
@@ -131,7 +131,7 @@ def _read_outside(request: Try) -> str:
 
 
 def _place(request: Try, arena: channel.Arena) -> Any:
-    """The tensors of one place, made once for all runs of a workload."""
+    """Return the tensors of one place, made once for all runs of a workload."""
     from assay.worker.place import DevicePlace, FencedPlace, HostPlace
 
     global _trial
@@ -148,7 +148,7 @@ def _place(request: Try, arena: channel.Arena) -> Any:
 
 
 def summaries(started: list[Artifact]) -> list[Summary]:
-    """What a record keeps of the code that was started, each once."""
+    """Return what a record keeps of the code that was started, each piece once."""
     return [_summary(a) for a in {a.text_hash: a for a in started}.values()]
 
 
@@ -171,12 +171,12 @@ class _Called:
     seconds: float
     forks: int
     settings: tuple[Change, ...] = ()
-    """Of the device, that were left changed."""
+    """Settings of the device that were left changed."""
     alias: str = ""
 
 
 def _called(request: Try, function: Any, args: Any, keywords: Any, place: Any) -> _Called:
-    """Call the kernel, and copy its outputs at once. A child that the kernel forks ends when it comes back here."""
+    """Call the kernel and copy its outputs at once. A child that the kernel forks ends when it returns here."""
     outputs, kernel = request.call.outputs, request.call.kernel
     names = [spec.name for spec in outputs]
     alias = ""
@@ -204,7 +204,7 @@ def _called(request: Try, function: Any, args: Any, keywords: Any, place: Any) -
 
 
 Invoke = Callable[[int], tuple[Any, float]]
-"""Call the kernel and copy its outputs in the order of a stream: what it returned, and how long it took."""
+"""Calls the kernel, copies its outputs in the order of a stream, and returns what it returned and its seconds."""
 Result = tuple[Any, float, tuple[Change, ...]]
 
 
@@ -221,8 +221,8 @@ def _on_host(request: Try, place: Any, invoke: Invoke) -> Result:
 
 
 def _on_device(request: Try, place: Any, invoke: Invoke) -> Result:
-    """On a stream of its own, which nothing orders with the default one. The outputs are copied in the order of that
-    stream before anything waits for the device."""
+    """Call the kernel on a stream of its own, which nothing orders with the default one. The outputs are copied in the
+    order of that stream before anything waits for the device."""
     import torch
 
     from assay.worker import disturb
@@ -235,18 +235,18 @@ def _on_device(request: Try, place: Any, invoke: Invoke) -> Result:
             place.delay_inputs([spec.name for spec in request.call.inputs], wait=request.late == "arrived")
         if request.load:
             disturb.load(request.load)
-        disturb.spoil(request.place)  # last: other processes use the device too, and leave something else
+        disturb.spoil(request.place)  # last: other processes use the device too and leave other contents
         returned, seconds = invoke(stream.cuda_stream)
         same = torch._C._cuda_getCurrentRawStream(torch._C._cuda_getDevice()) == stream.cuda_stream
     return returned, seconds, () if same else (_OTHER_STREAM,)
 
 
 _held: dict[str, Any] = {}
-"""What the last call returned, kept as a caller would keep it."""
+"""Values returned by the last call, kept as a caller would keep them."""
 
 
 def _alias(returned: dict[str, Any], inputs: dict[str, Any]) -> str:
-    """What else has the memory of a returned tensor: an input, or the result of the call before. In words."""
+    """Describe what else has a returned tensor's memory, an input or the result of the call before; else empty."""
     known = [(f"`{name}`", tensor) for name, tensor in inputs.items()]
     known += [("the result of the call before, which a caller may still hold", tensor) for tensor in _held.values()]
     by_address = {t.untyped_storage().data_ptr(): what for what, t in known if hasattr(t, "untyped_storage")}
@@ -259,7 +259,7 @@ def _alias(returned: dict[str, Any], inputs: dict[str, Any]) -> str:
 
 
 def output_in(value: Any, spec: TensorSpec, names: list[str]) -> Any:
-    """One of the outputs that a kernel returned."""
+    """Return one of the outputs that a kernel returned. Raise TypeError if it is not a tensor as declared."""
     import torch
 
     values = value if isinstance(value, tuple | list) else (value,)
@@ -289,8 +289,8 @@ def use_threads(count: int) -> None:
 
 
 def _traced(call: Call, target: str, compiler: str, device: str) -> list[Launch]:
-    """Every instance the kernel would launch on this workload, built for a target. Nothing runs: the tensors have no
-    values, and on the device `meta` no memory either, only shapes and addresses."""
+    """Return every instance that the kernel would launch on this workload, built for a target. Nothing runs: the
+    tensors have no values, and on the device `meta` no memory either, only shapes and addresses."""
     import torch
 
     from assay.worker.guard import inside, room
@@ -305,7 +305,7 @@ def _traced(call: Call, target: str, compiler: str, device: str) -> list[Launch]
 
 @phase("compile")
 def build(request: Build, arena: channel.Arena) -> Built:
-    """The launches, and of what was built a summary."""
+    """Return the launches, with a summary of what was built."""
     return Built([_launched(launch) for launch in _traced(request.call, request.target, "", "cpu")])
 
 
@@ -315,8 +315,8 @@ def _launched(launch: Launch, parts: dict[str, int] | None = None) -> Launched:
 
 @phase("compile")
 def compiled(request: Compile, arena: channel.Arena) -> Built:
-    """The launches, and all that was built: PTX, cubin and intermediate code lie one after another in the arena, each
-    as long as `parts` says. The GPU is hidden: building is the same with and without one."""
+    """Return the launches, and put all that was built into the arena: PTX, cubin and intermediate code, one after
+    another, with the lengths in `parts`. The GPU is hidden, so that building is the same with and without one."""
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     launches: list[Launched] = []
     pieces: list[bytes] = []
@@ -331,7 +331,7 @@ def compiled(request: Compile, arena: channel.Arena) -> Built:
 
 
 def reference(request: Evaluate, arena: channel.Arena) -> Done:
-    """The op's reference in the workload's dtype on this worker's device: plain PyTorch's own answer."""
+    """Evaluate the op's reference in the workload's dtype on the device of the request: plain PyTorch's own answer."""
     import torch
 
     backend("torch").prepare("native")

@@ -1,4 +1,4 @@
-"""An exception in another process: as data on its way to the parent, and raised again there."""
+"""Exceptions in another process, sent to the parent as data and raised again there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCARCE = {
     errno.ENOMEM: "there is no memory left",
     errno.EROFS: "the file system is read-only",
 }
-"""What a machine may run out of through no fault of a kernel."""
+"""Resources that a machine may run out of through no fault of a kernel."""
 _LONG = 20_000
 _KNOWN = {
     "Cannot determine Numba type of <class 'torch.Tensor'>": (
@@ -29,7 +29,7 @@ _KNOWN = {
         "pass arrays(x, out) from assay.backends.njit, or x.numpy(): see docs/languages.md",
     ),
 }
-"""Messages of other packages that many lines do not explain: what happened, and what to do."""
+"""Messages of other packages that many lines do not explain, with what happened and what to do."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Failure(Answer):
     where: str
     """The innermost line outside this package, Python's own library and site-packages."""
     ours: bool
-    """It is an AssayError, whose parts are `what`, `fix` and `where`."""
+    """Whether it is an AssayError, whose parts are `what`, `fix` and `where`."""
     fix: str
     what: str
     scarce: str
@@ -50,7 +50,7 @@ class Failure(Answer):
 
 
 class Refused(AssayError):
-    """The other process is alive, and its answer is an exception. `fields`: those of `Failure`, as plain data."""
+    """The other process is alive, and its answer is an exception. `fields` are those of `Failure`, as plain data."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.fields, self.failure = fields, Failure(**fields)
@@ -60,14 +60,14 @@ class Refused(AssayError):
 
     @property
     def wrong_use(self) -> UsageError | None:
-        """The same as a UsageError where the user made it: in the command, or in a model of their own."""
+        """The same as a UsageError if the user caused it, in the command or in a model of their own; else None."""
         if self.failure.type not in (UsageError.__name__, SourceError.__name__):
             return None
         return UsageError(self.what, fix=self.fix, where=self.where)
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """What `Failure` holds of an exception, as plain data."""
+    """Return the fields of `Failure` for an exception, as plain data."""
     frames = traceback.extract_tb(error.__traceback__)
     here = str(Path(__file__).parents[1])
     kernels = tuple(str(Path(here) / room) for room in ("library", "selftest/corpus"))
@@ -98,7 +98,7 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def words(error: BaseException) -> str:
-    """The exception's message. An exception class of the kernel's own may raise while it formats that."""
+    """Return the exception's message. An exception class of the kernel's own may raise while it formats that."""
     try:
         return str(error) or repr(error)
     except BaseException:
@@ -106,7 +106,7 @@ def words(error: BaseException) -> str:
 
 
 def scarce(error: BaseException) -> str:
-    """What the machine had run out of when this was raised, in words; empty where that was not the cause."""
+    """Return what the machine had run out of when this was raised, in words; empty if that was not the cause."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:

@@ -1,9 +1,9 @@
 """Inside a worker, on a GPU: memory that ends where a tensor ends, or begins where it begins.
 
-A read outside a tensor that lies in the middle of other memory changes nothing, and nobody sees it. Here the addresses
+A read outside a tensor that lies in the middle of other memory changes nothing and goes unnoticed. Here the addresses
 beside the tensor are reserved and have no memory, so that the driver stops the kernel. The CUDA driver's virtual memory
 calls do this for whole pages of 2 MiB; a tensor keeps its alignment of 16 bytes, so up to 15 bytes may lie between its
-end and the fence. Bound, like everything that judges, before any kernel's file is imported."""
+end and the fence. Like everything that judges, this is bound before any kernel's file is imported."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 import torch
 
 _ALIGN = 16
-"""Bytes: the widest load of one thread."""
+"""Bytes of the widest load of one thread."""
 MOST = 1 << 28
-"""Bytes of a buffer that is still worth a fence."""
+"""The most bytes of a buffer that gets a fence."""
 _as_tensor, _uint8 = torch.as_tensor, torch.uint8
 
 
@@ -51,25 +51,25 @@ class Chunk:
     size: int
 
     def tensor(self, at: int, size: int) -> Any:
-        """Its bytes from the address `at` on."""
+        """Return its bytes from the address `at` on."""
         assert self.start <= at and at + size <= self.start + self.size
         return _as_tensor(_Bytes(at, size), device="cuda")
 
     def behind(self, end: int) -> tuple[Any, int]:
-        """A buffer whose byte `end` would lie behind the fence, or less than 16 bytes before it; nothing is left off at
-        its begin."""
+        """Return a buffer whose byte `end` would lie behind the fence, or less than 16 bytes before it, and 0: no bytes
+        are left off at its beginning."""
         address = (self.start + self.size - end) // _ALIGN * _ALIGN
         return self.tensor(address, self.start + self.size - address), 0
 
     def before(self, start: int, size: int) -> tuple[Any, int]:
-        """A buffer of `size` bytes whose byte `start` is the first behind the fence, or less than 16 bytes from it, and
-        how many bytes are left off at its begin."""
+        """Return a buffer of `size` bytes whose byte `start` is the first behind the fence, or less than 16 bytes from
+        it, and how many bytes are left off at its beginning."""
         left_off = start // _ALIGN * _ALIGN
         return self.tensor(self.start, size - left_off), left_off
 
 
 class _Bytes:
-    """Device memory as PyTorch takes it from others."""
+    """Device memory in the form in which PyTorch accepts it from others."""
 
     def __init__(self, address: int, size: int) -> None:
         self.__cuda_array_interface__ = {
@@ -82,7 +82,7 @@ class _Bytes:
 
 
 class Fences:
-    """Chunks of this process, used again and again. None where the driver cannot make them."""
+    """The chunks of this process, which are reused."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libcuda.so.1")
@@ -90,7 +90,7 @@ class Fences:
         self._page = 0
 
     def take(self, size: int) -> Chunk | None:
-        """At least so many bytes."""
+        """Return a chunk of at least `size` bytes; None if that is too large or the driver cannot make it."""
         if size > MOST:
             return None
         try:
@@ -119,7 +119,7 @@ class Fences:
         return granularity.value
 
     def _mapped(self, size: int) -> Chunk:
-        """New memory with a page on either side that has an address and nothing else."""
+        """Return new memory with a page on either side that has an address but no memory."""
         size_t, zero = ctypes.c_size_t, ctypes.c_uint64(0)
         address, handle, properties = ctypes.c_uint64(), ctypes.c_uint64(), self._properties()
         whole = size_t(size + 2 * self._page)
@@ -133,4 +133,4 @@ class Fences:
 
 
 class _NoFence(Exception):
-    """The driver refused: an old one, or no memory."""
+    """The driver refused because it is old or there is no memory."""

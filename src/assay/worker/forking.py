@@ -1,4 +1,4 @@
-"""The parent's hold on a process that forks others when it is asked to."""
+"""The parent's side of a process that forks others on request."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from assay.worker.limits import Limits, WorkerLost, signal_name
 from assay.worker.meter import Meter
 
 _PROMPT = 20.0
-"""Seconds of its own time within which a process that has imported everything forks: it has nothing else to do."""
+"""Seconds of its own time within which a process that has imported everything must fork: it has nothing else to do."""
 _LOOK_EVERY = 1.0
 
 
 def ended_how(status: int) -> str:
-    """A wait status in words: `was killed by SIGKILL`."""
+    """Return a wait status in words, such as `was killed by SIGKILL`."""
     if os.WIFSIGNALED(status):
         return f"was killed by {signal_name(os.WTERMSIG(status))}"
     return f"ended with exit code {os.waitstatus_to_exitcode(status)}"
 
 
 class Forking:
-    """A process that forks others when asked. `errors` is a file that takes what it prints."""
+    """A process that forks others on request. `errors` is the file that it prints to."""
 
     def __init__(self, pid: int, name: str, control: socket.socket, errors: int) -> None:
         self.pid, self.name = pid, name
         self._control, self._errors = control, errors
         self.gone = self.ready = self._closing = False
         self.failed = ""
-        """Why it could not import what it should."""
+        """Why its imports failed."""
         self._lock = threading.Lock()
         self._started: list[int] = []
         self._refused = ""
@@ -47,11 +47,11 @@ class Forking:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def when_lost(self, call: Callable[[str], None]) -> None:
-        """Call it with how this process ended, should it end without being asked to and after it was ready."""
+        """Register a function that is called with how this process ended, if it ends unasked after it was ready."""
         self._when_lost.append(call)
 
     def forget(self, call: Callable[[str], None]) -> None:
-        """Do not call it any more."""
+        """Unregister a function of `when_lost`."""
         with contextlib.suppress(ValueError):
             self._when_lost.remove(call)
 
@@ -87,16 +87,16 @@ class Forking:
         raise NotImplementedError
 
     def kill(self) -> None:
-        if self.gone:  # by now its number may be another process's
+        if self.gone:  # by now its PID may be another process's
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(self.pid, signal.SIGKILL)
 
     def fork(self, what: bytes, *handles: int) -> int:
-        """The number of the new process. Raises WorkerLost: `start` where none could be had."""
+        """Return the PID of a new process. Raise WorkerLost (`start`) if there is none."""
         with self._lock, self._changed:
             self._refused = ""
-            with contextlib.suppress(OSError):  # one that is gone is noticed below
+            with contextlib.suppress(OSError):  # a process that has ended is noticed below
                 socket.send_fds(self._control, [what], list(handles))
             ready, meter = self.ready, Meter(self.pid)
             while not (self._started or self._refused or self.failed or self.gone):
@@ -117,7 +117,7 @@ class Forking:
         raise WorkerLost("start", f"no worker could be started: {why}", self._said())
 
     def _stuck(self, meter: Meter) -> str:
-        """Why there is no hope of an answer any more."""
+        """Return why no answer is expected any more; empty if there is still time."""
         own, wall = Limits().of("import") if not self.ready else (_PROMPT, Limits().wall)
         reading = meter.read()
         if reading.charged() <= own and reading.wall <= wall:
@@ -126,7 +126,7 @@ class Forking:
         return f"{self.name} {doing} within {min(reading.wall, wall):.0f} s, and was ended"
 
     def _said(self) -> str:
-        """The last of what it printed."""
+        """Return the end of what it printed."""
         try:
             data = os.pread(self._errors, 1 << 16, max(0, os.fstat(self._errors).st_size - 4096))
         except OSError:
@@ -134,17 +134,17 @@ class Forking:
         return channel.printable(data.decode(errors="replace")).strip()
 
     def status(self, pid: int, seconds: float = 5.0) -> int | None:
-        """The wait status of a process it forked; None where it lives on, or is not known to have ended."""
+        """Return the wait status of a process it forked; None if that is still running or not known to have ended."""
         deadline = time.monotonic() + 60
         with self._changed:
             self._changed.wait_for(lambda: pid in self._exited or self.gone, timeout=seconds)
-            # On a busy machine the news of an end may take longer than the end.
+            # On a busy machine the report of an exit may arrive much later than the exit.
             while pid not in self._exited and not self.gone and time.monotonic() < deadline and _dead(pid):
                 self._changed.wait(_LOOK_EVERY)
             return self._exited.get(pid)
 
     def ended(self, pid: int) -> bool:
-        """Whether a process it forked has ended, and all that this one left behind."""
+        """True if a process it forked has ended, and all orphans of that process too."""
         return pid in self._exited
 
     def close(self) -> None:
@@ -161,5 +161,5 @@ def _dead(pid: int) -> bool:
 
 
 def errors_file() -> int:
-    """A file for what a process prints. Unlike a pipe it never fills up, so nobody waits for it to be read."""
+    """Return a file for what a process prints. Unlike a pipe it never fills up, so that it need not be read."""
     return os.memfd_create("assay-errors", os.MFD_CLOEXEC)

@@ -1,8 +1,8 @@
-"""A fresh Python process: for what must share no cache, counter or memory with anything else.
+"""Starts fresh Python processes, for work that must share no cache, counter or memory with anything else.
 
-Unlike a worker, which is forked from a process that has imported everything, it starts with its environment and nothing
-else. `Fresh` answers requests until it is closed; whatever ends it is raised as `WorkerLost`. `run_once` has one
-request done behind another command, such as compute-sanitizer."""
+Unlike a worker, which is forked from a process that has imported everything, a fresh process starts with its
+environment and nothing else. `Fresh` answers requests until it is closed; whatever ends it is raised as `WorkerLost`.
+`run_once` runs one request under another command, such as compute-sanitizer."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _SOURCE = str(Path(__file__).parents[2])
 _QUIET = {"PYTHONUNBUFFERED": "1", "OMP_WAIT_POLICY": "passive", "KMP_BLOCKTIME": "0"}
 """Processes share the machine, so threads that wait must not spin."""
 _GLANCE = 0.25
-"""Seconds between two looks whether to stop."""
+"""Seconds between two checks whether to stop."""
 _TAIL = 4000
-"""Characters of what a lost process printed last."""
+"""Characters kept of the end of what a process printed."""
 
 
 def start(
@@ -52,10 +52,10 @@ def start(
     before: Sequence[str] = (),
     **options: Any,
 ) -> subprocess.Popen[bytes]:
-    """A module run by Python in a session of its own, behind the command `before`."""
+    """Run a module in Python, in a session of its own, under the command `before`."""
     path = os.pathsep.join(filter(None, [_SOURCE, os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
-        # -P: a file called torch.py in the user's folder must not stand in for torch.
+        # -P: a file called torch.py in the user's folder must not shadow torch.
         [*before, sys.executable, "-P", "-m", module, *arguments],
         env={**inherited, **_QUIET, "PYTHONPATH": path, **environment},
         stdin=subprocess.DEVNULL,
@@ -65,21 +65,21 @@ def start(
 
 
 class _Process:
-    """A process that prints into a file. A context manager, which ends it."""
+    """A process that prints into a file, and a context manager that ends it."""
 
     def __init__(self, module: str, *arguments: str, **options: Any) -> None:
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         self._process = start(module, *arguments, stdout=self._printed, stderr=subprocess.STDOUT, **options)
 
     def wait(self, seconds: float) -> int | None:
-        """Its exit code; None where it takes longer to end."""
+        """Return its exit code; None if it takes longer to end."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
         return None
 
     @property
     def output(self) -> str:
-        """The last of what was printed."""
+        """The end of what was printed."""
         end = os.fstat(self._printed.fileno()).st_size
         return os.pread(self._printed.fileno(), 4 * _TAIL, max(0, end - 4 * _TAIL)).decode(errors="replace")[-_TAIL:]
 
@@ -88,7 +88,7 @@ class _Process:
         return self._process.pid
 
     def kill(self) -> None:
-        """Kill the process and all it started, from any thread; whoever waits for its answer learns that it is lost."""
+        """Kill the process and all it started, from any thread. A thread that waits for its answer gets WorkerLost."""
         lifeline.kill_group(self.pid)
 
     def close(self) -> None:
@@ -111,8 +111,8 @@ def run_once(
     before: Sequence[str] = (),
     stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[int | None, str]:
-    """Have a request done behind the command `before`: the exit code, None where it took too long or was `stopped`, and
-    the last of what was printed. There is no other answer: such a command may pass no channel on to what it starts."""
+    """Run a request under the command `before`. Return the exit code, None if it took too long or was `stopped`, and
+    the end of what was printed. There is no other answer, since such a command may not pass a channel on."""
     deadline = time.monotonic() + seconds
     with _Process(_ANSWERING, json.dumps(request.to_message()), environment=environment, before=before) as process:
         code = None
@@ -137,7 +137,7 @@ class Fresh(_Process):
     def ask(self, question: dict[str, Any], seconds: float, tick: Tick = ...) -> dict[str, Any]: ...
 
     def ask(self, question: Any, seconds: float, tick: Tick = lambda text: None) -> Any:
-        """The answer. Raises Refused for an exception there, WorkerLost if the process dies or takes too long."""
+        """Return the answer. Raise Refused for an exception there, WorkerLost if the process dies or takes too long."""
         typed = isinstance(question, Request)
         with contextlib.suppress(OSError):  # a dead process is noticed below
             channel.send(self._connection, question.to_message() if typed else question)
@@ -172,7 +172,7 @@ class Fresh(_Process):
 
 
 def serve(answer: Callable[[dict[str, Any], Tick], Any] | None = None) -> None:
-    """In the process: answer until the other side is gone. Without `answer`, any Request."""
+    """Answer, in the process, until the other side is gone. Without `answer`, any Request is answered."""
     connection = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_end_with, args=(connection.fileno(),), daemon=True).start()
     while (question := channel.receive(connection)) is not None:
@@ -184,7 +184,7 @@ def serve(answer: Callable[[dict[str, Any], Tick], Any] | None = None) -> None:
 
 
 def answered(message: dict[str, Any], tick: Tick = lambda text: None) -> Any:
-    """In the process: the answer to a request."""
+    """Return, in the process, the answer to a request."""
     request, function = read_request(message)
     return function(request, tick)
 
@@ -194,7 +194,7 @@ def _tick(connection: socket.socket, text: str) -> None:
 
 
 def _end_with(handle: int) -> None:
-    """A parent that was killed must leave nobody compiling behind."""
+    """End the process group when the other side is gone: compilers must not outlive a parent that was killed."""
     poll = select.poll()
     poll.register(handle, select.POLLHUP)
     while not any(event & (select.POLLHUP | select.POLLNVAL) for _, event in poll.poll(1000)):

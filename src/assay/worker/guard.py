@@ -1,4 +1,4 @@
-"""Guarded buffers: each tensor lies inside a larger run of bytes whose other bytes are known before and checked after.
+"""Guarded buffers: each tensor lies in a larger range of bytes, which are set before a call and checked after it.
 
 Only the geometry is here, so that both sides compute the same. On a CPU the buffers are the shared arena itself, on a
 GPU they are copied to the device and back; either way the parent writes them before a call and reads them after it."""
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PATTERNS = (0xFF, 0x4B)
 """Two contents for everything outside a tensor: NaN in every float format, and a large finite number."""
 BAND = 4096
-"""Bytes before and after. A page: rows of most overruns land in it; longer ones are compute-sanitizer's."""
+"""Bytes before and after a tensor. A page: most overruns by a row land in it; compute-sanitizer finds longer ones."""
 ALIGN = 256
 """Bytes: CUDA's natural alignment of an allocation. Buffers begin and end at multiples of it."""
 
@@ -27,11 +27,11 @@ class Room:
 
     start: int
     end: int
-    """Behind its last element."""
+    """The offset behind its last element."""
     size: int
-    """Of the whole buffer."""
+    """Bytes of the whole buffer."""
     dense: bool
-    """Every byte between start and end is part of an element."""
+    """Whether every byte between start and end is part of an element."""
 
     @property
     def span(self) -> int:
@@ -39,7 +39,7 @@ class Room:
 
 
 def room(spec: TensorSpec, band: int = BAND) -> Room:
-    """Where the tensor lies in its buffer."""
+    """Return where the tensor lies in its buffer."""
     start = band + spec.offset * spec.itemsize
     # An empty tensor still needs an address to point at.
     size = -(-(start + max(spec.span, spec.itemsize) + band) // ALIGN) * ALIGN
@@ -47,7 +47,7 @@ def room(spec: TensorSpec, band: int = BAND) -> Room:
 
 
 def inside(buffer: torch.Tensor, spec: TensorSpec, left_off: int = 0) -> torch.Tensor:
-    """The tensor that lies in `buffer`: bytes that begin at a multiple of ALIGN, but for so many that are left off."""
+    """Return the tensor in `buffer`, which begins at a multiple of ALIGN and lacks its first `left_off` bytes."""
     import torch
 
     where, number = room(spec), getattr(torch, spec.dtype)
@@ -58,7 +58,7 @@ def inside(buffer: torch.Tensor, spec: TensorSpec, left_off: int = 0) -> torch.T
 
 
 def alone(spec: TensorSpec, device: str) -> torch.Tensor:
-    """The tensor in memory of its own, with nothing behind it."""
+    """Return the tensor in memory of its own, with nothing behind it."""
     import torch
 
     size = spec.offset + spec.span // spec.itemsize
@@ -67,7 +67,7 @@ def alone(spec: TensorSpec, device: str) -> torch.Tensor:
 
 
 def outside_damage(buffer: torch.Tensor, spec: TensorSpec, pattern: int) -> str:
-    """Where a write went outside the tensor; empty if none did."""
+    """Describe a write outside the tensor; empty if there was none."""
     import torch
 
     where, content = room(spec), PATTERNS[pattern]

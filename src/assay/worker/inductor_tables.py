@@ -1,5 +1,5 @@
-"""Imported by the zygotes of torch.compile where there is no GPU: its compiler, which takes longer to import than most
-kernels take to compile, and which vector instructions the processor has. On a GPU the compiler asks the driver."""
+"""Imported by the zygotes of torch.compile if there is no GPU: its compiler, which takes longer to import than most
+kernels take to compile, and the vector instructions of the processor. On a GPU the compiler asks the driver."""
 
 import torch._dynamo
 import torch._inductor.compile_fx

@@ -1,4 +1,4 @@
-"""How processes end with the one above them, and what they leave behind with them."""
+"""Ends processes together with the one above them, and removes what they leave behind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
-"""Of prctl(2)."""
+"""Options of prctl(2)."""
 _ROUNDS = 100
 
 
@@ -19,19 +19,19 @@ def _prctl(option: int, value: int) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """The system kills this process when `parent` dies. Called first thing after a fork."""
+    """Make the system kill this process when `parent` dies. Called right after a fork."""
     _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before it was asked for
+    if os.getppid() != parent:  # the parent died before the signal was requested
         os._exit(1)
 
 
 def adopt_orphans() -> None:
-    """Processes whose parent dies below this one become its children, wherever they have moved: none gets away."""
+    """Become the parent of all descendants whose own parent dies, whatever group or session they have moved to."""
     _prctl(_SET_SUBREAPER, 1)
 
 
 def end_orphans(known: set[int]) -> None:
-    """Kill and reap every child that is not known. What those leave falls to this process too."""
+    """Kill and reap every child that is not known. The orphans of those become children of this process and end too."""
     for _ in range(_ROUNDS):
         orphans = [pid for pid in _children() if pid not in known]
         if not orphans:
@@ -47,7 +47,7 @@ def end_orphans(known: set[int]) -> None:
 def _children() -> list[int]:
     try:
         return [int(p) for p in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-    except (OSError, ValueError):  # a kernel that does not tell
+    except (OSError, ValueError):  # a Linux kernel that does not list them
         import psutil
 
         return [p.pid for p in psutil.Process().children()]
@@ -59,6 +59,6 @@ def kill_group(leader: int) -> None:
 
 
 def remove(folder: str) -> None:
-    """What the parent would have removed, had it lived."""
+    """Remove a folder that the parent would have removed if it had lived."""
     if folder:
         shutil.rmtree(folder, ignore_errors=True)

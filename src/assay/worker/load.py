@@ -1,4 +1,4 @@
-"""Inside a worker: from a kernel's address to a function, and from a workload to the arguments it asks for."""
+"""Inside a worker: turns a kernel's address into a function, and a workload into the arguments that it asks for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from assay.worker.request import Call
 
 
 def function(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., Any]:
-    """The kernel as something to call with the op's inputs by position and the rest by name."""
+    """Return the kernel as a function of the op's inputs by position and the rest by name."""
     if kernel.launches:
         from assay.backends.launch_comment import launcher
 
@@ -38,8 +38,8 @@ def function(kernel: Kernel, op: Op, dtype: DType) -> Callable[..., Any]:
 
 
 class Preparing:
-    """A kernel with a preparation. Called like any other, it prepares first, with every call; `bench` does that
-    outside the timed region (assay.worker.preparation)."""
+    """A kernel with a preparation. Every call prepares first; `bench` prepares outside the timed region
+    (assay.worker.preparation)."""
 
     def __init__(self, loaded: Any, kernel: Kernel, op: Op) -> None:
         self.kernel, self.run = kernel, _find(loaded, kernel)
@@ -50,7 +50,7 @@ class Preparing:
         return self.run(*inputs, **self.own(named), **{PREPARED: self.prepared(inputs, named)})
 
     def prepared(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """What it makes of the constant inputs. Of the others it gets shape and dtype, and no values."""
+        """Return what the preparation makes of the constant inputs. Of the others it gets only shape and dtype."""
         shown = [
             value if value is None or constant else value.to("meta")
             for value, constant in zip(inputs, self.constant, strict=True)
@@ -58,7 +58,7 @@ class Preparing:
         return self._prepare(*shown, **{n: v for n, v in named.items() if n in self.kernel.prepares})
 
     def own(self, named: dict[str, Any]) -> dict[str, Any]:
-        """Of what was passed by name, what the kernel itself takes."""
+        """Return those of the arguments passed by name that the kernel itself takes."""
         return {n: v for n, v in named.items() if n in self.kernel.parameters}
 
 
@@ -85,7 +85,7 @@ def module(file: Path) -> Any:
 
 
 def _not_importable(file: Path, error: ImportError) -> SourceError:
-    """An import that failed, with what to do about it."""
+    """Return the error for an import that failed, with what to do about it."""
     text = str(error)
     if isinstance(error, ModuleNotFoundError):
         fix = f"pip install {(error.name or '').partition('.')[0]} (its distribution may have another name)"
@@ -101,8 +101,8 @@ def _not_importable(file: Path, error: ImportError) -> SourceError:
 
 
 class _AsWritten(SourceFileLoader):
-    """Compiles the file as it stands. Python's own cache takes a file of the same size, changed within the same second,
-    for the same, and leaves a folder beside it."""
+    """Compiles the file as it is. Python's own cache treats a file of the same size that changed within the same second
+    as unchanged, and leaves a folder beside the file."""
 
     def get_code(self, fullname: str) -> Any:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -120,20 +120,20 @@ def _find(loaded: Any, kernel: Kernel) -> Callable[..., Any]:
 
 
 def keywords(kernel: Kernel, op: Op, named: dict[str, Any]) -> dict[str, Any]:
-    """Of all that may be passed by name, what the kernel's signature asks for."""
+    """Return those of the arguments available by name that the kernel's signature asks for."""
     if kernel.file is None or kernel.launches:
         return named
     return {n: v for n, v in named.items() if n in kernel.asks}
 
 
 def op_of(call: Call) -> Op:
-    """By its name and its file: a user's op may be called like one of the library's."""
+    """Return the op by its name and its file: a user's op may have the name of one of the library's."""
     return library.ops_of(Path(call.op_file))[call.op]
 
 
 def arguments(call: Call, op: Op, tensors: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What the kernel is called with: the op's inputs by position, and by name whatever else its signature asks for.
-    `tensors` are those of the call."""
+    """Return what the kernel is called with: the op's inputs by position, and by name whatever else its signature asks
+    for. `tensors` are those of the call."""
     present = {spec.name for spec in call.inputs}
     named = dict(call.attributes) | {spec.name: tensors[spec.name] for spec in (*call.outputs, *call.scratch)}
     given = keywords(call.kernel, op, named) | call.parameters

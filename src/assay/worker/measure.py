@@ -1,5 +1,5 @@
-"""Inside a worker: one round of a benchmark. Fresh buffers, then batches that rotate over more memory than any cache
-holds (cold), batches on the same buffers (hot), and single calls that are waited for (call)."""
+"""Inside a worker: runs one round of a benchmark on fresh buffers. It has batches that rotate over more memory than any
+cache holds (cold), batches on the same buffers (hot), and single calls, each waited for (call)."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ from assay.worker.questions import Finding as Wrong
 from assay.worker.stopwatch import Around, Call, GraphReplay, HeldStream, HostClock, NotCapturable, Watch, call_time
 
 _MOST = 4096
-"""Calls in a batch at most."""
+"""The most calls in a batch."""
 _WARM = 3
 _WAKING_BYTES, _WAKING_NS = 1 << 28, 100_000_000
 _LEAD = {"cuda": 50e-6, "cpu": 3e-3}
-"""Seconds of untimed calls before a cold batch, at most: they leave the cache as the kernel itself leaves it, not full
-of the harness's own writes. In that time all of a cache is written back."""
+"""The most seconds of untimed calls before a cold batch. They leave the cache as the kernel itself leaves it, not full
+of the harness's own writes; in that time all of a cache is written back."""
 _LONG = 10
-"""Times that, from which a call is so long that what is in the cache before it makes no difference."""
+"""The multiple of that time from which a call is so long that the contents of the cache before it do not matter."""
 
 _seal: seal.Seal | None = None
 _batches: dict[str, int] = {}
-"""Calls of a batch, by workload: the next round has as many sets at once."""
+"""Calls of a batch and of its lead, by workload, so that the next round has as many sets at once."""
 _prepared: dict[str, Kept] = {}
 """Bytes of a preparation, by workload."""
 _kept: tuple[Callable[[], None], Watch, Any] | None = None
-"""A batch of the last round, for `again`; its watch; what is open while it runs."""
+"""A batch of the last round for `again`, its watch, and the context in which it runs."""
 
 
 @cache
@@ -64,12 +64,12 @@ def _watch(device: str, capture: bool) -> Watch:
 
 @cache
 def _stream(device: str) -> Any:
-    """One for all rounds: memory freed on one stream is not given out on another."""
+    """Return one stream for all rounds, because memory freed on one stream is not given out on another."""
     return torch.cuda.Stream() if device == "cuda" else None
 
 
 def timed(request: Time, arena: channel.Arena) -> Timed | Uncapturable | Wrong:
-    """One round."""
+    """Time one round."""
     try:
         with _alone(request.round):
             return _round(request, arena.view(request.call.arena))
@@ -80,14 +80,14 @@ def timed(request: Time, arena: channel.Arena) -> Timed | Uncapturable | Wrong:
 
 
 def opened(request: Open, arena: channel.Arena) -> Done:
-    """Make the context of the device."""
+    """Create the context of the device."""
     if request.device == "cuda":
         torch.zeros(1, device="cuda")
     return Done()
 
 
 def prepared(request: Prepare, arena: channel.Arena) -> Prepared:
-    """The kernel, built and called a few times on one set of buffers."""
+    """Build the kernel and call it a few times on one set of buffers."""
     time = request.time
     with _alone(time.round):
         _seal_before(time)
@@ -100,7 +100,7 @@ def prepared(request: Prepare, arena: channel.Arena) -> Prepared:
 
 def _wake() -> None:
     """Keep the device's memory busy until its clocks are up: a kernel that chooses among its forms by timing them would
-    time the first ones on a device that idles."""
+    time the first ones on an idle device."""
     buffer = torch.empty(_WAKING_BYTES, dtype=torch.uint8, device="cuda")
     until = bound.now() + _WAKING_NS
     while bound.now() < until:
@@ -110,7 +110,7 @@ def _wake() -> None:
 
 
 def observed(request: Observe, arena: channel.Arena) -> Activity:
-    """The calls of a round under the device's own record of what ran."""
+    """Run the calls of a round under the device's own record of what ran."""
     from assay.worker.activity import record
 
     time = request.time
@@ -121,14 +121,14 @@ def observed(request: Observe, arena: channel.Arena) -> Activity:
 
 
 def yardsticks(request: TimeYardsticks, arena: channel.Arena) -> Yardsticks:
-    """The fastest copy, read and write."""
+    """Time the fastest copy, read and write."""
     device = request.round.device
     with _alone(request.round), torch.cuda.stream(_stream(device)):
         return yardstick.measured(request, _watch(device, request.round.capture))
 
 
 def again(request: Repeat, arena: channel.Arena) -> Done:
-    """A cold batch of the last round, so many times."""
+    """Run a cold batch of the last round as often as requested; a negative number drops it."""
     global _kept
     assert _kept is not None, "no batch was kept"
     run, watch, entered = _kept
@@ -146,8 +146,8 @@ def again(request: Repeat, arena: channel.Arena) -> Done:
 
 @contextmanager
 def _alone(round_: Round) -> Iterator[None]:
-    """Nothing is kept of the last round, and of this one only a batch that the parent wants again: the next round's
-    memory is fresh, and other kernels have room for their buffers."""
+    """Keep nothing of the last round, and of this one only a batch that the parent wants again: the next round's memory
+    is fresh, and other kernels have room for their buffers."""
     global _kept
     _kept = None
     use_threads(round_.threads)
@@ -159,7 +159,7 @@ def _alone(round_: Round) -> Iterator[None]:
 
 
 def _entered(kernel: Kernel, device: str) -> ExitStack:
-    """While open, calls go to the stream of all rounds."""
+    """Return an open context in which calls go to the stream of all rounds."""
     stack = ExitStack()
     stack.enter_context(torch.cuda.stream(_stream(device)))
     stack.enter_context(backend(kernel.address.backend).on_current_stream())
@@ -178,13 +178,13 @@ class _Warmed(NamedTuple):
     call: Call
     artifacts: list[Summary]
     first: float
-    """Seconds of its first call, and of building it."""
+    """Seconds of building it and of its first call."""
     guess: float
-    """Seconds of a call, on a CPU whose calls are long; else 0."""
+    """Seconds of a call on a CPU if its calls are long; else 0."""
 
 
 def _warm(request: Time, buffers: Buffers) -> _Warmed:
-    """The kernel on these buffers, called a few times; twice on a CPU whose calls are long."""
+    """Call the kernel on these buffers a few times; twice on a CPU if its calls are long."""
     watch = _watch(buffers.device, request.round.capture)
     began = bound.now()
     call, artifacts = _kernel(request, buffers)
@@ -204,12 +204,12 @@ def _warm(request: Time, buffers: Buffers) -> _Warmed:
 
 
 def _is_long(seconds: float, device: str) -> bool:
-    """Whether a call is so long that neither what is in the cache before it nor an interruption makes a difference."""
+    """True if a call is so long that neither the contents of the cache before it nor an interruption matters."""
     return seconds >= _LONG * _LEAD[device]
 
 
 def _guess(call: Call, watch: Watch, device: str) -> float:
-    """Seconds of a call. An interruption makes a short call look long, and its batches short."""
+    """Estimate the seconds of a call. An interruption makes a short call look long, and its batches short."""
     guess = watch.sample(call, 4, 2).seconds
     return guess if _is_long(guess, device) else min(guess, *(watch.sample(call, i, 2).seconds for i in (6, 8)))
 
@@ -241,8 +241,8 @@ def _round(request: Time, memory: memoryview) -> Timed:
 
 
 def _peak(call: Call) -> int:
-    """Bytes that PyTorch's allocator holds at the most during one warm call, beyond what it held before: results that
-    the kernel returns are among them, its arguments are not."""
+    """Return the most bytes that PyTorch's allocator holds during one warm call, beyond what it held before. They
+    include results that the kernel returns, but not its arguments."""
     bound.synchronize()
     before = bound.held_bytes()
     bound.reset_peak()
@@ -252,7 +252,7 @@ def _peak(call: Call) -> int:
 
 
 def _seal_before(request: Time) -> None:
-    """Remember, before the kernel's file is imported, what it may not change; and the threads it is given."""
+    """Record, before the kernel's file is imported, what it may not change, and the threads it is given."""
     global _seal
     if _seal is None:
         load.prepare(request.call.kernel, request.call.mode)
@@ -291,7 +291,7 @@ def _kernel(request: Time, buffers: Buffers) -> tuple[Call, list[Summary]]:
 
 
 class _Samples:
-    """The samples of one round, and what is seen of the outputs on the way."""
+    """Takes the samples of one round, and checks the outputs meanwhile."""
 
     def __init__(
         self,
@@ -353,7 +353,7 @@ class _Samples:
                 self.call(i)
             self.after.at_start()
 
-        # The batch's own sets are written first, all others after them: they have left the cache when the batch begins.
+        # The batch's own sets are written first: all others, which are written after them, evict them from the cache.
         parts = [(a, b) for a, b in ((start, buffers.count), (0, start)) if a < b]
         return self._sample("cold", place, self.batch, left, parts, before, self.call)
 
@@ -363,7 +363,7 @@ class _Samples:
             self.after.clear()
             if not self.lead:
                 return
-            captured, self.buffers.returned = self.buffers.returned, {}  # what this call returns is not the batch's
+            captured, self.buffers.returned = self.buffers.returned, {}  # this call's return value is not the batch's
             self.call(0)
             if bound.below(2):
                 self.buffers.poison()
@@ -405,11 +405,11 @@ class _Samples:
         return sample
 
     def _warm_cache(self) -> tuple[str, str] | None:
-        """The name of the detector that fired, and its finding."""
+        """Return the detector and its finding if the kernel set part of the L2 cache aside, else None."""
         if self.buffers.device != "cuda" or not (kept := l2.set_aside()):
             return None
         l2.reset()
-        if l2.set_aside() == kept:  # not the kernel's: it cannot be given back
+        if l2.set_aside() == kept:  # not the kernel's: it cannot be released
             return None
         what = f"the kernel set {kept >> 10} KiB of the L2 cache aside for lines that stay: its buffers are not cold"
         return "cache", what

@@ -1,12 +1,12 @@
 """Requests and answers: frozen dataclasses on either side of a channel, JSON in between.
 
-A request names the type of its answer and the function that gives it. To have something done in another process, a
-verb declares one request, one answer and one function:
+A request names the type of its answer and the function that computes it. To run something in another process, a verb
+declares one request, one answer and one function:
 
     @dataclass(frozen=True)
     class Build(Request[Built], answered_by="assay.worker.execute:build"): ...
 
-Every answer is validated against its type, strictly, before anyone reads it: the process that gave it is not trusted.
+Every answer is validated strictly against its type before it is read, because the process that sent it is not trusted.
 Fields that the type does not name are dropped."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Answer:
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes that it says lie in the shared memory."""
+        """Bytes that the answer says are in the shared memory."""
         return 0
 
 
@@ -41,7 +41,7 @@ A = TypeVar("A")
 
 
 class Request(Generic[A]):
-    """The base of every request. `answered_by`: `module:function` of the function that is called with it in the other
+    """The base of every request. `answered_by` is `module:function` of the function that answers it in the other
     process."""
 
     answered_by: ClassVar[str]
@@ -52,16 +52,16 @@ class Request(Generic[A]):
         (cls.answer_type,) = typing.get_args(typing.cast(Any, cls).__orig_bases__[0])
 
     def to_message(self) -> dict[str, Any]:
-        """As it is sent; `read_request` reads it in the other process."""
+        """Return the message to send, which `read_request` reads in the other process."""
         return {"do": f"{type(self).__module__}:{type(self).__qualname__}", **plain(self)}
 
     def read_answer(self, data: Any) -> A:
-        """The answer, typed. Raises Damaged where it is not one to this request."""
+        """Return the typed answer. Raise Damaged if the data is not an answer to this request."""
         return validated(self.answer_type, data, f"an answer that is not one to '{type(self).__name__}'")
 
 
 def read_request(message: dict[str, Any]) -> tuple[Any, Callable[..., Any]]:
-    """In the other process: the request, and the function that answers it."""
+    """Return, in the other process, the request and the function that answers it."""
     kind = _named(message.pop("do"))
     return built(kind, message), _named(kind.answered_by)
 
@@ -72,7 +72,7 @@ def _named(name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses as dictionaries, however deep; a class with `to_dict` says itself what it is as data."""
+    """Convert dataclasses to dictionaries, at any depth; a class with `to_dict` converts itself."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if is_dataclass(value):
@@ -83,7 +83,7 @@ def plain(value: Any) -> Any:
 
 
 def built(kind: Any, value: Any) -> Any:
-    """JSON data as that type again, the reverse of `plain`. Nothing is checked: for what the parent sends."""
+    """Convert JSON data back to that type, the reverse of `plain`, without checks: only for data from the parent."""
     if hasattr(kind, "from_dict"):
         return kind.from_dict(value)
     if isinstance(kind, type) and is_dataclass(kind):
@@ -105,7 +105,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def validated(kind: Any, data: Any, wrong: str) -> Any:
-    """JSON data as that type, if it is exactly that. Raises Damaged: `wrong`, where, and why."""
+    """Return JSON data as that type, if it is exactly that. Raise Damaged with `wrong`, where, and why."""
     from pydantic import ValidationError
 
     try:

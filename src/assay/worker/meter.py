@@ -1,4 +1,4 @@
-"""How long a process has really had: the clock, less the time in which the machine kept it waiting for a processor."""
+"""Measures the time that a process really had: wall time less the time in which it waited for a processor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 _SHARE = 0.05
-"""Of the time, at most, goes into looking: it reads the process table."""
+"""The most of the time that readings may take: they read the process table."""
 SAMPLE_EVERY = 0.25
 
 
@@ -21,15 +21,15 @@ class Reading:
     own: float
     """Seconds of processor time of the process and all it started."""
     waited: float
-    """Seconds that its threads together were ready to run and did not."""
+    """Seconds in which its threads together were ready to run and did not."""
 
     def __add__(self, later: Reading) -> Reading:
         return Reading(self.wall + later.wall, self.own + later.own, self.waited + later.waited)
 
     def charged(self) -> float:
-        """Seconds that count. A sleeping process is charged the clock, for nothing keeps it from answering. A process
-        that shares its processors is charged in proportion to what it got of them. Threads that only keep each other
-        waiting are charged for the processors they used."""
+        """Return the seconds that count. A sleeping process is charged wall time, since nothing keeps it from
+        answering. A process that shares its processors is charged in proportion to what it got of them. Threads that
+        only keep each other waiting are charged for the processors they used."""
         wanted = self.own + self.waited
         if wanted <= 0:
             return self.wall
@@ -38,10 +38,10 @@ class Reading:
 
 
 class Meter:
-    """Of one process and its descendants, from now on. Threads that have ended count with what was last seen."""
+    """Measures one process and its descendants from now on. Threads that have ended count with their last reading."""
 
     def __init__(self, pid: int, before: Meter | None = None) -> None:
-        """`before`: the one whose place it takes, and whose next look with it."""
+        """`before` is the meter that this one replaces, from which it takes the time of the next reading."""
         self._pid = pid
         self._began = time.monotonic()
         self._next: float = before._next if before else self._began + SAMPLE_EVERY
@@ -49,22 +49,22 @@ class Meter:
         self._first = dict(self._last)
         self._looked = False
         self.resident = 0
-        """Bytes, of all of them together, at the last look."""
+        """Resident bytes of all of them together, at the last reading."""
 
     @property
     def due(self) -> bool:
-        """Whether enough time has passed for another look."""
+        """Whether enough time has passed for another reading."""
         return time.monotonic() >= self._next
 
     def read(self) -> Reading:
-        """Look at all of them again."""
+        """Take a reading of all processes."""
         began = time.monotonic()
         self._look()
         self._next = time.monotonic() + max(SAMPLE_EVERY, (time.monotonic() - began) / _SHARE)
         return self._reading()
 
     def glance(self) -> Reading:
-        """Look at the process alone: cheap enough for a change of phase."""
+        """Take a reading of the process alone, which is cheap enough for a change of phase."""
         self._last |= _threads(self._pid)
         return self._reading()
 
@@ -93,8 +93,8 @@ class Meter:
 
 
 def _threads(pid: int) -> dict[tuple[int, int], tuple[float, float]]:
-    """By process and thread: the seconds it ran and the seconds it waited for a processor, as Linux counts them. Empty
-    where Linux does not count them."""
+    """Return, by process and thread, the seconds it ran and the seconds it waited for a processor, as Linux counts
+    them; empty if Linux does not count them."""
     times = {}
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())

@@ -1,7 +1,7 @@
-"""Imported by a zygote: numba fills its tables of types before it compiles its first kernel, which takes longer than
-compiling a small one. Filled once, they are there in every worker.
+"""Imported by a zygote to fill numba's tables of types, which takes longer than compiling a small kernel. Numba fills
+them before it compiles its first kernel; filled here, they are there in every worker.
 
-Not where there is a GPU (`process.imports`): nothing that might touch the driver may happen before a fork."""
+Not imported if there is a GPU (`process.imports`): nothing that might touch the driver may happen before a fork."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Inside a worker: functions of torch, numpy, time and Python itself that a kernel has replaced by its own.
 
-The parent judges raw bytes, so a replaced function silences nothing there. It still changes what every other user of
-the process computes, so it is reported."""
+The parent judges raw bytes, so a replaced function hides nothing from it. It still changes what every other user of the
+process computes, so it is reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Patches:
         self._before = {name: {k: v for k, v in vars(o).items() if callable(v)} for name, o in self._owners.items()}
 
     def replaced(self) -> list[str]:
-        """The names whose functions a kernel has replaced. A replacement that an installed package made does not count:
+        """Return the names whose functions a kernel has replaced. A replacement by an installed package does not count:
         compilers replace functions of other packages when they are imported."""
         changed = []
         for name, owner in self._owners.items():
@@ -50,12 +50,12 @@ class Patches:
 
 
 def _inherited(owner: type, key: str) -> Any:
-    """What a class inherits under this name; None if it inherits nothing."""
+    """Return what a class inherits under this name; None if it inherits nothing."""
     return next((vars(b)[key] for b in owner.__mro__[1:] if callable(vars(b).get(key))), None)
 
 
 def _installed(value: Any) -> bool:
-    """Whether it is a function or a class of an installed package."""
+    """True if it is a function or a class of an installed package."""
     code = getattr(getattr(value, "__func__", value), "__code__", None)
     file = code.co_filename if code is not None else ""
     if isinstance(value, type):

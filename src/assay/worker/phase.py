@@ -20,7 +20,7 @@ _COMPILING = {
     "assay.backends.nvrtc": "build",
     "assay.backends.nvcc": "build",
 }
-"""By module, the function inside which all of its compiling happens."""
+"""The function inside which all compiling of a module happens, by module."""
 _EVENTS = {"numba.core.event": "numba:compiler_lock", "numba.cuda.core.event": "numba-cuda:compiler_lock"}
 """Events that Numba sends when a thread takes its compiler lock."""
 
@@ -38,8 +38,8 @@ def report_to(tell: Callable[[Phase], None]) -> None:
 
 @contextlib.contextmanager
 def phase(now: Phase) -> Iterator[None]:
-    """Inside, the worker imports or compiles. May be nested and entered by several threads: the phase that was entered
-    last and not left yet is reported."""
+    """Report that the worker imports or compiles while the context is open. It may be nested and entered by several
+    threads: the phase that was entered last and not left yet is reported."""
     enter(now)
     try:
         yield
@@ -61,7 +61,7 @@ def leave(now: Phase) -> None:
 
 
 def watch_compilers() -> None:
-    """Watch the compilers that have been imported so far. Costs nothing where all of them are watched already."""
+    """Watch the compilers that have been imported so far. Costs nothing if all of them are watched already."""
     for module, name in _COMPILING.items():
         if (loaded := sys.modules.get(module)) and module not in _watched:
             _watched.add(module)

@@ -1,10 +1,10 @@
 """Inside a worker: the tensors of one place, and raw copies of what a call left in them.
 
-On a CPU the tensors lie in the arena itself: the parent sees every byte, and only the outputs are copied, at the moment
-the call returns. On a GPU the arena's bytes are copied to the device before a call. After it the outputs are copied
-back in the order of the current stream alone, so that work left on another stream is missing from them; then, once the
-whole device is idle, everything is. The copies go through the C library and the CUDA driver, bound before any kernel's
-file is imported: nothing that is replaced in torch changes them."""
+On a CPU the tensors lie in the arena itself: the parent sees every byte, and only the outputs are copied, when the call
+returns. On a GPU the arena's bytes are copied to the device before a call. After it the outputs are copied back in the
+order of the current stream alone, so that work on another stream is missing from them; then, once the whole device is
+idle, everything is copied. The copies use the C library and the CUDA driver, bound before any kernel's file is
+imported, so that replaced functions of torch do not affect them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.worker.guard import inside, room
 from assay.worker.questions import Try
 
 Copies = list[tuple[int, int, int]]
-"""From, to, and how many bytes."""
+"""Source address, target address and bytes of each copy."""
 _pointer = torch._C.TensorBase.data_ptr
 _dense = torch._C.TensorBase.contiguous
 _clone, _fill, _copy = torch._C.TensorBase.clone, torch._C.TensorBase.fill_, torch._C.TensorBase.copy_
@@ -28,7 +28,7 @@ _empty, _frombuffer, _uint8, _sleep = torch.empty, torch.frombuffer, torch.uint8
 
 
 class HostPlace:
-    """Tensors on the arena's own memory. The same objects for every call at this place, as in a user's loop."""
+    """Tensors on the arena's own memory: the same objects for every call at this place, as in a user's loop."""
 
     def __init__(self, request: Try, memory: memoryview) -> None:
         call = request.call
@@ -38,7 +38,7 @@ class HostPlace:
         self._copies = request.copies
         self._at = {name: places[request.place] for name, places in request.places.items()}
         self._left_off = dict.fromkeys(self._at, 0)
-        """Bytes at the begin of a buffer that have no memory here."""
+        """Bytes at the beginning of a buffer that have no memory here."""
         self.buffers = {name: self._buffer(memory, name) for name in self._at}
         self.tensors = {
             name: inside(buffer, self._specs[name], self._left_off[name]) for name, buffer in self.buffers.items()
@@ -51,7 +51,7 @@ class HostPlace:
         return _frombuffer(memory, dtype=_uint8, count=room(self._specs[name]).size, offset=self._at[name])
 
     def _left_in_outputs(self) -> Copies:
-        """Where the outputs lie now and where their copies go."""
+        """Return the copies to make of the outputs at this place."""
         copies = []
         for spec in self._outputs:
             holder = spec.alias or spec.name
@@ -64,7 +64,7 @@ class HostPlace:
         return [(_pointer(v), self._arena + self._copies[n], self._specs[n].bytes) for n, v in returned.items()]
 
     def keep(self, returned: dict[str, Any] | None, stream: int = 0) -> None:
-        """Copy the outputs as they are at this moment: those returned, or those of this place."""
+        """Copy the outputs as they are now: those returned, or those of this place."""
         dense = {n: _dense(v) for n, v in returned.items()} if returned is not None else None
         for source, target, size in self._left_in_outputs() if dense is None else self._left_in(dense):
             self._copy_out(target, source, size, stream)
@@ -73,7 +73,7 @@ class HostPlace:
         memmove(target, source, size)
 
     def bands(self) -> list[tuple[int, int, str]]:
-        """What lies around the tensors: begin, end, and in words where that is."""
+        """Return the ranges around the tensors: begin, end, and where that is in words."""
         bands = []
         for name, buffer in self.buffers.items():
             start, where = _pointer(buffer), room(self._specs[name])
@@ -82,10 +82,10 @@ class HostPlace:
         return bands
 
     def finish(self) -> None:
-        """Bring everything else where the parent looks. It is there already."""
+        """Copy everything else to the arena. Here it is there already."""
 
     def close(self) -> None:
-        """Its memory may be used for something else."""
+        """Release the memory of this place for other uses."""
 
 
 class DevicePlace(HostPlace):
@@ -101,7 +101,7 @@ class DevicePlace(HostPlace):
         return _empty(room(self._specs[name]).size, dtype=_uint8, device=self.device)
 
     def load(self) -> None:
-        """The arena's bytes, on the device, and nothing else under way there."""
+        """Copy the arena's bytes to the device and wait until it is idle."""
         for name, buffer in self.buffers.items():
             self._driver.to_device(_pointer(buffer), self._in_arena(name), buffer.numel())
         self._driver.wait_for_device()
@@ -113,8 +113,7 @@ class DevicePlace(HostPlace):
         self._driver.to_host(target, source, size, stream)
 
     def delay_inputs(self, names: list[str], wait: bool) -> None:
-        """On the current stream the inputs arrive only after a while: a kernel on any other stream reads garbage,
-        unless `wait`."""
+        """Make the inputs arrive late on the current stream: other streams see garbage unless `wait`."""
         chosen = [self.buffers[n] for n in names]
         staged = [_clone(b) for b in chosen]
         for buffer in chosen:
@@ -134,8 +133,8 @@ class DevicePlace(HostPlace):
 
 
 class FencedPlace(DevicePlace):
-    """Tensors on the GPU with no memory behind them, or none before them: there a kernel that goes past their ends
-    cannot run. The bands that the parent watches are on the other side alone."""
+    """Tensors on the GPU with no memory behind them, or none before them, so that a kernel that goes past that end
+    fails. The bands that the parent checks are only on the other side."""
 
     def __init__(self, request: Try, memory: memoryview) -> None:
         self._side = request.fence
@@ -148,7 +147,7 @@ class FencedPlace(DevicePlace):
         if chunk is None:
             return super()._buffer(memory, name)
         self._chunks.append(chunk)
-        end = where.start + max(where.span, self._specs[name].itemsize)  # an empty one has an address
+        end = where.start + max(where.span, self._specs[name].itemsize)  # an empty tensor has an address, too
         fenced = chunk.behind(end) if self._side == "behind" else chunk.before(where.start, where.size)
         buffer, self._left_off[name] = fenced
         return buffer
@@ -165,7 +164,7 @@ def _fences() -> Fences:
 
 
 class _Driver:
-    """Four functions of the CUDA driver. A host pointer may be any memory; such copies end before the call does."""
+    """Functions of the CUDA driver. A host pointer may be any memory; such copies end before the call does."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL("libcuda.so.1")

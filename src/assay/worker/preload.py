@@ -1,5 +1,5 @@
-"""Imported by every zygote: the modules that answer questions, and the ops of the library. Loading and reading them
-takes longer than most calls of a kernel; done once, they are there in every worker.
+"""Imported by every zygote: the modules that answer questions, and the ops of the library, so that every worker has
+them. Loading them takes longer than most calls of a kernel.
 
 They are loaded before any kernel's file is imported, so that the file cannot replace what they import."""
 

@@ -1,6 +1,5 @@
-"""Inside a worker: what a peer made of the constant inputs, one for each set of buffers. It is made anew before every
-batch, as soon as these inputs are new and before the others are, and lies where it lay before: a batch that became a
-graph goes on reading it there."""
+"""Inside a worker: what a peer prepares from the constant inputs, for each set of buffers. It is renewed before every
+batch, after these inputs and before the others, and keeps its address: a batch captured into a graph reads it there."""
 
 from __future__ import annotations
 
@@ -13,15 +12,15 @@ from assay.worker.load import Preparing
 
 
 class Kept(NamedTuple):
-    """Bytes of one set."""
+    """Sizes of one set, in bytes."""
 
     bytes: int = 0
-    """Of what was prepared."""
+    """Bytes of what was prepared."""
     constants: int = 0
-    """Of the inputs that it was made of."""
+    """Bytes of the inputs that it was made of."""
 
     def least_read(self, size: int) -> int:
-        """Of a set's bytes, those that a call must read or write at least."""
+        """Return how many of a set's bytes a call must at least read or write."""
         return min(size, size - self.constants + self.bytes) if self.bytes else size
 
 
@@ -41,7 +40,7 @@ class Preparation:
 
     @property
     def inputs(self) -> set[str]:
-        """The names of those that it is made of."""
+        """The names of the inputs that it is made of."""
         names = self._function.kernel.prepares
         return {n for n, constant in zip(names, self._function.constant, strict=False) if constant}
 
@@ -52,7 +51,7 @@ class Preparation:
         return Kept(sum(t.nbytes for t in self._kept[0]), sum(t.nbytes for t in constants))
 
     def arguments(self) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        """What the kernel itself is called with, set by set."""
+        """Return what the kernel itself is called with, set by set."""
         return [
             (inputs, self._function.own(named) | {PREPARED: kept[0] if self._single else kept})
             for (inputs, named), kept in zip(self._sets, self._kept, strict=True)

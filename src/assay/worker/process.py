@@ -1,4 +1,4 @@
-"""Pools of processes: zygotes by mode and what they import, and workers from them."""
+"""Pools of processes: zygotes, by mode and imports, and the workers that they fork."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ TABLES = {
     "njit": "assay.worker.numba_tables",
     "inductor": "assay.worker.inductor_tables",
 }
-"""What is imported only where no driver could notice."""
+"""Modules that are imported only if there is no driver that could notice."""
 
 
 def imports(backend: str) -> tuple[str, ...]:
-    """What a zygote of this backend imports. Asking whether there is a driver touches it, so it is asked here."""
+    """Return what a zygote of this backend imports. Asking for a driver touches it, so that is done here, not there."""
     names = (*PRELOAD[backend], ANSWERS)
     return (*names, TABLES[backend]) if backend in TABLES and not host.runs_on_gpu() else names
 
@@ -55,7 +55,7 @@ class Watch:
 
     @property
     def lost(self) -> str:
-        """How the first of them ended; empty where none did."""
+        """How the first of them ended; empty if none did."""
         return next(iter(self.pool.losses[self.before :]), "")
 
 
@@ -66,7 +66,7 @@ class Pool:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.losses: list[str] = []
-        """How each zygote ended that ended by itself."""
+        """How each zygote that ended by itself ended."""
         self._zygotes: dict[tuple[str, tuple[str, ...]], Zygote] = {}
         self._workers: weakref.WeakSet[Worker] = weakref.WeakSet()
         self._lock = threading.Lock()
@@ -75,8 +75,8 @@ class Pool:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[Watch]:
-        """Inside, this thread gets no more workers once a zygote is lost: whatever ended it may be what this thread
-        runs, and would end the next one too."""
+        """Give this thread no more workers once a zygote is lost, while the context is open: whatever ended it may be
+        what this thread runs, and would end the next one too."""
         watch = self._watching.watch = Watch(self, len(self.losses))
         try:
             yield watch
@@ -89,7 +89,7 @@ class Pool:
             self._zygote(mode, imports(backend))
 
     def prepare_meanwhile(self, wanted: Iterable[tuple[str, str]]) -> None:
-        """The same in a thread: this process has to import torch as well."""
+        """Do the same in a thread, because this process has to import torch as well."""
         chosen = list(wanted)
 
         def prepare() -> None:
@@ -99,7 +99,7 @@ class Pool:
         threading.Thread(target=prepare, daemon=True).start()
 
     def worker(self, backend: str, mode: str, limits: Limits | None = None) -> Worker:
-        """A new one. Raises WorkerLost where none can be had."""
+        """Return a new worker. Raise WorkerLost if none can be had."""
         watch: Watch | None = getattr(self._watching, "watch", None)
         if watch and watch.lost:
             raise WorkerLost("crash", f"the process that forks workers {watch.lost} while this kernel ran")
@@ -121,7 +121,7 @@ class Pool:
     def _forked(self, above: Zygote, limits: Limits) -> Worker:
         worker = Worker(above, limits)
         self._workers.add(worker)
-        if self._closed:  # while it was forked
+        if self._closed:  # closed while the worker was forked
             worker.kill()
         return worker
 

@@ -1,4 +1,4 @@
-"""What a worker can be asked, and what it answers."""
+"""The questions that a worker can be asked, and their answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Seconds = Annotated[float, Ge(0)]
 
 
 class Summary(TypedDict):
-    """What a record keeps of the code that was started (assay.artifact)."""
+    """A summary of code that was started, for a record (assay.artifact)."""
 
     name: str
     symbol: str
@@ -34,7 +34,7 @@ class Summary(TypedDict):
 
 @dataclass(frozen=True)
 class Done(Answer):
-    """It was done; there is nothing to say."""
+    """The request was done; there is nothing else to say."""
 
 
 # check
@@ -48,28 +48,28 @@ class Change(Answer):
     before: str
     after: str
     instead: str
-    """How to have it without touching others."""
+    """How to get the effect without changing it for others."""
     when: str = ""
 
 
 @dataclass(frozen=True)
 class Tried(Answer):
-    """One call of the kernel, and what it did beside computing."""
+    """One call of the kernel, and its effects besides computing."""
 
     seconds: Seconds
     forks: Count
     read_outside: str
-    """What an interpreter saw being read outside the tensors."""
+    """A read outside the tensors that an interpreter saw, in words."""
     returned: str
-    """What was returned by a kernel that should return nothing, in words."""
+    """What a kernel returned that should return nothing, in words."""
     settings: list[Change]
     replaced: list[str]
     """Names of functions that the kernel replaced by its own."""
     artifacts: list[Summary]
     compared: list[int]
-    """Integers that the PTX started compares registers with."""
+    """Integers that the PTX of the started code compares registers with."""
     alias: str = ""
-    """Of a kernel that returns its results: what else has their memory, in words."""
+    """What else has the memory of the results that a kernel returned, in words."""
     delayed: Count = 0
     """Pieces of code that were built with delays so far."""
 
@@ -81,37 +81,37 @@ class Try(Request[Tried], answered_by="assay.worker.execute:trial"):
     call: Call
     device: str
     trial: int
-    """Calls of one trial share their places."""
+    """The number of the trial, whose calls share their places."""
     places: dict[str, tuple[int, ...]]
-    """By tensor: where in the arena its buffers begin, one for each place."""
+    """The offsets in the arena of each tensor's buffers, one for each place."""
     copies: dict[str, int]
-    """By output: where a copy goes of what it held when the call returned."""
+    """The offset in the arena for a copy of each output as it was when the call returned."""
     place: int = 0
     first: bool = False
-    """Tell which code was started."""
+    """Whether to report which code was started."""
     threads: int = 0
-    """For a CPU kernel; 0: as they are."""
+    """Threads for a CPU kernel; 0: as they are."""
     programs: int = 1 << 62
-    """Of one launch in an interpreter, at most."""
+    """The most programs of one launch in an interpreter."""
     fence: str = ""
-    """On which side of the tensors there is no memory on a GPU: `before`, `behind` or neither."""
+    """The side of the tensors on which there is no memory on a GPU: `before`, `behind` or neither."""
     order: str = ""
-    """In which an interpreter runs the programs of a grid (backends.grid_order)."""
+    """The order in which an interpreter runs the programs of a grid (backends.grid_order)."""
     busy: bool = False
-    """Another thread of the process works at the same time."""
+    """Whether another thread of the process works at the same time."""
     thread: bool = False
-    """The call comes from a new thread, not from the one that imported the kernel's file."""
+    """Whether the call comes from a new thread, not from the one that imported the kernel's file."""
     load: str = ""
     """What keeps a GPU busy meanwhile: `blocks` or `memory`."""
     late: str = ""
-    """On a GPU the inputs arrive only after a while on the current stream: `queued`, or `arrived` before the call."""
+    """On a GPU: `queued`, the inputs arrive late on the current stream; `arrived`, the call waits for them."""
     delays: str = ""
-    """Of worker.delays, in all calls of a worker: what is built once stays as it is."""
+    """The kind of delays (worker.delays) in all calls of a worker: what is built once stays as it is."""
 
 
 @dataclass(frozen=True)
 class Evaluate(Request[Done], answered_by="assay.worker.execute:reference"):
-    """The op's reference in the workload's dtype on a device: plain PyTorch's own outputs, into the arena."""
+    """Evaluate the op's reference in the workload's dtype on a device: plain PyTorch's own outputs, into the arena."""
 
     op: str
     op_file: str
@@ -148,7 +148,7 @@ class Built(Answer):
 
 @dataclass(frozen=True)
 class Build(Request[Built], answered_by="assay.worker.execute:build"):
-    """What the kernel would launch on a workload, built for a target."""
+    """Build what the kernel would launch on a workload, for a target."""
 
     call: Call
     target: str
@@ -156,7 +156,7 @@ class Build(Request[Built], answered_by="assay.worker.execute:build"):
 
 @dataclass(frozen=True)
 class Compile(Request[Built], answered_by="assay.worker.execute:compiled"):
-    """The same with the GPU hidden, and all that was built in the arena: PTX, cubin and intermediate code."""
+    """Do the same with the GPU hidden, and put all that was built into the arena: PTX, cubin and intermediate code."""
 
     call: Call
     target: str
@@ -168,7 +168,7 @@ class Compile(Request[Built], answered_by="assay.worker.execute:compiled"):
 
 @dataclass(frozen=True)
 class Fetched(Answer):
-    """A timed call whose outputs lie in the arena: which values it had, and which poison its outputs held before."""
+    """A timed call whose outputs are in the arena: which values it had, and which poison its outputs held before."""
 
     variation: int
     seed: int
@@ -190,7 +190,7 @@ class Timed(Answer):
     call: list[float]
     batch: Annotated[int, Ge(1)]
     single: Annotated[int, Ge(1)]
-    """Calls of a sample of `call`."""
+    """Calls in a sample of `call`."""
     sets: Annotated[int, Ge(1)]
     cold_enough: bool
     held: bool
@@ -200,14 +200,14 @@ class Timed(Answer):
     cache: Count
     """Bytes of the last cache."""
     peak_bytes: Count | None = None
-    """That one call allocates at its most; of the first round on a GPU."""
+    """The most bytes that one call allocates; only in the first round on a GPU."""
     prepared_bytes: Count | None = None
-    """That a preparation keeps; None where there is none."""
+    """Bytes that a preparation keeps; None if there is none."""
 
 
 @dataclass(frozen=True)
 class Finding(Answer):
-    """What a kernel did that it must not do while it is timed."""
+    """Something that a kernel did and must not do while it is timed."""
 
     detector: str
     what: str
@@ -215,26 +215,26 @@ class Finding(Answer):
 
 @dataclass(frozen=True)
 class Uncapturable(Answer):
-    """The kernel's calls cannot become a graph."""
+    """The kernel's calls cannot be captured into a graph."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Round:
-    """What all that is timed shares."""
+    """The settings shared by all that is timed."""
 
     device: str
     samples: int
-    """Of cold calls, at most."""
+    """The most samples of cold calls."""
     others: int
-    """Samples of hot calls, of single calls, and of yardsticks other than the copy, at most."""
+    """The most samples of hot calls, of single calls, and of yardsticks other than the copy."""
     seconds: float
-    """For one kind of time, at most."""
+    """The most seconds for one kind of time."""
     threads: int
     most_bytes: int
     capture: bool = True
-    """Put batches into graphs, where there is a GPU."""
+    """Whether to capture batches into graphs on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -245,15 +245,15 @@ class Time(Request[Timed | Uncapturable | Finding], answered_by="assay.worker.me
     round: Round
     workload: str
     number: int
-    """Of the round."""
+    """The number of the round."""
     variations: int
-    """Sets of values that were drawn for the inputs."""
+    """The number of sets of values drawn for the inputs."""
     changeable: tuple[str, ...]
     """Inputs whose elements may take each other's values."""
     fetch: tuple[str, ...] = ()
-    """Kinds of batches of which the outputs of one call are fetched."""
+    """Kinds of batches for which the outputs of one call are fetched."""
     keep: bool = False
-    """Keep a batch for `Repeat`."""
+    """Whether to keep a batch for `Repeat`."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class Prepared(Answer):
     """A kernel that was called for the first time, which builds it."""
 
     first_call: Seconds
-    """Of the file's import and the first call."""
+    """Seconds of the file's import and the first call."""
 
 
 @dataclass(frozen=True)
@@ -280,8 +280,8 @@ class Open(Request[Done], answered_by="assay.worker.measure:opened"):
 
 @dataclass(frozen=True)
 class Repeat(Request[Done], answered_by="assay.worker.measure:again"):
-    """Run a cold batch of the last round so many times, for the parent to time by its own clock. 0: nothing runs,
-    which shows what asking costs; less: it is not needed any more."""
+    """Run a cold batch of the last round `times` times, for the parent to time by its own clock. With 0 nothing runs,
+    which shows what asking costs; a negative number drops the batch."""
 
     times: int
 
@@ -297,7 +297,7 @@ class Yardstick(Answer):
 class Yardsticks(Answer):
     copy: Yardstick
     sm_hz: list[float | None]
-    """During the copies."""
+    """The SM clock during the copies."""
     cache: Count
     read: Yardstick | None = None
     write: Yardstick | None = None
@@ -309,12 +309,12 @@ class Yardsticks(Answer):
 
 @dataclass(frozen=True)
 class TimeYardsticks(Request[Yardsticks], answered_by="assay.worker.measure:yardsticks"):
-    """The fastest copy, read and write of as many bytes."""
+    """Time the fastest copy, read and write of that many bytes."""
 
     round: Round
     bytes: int
     beyond_cache: float
-    """Times the last cache from which a CPU's reads and writes are timed."""
+    """The multiple of the last cache from which a CPU's reads and writes are timed."""
 
 
 @dataclass(frozen=True)
@@ -324,7 +324,7 @@ class Watch(Request[Done], answered_by="assay.worker.activity:watch"):
 
 @dataclass(frozen=True)
 class Activity(Answer):
-    """What the device itself says ran, per call."""
+    """What ran according to the device itself, per call."""
 
     seconds: float
     launches: float
@@ -334,7 +334,7 @@ class Activity(Answer):
 
 @dataclass(frozen=True)
 class Observe(Request[Activity], answered_by="assay.worker.measure:observed"):
-    """The calls of a round under the device's own record."""
+    """Run the calls of a round under the device's own record."""
 
     time: Time
     calls: int

@@ -27,10 +27,10 @@ class TensorSpec:
 
     name: str
     dtype: str
-    """torch's name of it."""
+    """torch's name of the dtype."""
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    """In elements."""
+    """Strides in elements."""
     offset: int = 0
     """Elements by which it is out of alignment."""
     poison: tuple[int, ...] = ()
@@ -38,7 +38,7 @@ class TensorSpec:
     alias: str = ""
     """The input in whose memory this output lies."""
     at: tuple[int, ...] = ()
-    """Where in the arena its values lie, one place for each set of them."""
+    """Offsets of its values in the arena, one for each set of them."""
 
     @property
     def itemsize(self) -> int:
@@ -50,7 +50,7 @@ class TensorSpec:
 
     @property
     def bytes(self) -> int:
-        """Of its elements alone."""
+        """Bytes of its elements alone."""
         return self.elements * self.itemsize
 
     @property
@@ -61,14 +61,14 @@ class TensorSpec:
         return self.itemsize * (1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)))
 
     def values(self, memory: memoryview, index: int) -> Any:
-        """The values of that place, as a contiguous tensor on the arena's own memory."""
+        """Return the values at that place, as a contiguous tensor on the arena's own memory."""
         import torch
 
         return tensor(memory, self.at[index], getattr(torch, self.dtype), self.shape)
 
 
 def spec(name: str, number: DType, shape: tuple[int, ...], workload: Workload | None = None) -> TensorSpec:
-    """A tensor as the workload wants it to lie; contiguous and aligned without one."""
+    """Return a tensor laid out as the workload wants it; without a workload, contiguous and aligned."""
     apart = workload is not None and len(shape) > 1 and name in (*workload.strided, *workload.scattered)
     step = _SCATTER if workload is not None and name in workload.scattered else 1
     row = shape[-1] * step + (_gap(name, workload.seed) if workload is not None and apart else 0) if shape else 0
@@ -78,12 +78,12 @@ def spec(name: str, number: DType, shape: tuple[int, ...], workload: Workload | 
 
 
 def _gap(name: str, seed: int) -> int:
-    """Two tensors of one workload may have different ones. Without a seed the first."""
+    """Return the gap between rows, which may differ between tensors of one workload. Without a seed it is the first."""
     return _GAPS[(seed + zlib.crc32(name.encode())) % len(_GAPS)] if seed else _GAPS[0]
 
 
 def placed(specs: Iterable[tuple[TensorSpec, int]]) -> tuple[list[TensorSpec], int]:
-    """The tensors with places in the arena, for each as many as are asked for, and the bytes of all of them."""
+    """Return the tensors with as many places in the arena as requested for each, and the bytes of all of them."""
     wanted = list(specs)
     offsets, total = place([one.bytes for one, count in wanted for _ in range(count)])
     places = iter(offsets)
@@ -102,7 +102,7 @@ class Call:
     parameters: dict[str, Any]
     """Tunables that are not at their defaults."""
     inputs: tuple[TensorSpec, ...]
-    """Those that the workload has."""
+    """The inputs that the workload has."""
     outputs: tuple[TensorSpec, ...]
     scratch: tuple[TensorSpec, ...]
     arena: int
@@ -125,7 +125,7 @@ class Call:
         variations: int = 0,
         runs: int = 0,
     ) -> Call:
-        """The arena has room for so many sets of values of each input, and so many of each output."""
+        """Return a call. Its arena has room for `variations` sets of values of each input and `runs` of each output."""
         op = workload.op
         inputs = [spec(n, workload.dtype_of(t), workload.shape(t), workload) for n, t in workload.present.items()]
         outputs = [
@@ -158,6 +158,6 @@ class Call:
 
 
 def writes(kernel: Kernel, name: str, optional: bool) -> bool:
-    """Whether the kernel writes this output. One that is derived from the op's reference writes all of them."""
+    """True if the kernel writes this output. One that is derived from the op's reference writes all of them."""
     derived = kernel.file is None or bool(kernel.launches)
     return derived or name in kernel.parameters or (kernel.returns and not optional)

@@ -1,6 +1,6 @@
 """The processes that fork others: the one that has imported torch, and the zygotes below it.
 
-Both stay when a pool is closed, for the next one: importing is most of what a short check costs."""
+Both outlive a pool, for the next one: importing is most of what a short check costs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from assay.worker.zygote import ZYGOTE
 _ALONE = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """Workers share the machine: inductor must not keep a pool of its own."""
 _HARMLESS = ("ASSAY_", "COLUMNS", "LINES", "PYTEST_CURRENT_TEST")
-"""Variables that no import looks at. They are passed to each worker, so that a change needs no new zygote."""
+"""Variables that no import reads. They are passed to each worker, so that a change needs no new zygote."""
 
 
 def standard_handles() -> None:
-    """Open the standard handles that are closed: a socket that took one of their numbers would be lost in a child."""
+    """Open closed standard file descriptors: a socket that took one of their numbers would be lost in a child."""
     for wanted in (0, 1, 2):
         try:
             os.fstat(wanted)
@@ -59,7 +59,7 @@ class Root(Forking):
 
     @property
     def ours(self) -> bool:
-        """A forked process must leave its parent's alone."""
+        """Whether this process started it: a forked process must leave its parent's root alone."""
         return bool(self.surroundings[0] == os.getpid())
 
     @property
@@ -84,12 +84,12 @@ _planting = threading.Lock()
 
 
 def _surroundings() -> Any:
-    """What a new process takes over from this one, and what an import may look at."""
+    """Return what a new process inherits from this one and an import may read."""
     return os.getpid(), {k: v for k, v in os.environ.items() if not k.startswith(_HARMLESS)}
 
 
 def harmless() -> dict[str, str]:
-    """The variables that a worker gets as they are now, whenever its zygote was started."""
+    """Return the variables that a worker gets as they are now, whenever its zygote was started."""
     return {k: v for k, v in os.environ.items() if k.startswith(_HARMLESS)}
 
 
@@ -101,8 +101,8 @@ def _folder() -> str:
 
 
 def root() -> Root:
-    """The current root; a new one if that has ended, belongs to the process this one was forked from, or has another
-    environment."""
+    """Return the current root; a new one if it has ended, belongs to the process this one was forked from, or has
+    another environment."""
     global _root
     with _planting:
         now = _surroundings()
@@ -139,8 +139,9 @@ class Zygote(Forking):
         try:
             with other_end:
                 pid = above.fork(ZYGOTE, other_end.fileno(), errors)
-            # A worker killed while inductor writes its cache would leave half a library there for every later run.
-            # Made this late, the folder has somebody to remove it whatever happens to this process.
+            # The zygote has a folder of its own: a worker killed while inductor writes its cache would leave half a
+            # library there for every later run. It is made this late because now some process removes it, whatever
+            # happens to this one.
             self._scratch = scratch.Scratch()
             caches = str(self._scratch.path)
             request = {
@@ -149,7 +150,7 @@ class Zygote(Forking):
                 "preload": preload,
                 "scratch": caches,
             }
-            with contextlib.suppress(OSError):  # one that is gone already is noticed when it is asked to fork
+            with contextlib.suppress(OSError):  # a zygote that has ended is noticed when it is asked to fork
                 channel.send(control, request)
         except BaseException:
             control.close()
@@ -170,7 +171,7 @@ class Zygote(Forking):
             self.close()
 
     def retire(self) -> bool:
-        """Take no more users. Returns whether none is left."""
+        """Take no more users. Return True if no user is left."""
         self._retired = True
         return not self._users
 
@@ -189,13 +190,13 @@ class Zygote(Forking):
 
 
 _zygotes: dict[Any, Zygote] = {}
-"""By the folder they work in, the variables of their mode, and what they have imported."""
+"""Zygotes by the folder they work in, the variables of their mode, and what they have imported."""
 _sharing = threading.RLock()
 
 
 def zygote(environment: Mapping[str, str], preload: tuple[str, ...]) -> Zygote:
-    """A zygote with these imports, counted for one more user; a new one if there is none or it was lost. Zygotes of
-    another folder take no further users, so that they do not accumulate."""
+    """Return a zygote with these imports, counted for one more user; a new one if there is none or it was lost. Zygotes
+    of another folder take no further users, so that they do not accumulate."""
     folder = _folder()
     key = (folder, tuple(sorted(environment.items())), preload)
     with _sharing:

@@ -1,4 +1,4 @@
-"""A temporary folder for one process's compilers, removed with it; what a killed one left is removed by the next."""
+"""A temporary folder for one process's compilers, removed with it. A killed process's folder is removed by the next."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import time
 from pathlib import Path
 
 VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
-"""Of the environment below a zygote: its folder, which inductor uses as well."""
+"""The environment variable, below a zygote, with its folder, which inductor uses as well."""
 _PREFIX = "assay-worker-"
 _YOUNG = 60.0
-"""Seconds in which a folder may not be locked yet."""
+"""Seconds in which a new folder may not be locked yet."""
 
 
 class Scratch:
-    """A folder of this process's own. As long as this process or one forked from it lives, the folder is locked."""
+    """A folder of this process's own. It is locked as long as this process or one forked from it lives."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -33,7 +33,7 @@ class Scratch:
 
 
 def folder() -> Path:
-    """Inside a worker: a new folder, in that of the zygote above it, with which it is removed."""
+    """Return a new folder inside a worker, in that of the zygote above it, with which it is removed."""
     return Path(tempfile.mkdtemp(dir=os.environ.get(VARIABLE)))
 
 

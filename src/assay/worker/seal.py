@@ -1,5 +1,5 @@
-"""Inside a worker: whether a kernel has replaced what times and judges it, or left global settings changed. Both are
-read before its file is imported and after every round."""
+"""Inside a worker: detects whether a kernel has replaced what times and judges it, or left global settings changed.
+Both are read before its file is imported and after every round."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _CALLABLE = (
 
 
 def _names() -> Iterator[tuple[Any, str, Any]]:
-    """Every name that is watched: its owner, its printed form, what it stands for now (and a function's own code)."""
+    """Yield every name that is watched: its owner, its printed form, and its current value."""
     for owner, shown, names in _CLOCKS:
         for name in names:
             yield owner, f"{shown}.{name}", getattr(owner, name, None)
@@ -82,7 +82,7 @@ class Seal:
         self._settings = settings()
 
     def broken(self) -> list[str]:
-        """The names that stand for something else now."""
+        """Return the names that have another value now, or whose function has other code."""
         replaced = []
         for owner, shown, value, code in self._kept:
             name = shown.rpartition(".")[2]
@@ -97,16 +97,16 @@ class Seal:
         return replaced + (["torch's operators, by a mode that was left on"] if modes else [])
 
     def begin(self) -> None:
-        """A round begins, and the harness has just set the number of threads."""
+        """Record the number of threads, which the harness has just set for a new round."""
         self._settings |= {name: value for name, value in settings().items() if name.endswith("threads")}
 
     def changed(self) -> list[str]:
-        """The settings that have changed, as `name from old to new`."""
+        """Return the settings that have changed, as `name from old to new`."""
         now = settings()
         return [f"{n} from {old} to {now[n]}" for n, old in self._settings.items() if n in now and now[n] != old]
 
     def finding(self) -> tuple[str, str] | None:
-        """The name of the detector that fired, and what the kernel did; None if it did nothing forbidden."""
+        """Return the name of the detector that fired, and what the kernel did; None if it did nothing forbidden."""
         if names := self.broken():
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             return "tampered", f"the kernel replaced {', '.join(names[:3])}{more}"
@@ -120,7 +120,7 @@ def _code(value: Any) -> Any:
 
 
 def settings() -> dict[str, Any]:
-    """Process-wide settings that change speed or precision."""
+    """Return process-wide settings that change speed or precision."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     values: dict[str, Any] = {
         "torch's threads": torch.get_num_threads(),

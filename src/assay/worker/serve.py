@@ -52,7 +52,7 @@ class _Replies:
                 self._send({"nonce": nonce, "failure": describe(error)})
 
     def _send(self, message: dict[str, Any]) -> None:
-        # A kernel that closes every file and opens another may own this number by now.
+        # A kernel that closes every file and opens another may have this file descriptor by now.
         if _identity(self._handle) != self._identity:
             _end()
         try:

@@ -1,8 +1,8 @@
 """Inside a worker: settings of the whole process that a kernel must leave unchanged.
 
-All of them are put back after a kernel's file is imported and after each call, so that none reaches the next call. One
-that changes the results of other people's code is a finding; the rest (threads, garbage collection, …) is only put
-back. How each is read and written is bound here, before any kernel's file is imported."""
+All of them are restored after a kernel's file is imported and after each call, so that no change reaches the next call.
+A change that affects the results of other people's code is a finding; the rest (threads, garbage collection, …) is only
+restored. The functions that read and write them are bound here, before any kernel's file is imported."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Setting:
     read: Callable[[], Any]
     write: Callable[[Any], Any]
     instead: str = ""
-    """How to have it without touching others; empty: put back, not a finding."""
+    """How to get the effect without affecting others; empty: restored, not a finding."""
 
     def now(self) -> Any:
-        """The current value; None where torch raises, because its old and new settings of precision are mixed."""
+        """Return the current value; None if torch raises, because its old and new settings of precision are mixed."""
         with contextlib.suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.read()
@@ -46,7 +46,7 @@ _WITH = "use the `with` form, which puts it back"
 
 
 def _full(value: Any) -> Any:
-    """'none' and 'ieee' are two names of full precision."""
+    """Return 'ieee' for 'none': both name full precision."""
     return "ieee" if value == "none" else value
 
 
@@ -79,12 +79,12 @@ def _flushes() -> bool:
 
 
 def _rounding() -> tuple[bool, bool]:
-    """Of 1 + ½ ulp and −1 − ½ ulp: to nearest, both are what they were."""
+    """Return whether 1 + ½ ulp is 1 and −1 − ½ ulp is −1, as in rounding to nearest."""
     return _ONE + _HALF_ULP == 1.0, -_ONE - _HALF_ULP == -1.0
 
 
 _inferring: list[Any] = []
-"""A guard counts as long as it is kept."""
+"""Guards of inference mode, each in effect as long as it is kept."""
 
 
 def _infer(on: bool) -> None:
@@ -129,7 +129,7 @@ def _known() -> list[Setting]:
             "the rounding mode of the processor", _rounding, lambda _: _fesetround(0), "put it back before returning"
         ),
         Setting("torch.manual_seed", torch.initial_seed, torch.manual_seed, "draw from a torch.Generator of your own"),
-        # Below: put back, but no finding.
+        # Below: restored, but no finding.
         Setting("torch.set_num_threads", torch.get_num_threads, torch.set_num_threads),
         Setting("torch.backends.cudnn.benchmark", _C._get_cudnn_benchmark, _C._set_cudnn_benchmark),
         # PyTorch itself switches it off where a product in bf16 fails on a processor without bf16.
@@ -165,7 +165,7 @@ def _known() -> list[Setting]:
 
 
 def _modes() -> list[Setting]:
-    """The modes on torch's stacks: torch.set_default_device and similar calls push one."""
+    """Return the modes on torch's stacks: torch.set_default_device and similar calls push one."""
     stacks = {
         "a torch function mode (torch.set_default_device)": ("_len_torch_function_stack", "_pop_torch_function_stack"),
         "a torch dispatch mode": ("_len_torch_dispatch_stack", "_pop_torch_dispatch_stack"),
@@ -205,9 +205,9 @@ class Settings:
         self._wanted = [s.now() for s in self._known]
 
     def restore(self, when: str = "") -> list[Change]:
-        """Put every setting back. Returns the changes that count as findings; `when` says after what they were seen."""
+        """Restore every setting and return the changes that count as findings, seen after what `when` says."""
         first = changed = self._changed()
-        for _ in range(3):  # putting back a general setting may change a special one
+        for _ in range(3):  # restoring a general setting may change a special one
             for setting, wanted, _now in reversed(changed):
                 with contextlib.suppress(Exception), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -221,7 +221,7 @@ class Settings:
         ]
 
     def _changed(self) -> list[tuple[Setting, Any, Any]]:
-        """Each setting that differs, with its old and its new value."""
+        """Return each setting that differs, with its old and its new value."""
         return [
             (setting, wanted, now)
             for setting, wanted in zip(self._known, self._wanted, strict=True)

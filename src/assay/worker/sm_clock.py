@@ -1,5 +1,5 @@
-"""Inside a worker: the SM clock a batch ran at, from the device's own counters: cycles over nanoseconds, read on the
-same multiprocessors before and after it."""
+"""Inside a worker: measures the SM clock during a batch from the device's own counters: cycles over nanoseconds, read
+on the same multiprocessors before and after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from assay.errors import AssayError
 
 _FEW = 4
-"""Multiprocessors that must have been seen both times."""
+"""The least number of multiprocessors that must have been read both times."""
 
 
 class SmClock:
@@ -21,7 +21,7 @@ class SmClock:
 
     @classmethod
     def here(cls) -> SmClock | None:
-        """None where nothing compiles CUDA C++."""
+        """Return a clock; None if nothing compiles CUDA C++."""
         import torch
 
         try:
@@ -36,11 +36,12 @@ class SmClock:
         return clock
 
     def read(self, which: int) -> None:
-        """On the current stream; `which` is 0 before and 1 after."""
+        """Read the counters on the current stream; `which` is 0 before and 1 after."""
         self._kernel(self._count, 1, self._seen[which])
 
     def hertz(self) -> float | None:
-        """Over all multiprocessors that were read both times. Call it when the stream is done."""
+        """Return the median over all multiprocessors that were read both times; None if they are too few. Call it when
+        the stream is done."""
         before, after = self._seen.cpu()
         there = (before[:, 0] > 0) & (after[:, 0] > before[:, 0]) & (after[:, 1] > before[:, 1])
         if int(there.sum()) < _FEW:

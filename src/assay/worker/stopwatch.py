@@ -1,6 +1,6 @@
-"""Inside a worker: how long a batch of calls takes. On the CPU by the host's clock; on the GPU by events around a batch
-that is ready before its first call starts, so that the host's pace is not in the time: captured into a graph or, where
-a kernel cannot be captured, queued behind a kernel that holds the stream back."""
+"""Inside a worker: times a batch of calls. On the CPU it uses the host's clock; on the GPU, events around a batch that
+is ready before its first call starts, so that the host's speed is not in the time: captured into a graph or, if a
+kernel cannot be captured, queued behind a kernel that holds the stream."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from assay.errors import AssayError
 from assay.worker import bound
 
 Call = Callable[[int], Any]
-"""Run the kernel on the i-th set of buffers, modulo their number."""
+"""Runs the kernel on the i-th set of buffers, modulo their number."""
 _BREATH = 1e-4
-"""Seconds of sleep before a batch on the CPU that much was done for: a busy system would take the processor away in the
-midst of it, from a process that has just used up its turn."""
+"""Seconds of sleep before a batch on the CPU for which much was done: a busy system would otherwise preempt this
+process, which has just used up its turn, in the middle of the batch."""
 _LEAST_BUSY, _AGAIN, _SHORT = 0.9, 3, 0.02
-"""A batch on the CPU whose processor time is less than this share of its time was interrupted by another process, and
-is taken again. So often at most, for there are kernels that wait; and not if it took more seconds than that, for a busy
-system interrupts every long one."""
+"""A batch on the CPU whose processor time is less than this share of its wall time was interrupted by another process
+and is repeated; at most this often, since some kernels wait, and not if it took more than this many seconds, since a
+busy system interrupts every long one."""
 _LONGEST_HOLD = 0.2
-"""Seconds. Launches that cannot be queued in that time are not queued at all: the kernel waits for the host."""
+"""The longest hold, in seconds. Launches that cannot be queued in it are not held: the kernel waits for the host."""
 
 
 @dataclass(frozen=True)
 class Sample:
     seconds: float
-    """Of one call."""
+    """Seconds of one call."""
     held: bool = True
-    """False: the stream ran dry while the batch was being queued, so the host's pace is in the time."""
+    """False: the stream ran dry while the batch was being queued, so the host's speed is in the time."""
     sm_hz: float | None = None
     busy: float | None = None
-    """Seconds of processor time of one call, in all threads: what other processes take away is not in it."""
+    """Seconds of processor time of one call, in all threads, without what other processes take."""
 
 
 def _nothing() -> None:
@@ -41,9 +41,9 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Around:
-    """What is done just outside the timed region, on the batch's own stream but for `prepare`. On a GPU `before` is
-    queued behind the hold: work that a kernel starts on another stream, without waiting for this one, comes too early
-    for its inputs."""
+    """Functions called just outside the timed region, all but `prepare` on the batch's own stream. On a GPU `before` is
+    queued behind the hold, so that work that a kernel starts on another stream, without waiting for this one, comes too
+    early for its inputs."""
 
     prepare: Callable[[], None] = _nothing
     """May wait for the device."""
@@ -55,7 +55,7 @@ _ALONE = Around()
 
 
 class NotCapturable(AssayError):
-    """The calls cannot become a graph. CUDA's state in this process is not to be trusted after the attempt."""
+    """The calls cannot be captured into a graph. CUDA's state in this process cannot be trusted after the attempt."""
 
 
 def _batch(call: Call, first: int, count: int) -> Callable[[], None]:
@@ -93,7 +93,7 @@ class HostClock:
         return Sample((ended - began) * 1e-9 / count, busy=busy * 1e-9 / count)
 
     def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
-        """The batch as something to run without timing it."""
+        """Return the batch as a function to run without timing it."""
         return _batch(call, first, count)
 
     def finish(self) -> None:
@@ -101,8 +101,8 @@ class HostClock:
 
 
 class _EventClock:
-    """The hold is a kernel that spins for a given number of cycles: unlike a flag that the host must set, it cannot
-    deadlock with a kernel that waits for the device. Whether it was long enough is seen afterwards."""
+    """Times a batch by events behind a hold: a kernel that spins for a given number of cycles. Unlike a flag that the
+    host must set, it cannot deadlock with a kernel that waits for the device. Whether it sufficed is seen later."""
 
     __slots__ = ("_clock", "_hz", "hold")
     first_hold = 50e-6
@@ -141,8 +141,8 @@ class _EventClock:
 
 
 class GraphReplay(_EventClock):
-    """A graph per sample: the next sample goes on in the rotation of buffers. Its nodes follow each other faster than
-    launches on a stream do."""
+    """Captures a graph for every sample, because the next sample goes on in the rotation of buffers. Its nodes follow
+    each other faster than launches on a stream do."""
 
     __slots__ = ()
     method = "events around a replayed graph"
@@ -158,7 +158,7 @@ class GraphReplay(_EventClock):
             self.hold *= 4
 
     def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
-        """The batch as a graph. Whatever the kernel starts outside the capture runs now, once, not when it is timed."""
+        """Return the batch as a graph. Whatever the kernel starts outside the capture runs now, once, untimed."""
         graph = bound.Graph()
         bound.synchronize()
         try:
@@ -183,10 +183,10 @@ class HeldStream(_EventClock):
             taken = self._between_events(queue, count, around)
             if taken.held or not self.hold:
                 return taken
-            self.hold = 4 * self.hold if self.hold < _LONGEST_HOLD else 0.0  # a hold that helps nobody is left out
+            self.hold = 4 * self.hold if self.hold < _LONGEST_HOLD else 0.0  # a hold that does not help is left out
 
     def runner(self, call: Call, first: int, count: int) -> Callable[[], None]:
-        """The batch as something to queue."""
+        """Return the batch as a function that queues it."""
         return _batch(call, first, count)
 
 
@@ -198,7 +198,7 @@ def _has_rate(torch: Any) -> bool:
 
 
 def call_time(call: Call, finish: Callable[[], None], count: int) -> float:
-    """Host to host: launch, run, wait; one after another."""
+    """Return the mean seconds of a call from host to host: launch, run, wait; one after another."""
     began = bound.now()
     for _ in range(count):
         call(0)

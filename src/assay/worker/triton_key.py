@@ -1,5 +1,5 @@
-"""Imported by a zygote: before Triton compiles anything, it hashes its own compiler, several hundred megabytes. The
-result is kept on disk for as long as no file of the installation changes, and is there in every worker."""
+"""Imported by a zygote to keep Triton's hash of its own compiler, several hundred megabytes, which Triton computes
+before it compiles anything. It is kept on disk until a file of the installation changes, for every worker."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 from assay import host
 
 _HASHED = ("*.py", "_C/libtriton.*")
-"""What the hash is of, and more: all Python files of the package, and the compiler."""
+"""The files that are hashed, and more: all Python files of the package, and the compiler."""
 
 
 def keep(cache: object, package: Path, folder: Path) -> None:
-    """Give `cache.triton_key` its value, from `folder` if it was computed for these very files before."""
+    """Make `cache.triton_key` return its value at once, from `folder` if it was computed for these files before."""
     original = cache.triton_key  # type: ignore[attr-defined]
     file = folder / f"{_identity(package)}.txt"
     try:
@@ -33,7 +33,7 @@ def keep(cache: object, package: Path, folder: Path) -> None:
 
 
 def _identity(package: Path) -> str:
-    """A hash of name, size, inode and time of change of every file that goes in."""
+    """Return a hash of name, size, inode and time of change of every file that goes in."""
     return hashlib.sha256("\n".join(sorted(_files(package))).encode()).hexdigest()[:32]
 
 

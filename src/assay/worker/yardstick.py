@@ -1,4 +1,4 @@
-"""Inside a worker: the fastest copy, read and write that we can write, timed like a kernel. Several forms of each are
+"""Inside a worker: times the fastest copy, read and write that we can write, like a kernel. Several forms of each are
 tried once for every size; the fastest is the yardstick of all later rounds."""
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ INSTANCES = {
     READ: ((4, 0), (8, 0), (4, 1), (8, 1), (4, 2)),
     WRITE: ((1, 0), (2, 0), (4, 0), (4, 1)),
 }
-"""Of the CUDA source: accesses in flight, and which hints."""
+"""Instances of the CUDA source: accesses in flight, and the index of the hints."""
 _HINTS = ("", ", streaming", ", streaming, 256-byte fetches")
 _THREADS = 256
 _WORD = 16
 _TRIES = 3
 _MOST = 4096
 _LARGEST = 1 << 30
-"""Bytes of a read or a write at most: more shows no other speed."""
+"""The most bytes of a read or a write: larger ones have the same speed."""
 
 Form = Callable[[Any, int], Call]
-"""From memory (bytes, a multiple of 16) and the bytes of a call: the i-th call, which goes on in that memory."""
+"""Maps memory (bytes, a multiple of 16) and the bytes of a call to the i-th call, which goes on in that memory."""
 _fastest: dict[tuple[str, str, int], str] = {}
-"""By device, kind and size: the name of the form that won."""
+"""The name of the fastest form, by device, kind and size."""
 _ranked: dict[tuple[str, str, int], list[str]] = {}
-"""By device, kind and size class: the names of all forms, the fastest first. Which of the best wins depends on the
-exact size: the driver's copy loses a third of its speed where the halves are not aligned to 4 KiB."""
+"""The names of all forms, the fastest first, by device, kind and size class. Which of the best wins depends on the
+exact size: the driver's copy loses a third of its speed if the halves are not aligned to 4 KiB."""
 _BEST = 3
 
 
 def measured(request: TimeYardsticks, watch: Watch) -> Yardsticks:
-    """One round: the copy of as many bytes as the op must move, half of them read and half written. On a GPU reads and
-    writes are of more than the cache holds; a CPU's are taken where a single call exceeds its cache by far, since
-    elsewhere nothing says from where it reads."""
+    """Time one round: the copy of as many bytes as the op must move, half of them read and half written. On a GPU,
+    reads and writes are larger than the cache; on a CPU, they are timed only if a single call far exceeds its cache,
+    since otherwise nothing says from where it reads."""
     round_, moved = request.round, max(1, -(-request.bytes // (2 * _WORD))) * 2 * _WORD
     beyond, cached = beyond_cache(round_.device), last_cache(round_.device)
     sizes = {COPY: moved}
@@ -69,7 +69,7 @@ def measured(request: TimeYardsticks, watch: Watch) -> Yardsticks:
 
 
 def _samples(call: Call, watch: Watch, count: int, seconds: float) -> list[Any]:
-    """Batches one after another, each on the memory behind the last one's."""
+    """Time batches one after another, each on the memory behind the last one's."""
     guess = min(watch.sample(call, 0, 2).seconds for _ in range(2))
     batch = max(1, min(_MOST, math.ceil(watch.shortest_batch / max(guess, 1e-9))))
     few = max(1, min(count, int(seconds / max(guess * batch, 1e-9))))
@@ -102,7 +102,7 @@ def _chosen(kind: str, device: str, memory: Any, size: int, watch: Watch) -> tup
 
 @cache
 def _forms(kind: str, device: str) -> dict[str, Form]:
-    """PyTorch's own, and on a GPU ours where CUDA C++ compiles."""
+    """Return PyTorch's own forms, and on a GPU ours if CUDA C++ compiles."""
     sink = torch.zeros(16, dtype=torch.int64, device=device)
 
     def paired(act: Callable[[Any, Any], Any]) -> Form:
@@ -143,7 +143,7 @@ def _scalar(device: str, dtype: Any) -> Any:
 
 
 def _parts(memory: Any, size: int) -> list[Any]:
-    """As many pieces of that many bytes as there are, as 64-bit words."""
+    """Return as many pieces of `size` bytes as there are, as 64-bit words."""
     count = min(memory.numel() // size, SETS)
     return [memory[at : at + size].view(torch.int64) for at in range(0, count * size, size)]
 
@@ -154,7 +154,7 @@ def _cuda_forms(kind: str, sink: Any) -> dict[str, Form]:
 
         source = Source(Path(__file__).with_name("yardstick.cu"))
         unroll, hint = INSTANCES[kind][0]
-        source[f"{kind}<{unroll}, {hint}>"](1, _THREADS, *_arguments(kind, sink, sink, 0))  # where nothing compiles
+        source[f"{kind}<{unroll}, {hint}>"](1, _THREADS, *_arguments(kind, sink, sink, 0))  # raises if nothing compiles
     except (ImportError, AssayError):
         return {}
     return {

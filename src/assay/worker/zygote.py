@@ -4,8 +4,8 @@ The first of them has imported torch alone. It forks a zygote for each mode and 
 zygote forks workers. A worker is thus ready in milliseconds, torch is imported once however many languages there are,
 and no kernel ever shares a process with another.
 
-None of them outlives the parent: each ends when the other side of its control is gone, a worker also when its zygote
-dies, and what workers leave behind falls to the process above, which ends it."""
+None of them outlives the parent: each ends when the other side of its control socket is gone, a worker also when its
+zygote dies. Orphans of a worker become children of the process above, which ends them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from typing import NoReturn
 from assay.worker import channel, lifeline
 
 WORKER, ZYGOTE = b"w", b"z"
-"""What may be asked for, and with it the handles: of a worker its connection, output and arena; of a zygote its own
-control and where its errors go."""
+"""What may be asked for. The file descriptors come with it: for a worker its connection, output and arena; for a zygote
+its own control and the file for its errors."""
 _HANDLES = {WORKER: 3, ZYGOTE: 2}
 _READ_AT_IMPORT = {"TRITON_INTERPRET": "triton", "NUMBA_ENABLE_CUDASIM": "numba"}
-"""A mode's variable, and the package that looks at it once."""
+"""A mode's variable, and the package that reads it at import."""
 
 
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     os.set_inheritable(control.fileno(), False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     _attend(control, sys.argv[2:])
 
 
@@ -79,7 +79,7 @@ def _attend(control: socket.socket, preload: Iterable[str], scratch: str = "") -
 def _fork(
     control: socket.socket, wanted: bytes, handles: list[int], wake: tuple[int, int], alive: dict[int, bytes]
 ) -> dict[str, object]:
-    """In the parent what to say; the child never returns."""
+    """Fork and return the reply for the other side. The child never returns."""
     try:
         if len(handles) < _HANDLES[wanted]:
             return {"refused": "too many open files (see `ulimit -n`)"}
@@ -106,8 +106,8 @@ def _fork(
 
 @contextlib.contextmanager
 def _ending_with(control: socket.socket, scratch: str) -> Iterator[None]:
-    """Inside, this process ends as soon as the other side is gone: an import may take minutes. The thread that watches
-    is gone when the block is left, because a process with threads does not fork well."""
+    """End this process as soon as the other side is gone, while the context is open: an import may take minutes. The
+    thread that watches ends with the context, because a process with threads does not fork well."""
     done_read, done_write = os.pipe()
 
     def watch() -> None:
@@ -130,7 +130,7 @@ def _ending_with(control: socket.socket, scratch: str) -> Iterator[None]:
 
 
 def _report_exits(control: socket.socket, alive: dict[int, bytes]) -> None:
-    """Tell of every process that has ended, once what it left behind has ended too."""
+    """Report every process that has ended, once its orphans have ended too."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -139,7 +139,7 @@ def _report_exits(control: socket.socket, alive: dict[int, bytes]) -> None:
             break
         if pid == 0:
             break
-        if pid in alive:  # others are what a worker left behind
+        if pid in alive:  # others are orphans of a worker
             ended[pid] = status
             del alive[pid]
     if ended:
@@ -149,7 +149,7 @@ def _report_exits(control: socket.socket, alive: dict[int, bytes]) -> None:
 
 
 def _become_zygote(handle: int, errors: int) -> NoReturn:
-    """Its first message says what to import, and in which environment."""
+    """Become a zygote. Its first message says what to import, and in which environment."""
     os.setpgid(0, 0)
     os.dup2(errors, 2)
     os.close(errors)
@@ -190,7 +190,7 @@ def _become_worker(above: int, connection: int, output: int, arena: int) -> NoRe
 
 
 def _end_after(live: Callable[[], None]) -> NoReturn:
-    """A forked process ends with what it was forked for, whatever happens: it must not go on as its parent."""
+    """Run `live` and end this process, whatever happens: a forked process must not go on as its parent."""
     status = 1
     try:
         live()
