@@ -1,7 +1,7 @@
-"""On a GPU machine: does bench's cold time agree with what Nsight Compute says of the same kernel, and with itself when
-everything is measured again minutes later?
+"""Compares bench's cold times on a GPU with Nsight Compute's for the same kernels, and with its own when everything is
+measured again minutes later.
 
-python tools/against_ncu.py results/h200    writes bench.json and ncu.json there; keeps a bench.json that it finds
+python tools/against_ncu.py results/h200    write bench.json and ncu.json there; an existing bench.json is kept
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ KERNELS = {
     "softmax": ("cuda",),
 }
 ELEMENTS = (1 << 18, 1 << 21, 1 << 24, 1 << 27, 1 << 30)
-"""In bf16, read and written once: 1 MiB to 4 GiB."""
+"""Elements in bf16, read and written once: 1 MiB to 4 GiB."""
 BUDGET = 2.0
 LONG = 20e-6
-"""Seconds from which a kernel is measured again."""
+"""Seconds above which a kernel is measured again."""
 CALLS = 3
 SEPARATOR = "spin_kernel"
-"""What ncu calls the kernel that stands between two cells."""
+"""ncu's name for the kernel that runs before every call."""
 
 
 def cells() -> list[tuple[str, str]]:
-    """(kernel, workload) in the order both clocks see them."""
+    """Return (kernel, workload) in the order in which both tools measure them."""
     rows = []
     for op, ways in KERNELS.items():
         for elements in ELEMENTS:
@@ -111,7 +111,7 @@ def write(folder: Path, empty: float, rows: list[dict[str, Any]]) -> None:
 
 
 def explanation(row: dict[str, Any], empty: float) -> str:
-    """Of a disagreement, out of the record itself; `empty` is what ncu shows for a kernel that does nothing."""
+    """Return the reason of a disagreement, derived from the record. `empty`: ncu's seconds for an empty kernel."""
     if row["agrees"]:
         return ""
     if row["second_clock"].get("why"):
@@ -125,7 +125,7 @@ def explanation(row: dict[str, Any], empty: float) -> str:
 
 
 def once(wanted: list[tuple[str, str]], second_clock: bool) -> list[Record]:
-    """These cells, in one run."""
+    """Time these cells in one run of bench."""
     options = Options(against=(), budget=BUDGET, seconds=300, second_clock=second_clock)
     plans = []
     for op, workload in dict.fromkeys((k.partition("/")[0], w) for k, w in wanted):
@@ -139,7 +139,7 @@ def once(wanted: list[tuple[str, str]], second_clock: bool) -> list[Record]:
 
 
 def _asked(record: Record) -> str:
-    """The workload as `cells` wrote it: without attributes at their defaults."""
+    """Return the workload as `cells` writes it, without attributes at their defaults."""
     axes = dict(part.split("=") for part in record.workload.split(","))
     return next((w for k, w in cells() if k == record.kernel and _within(w, axes)), "")
 
@@ -149,8 +149,8 @@ def _within(workload: str, parts: dict[str, str]) -> bool:
 
 
 def ncu() -> tuple[float, dict[tuple[str, str], float]]:
-    """Seconds on the device of an empty kernel, and of each cell's call; caches flushed before every kernel, clocks as
-    they are."""
+    """Return ncu's device seconds of an empty kernel and of each cell's call, with caches flushed before every kernel
+    and clocks left alone."""
     command = [
         str(host.tool("ncu")),
         "--csv",
@@ -178,7 +178,7 @@ def ncu() -> tuple[float, dict[tuple[str, str], float]]:
             continue
         scale = {"nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "msecond": 1e-3, "ms": 1e-3}
         runs[-1].append(float(row["Metric Value"].replace(",", "")) * scale[row["Metric Unit"]])
-    calls = [sum(part) for part in runs]  # one separator before every call: kernels of a call belong together
+    calls = [sum(part) for part in runs]  # a separator precedes every call, so kernels of a call are summed
     empty, *rest = (statistics.median(calls[i : i + CALLS]) for i in range(0, len(calls), CALLS))
     if len(rest) != len(cells()):
         sys.exit(f"ncu saw {len(rest)} of {len(cells())} cells:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
@@ -186,7 +186,7 @@ def ncu() -> tuple[float, dict[tuple[str, str], float]]:
 
 
 def target() -> None:
-    """Under ncu: an empty kernel, then every cell, each called CALLS times."""
+    """Run an empty kernel and then every cell under ncu, each CALLS times."""
     import torch
 
     from assay.catalog.select import select
@@ -225,7 +225,7 @@ def target() -> None:
 
 
 def watched(call: Callable[[], Any]) -> None:
-    """Under ncu's eyes, after a first call that is not; every call behind a separator."""
+    """Call once unprofiled, then CALLS times profiled by ncu, with a separator before each call."""
     import torch
 
     call()

@@ -1,5 +1,5 @@
-"""What only a GPU shows of bench's guards: cheats of the corpus are caught there, honest kernels raise no alarm, and
-how far each lies above its floor and below the copy.
+"""Tests bench's guards on a GPU: cheats of the corpus are caught, and honest kernels raise no alarm. Also shows how far
+each kernel lies above its floor and below the copy.
 
     python tools/bench_on_gpu.py OUT.json [cheats] [honest] [yardsticks]"""
 
@@ -49,7 +49,7 @@ def honest():
 
 
 def yardsticks():
-    """Every form of every yardstick, to see which are worth their compiling."""
+    """Time every form of every yardstick, to see which are worth compiling."""
     import torch
 
     from assay.worker import yardstick

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def measure(names: list[str]) -> None:
-    """Every op and dtype in a process of its own, as many side by side as there are cores."""
+    """Measure every op and dtype in a process of its own, as many in parallel as there are cores."""
     ops = library.ops()
     wanted = [(name, d) for name in names or sorted(ops) for d in ops[name].dtypes if not ops[name].random]
     before = json.loads(RECORDS.read_text())["calibrations"] if RECORDS.exists() else []
@@ -60,7 +60,7 @@ def _one(name: str, number: str) -> dict:
 
 
 def page(text: str, records: Path) -> str:
-    """The page with its tables renewed."""
+    """Return the page with its tables updated."""
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     return f"{text[:start]}\n{render(json.loads(records.read_text()))}{text[end:]}"
 

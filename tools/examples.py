@@ -33,7 +33,7 @@ GROUPS = {
 
 
 def tables() -> str:
-    """A table for each group: the problem, its languages, and what the mistake's file says about itself."""
+    """Return a table for each group, with the problem, its languages, and the description from the mistake's file."""
     grouped = {name: group.split() for name, group in GROUPS.items()}
     there, listed = {p.stem for p in FOLDER.glob("*.py")}, {n for names in grouped.values() for n in names}
     if there != listed:
@@ -55,7 +55,7 @@ def _languages(name: str) -> str:
 
 
 def _first(name: str) -> str:
-    """The first paragraph of a mistake's own description."""
+    """Return the first paragraph of a mistake's docstring."""
     described = ast.get_docstring(ast.parse((FOLDER / "mistakes" / f"{name}.py").read_text())) or ""
     return described.partition("\n\n")[0].replace("\n", " ")
 

@@ -1,9 +1,9 @@
-"""How long a newcomer waits: the commands of the first hour, each as a ratio to a bare `import torch` in the same run.
+"""Times the commands of a newcomer's first hour, each as a ratio to a bare `import torch` in the same run.
 
     python tools/first_hour.py [--repeat 3]
 
-Ratios hold on a busy machine better than seconds do. The best of several repetitions counts: what is asked is how long
-the command itself takes, not what else the machine did."""
+Ratios are more robust than seconds on a busy machine. The best of several repetitions counts, so that the figure is the
+time of the command itself, not of the machine's other load."""
 
 import argparse
 import os
@@ -48,7 +48,7 @@ def one_program_a_row(x, *, out):
 
 
 def seconds(command: str, folder: Path) -> float:
-    """Wall-clock time of one command; its exit code must be 0."""
+    """Return the wall-clock time of one command, whose exit code must be 0."""
     program, *arguments = shlex.split(command)
     words = [sys.executable, *(["-m", "assay"] if program == "assay" else []), *arguments]
     environment = os.environ | {

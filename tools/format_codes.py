@@ -1,6 +1,6 @@
-"""The codes of number formats, from exact values: the bytes that a tensor is stored in, for format_vectors.py.
+"""The codes of number formats from exact values, that is, the bytes in which a tensor is stored, for format_vectors.py.
 
-Like format_rules.py it has nothing of Assay. A stream of codes is one large integer here, written from its low end."""
+Like format_rules.py it uses no code of Assay. A stream of codes is one large integer here, written from its low end."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from format_rules import (
 
 Group = Sequence[tuple[bool, Fraction]]
 Coder = Callable[[Group, Sequence[Value]], tuple[list[int], list[str]]]
-"""From the inputs of a group that is finite and what they became: codes, and shared values in hexadecimal."""
+"""Maps the inputs of a finite group and their quantised values to codes, and to shared values in hexadecimal."""
 NAN_WORD = "7fc00000"
 
 
 def coded(name: str, rows: Sequence[Sequence[Value]]) -> tuple[bytes, dict[str, str]]:
-    """The packed codes of a matrix, and by name what groups share, in the order of the groups."""
+    """Return the packed codes of a matrix, and by name the shared values, in the order of the groups."""
     width, names, not_finite, coder = coder_of(name)
     stream = count = 0
     shared: list[list[str]] = []
@@ -53,7 +53,8 @@ def coded(name: str, rows: Sequence[Sequence[Value]]) -> tuple[bytes, dict[str, 
 
 
 def coder_of(name: str) -> tuple[int, list[str], list[str], Coder]:
-    """The width of a code, the names of shared values, what they are for a group that is not finite, and the coder."""
+    """Return the width of a code, the names of shared values, their values for a group that is not finite, and the
+    coder."""
     kind, *words = name.split(":")
     if kind == "minifloat":
         width, table = float_codes(tuple(words))
@@ -81,7 +82,7 @@ def coder_of(name: str) -> tuple[int, list[str], list[str], Coder]:
 
 
 def word(value: Fraction) -> str:
-    """Of a float32."""
+    """Return the bits of a float32 in hexadecimal."""
     return f"{encode((False, value)):08x}"
 
 
@@ -94,7 +95,7 @@ def signs(group: Group) -> list[int]:
 
 
 def integers(width: int, step_of: Callable[[Group], tuple[Fraction, list[str]]]) -> Coder:
-    """Multiples of a step, in two's complement."""
+    """Return a coder for multiples of a step, in two's complement."""
 
     def coder(group: Group, values: Sequence[Value]) -> tuple[list[int], list[str]]:
         step, words = step_of(group)
@@ -106,7 +107,7 @@ def integers(width: int, step_of: Callable[[Group], tuple[Fraction, list[str]]])
 
 
 def digits_of_scale(width: int) -> int:
-    """A bfloat16 is the upper half of a float32."""
+    """Return the hexadecimal digits of a scale: a bfloat16 is the upper half of a float32."""
     return 4 if width <= 8 else 8
 
 
@@ -127,7 +128,7 @@ def blocks(width: int) -> Coder:
 
 
 def powers(width: int, top_of: Callable[[Group], tuple[int, list[str]]]) -> Coder:
-    """The sign, and 0 for zero, else the number of a power, counted up to that of the largest."""
+    """Return a coder for powers of two: the sign, and 0 for zero, else the number of the power, the largest last."""
 
     def coder(group: Group, values: Sequence[Value]) -> tuple[list[int], list[str]]:
         top, words = top_of(group)
@@ -140,13 +141,14 @@ def powers(width: int, top_of: Callable[[Group], tuple[int, list[str]]]) -> Code
 
 @cache
 def float_codes(words: tuple[str, ...]) -> tuple[int, dict[Value, int]]:
-    """Of `e4m3`, `nan` and so on: the width, and the code of each value; the sign is the highest bit."""
+    """Return the width of the minifloat named by `e4m3`, `nan` and so on, and the code of each value, with the sign in
+    the highest bit."""
     exponent, fraction = map(int, words[0].removeprefix("e").split("m"))
     specials = words[-1] if words[-1] in ("nan", "ieee") else "finite"
     denormals = "no-denormals" not in words
     sizes = float_sizes(exponent, fraction, denormals, specials)
     codes: dict[Value, int] = {(False, size): place for place, size in enumerate(sizes)}
-    if not denormals:  # the codes from 1 on, as many as there are subnormal numbers, are left out
+    if not denormals:  # the codes of subnormal numbers, from 1 on, are skipped
         codes = {value: place + 2**fraction - 1 if place else 0 for value, place in codes.items()}
     last = 2**exponent - 1 << fraction
     if specials == "ieee":

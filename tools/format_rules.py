@@ -1,7 +1,8 @@
 """The rules of number formats in exact fractions, for format_vectors.py.
 
-The standard library alone, and nothing of Assay: what formats are held against must not share code with them. A
-format is a sorted list of its non-negative values, and the nearest is searched in it; the code under test computes."""
+It uses only the standard library and no code of Assay, because the reference must not share code with the formats under
+test. Here a format is a sorted list of its non-negative values in which the nearest is searched; the code under test
+computes it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from struct import pack, unpack
 
 NAN, INF = "nan", "inf"
 Value = tuple[bool, Fraction | str]
-"""The sign, true for minus, and the size: a fraction, NAN or INF."""
+"""The sign (True for minus) and the absolute value: a fraction, NAN or INF."""
 LARGEST = Fraction((2**24 - 1) * 2**104)
 ZERO: Value = (False, Fraction(0))
 NOT_A_NUMBER: Value = (False, NAN)
@@ -29,7 +30,7 @@ def floor_log2(value: Fraction) -> int:
 
 
 def round_log2(value: Fraction) -> int:
-    """By squares: √2 · 2^k divides k from k + 1."""
+    """Return log₂ value rounded to the nearest integer, by squares: √2 · 2^k is the boundary of k and k + 1."""
     below = floor_log2(value)
     return below + (value * value > 2 * power(2 * below))
 
@@ -42,7 +43,7 @@ def clamp(value: int, low: int, high: int) -> int:
 
 
 def decode(word: int, bits: int) -> Value:
-    """Of a float32 or float64."""
+    """Return the value of a float32 or float64."""
     number = unpack(">f" if bits == 32 else ">d", word.to_bytes(bits // 8))[0]
     negative = bool(word >> (bits - 1))
     if number != number:
@@ -51,7 +52,7 @@ def decode(word: int, bits: int) -> Value:
 
 
 def encode(value: Value, bits: int = 32) -> int:
-    """Of a value that the float holds; another is a mistake in this file."""
+    """Return the bits of a value that the float must hold exactly; anything else is a bug in this file."""
     negative, size = value
     number = float(size)
     assert isinstance(size, str) or Fraction(number) == size
@@ -61,7 +62,7 @@ def encode(value: Value, bits: int = 32) -> int:
 
 
 def rounded(size: Fraction, bits: int) -> Fraction:
-    """To the nearest float32, ties to even, at most the largest; or float64, whose range is not left here."""
+    """Round to the nearest float32, ties to even, at most the largest; or to float64, whose range suffices here."""
     if not size:
         return size
     smallest, fraction = (-126, 23) if bits == 32 else (-1022, 52)
@@ -73,14 +74,15 @@ def rounded32(size: Fraction) -> Fraction:
     return rounded(size, 32)
 
 
-# Formats: of one value, of a group.
+# Rules of formats for single values, and for groups.
 
 Rule = Callable[[Sequence[Value]], list[Value]]
-"""What becomes of the values that share a scale."""
+"""Maps values that share a scale to their quantised values."""
 
 
 def nearest(size: Fraction, values: Sequence[Fraction]) -> Fraction:
-    """In a sorted list whose places are codes: a tie goes to the even place, and beyond the last is the last."""
+    """Return the nearest value in a sorted list whose indices are codes. Ties go to the even index; larger sizes
+    saturate at the last value."""
     place = bisect_left(values, size)
     if place == len(values):
         return values[-1]
@@ -106,7 +108,7 @@ def fixed(width: int, fraction: int) -> Rule:
 
 @cache
 def float_sizes(exponent: int, fraction: int, denormals: bool, specials: str) -> tuple[Fraction, ...]:
-    """The values of all codes with the sign bit 0, from the smallest."""
+    """Return the values of all codes with sign bit 0, in ascending order."""
     bias = 2 ** (exponent - 1) - 1
     codes = list(range(2 ** (exponent + fraction)))
     if specials == "nan":
@@ -138,7 +140,8 @@ def minifloat(exponent: int, fraction: int, denormals: bool = True, specials: st
 
 
 def float_nearest(size: Fraction, sizes: Sequence[Fraction], denormals: bool) -> Fraction:
-    """Without denormals, places are one off the parity of codes: the first is zero, the next has the fraction 0."""
+    """Return the nearest value. Without denormals the parity of indices is off by one from that of codes: the first
+    value is zero, and the next has fraction 0."""
     if not denormals and size > sizes[1]:
         return nearest(size, sizes[1:])
     return nearest(size, sizes[:2] if not denormals else sizes) if size else size
@@ -158,7 +161,7 @@ def logarithmic(width: int, top: int) -> Rule:
 
 
 def finite_group(rule: Callable[[list[tuple[bool, Fraction]]], list[Value]]) -> Rule:
-    """A NaN or an infinity makes all of its group NaN."""
+    """Return the rule for groups in which a NaN or an infinity makes the whole group NaN."""
 
     def group(values: Sequence[Value]) -> list[Value]:
         numbers = [(sign, size) for sign, size in values if not isinstance(size, str)]
@@ -168,7 +171,7 @@ def finite_group(rule: Callable[[list[tuple[bool, Fraction]]], list[Value]]) -> 
 
 
 def integer_scale(width: int, values: Sequence[tuple[bool, Fraction]]) -> Fraction:
-    """A bfloat16 up to 8 bits, above a float32."""
+    """Return the scale of integers: a bfloat16 up to 8 bits, a float32 above."""
     most, digits = 2 ** (width - 1) - 1, 7 if width <= 8 else 23
     ratio = max(size for _, size in values) / most
     scale = power(-126)
@@ -192,7 +195,8 @@ def integer(width: int) -> Rule:
 
 
 def block_exponent(values: Sequence[tuple[bool, Fraction]], top: int) -> int:
-    """Of block floating point, where top is 0, and of blocks of minifloats with that largest exponent."""
+    """Return the exponent of a block: of block floating point with `top` 0, or of minifloats whose largest exponent is
+    `top`."""
     largest = max(size for _, size in values)
     return clamp(floor_log2(largest) - top, -127, 127 - top) if largest else -127
 
@@ -251,7 +255,7 @@ def scaled_binary(values: list[tuple[bool, Fraction]]) -> list[Value]:
 
 
 def residual_means(values: Sequence[tuple[bool, Fraction]]) -> tuple[Fraction, list[Fraction], Fraction]:
-    """The first mean, what it leaves of each value, and the mean of that."""
+    """Return the first mean, the residual of each value, and the mean of the residuals' absolute values."""
     first = mean([size for _, size in values])
     rest = [size - first if not below_zero((sign, size)) else first - size for sign, size in values]
     return first, rest, mean([abs(r) for r in rest])
@@ -315,16 +319,16 @@ RULES: dict[str, tuple[Rule, str, int]] = {
     "binary:residual:channel": (residual_binary, "channel", 0),
     "binary:residual:group=16": (residual_binary, "group", 16),
 }
-"""By the names that Assay reads: the rule, which elements share a scale, and how many."""
+"""Format name → the rule, which elements share a scale, and how many."""
 
 
 WIDE = ("fixed:26:0", "fixed:32:16", "int:9:channel", "int:16:group=7", "int:24", "int:30:channel", "int:32:group=16")
-"""Their exact values are rounded to the dtype of the tensor, which holds all of the others."""
+"""Formats whose exact values are rounded to the tensor's dtype; it holds the values of all others exactly."""
 
 
 def grouped(name: str, rows: Sequence[Sequence[Value]]) -> Iterator[Sequence[Value]]:
-    """The values of a matrix by what they share; a channel is a row, groups lie along the rows and the last may be
-    short."""
+    """Yield the values of a matrix in groups that share a scale. A channel is a row; groups run along rows, and the
+    last may be short."""
     _, kind, size = RULES[name]
     if kind == "tensor":
         yield [v for row in rows for v in row]
@@ -335,7 +339,7 @@ def grouped(name: str, rows: Sequence[Sequence[Value]]) -> Iterator[Sequence[Val
 
 
 def quantize(name: str, rows: Sequence[Sequence[Value]], bits: int = 32) -> list[list[Value]]:
-    """What a matrix of float32 or float64 values becomes."""
+    """Return the quantised values of a matrix of float32 or float64 values."""
     rule = RULES[name][0]
     flat = (v for group in grouped(name, rows) for v in rule(group))
     if name in WIDE:

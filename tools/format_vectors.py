@@ -1,10 +1,10 @@
-"""Writes conformance/formats.json: inputs and the only right values of number formats, computed with exact fractions.
+"""Writes conformance/formats.json: inputs and the correct values of number formats, computed with exact fractions.
 
 python tools/format_vectors.py            write it
 python tools/format_vectors.py --check    fail if it is not what this would write
 
-The standard library alone, and nothing of Assay: what formats are held against must not share code with them. The
-rules are in format_rules.py, the codes of values in format_codes.py."""
+It uses only the standard library and no code of Assay, because the reference must not share code with the formats under
+test. The rules are in format_rules.py, the codes of values in format_codes.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def word(value: float | Fraction) -> int:
 
 
 def drawn(rng: random.Random, exponents: tuple[int, int], count: int) -> list[int]:
-    """float32 patterns with exponent fields in a range."""
+    """Draw float32 patterns with exponent fields in a range."""
     return [rng.getrandbits(1) << 31 | rng.randint(*exponents) << 23 | rng.getrandbits(23) for _ in range(count)]
 
 
@@ -36,7 +36,7 @@ SPECIAL = [0x7FC00000, 0x7F800000, 0xFF800000]
 
 
 def cases(name: str, rng: random.Random) -> Iterator[tuple[str, list[list[int]]]]:
-    """Named rows of float32 patterns. Means are of values whose sum float64 holds exactly."""
+    """Yield named rows of float32 patterns. Formats with means get values whose sum float64 holds exactly."""
     _, kind, _ = RULES[name]
     summed = "scaled" in name or "residual" in name
     yield "of about one size", [drawn(rng, (118, 131), 37) for _ in range(3)]
@@ -67,7 +67,7 @@ def cases(name: str, rng: random.Random) -> Iterator[tuple[str, list[list[int]]]
 
 
 def around_ties(name: str) -> list[int]:
-    """Midpoints of neighbouring values, with the floats beside them; beside a one where a scale is shared."""
+    """Return the midpoints of neighbouring values and the adjacent floats, after a 1 if a scale is shared."""
     _, kind, _ = RULES[name]
     base = [word(1)] if kind != "element" else []
     outputs = quantize(name, [[decode(word(Fraction(k, 64)), 32) for k in range(64)]])[0]
@@ -79,7 +79,7 @@ def around_ties(name: str) -> list[int]:
 def document() -> dict[str, Any]:
     listed = []
     for name in RULES:
-        rng = random.Random(name)  # a generator whose sequence Python keeps, seeded by text
+        rng = random.Random(name)  # Python guarantees the sequence of this generator, seeded by text
         for about, rows in cases(name, rng):
             inputs = [[decode(w, 32) for w in row] for row in rows]
             values = quantize(name, inputs)

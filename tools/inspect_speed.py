@@ -1,7 +1,7 @@
-"""How long does inspect take, from source to table, and how does that grow with the code?
+"""Measures how long inspect takes from source to table, and how the time grows with the code.
 
-python tools/inspect_speed.py            print it
-python tools/inspect_speed.py --write    and put it into the docs"""
+python tools/inspect_speed.py            print the table
+python tools/inspect_speed.py --write    and write it into docs/inspect.md"""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ REPEAT = 3
 
 
 def cuda(statements: int) -> tuple[bytes, bytes]:
-    """PTX and cubin of so many instructions that nothing can merge, each on a line of its own, a hundred to a block."""
+    """Return PTX and cubin with this many instructions that cannot be merged, each on its own line, a hundred per basic
+    block."""
     lines = []
     for i in range(statements):
         if i % 100 == 99:
@@ -38,7 +39,7 @@ def cuda(statements: int) -> tuple[bytes, bytes]:
 
 
 def ptx(statements: int) -> tuple[bytes, bytes]:
-    """The same as PTX: NVRTC itself takes more than linear time on so long a function."""
+    """Return the same, written as PTX, since NVRTC's own time grows more than linearly with a function's length."""
     lines = []
     for i in range(statements):
         if i % 100 == 99:
@@ -66,7 +67,7 @@ def ptx(statements: int) -> tuple[bytes, bytes]:
 
 
 def once(build: Callable[[int], tuple[bytes, bytes]], statements: int) -> tuple[int, float, float]:
-    """Instructions, seconds of the compiler, seconds from cubin to table and summary."""
+    """Return instructions, seconds of the compiler, and seconds from cubin to table and summary."""
     began = time.perf_counter()
     code, cubin = build(statements)
     built = time.perf_counter()

@@ -3,9 +3,9 @@
     python tools/memory_bound.py ours results/h200/memory_bound.json [--op ln_gelu,sum] [--seconds 300]
     python tools/memory_bound.py peers results/h200/memory_bound_peers.json
 
-`ours`: CUDA and Triton side by side on many shapes. `peers`: the same beside plain PyTorch and torch.compile on a few,
-since compiling for each shape takes seconds. Records are written after every op; --op replaces those of these ops only.
-All workloads of an op are one run of bench, with `--quick`: its processes start once."""
+`ours`: CUDA and Triton side by side on many shapes. `peers`: the same beside plain PyTorch and torch.compile on few
+shapes, since compiling for each takes seconds. Records are written after every op; --op replaces only those of these
+ops. All workloads of an op are one run of bench with `--quick`, so that its processes start only once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BACKWARD = ("8192x4096", "16384x8192")
 LENGTHS = tuple(n << 20 for n in (4, 32, 128))
 
 Shapes = dict[str, tuple[Any, ...]]
-"""By dtype: rows and columns, or numbers of elements."""
+"""Rows and columns, or numbers of elements, by dtype."""
 ROWS: Shapes = {"bf16": SHAPES, "fp16": LONG, "fp32": LONG}
 MAPS: Shapes = {"bf16": LENGTHS, "fp32": LENGTHS[1:2]}
 BACK: Shapes = {"bf16": BACKWARD, "fp32": BACKWARD[:1]}
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def timed(op: str, shapes: Shapes, peers: bool) -> list[Any]:
-    """One run of bench: its records, printed as they come."""
+    """Return the records of one run of bench, and print them as they come."""
     options = Options(against=(f"{op}/torch",) if peers else ()).quicker()
     kernels = [f"{op}/{language}" for language in ("cuda", "triton", *(("inductor",) if peers else ()))]
     plans: list[BenchPlan] = []

@@ -1,4 +1,4 @@
-"""The page's part on `model infer`: which variant is the fastest, then every table of each model."""
+"""The part of docs/model-results.md on `model infer`: the fastest variant, then all tables of each model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.units import NOTHING, si, times
 
 
 def epochs(trainings: Iterable[Record]) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """Model and kernels → seconds of an epoch."""
+    """Return seconds per epoch by model and kernels."""
     evidence = [(record.kernel, TrainEvidence.of(record)) for record in trainings]
     return {
         (model, tuple(sorted(e.config.swap.items()))): e.seconds_per_epoch
@@ -59,7 +59,7 @@ def _failure(one: One) -> str:
 
 
 def fastest(records: Sequence[Record]) -> list[str]:
-    """The first question: which variant is it, at each batch, and is it worth it?"""
+    """Return the table of the fastest variant at each batch size, with its gain."""
     timed = [one for one in drawn.read(records) if one.record.median]
     if not timed:
         return []
@@ -112,14 +112,14 @@ def _sites(ones: Sequence[One]) -> list[str]:
 
 
 def _unseen(ones: Sequence[One]) -> list[str]:
-    """A busy share of nothing is a profiler that saw nothing."""
+    """Return a note on variants with a busy share of 0, for which the profiler saw nothing."""
     blind = {one.evidence.variant: None for one in ones if (one.evidence.busy or {}).get("variant") == 0}
     text = f"In this run the profiler saw nothing of {', '.join(blind)}: no time in the model is known.\n"
     return [text] if blind else []
 
 
 def _saved(ones: Sequence[One]) -> list[str]:
-    """Bytes of packed weights, against what the format promises."""
+    """Return a line on the bytes of packed weights, compared with theory."""
     of = next((one.evidence.packed.weights for one in ones if one.evidence.packed), None)
     if of is None:
         return []

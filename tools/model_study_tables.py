@@ -1,4 +1,4 @@
-"""The page's tables of `model compile`, `attention` and `train`."""
+"""The tables of docs/model-results.md on `model compile`, `attention` and `train`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def compiled(records: Sequence[Record]) -> list[str]:
 
 
 def attended(records: Sequence[Record]) -> list[str]:
-    """Of the time when attention was a study of its own, with evidence of its own."""
+    """Return the table of attention records from when it was a separate study with its own evidence."""
 
     def sizes(record: Record) -> dict[str, str]:
         return parts(record.workload)
@@ -49,16 +49,16 @@ class Run:
     record: Record
     evidence: TrainEvidence
     again: bool
-    """PyTorch's second run of a seed."""
+    """Whether it is PyTorch's second run of a seed."""
     outside: str
 
 
 def trained(records: Sequence[Record]) -> list[str]:
-    """A run that was held against PyTorch's seeds says how far it leaves their envelope. So does PyTorch's own second
-    run of the first seed, and each of the seeds against the others: by these it is to be judged."""
+    """Return the table of trainings. A run that was compared with PyTorch's seeds shows how far it leaves their
+    envelope. So do, as a reference, PyTorch's second run of the first seed, and each seed compared with the others."""
     ended = [(r, e) for r in records if (e := TrainEvidence.of(r)).test]
     envelope = next((e.envelope for _, e in ended if e.envelope), None)
-    plain = {r.workload: e for r, e in reversed(ended) if not e.config.swap}  # of a seed, the first
+    plain = {r.workload: e for r, e in reversed(ended) if not e.config.swap}  # the first run of each seed
     runs = []
     for record, evidence in ended:
         spans = plain.get(record.workload) is evidence  # one of those that span the envelope
@@ -93,13 +93,13 @@ def _kernels(run: Run) -> str:
 
 
 def _band(others: Sequence[TrainEvidence]) -> dict[str, Any]:
-    """What some seeds span."""
+    """Return the band that some seeds span."""
     losses = [[loss for _, loss in evidence.curve] for evidence in others]
     return {name: [of(at) for at in zip(*losses, strict=True)] for name, of in (("low", min), ("high", max))}
 
 
 def _outside(evidence: TrainEvidence, envelope: dict[str, Any]) -> str:
-    """At most, in units of loss, and at how many of its points."""
+    """Return the largest distance from the envelope, in units of loss, and the number of points outside."""
     points = zip(envelope["low"], evidence.curve, envelope["high"], strict=True)
     off = [max(low - loss, loss - high, 0.0) for low, (_, loss), high in points]
     return f"{max(off):.4f} ({sum(o > 0 for o in off)} of {len(off)} points)"

@@ -1,4 +1,4 @@
-"""Writes docs/model-results.md, and its pictures, from the records under results/<device>/models/: no figure in it is
+"""Writes docs/model-results.md and its pictures from the records under results/<device>/models/, so that no figure is
 typed by hand.
 
 python tools/model_tables.py            write it
@@ -76,7 +76,7 @@ def _made_with(record: Record) -> str:
 
 
 def _picture(study: str, records: Sequence[Record], name: str, draw: bool) -> list[str]:
-    """The chart, one picture for each case, and how to read it. Without `draw`, as it was drawn before."""
+    """Return links to the chart's pictures, one for each case, and its caption. Without `draw` use existing ones."""
     if study == "train" and not any("envelope" in r.evidence for r in records):
         return []
     figure, path = CHARTS[study], PICTURES / f"{name}.svg"
@@ -89,7 +89,7 @@ def _drawn(path: Path) -> list[Path]:
 
 
 def _counted(path: Path) -> list[str | int]:
-    """Batch 16 before batch 128."""
+    """Return a sort key that puts batch 16 before batch 128."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
 
 

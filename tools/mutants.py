@@ -1,11 +1,11 @@
-"""Writes the tables of mutants into docs/selftest.md from the records under results/: no figure is typed by hand.
+"""Writes the tables of mutants into docs/selftest.md from the records under results/, so no figure is typed by hand.
 
 python tools/mutants.py            write them
 python tools/mutants.py --check    fail if they are not what this would write, or a survivor is not explained
 python tools/mutants.py --merge OUT.json SLICE.json …
-                                   put the records of slices together, later ones in place of earlier ones
+                                   merge the records of slices; later ones replace earlier ones
 
-Why a survivor survives stands in results/<device>/survivors.toml, a line for each: "gelu/triton@19:9:mask:0" = "…"."""
+The reasons of survivors are in results/<device>/survivors.toml, one line for each: "gelu/triton@19:9:mask:0" = "…"."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def merge(documents: list[dict]) -> dict:
-    """One document of several: each mutant as the last document that has it tells it."""
+    """Merge documents into one, with each mutant's record from the last document that has it."""
     records: dict[str, dict] = {}
     stillborn: dict[str, None] = {}
     for document in documents:
@@ -51,7 +51,7 @@ def merge(documents: list[dict]) -> dict:
 
 
 def evidences(document: dict) -> dict[str, MutantEvidence]:
-    """The evidence of every mutant by its name; of a stillborn one, what the name says."""
+    """Return the evidence of every mutant by name; for a stillborn one, only what its name tells."""
     by_name = {r.kernel: MutantEvidence.of(r) for r in parsed(document)}
     for name in document["summary"]["stillborn"]:
         kernel, _, place = name.partition("@")
@@ -61,7 +61,7 @@ def evidences(document: dict) -> dict[str, MutantEvidence]:
 
 
 def page(text: str, results: Path) -> str:
-    """The page with its tables renewed."""
+    """Return the page with its tables updated."""
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     return f"{text[:start]}\n{render(results)}{text[end:]}"
 
@@ -80,7 +80,7 @@ def explanations(folder: Path) -> dict[str, str]:
 
 
 def unexplained(results: Path) -> list[str]:
-    """Survivors without a reason, as `device: mutant`."""
+    """Return survivors without a reason, as `device: mutant`."""
     names = []
     for file in sorted(results.glob("*/mutants.json")):
         known = explanations(file.parent)
@@ -140,7 +140,7 @@ def _detectors(every: list[MutantEvidence]) -> list[str]:
 
 
 def _stale(document: dict) -> set[str]:
-    """Kernels whose source is not the one that was changed."""
+    """Return the kernels whose source has changed since it was mutated."""
     now = {k.name: provenance.source_of(k.file, k.line)["hash"] for k in library.kernels()}
     return {r.address for r in parsed(document) if now.get(r.address) != r.source["hash"]}
 

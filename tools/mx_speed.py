@@ -1,9 +1,9 @@
-"""The packed kernels beside copies of the same bytes, and the packed linear layer beside the plain one.
+"""Times the packed kernels beside copies of the same bytes, and the packed linear layer beside the plain one.
 
     python tools/mx_speed.py results/h200/mx.json [--rounds 10] [--budget 1]
 
-The plain one is what PyTorch (on a GPU: cuBLAS) does with a matrix of the same shape that was never packed. Its time
-and that of the packed layer stand in one document, taken minutes apart at most."""
+The plain layer is PyTorch's (on a GPU cuBLAS) with an unpacked matrix of the same shape. One document has both times,
+taken at most minutes apart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def main() -> None:
                 records.append(record)
                 took = f"{record.median * 1e6:8.2f} µs" if record.median else record.reason
                 print(f"{record.kernel:22} {record.workload:44} {took}", flush=True)
-        # After each: who interrupts it keeps what was done.
+        # Written after each workload, so that an interruption keeps what was done.
         asked.out.write_text(json.dumps(document(records, verb="bench"), indent=1, default=str) + "\n")
 
 

@@ -1,9 +1,9 @@
-"""Writes conformance/mxint8.json: inputs and the only right outputs of MXINT8, computed with exact fractions.
+"""Writes conformance/mxint8.json: inputs and the correct outputs of MXINT8, computed with exact fractions.
 
 python tools/mx_vectors.py            write it
 python tools/mx_vectors.py --check    fail if it is not what this would write
 
-The standard library alone, and nothing of Assay: what kernels are held against must not share code with them."""
+It uses only the standard library and no code of Assay, because the reference must not share code with the kernels."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from typing import Any
 
 FILE = Path(__file__).parents[1] / "conformance" / "mxint8.json"
 NAN = 255
-"""The E8M0 code that is no power of two."""
+"""The E8M0 code that is not a power of two."""
 
 Value = Fraction | None
-"""None: NaN or an infinity."""
+"""An exact value; None: NaN or an infinity."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Format:
         return -size if pattern >> (self.bits - 1) else size
 
     def encode(self, value: Value) -> int:
-        """To nearest, ties to even, beyond the largest to infinity; None to the usual NaN."""
+        """Round to nearest, ties to even, beyond the largest to infinity; None gives the usual NaN."""
         if value is None:
             return self.nan
         sign = (value < 0) << (self.bits - 1)
@@ -69,7 +69,7 @@ class Format:
             return sign
         exponent = max(floor_log2(abs(value)), 1 - self.bias)
         steps = round(abs(value) / Fraction(2) ** (exponent - self.fraction))  # Python rounds ties to even
-        # The fraction's carry into the exponent is the next binade, or the step from subnormal to normal.
+        # A carry of the fraction into the exponent gives the next binade, or the step from subnormal to normal.
         pattern = ((exponent + self.bias - 1) << self.fraction) + steps
         return sign | min(pattern, self.infinity)
 
@@ -83,7 +83,7 @@ def floor_log2(value: Fraction) -> int:
 
 
 def quantize_block(values: Sequence[Value]) -> tuple[list[int], int]:
-    """The elements (−127…127) of one block, and its E8M0 code."""
+    """Return the elements (−127…127) of one block, and its E8M0 code."""
     finite = [v for v in values if v is not None]
     if len(finite) < len(values):
         return [0] * len(values), NAN
@@ -94,7 +94,7 @@ def quantize_block(values: Sequence[Value]) -> tuple[list[int], int]:
 
 
 def quantize(rows: Sequence[Sequence[Value]], block: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Blocks lie along the rows; the last of a row may be short."""
+    """Quantise rows in blocks along them; the last block of a row may be short."""
     elements: list[list[int]] = []
     scales: list[list[int]] = []
     for row in rows:
@@ -111,11 +111,11 @@ def dequantize(elements: Sequence[Sequence[int]], scales: Sequence[Sequence[int]
     return [[value(c, s[i // block]) for i, c in enumerate(e)] for e, s in zip(elements, scales, strict=True)]
 
 
-# What is in the file.
+# The content of the file.
 
 
 def words(rows: Sequence[Sequence[int]], bits: int) -> str:
-    """Hexadecimal, a row's words apart by spaces, negative numbers in two's complement."""
+    """Return the numbers in hexadecimal, separated by spaces, negative ones in two's complement."""
     return " ".join(f"{v & ((1 << bits) - 1):0{bits // 4}x}" for row in rows for v in row)
 
 
@@ -186,7 +186,7 @@ def edges() -> Iterator[dict]:
 
 
 def drawn() -> Iterator[dict]:
-    """Any bit pattern, and patterns of about one size, from a generator whose sequence Python keeps."""
+    """Yield cases of random bit patterns, and of similar sizes. Python guarantees the generator's sequence."""
     rng = random.Random(8)
     for index in range(36):
         number = ("fp32", "bf16", "fp16")[index % 3]
@@ -207,7 +207,7 @@ def drawn() -> Iterator[dict]:
 
 
 def unpacked() -> Iterator[dict]:
-    """What dequantisation gives, in every output format."""
+    """Yield cases of dequantisation, with the results in every output format."""
     codes = [-128, -127, -64, -3, -1, 0, 1, 2, 5, 64, 96, 127]
     cases = [
         ("every scale", codes * 256, list(range(256)), len(codes)),

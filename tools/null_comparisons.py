@@ -1,11 +1,11 @@
-"""How often does `compare` cry wolf, and how often does it see 2 %? Measured on this machine.
+"""Measures how often `compare` raises a false alarm on this machine, and how often it detects a slowdown of 2 %.
 
-python tools/null_comparisons.py results/h200       times SESSIONS more sessions, adds them to null-runs.json there
-python tools/null_comparisons.py results/h200 0     judges those that are there again; no device is needed
+python tools/null_comparisons.py results/h200       time SESSIONS more sessions and add them to null-runs.json there
+python tools/null_comparisons.py results/h200 0     only judge the existing sessions again; no device is needed
 
-The same kernels are timed in several sessions, each with processes of its own. Every run of a session is compared with
-every run of every later one: each SLOWER or FASTER is a false alarm. Then with runs on 2 % more elements, under the
-name of the workload they had: each cell that is not SLOWER is a miss. compare.json has the counts."""
+The same kernels are timed in several sessions, each with its own processes. Every run of a session is compared with
+every run of every later one: each SLOWER or FASTER is a false alarm. Then it is compared with runs on 2 % more
+elements, under the original workload's name: each cell that is not SLOWER is a miss. compare.json has the counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OPS = ("gelu", "silu", "gelu_tanh", "axpy")
 ELEMENTS = 1 << 25 if runs_on_gpu() else 1 << 22
 MORE = ELEMENTS * 102 // 100 // 1024 * 1024
 SESSIONS, RUNS, PLANTED = 3, 4, 1
-"""Runs in a session, and how many of 2 % more."""
+"""Sessions to add, runs in a session, and how many of these have 2 % more elements."""
 
 
 def plans(elements: int, options: Options) -> list[BenchPlan]:
@@ -41,7 +41,7 @@ def plans(elements: int, options: Options) -> list[BenchPlan]:
 
 
 def session() -> dict[str, Any]:
-    """Plain runs and planted ones, by processes that live as long as it."""
+    """Time one session of plain runs and planted ones, in processes that live as long as the session."""
     options = Options(against=(), budget=1.0, second_clock=False)
     plain, more = plans(ELEMENTS, options), plans(MORE, options)
     size = sum(len(p.kernels) for p in plain)
@@ -53,7 +53,7 @@ def session() -> dict[str, Any]:
 
 
 def _slim(record: Record) -> dict[str, Any]:
-    """What `compare` needs, under the name of the plain workload."""
+    """Return the fields that `compare` needs, under the name of the plain workload."""
     fields = record.to_dict()
     kept = ("verb", "kernel", "workload", "status", "reason", "run", "source", "provenance", "median", "samples")
     evidence = {k: record.evidence[k] for k in ("device", "rounds", "clocks") if k in record.evidence}
@@ -62,7 +62,7 @@ def _slim(record: Record) -> dict[str, Any]:
 
 
 def judged(sessions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Every run of a session against every run of every later one."""
+    """Compare every run of a session with every run of every later one, and return the counts."""
     runs = [{k: [[Record(**r) for r in one] for one in s[k]] for k in ("plain", "planted")} for s in sessions]
     comparisons = {
         kind: [

@@ -1,10 +1,10 @@
-"""How long the page of compiled code takes to answer a hover, in headless Chromium.
+"""Measures how long the page of compiled code takes to respond to a hover, in headless Chromium.
 
 python tools/page_speed.py                 5,000 and 50,000 instructions
-python tools/page_speed.py 2000 10000      as many as said
+python tools/page_speed.py 2000 10000      these numbers of instructions
 
-The kernels are made up. Three figures for each size, medians and worst: the handler with the layout it causes, the
-time until the frame with the new colours was made, and how long the page took to be ready."""
+The kernels are synthetic. For each size it prints the median and worst time of the handler with the layout it causes,
+the same until the frame with the new colours is drawn, and how long the page takes to be ready."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ MEASURE = """async ([pane, hovers]) => {
 
 
 def made_up(size: int) -> Code:
-    """Two thirds of the instructions in loops, one in three inlined; near lines give near code."""
+    """Make a kernel with two thirds of its instructions in loops and one in three inlined; nearby lines give nearby
+    code."""
     dice = random.Random(size)
     rows: list[dict[str, Any]] = []
     kernel, inlined = FILES

@@ -1,9 +1,9 @@
-"""Times peers without Assay and through it, and fails where Assay makes one slower.
+"""Times peers without Assay and through it, and fails if Assay makes one slower.
 
-    python tools/peers.py results/h200/peers.json [--op layernorm] [--rows 8]
+    python tools/peers.py results/h200/peers.json [--op layernorm] [--shape 4096x1024] [--dtype bf16]
 
 Without Assay: the peer's own function on plain tensors, in a CUDA graph over more buffers than the cache holds. Both
-times are taken in one run, one after the other. A GPU is needed."""
+times are taken in one run, one after the other. A GPU is required."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from assay.record import Status
 SHAPES = ("4096x1024", "16384x1024", "32768x768", "8192x4096", "16384x8192", "2048x32768", "64x262144")
 OPS = ("gelu", "silu", "softmax", "layernorm", "ln_gelu")
 ALLOWED = 1.03
-"""How much slower a peer may be through Assay."""
+"""Largest allowed ratio of a peer's time through Assay to its time alone."""
 MODES = {"inductor": "default", "inductor:max_autotune": "max-autotune-no-cudagraphs"}
 
 
@@ -88,7 +88,7 @@ def compared(op: str, shape: str, dtype: str) -> list[dict[str, Any]]:
 
 
 def plain(op: str, width: int) -> Callable[..., torch.Tensor]:
-    """The function as its users write it."""
+    """Return the function as its users write it."""
     return {
         "gelu": lambda x, w, b: F.gelu(x),
         "silu": lambda x, w, b: F.silu(x),
@@ -99,13 +99,13 @@ def plain(op: str, width: int) -> Callable[..., torch.Tensor]:
 
 
 def alone(op: str, language: str, height: int, width: int, dtype: torch.dtype) -> float:
-    """Median seconds of a cold call."""
+    """Return the median seconds of a cold call."""
     torch._dynamo.reset()
     function = plain(op, width)
     if language in MODES:
         function = torch.compile(function, dynamic=False, mode=MODES[language])
     size = height * width * torch.finfo(dtype).bits // 8
-    # A call has inputs and outputs of its own: more than four times the cache, and 400 µs at 4 TB/s.
+    # Each call has its own inputs and outputs: together more than four times the cache, and 400 µs at 4 TB/s.
     calls = max(4 * torch.cuda.get_device_properties(0).L2_cache_size, 1_600_000_000) // (2 * size) + 2
     xs = [torch.randn(height, width, device="cuda", dtype=dtype) for _ in range(calls)]
     weight, bias = (torch.randn(width, device="cuda", dtype=dtype) for _ in range(2))

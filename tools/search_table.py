@@ -49,12 +49,12 @@ def render(seeded: list[Record], sampled: list[Record]) -> str:
 
 
 def winners(records: list[Record]) -> dict[int, Record]:
-    """By seed."""
+    """Return the winners by seed."""
     return {r.evidence["seed"]: r for r in records if r.evidence["role"] == "winner"}
 
 
 def trials(records: list[Record]) -> int:
-    """Of each seed."""
+    """Return the number of trials of each seed."""
     (count,) = {
         len({r.evidence["trial"] for r in records if r.evidence["role"] == "trial" and r.evidence["seed"] == seed})
         for seed in winners(records)

@@ -1,11 +1,11 @@
-"""Does a model learn with our kernels, forward and backward, as it learns with PyTorch's?
+"""Tests that a model learns with Assay's kernels, forward and backward, as it learns with PyTorch's.
 
     python tools/train_envelope.py results/h200/models/training.json [--items 2048] [--epochs 5] [--jobs 5]
 
-Five seeds with PyTorch make an envelope of loss curves; the first of them, run again, says how far two runs of one seed
-lie apart on this device. With kernels swapped in, that seed's curve must stay inside, and end as accurate. With --jobs
-several train side by side: the same curves, but no times worth keeping, and none are kept. `--again` judges the curves
-of a document that is there already, and trains nothing."""
+Five seeds with PyTorch make an envelope of loss curves. The first of them is run again to show how far apart two runs
+of one seed are on this device. With kernels swapped in, that seed's curve must stay inside, and the accuracy must be as
+good. With --jobs several trainings run in parallel: the curves are the same, but times are meaningless and not kept.
+`--again` judges the curves of an existing document without training."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ from assay.models.studies.train import Options, train
 from assay.record import Record, Status, document, read
 
 MODEL, SEEDS, CLOSE = "mnist-cnn-ln", 5, 0.002
-"""Accuracies may differ by so much."""
+"""The model, the number of seeds, and how far below PyTorch's worst accuracy a run may be."""
 GRAZE = 0.01
-"""Of the envelope's width: where the seed itself is the envelope's edge, rounding alone carries a curve across it."""
+"""Fraction of the envelope's width by which a curve may leave it: where the seed itself is the edge, rounding alone
+carries a curve across it."""
 
 TIMES = ("seconds_per_epoch", "cpu_seconds")
 
 
 def arms(device: str) -> dict[str, dict[str, str]]:
-    """What is swapped in: both norms and activations, each with its own backward kernel, then their fusion."""
+    """Return the rules of each arm: norms and activations, each with its own backward kernel, and their fusion."""
     if device == "cpu":
         return {"njit": {"layernorm": "layernorm/njit", "gelu": "gelu/njit"}}
     return {
@@ -55,7 +56,8 @@ def losses(record: Record) -> list[float]:
 
 
 def judged(record: Record, plain: list[Record], again: Record) -> Record:
-    """The record, with where its curve lies; a failure where that is outside."""
+    """Return the record with its curve's place in the envelope. It fails if the curve leaves the envelope by more than
+    two runs of one seed differ, or if its accuracy is too low."""
     curves = [losses(r) for r in plain]
     apart = max(abs(a - b) for a, b in zip(curves[0], losses(again), strict=True))
     low, high = ([f(at) for at in zip(*curves, strict=True)] for f in (min, max))

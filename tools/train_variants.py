@@ -1,8 +1,8 @@
-"""What an epoch of training takes with each variant's kernels: the column `epoch` of infer's table.
+"""Times an epoch of training with each variant's kernels, for the column `epoch` of infer's table.
 
     python tools/train_variants.py results/h200/models/epochs.json mnist-cnn mnist-cnn-ln [--items 2048]
 
-One epoch each, after a short one that compiles, all in one process, one after the other. Records go to the store too,
+Each variant trains one epoch after a short one that compiles, all in turn in one process. Records also go to the store,
 where `assay model infer` looks for trainings of a variant."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from assay.record import Record, document
 from assay.store import open_store
 
 WARM = 2048
-"""Images of the epoch that compiles."""
+"""Number of images of the epoch that compiles."""
 
 
 def trainings(model: str, items: int, folder: Path) -> Iterator[Record]:
@@ -58,7 +58,7 @@ def main() -> None:
             for record in trainings(model, asked.items, Path(folder)):
                 store.add(record)
                 records.append(record)
-                # After each: who interrupts it keeps what was done.
+                # Written after each record, so that an interruption keeps what was done.
                 asked.out.write_text(json.dumps(document(records, verb="model"), indent=1, default=str) + "\n")
 
 

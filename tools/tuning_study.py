@@ -5,10 +5,10 @@ python tools/tuning_study.py --check             fail if it is not what this wou
 python tools/tuning_study.py --measure KERNEL … --out FOLDER [--workload W] [--seconds S]
                                                  time every configuration on this machine, in S seconds for each kernel
 
-A configuration is timed as `assay tune` times it: cold, in graphs, in a process of its own, its outputs judged. All are
+A configuration is timed as in `assay tune`: cold, in graphs, in a process of its own, with its outputs judged. All are
 screened in a few rounds, in random order; those near the best are timed again, together and for longer. A replay draws
-from a configuration's rounds whenever a strategy asks for its time, and ends as a run of tune does: the finalists are
-drawn again, and the winner is chosen by compare's rule."""
+from a configuration's rounds when a strategy asks for its time, and ends like a run of tune: the finalists are drawn
+again, and the winner is chosen by compare's rule."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ REPLAYED = ("guided", "random", "tpe")
 REPEATS = 20
 ROUNDS = Options().rounds
 SCREENED, CLOSE, AGAIN = 3, 10, 32
-"""Rounds in which all configurations are timed, rounds for those near the best, and the most of these."""
+"""Rounds for all configurations, rounds for those near the best, and the maximum number of these."""
 TOGETHER = 16
-"""Configurations that are timed in the same rounds."""
+"""Number of configurations timed in the same rounds."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Point:
 
     parameters: dict[str, Any]
     estimate: float | None = None
-    """Seconds by the static model."""
+    """Seconds predicted by the static model."""
     rounds: list[float] = field(default_factory=list)
-    """Seconds, the median of each round."""
+    """Median seconds of each round."""
     why: str = ""
     """Why it has no times: it was pruned, it failed, or there was no time left."""
     pruned: bool = False
@@ -77,7 +77,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Study:
-    """A space that was measured whole. Its points are in the order of the static model."""
+    """A completely measured space. Its points are in the order of the static model."""
 
     kernel: str
     workload: str
@@ -87,7 +87,7 @@ class Study:
     points: list[Point]
     provenance: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
-    """That measuring took."""
+    """Seconds that measuring took."""
 
     @cached_property
     def timed(self) -> dict[Key, Point]:
@@ -99,7 +99,7 @@ class Study:
 
     @property
     def most(self) -> int:
-        """How many configurations a strategy may measure."""
+        """Maximum number of configurations that a strategy may measure."""
         return few(len(self.points))
 
 
@@ -111,7 +111,7 @@ def read(file: Path) -> Study:
 
 
 def replayed(study: Study, strategy: str, seed: int) -> float:
-    """Return by which share the winner of one run is slower than the best configuration."""
+    """Return by what fraction the winner of one run is slower than the best configuration."""
     rng = random.Random(f"{strategy} {seed}")
     points = {key(p.parameters): p for p in study.points if not p.pruned}
     configurations = {k: p.parameters for k, p in points.items()}
@@ -134,7 +134,7 @@ def replayed(study: Study, strategy: str, seed: int) -> float:
 
 
 def drawn(study: Study, point: Point, rounds: int, rng: random.Random) -> Record:
-    """Return a record of a configuration as one more run might have it: so many of its rounds, drawn again."""
+    """Return a configuration's record as another run might give it: `rounds` of its rounds, drawn with replacement."""
     times = rng.choices(point.rounds, k=rounds)
     known = of_rounds(times)
     return Record(
@@ -171,7 +171,7 @@ def main() -> None:
 
 
 def _measured_into(name: str, workload: str, seconds: float, folder: Path | None) -> int:
-    """Measure one kernel; its file is written after every batch. Return 1 where it failed, for the others to go on."""
+    """Measure one kernel, writing its file after every batch. Return 1 if it fails, so that the others still run."""
 
     def save(study: Study) -> None:
         file = (folder or ROOT / "results") / f"tuning_{study.kernel.replace('/', '_').replace(':', '_')}.json"
@@ -190,7 +190,7 @@ def _measured_into(name: str, workload: str, seconds: float, folder: Path | None
 
 
 def page(text: str, files: Sequence[Path]) -> str:
-    """Return the page with its table renewed."""
+    """Return the page with its table updated."""
     start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
     return f"{text[:start]}\n{table([read(f) for f in files])}{text[end:]}"
 
@@ -228,7 +228,8 @@ def table(studies: Sequence[Study]) -> str:
 
 class _Truth(Truth):
     def wants_parent_clock(self, number: int) -> bool:
-        """A second clock for each of hundreds would take longer than the timing; tune takes it."""
+        """Return False: unlike tune, skip the second clock, which for hundreds of configurations takes longer than the
+        timing."""
         return False
 
 
@@ -239,19 +240,19 @@ class _Timing(Timing):
 
 
 class Whole(Measured):
-    """A space that is measured whole, without the checks on other workloads."""
+    """Measures a whole space, without the checks on other workloads."""
 
     def _built(self) -> Iterator[Record]:
         self.candidates = yield from self._candidates()
 
     def study(self, seconds: float, save: Callable[[Study], None]) -> Study:
-        """Measure; `save` gets what there is after every batch."""
+        """Measure the space; `save` gets the study so far after every batch."""
         began = time.perf_counter()
         left_out = {key(e.parameters or {}): e.pruned for e in map(TuneEvidence.of, self._built())}
         found: dict[Key, Record] = {}
         waiting = list(self.candidates)
         random.Random(self.options.seed).shuffle(waiting)
-        waiting.sort(key=lambda c: key(c) != self.default)  # the default is timed whatever the time
+        waiting.sort(key=lambda c: key(c) != self.default)  # the default first, so that it is timed in any case
         with (
             Pool(Limits(self.options.seconds)) as pool,
             _Timing(self.plan, self.options, pool, PlainTorch(pool), self.tunes_itself) as timing,
@@ -267,7 +268,7 @@ class Whole(Measured):
         return self._study(found, left_out, time.perf_counter() - began)
 
     def _near(self, found: Mapping[Key, Record]) -> list[Configuration]:
-        """Return the configurations near the best, the fastest first, and the default."""
+        """Return the configurations near the best, fastest first, and the default."""
         times = {k: r.median for k, r in found.items() if r.median and not r.failed}
         ordered = sorted(times, key=lambda k: times[k])
         near = [k for k in ordered if times[k] <= (1 + MARGIN) * times[ordered[0]]][:AGAIN]

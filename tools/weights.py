@@ -1,9 +1,9 @@
-"""Carry data sets and weights to a machine without internet, in slices small enough, every byte verified there.
+"""Carry data sets and weights to a machine without internet in slices of limited size, with every byte verified there.
 
     python3 tools/weights.py pack --slice-mb 60        here, after `assay model fetch mnist imdb minilm`
-    python3 tools/weights.py unpack build/weights      there; slices may come one at a time, in any order
+    python3 tools/weights.py unpack build/weights      there; slices may arrive one at a time, in any order
 
-Files larger than a slice are cut. Standard library only, so that it runs where nothing is installed.
+Files larger than a slice are split. It uses only the standard library, so that it runs where nothing is installed.
 """
 
 import argparse
@@ -23,11 +23,11 @@ MB = 1_000_000
 MANIFEST = "manifest.json"
 USUAL = ("datasets/mnist", "datasets/imdb", "weights/minilm")
 ARRIVED = "arrived"
-"""Below the data folder: parts whose file is not complete yet, named by their hash."""
+"""Folder below the data folder for parts of incomplete files, named by their hash."""
 
 
 def data_folder() -> Path:
-    """As assay.host.data_folder() says it."""
+    """Return the same folder as assay.host.data_folder()."""
     base = os.environ.get("ASSAY_DATA") or os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "assay"
 
@@ -37,7 +37,7 @@ def sha256(data: bytes) -> str:
 
 
 def files_in(data: Path, wanted: list[str]) -> list[Path]:
-    """Every file that is asked for, by its path below the data folder."""
+    """Return all files below the requested paths in the data folder."""
     listed: list[Path] = []
     for name in wanted:
         place = data / name
@@ -50,8 +50,8 @@ def files_in(data: Path, wanted: list[str]) -> list[Path]:
 
 
 def pack(data: Path, wanted: list[str], limit: int, out: Path) -> dict[str, Any]:
-    """Cut the files into slices of at most `limit` bytes below `out`; each slice carries the whole manifest. What `out`
-    held before is gone."""
+    """Split the files into slices of at most `limit` bytes below `out`, each with the whole manifest. Old content of
+    `out` is removed."""
     if limit < 1:
         raise SystemExit("a slice must hold something (--slice-mb)")
     sources = files_in(data, wanted)
@@ -78,7 +78,7 @@ def pack(data: Path, wanted: list[str], limit: int, out: Path) -> dict[str, Any]
 
 
 def unpack(arrived: Path, data: Path) -> list[str]:
-    """Take in the slices that are below `arrived`, put every complete file in its place, and say what is missing."""
+    """Read the slices below `arrived`, put every complete file in its place, and return what is missing."""
     manifests = {text for path in arrived.glob(f"**/{MANIFEST}") if (text := path.read_text())}
     if not manifests:
         raise SystemExit(f"no slice below {arrived}: it should hold slice-N/{MANIFEST}")
@@ -103,7 +103,8 @@ def unpack(arrived: Path, data: Path) -> list[str]:
 
 
 def keep(part: dict[str, Any], arrived: Path, store: Path) -> bool:
-    """Is the part here, now or from an earlier call? A damaged one counts as not arrived."""
+    """Store the part if it has arrived, and return whether it is stored, now or from an earlier call. A damaged part
+    counts as not arrived."""
     kept = store / part["sha256"]
     if kept.is_file() and sha256(kept.read_bytes()) == part["sha256"]:
         return True
@@ -117,7 +118,7 @@ def keep(part: dict[str, Any], arrived: Path, store: Path) -> bool:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+    """Write the file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -131,7 +132,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def listed(text: str) -> list[dict[str, Any]]:
-    """The files of a manifest. It may name parts by their hash and files below the data folder, nothing else."""
+    """Return the files of a manifest, which may name only parts by their hash and files below the data folder."""
     try:
         files = [
             {

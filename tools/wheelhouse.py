@@ -1,12 +1,12 @@
-"""Collect the pinned wheels that a GPU machine without internet needs, in folders small enough to carry.
+"""Collect the pinned wheels that a GPU machine without internet needs, in folders of limited size.
 
     python3 tools/wheelhouse.py --python 3.12 --platform x86_64 --slice-mb 60 [--peers]
-    python3 tools/wheelhouse.py --join         on the other machine: parts of large wheels become wheels again
+    python3 tools/wheelhouse.py --join         on the other machine: join the parts of large wheels
 
-Such a machine keeps its own torch, triton, cupy, numba and CUDA (see HOST): they fit its driver and are
-gigabytes. What it usually lacks is small (see NEEDED); `--peers` adds the kernels of other projects that Assay compares
-with (peers.txt). A wheel larger than a slice travels in parts. Standard library and pip only, so that it runs
-before `make venv`.
+Such a machine keeps its own torch, triton, cupy, numba and CUDA (see HOST), which fit its driver and are gigabytes in
+size. What it usually lacks is small (see NEEDED); `--peers` adds the kernels of other projects with which Assay is
+compared (peers.txt). A wheel larger than a slice is split into parts. The script uses only the standard library and
+pip, so that it runs before `make venv`.
 """
 
 import argparse
@@ -22,10 +22,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MB = 1_000_000
 
-# What the GPU machine is expected to bring itself, with all that these need in turn (numpy aside).
+# Packages that the GPU machine is expected to have already, with their dependencies (except numpy).
 HOST = frozenset({"torch", "triton", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "cupy-cuda13x"})
 
-# name -> why it travels. Versions come from constraints.txt, never from here.
+# name -> why it is needed. Versions come from constraints.txt, never from here.
 NEEDED = {
     "numpy": "below 2.4: newer ones break numba-cuda 0.30 and Triton 3.6's interpreter",
     "pydantic": "records read from outside",
@@ -45,7 +45,7 @@ NEEDED = {
 }
 TESTS = {"hypothesis": "property tests", "sortedcontainers": "hypothesis"}
 
-# Newest first. 2.28 is the floor of every wheel we use and of every machine that runs CUDA 13.
+# Newest first. Every wheel we use runs on glibc 2.28, and every machine that runs CUDA 13 has at least that.
 GLIBC = ("2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")
 
 
@@ -54,14 +54,14 @@ def canonical(name: str) -> str:
 
 
 def read_pins(constraints: Path) -> dict[str, str]:
-    """Canonical name -> exact version, from a constraints file."""
+    """Read canonical name -> exact version from a constraints file."""
     lines = (line.split("#")[0].strip() for line in constraints.read_text().splitlines())
     pairs = (line.split("==") for line in lines if line)
     return {canonical(name): version for name, version in pairs}
 
 
 def choose(pins: dict[str, str], full: bool, peers: dict[str, str] | None = None) -> dict[str, str]:
-    """Name -> version of what is to be collected. `full`: every pin but torch, which fits the driver."""
+    """Return name -> version of the wheels to collect. `full`: every pin except torch, which must fit the driver."""
     names = (set(pins) - {"torch"}) if full else set(NEEDED | TESTS)
     if missing := names - set(pins):
         raise SystemExit(f"not pinned in constraints.txt: {', '.join(sorted(missing))}")
@@ -78,7 +78,7 @@ def download(wanted: dict[str, str], python: str, platform: str, into: Path) -> 
 
 
 def pack(sizes: dict[str, int], limit: int) -> list[list[str]]:
-    """Files into as few slices as first-fit-decreasing finds, none above `limit` bytes."""
+    """Pack files into slices of at most `limit` bytes by first-fit-decreasing."""
     slices: list[tuple[int, list[str]]] = []
     for name, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
         if size > limit:
@@ -93,7 +93,7 @@ def pack(sizes: dict[str, int], limit: int) -> list[list[str]]:
 
 
 def split(wheels: list[Path], limit: int) -> list[Path]:
-    """The same files, those above `limit` bytes in parts: NAME.whl.1, NAME.whl.2, …"""
+    """Return the same files, those above `limit` bytes split into parts: NAME.whl.1, NAME.whl.2, …"""
     result = []
     for wheel in wheels:
         data = wheel.read_bytes() if wheel.stat().st_size > limit else b""
@@ -106,7 +106,7 @@ def split(wheels: list[Path], limit: int) -> list[Path]:
 
 
 def join(out: Path) -> list[Path]:
-    """Put the parts of wheels together, in the first part's folder, and remove them."""
+    """Join the parts of wheels in the first part's folder, and remove the parts."""
     parts: dict[str, list[Path]] = {}
     for part in out.glob("slice-*/*.whl.*"):
         parts.setdefault(part.stem, []).append(part)
@@ -121,7 +121,7 @@ def join(out: Path) -> list[Path]:
 
 
 def write(wheels: list[Path], limit: int, out: Path, python: str, platform: str) -> dict[str, object]:
-    """Move wheels into `out`/slice-N and describe them in INDEX.json; what `out` held before is gone."""
+    """Move wheels into `out`/slice-N and describe them in INDEX.json. The old content of `out` is removed."""
     by_name = {wheel.name: wheel for wheel in split(wheels, limit)}
     plan = pack({name: wheel.stat().st_size for name, wheel in by_name.items()}, limit)
     shutil.rmtree(out, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Fewer bits, fewer weights: what that costs a model in accuracy, and what it saves."""
+"""Quantisation and pruning of models: what they cost in accuracy and save in bits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def quantize(model: str = "mnist-cnn", **settings: Any) -> Iterator[Record]:
-    """Quantise a model; `settings` are those of `planning.Quantize`. One record for each point of the curve."""
+    """Quantise a model with the settings of `planning.Quantize`. Yield a record for each point of the curve."""
     from assay.compress import curve, planning
     from assay.settings import settings_of
 
@@ -18,7 +18,7 @@ def quantize(model: str = "mnist-cnn", **settings: Any) -> Iterator[Record]:
 
 
 def prune(model: str = "mnist-cnn", **settings: Any) -> Iterator[Record]:
-    """Prune a model; `settings` are those of `planning.Prune`. One record for each point of the curve."""
+    """Prune a model with the settings of `planning.Prune`. Yield a record for each point of the curve."""
     from assay.compress import curve, planning
     from assay.settings import settings_of
 

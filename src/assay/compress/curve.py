@@ -1,4 +1,4 @@
-"""The points of a curve: for each seed a base model, then one compressed model after another, judged from its file."""
+"""The points of a curve: for each seed, a base model and then each compressed model, judged as loaded from its file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Base:
     sha256: str
     seed: int
     right: torch.Tensor
-    """Of the test split."""
+    """Which items of the test split it classifies correctly."""
     bits: int
 
 
@@ -129,13 +129,13 @@ def _layer(path: str, treatment: Treatment) -> Layer:
 
 @contextmanager
 def _file(planned: Plan, point: Point, seed: int) -> Iterator[Path]:
-    """Where the compressed model goes: the file that was asked for, or one that is gone afterwards."""
+    """Yield the compressed model's file: the requested one, or a temporary one."""
     wanted = planned.options.save
     if wanted is None or point.method == CONTROL:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder) / "model.safetensors"
         return
-    only = planned.total == 2  # the control and it
+    only = planned.total == 2  # the control and this point
     name = f"{wanted.stem}-{point.label},seed={seed}".replace(":", "_").replace(",", "-").replace("=", "")
     yield wanted if only else wanted.with_name(f"{name}{wanted.suffix or '.safetensors'}")
 
@@ -143,7 +143,7 @@ def _file(planned: Plan, point: Point, seed: int) -> Iterator[Path]:
 def _record(
     planned: Plan, point: Point, seed: int, evidence: CompressEvidence, seconds: float, diverged: str = ""
 ) -> Record:
-    """`diverged`: why training on gave no model."""
+    """`diverged`: why further training gave no model."""
     options = planned.options
     label = [
         point.label,

@@ -1,4 +1,4 @@
-"""Which items of a split a model classifies right, one by one: so two models can be compared on the same items."""
+"""Which items of a split a model classifies correctly, so that two models can be compared on the same items."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def right(model: nn.Module, data: Labelled) -> torch.Tensor:
-    """One bool for each item, on the CPU."""
+    """Return one bool for each item, on the CPU: whether it is classified correctly."""
     from assay.models.subject.score import answers
 
     said = answers(model, data).predicted
@@ -21,7 +21,7 @@ def right(model: nn.Module, data: Labelled) -> torch.Tensor:
 
 
 def packed(bools: torch.Tensor) -> str:
-    """As text: one bit each, the first in the highest bit, base64."""
+    """Return the bools as base64 text, one bit each, the first in the highest bit."""
     import numpy as np
 
     return base64.b64encode(np.packbits(bools.numpy()).tobytes()).decode()

@@ -1,4 +1,4 @@
-"""How fast a model is with its linear layers packed: in turn with the model before, on one item."""
+"""Latency of a model with its linear layers packed, timed in turn with the base model, on one item."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _ROUNDS, _SECONDS = 7, 0.5
 
 @dataclass(frozen=True)
 class Latency:
-    """Medians over rounds, in seconds of a forward pass."""
+    """Medians over rounds, in seconds per forward pass."""
 
     packed: float
     before: float
 
 
 def rule(template: str) -> str:
-    """What `assay.swap` calls the packed layers of this format; empty: no kernel computes with it."""
+    """Return the name of the swap rule for packed layers of this format; empty if no kernel computes with it."""
     if any(word in ("F", "e=T") for word in template.split(":")) or not template:
         return ""
     form = parse(template)
@@ -41,20 +41,20 @@ def rule(template: str) -> str:
 
 
 def packable(model: nn.Module) -> bool:
-    """Whether it has a layer that can be packed."""
+    """Return whether the model has a layer that can be packed."""
     return any(map(packs, model.modules()))
 
 
 def packs(module: nn.Module) -> bool:
-    """Whether it is a linear layer: no packed kernel convolves."""
+    """Return whether the module is a linear layer: there are no packed kernels for convolutions."""
     from torch import nn
 
     return type(module) is nn.Linear
 
 
 def measured(entry: Entry, model: nn.Module, packing: str, device: str) -> Latency:
-    """Of one item. `model` is the base model: its weights are packed as they are, and the time does not depend on
-    them."""
+    """Measure the latency on one item. `model` is the base model: its weights are packed as they are, because the time
+    does not depend on them."""
     import torch
 
     from assay.models import measure

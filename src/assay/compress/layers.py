@@ -1,4 +1,4 @@
-"""The layers of a model that can be compressed: those whose weight is a matrix or a filter."""
+"""The layers of a model that can be compressed: linear and convolutional ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def layers(model: nn.Module) -> dict[str, nn.Module]:
-    """Linear and convolutional layers by path. A layer that stands in two places is listed with the first."""
+    """Return linear and convolutional layers by path. A layer used in two places is listed under the first path."""
     from torch import nn
 
     kinds = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)

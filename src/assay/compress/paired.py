@@ -1,7 +1,7 @@
-"""Is one curve above another? A paired bootstrap over items and seeds: both models were judged on the same items.
+"""Comparison of two curves by a paired bootstrap over items and seeds: both models were judged on the same items.
 
-For each seed, an item counts +1 where only the first model is right, −1 where only the second is. Seeds are drawn with
-replacement, and items within them; the interval spans 95 % of the means."""
+For each seed, an item counts +1 if only the first model is right, −1 if only the second is. Seeds, and items within
+them, are drawn with replacement; the interval spans 95 % of the means."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPAN = (2.5, 97.5)
 
 @dataclass(frozen=True)
 class Difference:
-    """In points of accuracy, the first less the second."""
+    """Difference in accuracy in percentage points, the first minus the second, with its 95 % interval."""
 
     points: float
     low: float
@@ -27,7 +27,7 @@ class Difference:
 
     @property
     def worse(self) -> bool:
-        """The first is below the second, whatever items and seeds would have been drawn."""
+        """True if the first is below the second on the whole interval."""
         return self.high < 0
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Difference:
 
 
 def difference(first: Sequence[CompressEvidence], second: Sequence[CompressEvidence]) -> Difference | None:
-    """Of all seeds that both have; None where there is none."""
+    """Return the difference over all seeds that both have; None if there are none."""
     import numpy as np
 
     one, other = _by_seed(first), _by_seed(second)
@@ -53,6 +53,6 @@ def difference(first: Sequence[CompressEvidence], second: Sequence[CompressEvide
 
 
 def _by_seed(evidence: Sequence[CompressEvidence]) -> Mapping[int, Any]:
-    """Zeros and ones, one for each item."""
+    """Return for each seed an array with a 1 for each item that was classified correctly, else 0."""
     known = ((e, e.sizes) for e in evidence if e.right)
     return {e.seed: unpacked(e.right, sizes.test).numpy().astype("int8") for e, sizes in known if sizes is not None}

@@ -1,4 +1,4 @@
-"""What a user may set of `assay compress`, and the points of the curves that follow from it."""
+"""The options of `assay compress`, and the points of the curves that follow from them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ WIDTHS = range(2, 33)
 
 @dataclass(frozen=True, kw_only=True)
 class Common:
-    """What both studies take."""
+    """Options of both studies."""
 
     seeds: tuple[int, ...] = (0,)
     quick: bool = False
-    """A subset of the data, and a base model trained for few epochs; the record says so."""
+    """Use a subset of the data, and a base model trained for few epochs; records say so."""
     tokens: int = 0
-    """Of each text, at most; 0: the data set's usual number."""
+    """Maximum number of tokens of each text; 0: the data set's usual number."""
     device: str = ""
     save: Path | None = None
-    """Where the compressed model goes; with several points each file is named after its point, too."""
+    """File for the compressed model; with several points, each file is also named after its point."""
     timed: bool = True
     """Whether models with packed kernels are timed."""
     run: str = field(default_factory=provenance.new_run)
@@ -41,13 +41,13 @@ class Common:
 class Quantize(Common):
     widths: tuple[int, ...] = (4, 8, 16)
     formats: tuple[str, ...] = ("fixed",)
-    """Names or templates: each has a curve."""
+    """Names or templates; each gives a curve."""
     fraction: int | None = None
-    """Of fixed point; None: for each tensor the one with the least squared error."""
+    """Fraction bits of fixed point; None: for each tensor the number with the least squared error."""
     methods: tuple[str, ...] = QUANTIZE_METHODS
     of: tuple[str, ...] = QUANTIZED
     epochs: int = 1
-    """Of training with the formats in place (QAT), and of the control."""
+    """Epochs of training with the formats in place (QAT), and of the control."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class Prune(Common):
     scope: str = "local"
     of: tuple[str, ...] = ("weights",)
     recover: int = 1
-    """Epochs of training with what was dropped staying dropped, and of the control; 0: none."""
+    """Epochs of training with the pruning in place, and of the control; 0: none."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """As part of a workload and of a file's name."""
+        """The point's label in workloads and file names."""
         what = [self.study, self.method]
         what += [f"format={self.format}"] if self.format else []
         what += [f"sparsity={self.sparsity:g},scope={self.scope}"] if self.sparsity is not None else []
@@ -113,7 +113,8 @@ def quantize(model: str, options: Quantize) -> Plan:
 
 
 def _of_widths(template: str, widths: tuple[int, ...]) -> list[tuple[str, int | None]]:
-    """The format of each width that it can have; of its own width where it names one. Some stop at eight bits."""
+    """Return the format at each width that the template allows; some formats stop at eight bits. A template that names
+    its own width gives one format."""
     if "W" not in template.split(":"):
         return [(templates.of_width(template, None), None)]
     found: list[tuple[str, int | None]] = []

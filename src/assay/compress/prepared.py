@@ -1,4 +1,4 @@
-"""From a point of a curve to what is done to each layer of a trained model."""
+"""Turns a point of a curve into the treatment of each layer of a trained model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from assay.compress.task import Task
 
 _CALIBRATED = 256
-"""Items of the training split whose activations choose the formats of inputs."""
+"""Items of the training split whose activations determine the formats of inputs."""
 _VALUES = 1 << 16
-"""The most values of a layer's inputs that are looked at."""
+"""Maximum number of values sampled from a layer's inputs."""
 
 
 def treatments(model: nn.Module, point: Point, task: Task, seed: int) -> dict[str, Treatment]:
-    """For each layer by its path. Called before the model is treated."""
+    """Return the treatment of each layer by path. Must be called before the model is treated."""
     found = layers(model)
     if point.method == CONTROL:
         return {}
@@ -50,7 +50,7 @@ def _quantized(found: Mapping[str, nn.Module], model: nn.Module, point: Point, t
 
 
 def inputs_of(found: Mapping[str, nn.Module], model: nn.Module, task: Task) -> dict[str, Tensor]:
-    """Some of the values that come into each layer while the model runs on training data."""
+    """Return a sample of each layer's input values while the model runs on training data."""
     import torch
 
     seen: dict[str, Tensor] = {}

@@ -1,8 +1,8 @@
 """Which weights and activations are dropped.
 
-L1 drops the smallest by absolute value, random any; of weights exactly the share that was asked for, ties by position.
-`local` counts in each layer by itself, `global` over all layers together. Activations are dropped by the same rules as
-they come into a layer, in each element of the batch by itself: L1 keeps what is above that quantile of |x|."""
+L1 drops the smallest absolute values, random any. Of weights exactly the requested fraction is dropped, ties broken by
+position; `local` applies it to each layer separately, `global` to all layers together. Activations are dropped at a
+layer's input, in each element of the batch separately: L1 keeps values above that quantile of |x|."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def verify(sparsity: float) -> None:
 
 
 def masks(weights: Mapping[str, Tensor], sparsity: float, method: str, scope: str, seed: int) -> dict[str, Tensor]:
-    """True where a weight stays, for each layer. `sparsity` in per cent."""
+    """Return a mask for each layer, True where a weight is kept. `sparsity` in per cent."""
     import torch
 
     verify(sparsity)
@@ -54,7 +54,7 @@ def _kept(ranks: Tensor, sparsity: float) -> Tensor:
 
 
 def dropped(x: Tensor, sparsity: float, method: str, rng: torch.Generator) -> Tensor:
-    """Activations with that share of them zero, in each element of the batch."""
+    """Return activations with `sparsity` per cent of them set to zero, in each element of the batch."""
     import torch
 
     if method == "random":

@@ -1,7 +1,7 @@
-"""A compressed model in a file: codes instead of weights, a bitmap of what was not dropped, all else as it is.
+"""A compressed model in a file: codes instead of weights, a bitmap of the weights kept, all other tensors unchanged.
 
-The file says which model it is of and what was done to each layer, so that `load` needs nothing but the file. Sizes
-and scores in records are those of the model that `load` gives."""
+The file names the model and the treatment of each layer, so that `load` needs only the file. Sizes and scores in
+records are those of the model that `load` returns."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 COMPRESSED = "compressed"
-"""The fact that says what the file holds."""
+"""Key, among the checkpoint's facts, of the description of the compressed model."""
 _PARTS = ("weight", "bias")
 
 
 @dataclass(frozen=True)
 class Written:
     bytes: int
-    """Of the file."""
+    """Size of the file."""
     bits: dict[str, int]
-    """Of its tensors, by kind."""
+    """Bits of its tensors, by kind."""
 
 
 def save(
@@ -45,7 +45,7 @@ def save(
     treatments: Mapping[str, Treatment],
     options: Mapping[str, str] | None = None,
 ) -> Written:
-    """Write the treated model: `name` as the registry has it, `options` with which it was built."""
+    """Write the treated model. `name`: as in the registry. `options`: those with which it was built."""
     found = layers(model)
     tensors: dict[str, Tensor] = {}
     kinds: dict[str, str] = {}
@@ -73,8 +73,8 @@ def save(
 
 
 def load(path: str | Path) -> nn.Module:
-    """The compressed model, in fp32 on the CPU, in eval mode: its weights hold what their codes stand for, and what
-    comes into its layers is treated as it was."""
+    """Return the compressed model in fp32 on the CPU, in eval mode. Its weights are the decoded values, and its layers'
+    inputs are treated as before."""
     kept = checkpoint.read(Path(path))
     about = kept.facts.get(COMPRESSED)
     if not isinstance(about, Mapping):
@@ -107,15 +107,15 @@ def _name(form: Any) -> str:
 
 
 def _others(model: nn.Module, own: set[int]) -> dict[str, Tensor]:
-    """Everything but the weights and biases of layers that were treated; names are those of the plain model."""
+    """Return all tensors except the weights and biases of treated layers, named as in the plain model."""
     named = [*model.named_parameters(), *model.named_buffers()]
     kept = set(model.state_dict())
     return {n: t.detach() for n, t in named if id(t) not in own and n in kept and ".parametrizations." not in f".{n}"}
 
 
 def _encoded(x: Tensor, form: Any, mask: Tensor | None) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors that stand for x in the file, and how to read them. With a mask only what stays is stored, unless
-    neighbours share a scale."""
+    """Return the tensors that encode x in the file, and how to read them. With a mask only the kept values are stored,
+    unless elements share a scale or an exponent."""
     how: dict[str, Any] = {"shape": list(x.shape), "format": _name(form), "sparse": False}
     parts: dict[str, Tensor] = {}
     stored = x.float().cpu()

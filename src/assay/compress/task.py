@@ -1,4 +1,4 @@
-"""What a model is trained on, chosen by and judged by; and its weights before anything is compressed."""
+"""The data with which a model is trained, selected and judged, and its weights before compression."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 _QUICK_EPOCHS = 3
 _AFTER = 1 / 3
-"""The learning rate of epochs after the base model's, as a share of the model's own."""
+"""Learning rate of epochs after the base model's, as a fraction of the recipe's."""
 Doing = Callable[[str], None]
-"""Called with what is being done."""
+"""Called with the current activity."""
 
 
 def data_of(entry: Entry) -> DataSet:
-    """What the model learns; a user's own learns MNIST."""
+    """Return the model's data set; a user's own model without one is trained on MNIST."""
     name = entry.data or ("" if entry.module else OWN_DATA)
     if name not in DATASETS:
         known = ", ".join(n for n, e in ENTRIES.items() if e.data in DATASETS)
@@ -55,7 +55,7 @@ class Task:
     quick: bool
     tokens: int
     options: Mapping[str, str] = field(default_factory=dict)
-    """Of the model: what its shape is, where that is not the usual one."""
+    """Options of the model that change its usual shape."""
 
     @classmethod
     def of(cls, entry: Entry, device: str, quick: bool = False, tokens: int = 0, tell: Tell = silent) -> Task:
@@ -72,7 +72,7 @@ class Task:
 
     @property
     def tf32(self) -> bool:
-        """Whether training multiplies in TF32: on a GPU. Scores are in float32."""
+        """Whether training multiplies in TF32, as it does on a GPU. Scores are in float32."""
         return self.device.startswith("cuda")
 
     @property
@@ -81,7 +81,7 @@ class Task:
         return self.train.name
 
     def trained(self, seed: int, epochs: int = 0) -> nn.Module:
-        """The model trained from this seed's first weights, and not kept. `epochs`: 0: as its recipe says."""
+        """Return the model trained from this seed's initial weights; it is not saved. `epochs` 0: the recipe's."""
         model = self.entry.build(seed, **self.options).to(self.device)
         self.entry.start(model)
         self._fit(model, self._config(seed, epochs or self._epochs, self.entry.recipe.lr))
@@ -92,7 +92,8 @@ class Task:
         return _QUICK_EPOCHS if self.quick else self.entry.recipe.epochs
 
     def base(self, seed: int, doing: Doing = lambda text: None) -> tuple[nn.Module, str]:
-        """The model trained from this seed's first weights, and the hash of the file. Trained once, then kept."""
+        """Return the model trained from this seed's initial weights, and the SHA-256 of its file. It is trained once,
+        then loaded from the file."""
         config = self._config(seed, self._epochs, self.entry.recipe.lr)
         model = self.entry.build(seed, **self.options).to(self.device)
         kept = self._kept(config)
@@ -105,7 +106,7 @@ class Task:
         return model.eval(), hashlib.sha256(kept.read_bytes()).hexdigest()
 
     def train_on(self, model: nn.Module, epochs: int, seed: int) -> None:
-        """Some more epochs; the model ends as the best of them by the validation split."""
+        """Train for more epochs; the model ends with the weights that are best on the validation split."""
         if epochs:
             self._fit(model, self._config(seed, epochs, _AFTER * self.entry.recipe.lr))
 
@@ -134,7 +135,7 @@ class Task:
         )
 
     def _kept(self, config: Config) -> Path:
-        """Where the base model is kept: a file for each configuration, and for each version of a user's own model."""
+        """Return the base model's file: one for each configuration, and for each version of a user's own model."""
         own = self.entry.file if not self.entry.module else None
         text = own.read_text(errors="replace") if own else ""
         name = hashlib.sha256((json.dumps(asdict(config), sort_keys=True) + text).encode()).hexdigest()[:16]

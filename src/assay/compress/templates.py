@@ -1,7 +1,7 @@
-"""Formats with a letter in place of a number: `fixed:W:F` is one format for each width, and for each tensor.
+"""Formats with a letter in place of a number: `fixed:W:F` is one format for each width and each tensor.
 
-W stands for a width that the user gives. F, the fraction of fixed point, and T, the largest exponent of the logarithmic
-format, follow the tensor: of a few candidates, the one with the least squared error."""
+W is a width that the user gives. F, the fraction bits of fixed point, and T, the largest exponent of the logarithmic
+format, are fitted to the tensor: of a few candidates, the one with the least squared error."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SHORT = {
     "bfp": "bfp:W:block=32",
     "block-log": "block-log:W:block=32",
 }
-"""What a word alone stands for."""
+"""The template that a single word abbreviates."""
 _TRIED = 4
-"""Candidates for F or T: that at which nothing saturates, and those with as many times finer steps."""
+"""Number of candidates for F or T: the one at which nothing saturates, and the next ones, each with half the range."""
 
 
 def written_out(text: str, fraction: int | None = None) -> str:
-    """The template in full, the fraction in its place where one is given."""
+    """Return the full template, with the fraction filled in if one is given."""
     full = SHORT.get(text.strip().lower(), text.strip())
     if fraction is not None and "F" not in full.split(":"):
         raise UsageError(f"'{full}' has no fraction to be given", fix="leave out --fraction, or write fixed:W:F")
@@ -36,7 +36,7 @@ def written_out(text: str, fraction: int | None = None) -> str:
 
 
 def of_width(template: str, width: int | None) -> str:
-    """The template with its width, checked as far as that can be done without a tensor."""
+    """Return the template with its width filled in, checked as far as possible without a tensor."""
     words = template.split(":")
     if "W" in words and width is None:
         raise UsageError(f"'{template}' stands for several widths", fix="name them: --width 4,8,16")
@@ -46,7 +46,7 @@ def of_width(template: str, width: int | None) -> str:
 
 
 def fitted(chosen: str, x: Tensor) -> NumberFormat:
-    """The format for this tensor."""
+    """Return the format fitted to this tensor."""
     if not _free(chosen):
         return parse(chosen)
     return min((parse(_with(chosen, n)) for n in _candidates(chosen, x)), key=lambda form: _error(form, x))
@@ -66,7 +66,7 @@ def _candidates(chosen: str, x: Tensor) -> Sequence[int]:
     words = chosen.split(":")
     if "F" not in words:
         return [exponent - n for n in range(_TRIED)]
-    whole = int(words[1]) - 1 - exponent  # nothing saturates, but for the largest power of two itself
+    whole = int(words[1]) - 1 - exponent  # nothing saturates, except the largest power of two itself
     return sorted({min(126, max(0, whole + n)) for n in range(_TRIED)})
 
 
@@ -75,8 +75,8 @@ def _error(form: NumberFormat, x: Tensor) -> float:
 
 
 def of_inputs(chosen: str) -> str:
-    """The same format for what comes into a layer: where a tensor or a channel has a scale, each item of the batch has
-    one of its own, so that no item depends on its neighbours."""
+    """Return the same format for a layer's inputs. In place of a scale per tensor or channel, each item of the batch
+    has its own, so that no item depends on the others."""
     words = chosen.split(":")
     whole = words[0] == "int" and len(words) == 2
     return f"{chosen}:channel" if whole or chosen in ("binary:scaled", "binary:residual") else chosen

@@ -1,8 +1,8 @@
 """A model with its layers quantised or pruned, while it is trained or judged.
 
-A weight or bias is computed from the original at every call (torch's parametrisations), so that a gradient reaches the
-original: straight through a rounding, and only where a mask lets it. What comes into a layer is treated by a hook.
-`settle` replaces the originals by what they became."""
+A weight or bias is computed from the original at every call (torch's parametrisations), so that the gradient reaches
+the original: straight through rounding, and only where a mask keeps the weight. A layer's inputs are treated by a hook.
+`settle` replaces the originals by the computed values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Drop:
-    """Activations that are dropped."""
+    """How activations are dropped."""
 
     sparsity: float
     method: str
@@ -34,13 +34,13 @@ class Drop:
 
 @dataclass(frozen=True)
 class Treatment:
-    """What is done to one layer; None: nothing."""
+    """The treatment of one layer; a part that is None is left alone."""
 
     weight: NumberFormat | None = None
     bias: NumberFormat | None = None
     input: NumberFormat | None = None
     mask: Tensor | None = None
-    """True where a weight stays."""
+    """True where a weight is kept."""
     drop: Drop | None = None
 
 
@@ -72,7 +72,7 @@ def treat(layers: Mapping[str, nn.Module], treatments: Mapping[str, Treatment]) 
 def _treat(layer: nn.Module, treatment: Treatment) -> None:
     masked = None if treatment.mask is None else _Masked(treatment.mask)
     rounded = None if treatment.weight is None else _Rounded(treatment.weight)
-    # Masked last as well: some formats have no zero.
+    # The mask is applied again after rounding, because some formats have no zero.
     for step in (masked, rounded, masked if rounded else None):
         if step is not None:
             parametrize.register_parametrization(layer, "weight", step)
@@ -82,7 +82,7 @@ def _treat(layer: nn.Module, treatment: Treatment) -> None:
 
 
 def watch_inputs(layer: nn.Module, form: NumberFormat | None, drop: Drop | None) -> None:
-    """Treat what comes into the layer: first dropped, then rounded."""
+    """Treat the layer's inputs: first drop, then round."""
     if drop is not None:
         generators: dict[str, torch.Generator] = {}
 
@@ -96,7 +96,7 @@ def watch_inputs(layer: nn.Module, form: NumberFormat | None, drop: Drop | None)
 
 
 def original(layer: nn.Module, name: str) -> Tensor:
-    """The tensor that training changes."""
+    """Return the tensor that training updates."""
     if parametrize.is_parametrized(layer, name):
         return layer.parametrizations[name].original  # type: ignore[index, union-attr]
     plain: Tensor = getattr(layer, name)
@@ -104,7 +104,7 @@ def original(layer: nn.Module, name: str) -> Tensor:
 
 
 def settle(layers: Mapping[str, nn.Module]) -> None:
-    """Weights and biases become what they are computed to be; inputs are still treated."""
+    """Replace weights and biases by their computed values; inputs are still treated."""
     for layer in layers.values():
         for name in ("weight", "bias"):
             if parametrize.is_parametrized(layer, name):

@@ -1,2 +1,1 @@
-"""The model floor: kernels inside models. `swap` puts them in and takes them out again; `studies` measure what that
-gives."""
+"""The model floor: kernels inside models. `swap` puts them in and takes them out; `studies` measure the effect."""

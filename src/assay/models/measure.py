@@ -1,7 +1,7 @@
-"""What a call of a model takes: seconds, by arms that are timed in turn, and bytes.
+"""The time and memory of a model's calls; arms are timed in turn.
 
-Every round takes each arm, beginning with another one: drift of clocks and neighbours hits all alike, and a ratio can
-be taken round by round."""
+Every round times each arm, and each round begins with a different one. Drifting clocks and other load affect all arms
+alike, and ratios can be taken round by round."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ import torch
 from assay.worker.stopwatch import Call, HeldStream, HostClock, Sample
 
 NEEDED = 6
-"""Rounds, at least: all of five cover the median with only 94 %."""
+"""Minimum number of rounds: the range of five covers the median with a probability of only 94 %."""
 _MOST = 4096
-"""Calls in a sample at most."""
+"""Maximum number of calls in a sample."""
 
 
 @dataclass(frozen=True)
 class WaitedClock:
-    """The host's, from the first launch until the device has done the last of a batch: launches count, which the other
-    clocks of a GPU leave out."""
+    """The host's clock, from the first launch of a batch until the device has finished the last. Unlike the other GPU
+    clocks, it includes launches."""
 
     each: bool = False
-    """The device is waited for after every call: latency, for who needs each result before the next call. Otherwise the
-    host runs ahead of the device: throughput."""
+    """Wait for the device after every call. This measures latency, when each result is needed before the next call;
+    otherwise the host runs ahead of the device, which measures throughput."""
     shortest_batch: ClassVar[float] = 2e-3
 
     @property
@@ -65,7 +65,7 @@ class Turns:
     samples: dict[str, list[list[float]]]
     """Seconds of one call: arm → round → sample."""
     batch: dict[str, int]
-    """Calls in a sample."""
+    """Calls in a sample, by arm."""
 
 
 def sample(arm: Arm, clock: Clock, count: int) -> float:
@@ -73,7 +73,7 @@ def sample(arm: Arm, clock: Clock, count: int) -> float:
 
 
 def in_turn(arms: Sequence[Arm], clock: Clock, rounds: int, budget: float, samples: int = 3) -> Turns:
-    """Arms are warm already. `budget` is in seconds for each; but NEEDED rounds are taken, whatever they cost."""
+    """Time arms, which must be warm, in turn. `budget`: seconds for each arm, exceeded if NEEDED rounds take longer."""
     batch, taken, times = {}, {}, {}
     for arm in arms:
         guess = max(sample(arm, clock, 2), 1e-9)
@@ -91,8 +91,9 @@ def in_turn(arms: Sequence[Arm], clock: Clock, rounds: int, budget: float, sampl
 
 
 def peak(call: Callable[[], Any], device: str) -> int:
-    """The most bytes that one call holds beyond what was there before it, its output included, by PyTorch's allocators;
-    what libraries take for themselves is not seen. The call must be warm: what stays from a first is not its own."""
+    """Return the peak bytes that one call holds beyond those held before it, its output included, as counted by
+    PyTorch's allocators; memory that libraries allocate themselves is not seen. The call must be warm, because what a
+    first call leaves allocated is not part of a call."""
     return _cuda(call) if device == "cuda" else _cpu(call)
 
 
@@ -106,7 +107,7 @@ def _cuda(call: Callable[[], Any]) -> int:
 
 
 def _cpu(call: Callable[[], Any]) -> int:
-    """By the profiler's record of every allocation and release."""
+    """Compute the peak from the profiler's record of every allocation and release."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         call()
     events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]

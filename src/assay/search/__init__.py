@@ -1,4 +1,4 @@
-"""search: which precision of each layer, which architecture, is the best by measurement."""
+"""search: find the best precision of each layer, or the best architecture, by measurement."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,9 +11,9 @@ __all__ = ["search"]
 
 def search(kind: str, model: str, *, keep: bool = True, **settings: Any) -> Iterator[Record]:
     """Search for a better model: `precision`, `architecture` or `sensitivity`, with the settings of
-    `assay.search.options`. Yields a record for the control, for each trial, and for the winner, and keeps them in the
+    `assay.search.options`. Yield a record for the control, for each trial and for the winner, and keep them in the
     store."""
-    # Imported late: the processes that do trials need nothing of it.
+    # Imported late: the processes that run trials do not need these.
     from assay.search import verb
     from assay.store.keeper import keeping
 

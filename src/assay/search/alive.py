@@ -1,8 +1,8 @@
-"""The proof that every knob does something: each of its values must give another model than each other value.
+"""Proof that every knob has an effect: any two of its values must give different models.
 
-A model is another one if the names or shapes of its tensors differ, or their contents, or what it computes for the same
-inputs, in eval mode or, from one seed, in training mode (where dropout shows). A knob of a config that nothing reads
-changes none of these, and a search over it would try the same model again and again."""
+Two models differ if their tensors differ in name, shape or contents, or if their outputs for the same inputs differ, in
+eval mode or, from one seed, in training mode (where dropout shows). A config knob that no code reads changes none of
+these, and a search over it would try the same model again and again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from assay.search.space import Point, Space
 
 _CONTEXTS = 20
-"""Other values of the other knobs that are tried where a value does not go with their defaults."""
+"""Random settings of the other knobs to try if a value cannot be built with their defaults."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Dead:
 def dead(
     space: Space, build: Callable[[Mapping[str, str]], Built], tick: Callable[[str], None] = lambda text: None
 ) -> list[Dead]:
-    """The knobs that do nothing, with the reason; those with a value that never goes with the others, too."""
+    """Return the knobs that have no effect, each with the reason. A knob counts as dead, too, if no setting of the
+    other knobs allows all its values, and the last one tried allows fewer than two."""
     found = []
     for name in space:
         tick(f"does {name} do anything?")
@@ -69,14 +70,14 @@ def _why_dead(name: str, space: Space, build: Callable[[Mapping[str, str]], Buil
 
 
 def _contexts(name: str, space: Space) -> list[Point]:
-    """Values of the other knobs: their defaults first, then others at random."""
+    """Return settings of the other knobs: the defaults first, then random ones."""
     rng = Random(name)
     others = [{n: v for n, v in spaces.drawn(space, rng).items() if n != name} for _ in range(_CONTEXTS)]
     return [{}, *others]
 
 
 class _Print:
-    """What is compared of a model: a dearer part only where all cheaper ones are equal."""
+    """Fingerprint of a model. Its parts are computed lazily: a costly one only if all cheaper ones are equal."""
 
     def __init__(self, built: Built) -> None:
         tensors = [*built.model.named_parameters(), *built.model.named_buffers()]

@@ -1,5 +1,5 @@
-"""The process that does trials. It stays alive between them, so that torch, the data and the base model are loaded
-once; whoever asks it ends it when a trial takes too long or too much memory."""
+"""The process that runs trials. It stays alive between them, so that torch, the data and the base model are loaded
+once. Its parent kills it when a trial takes too long or too much memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.worker.fresh import Tick
 
 _here: dict[str, tuple[Setup, Subject]] = {}
-"""The subject of the study that was asked about last."""
+"""The subject of the study of the last question."""
 
 
 def answer(question: dict[str, Any], tick: Tick) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _subject(setup: Setup, tick: Tick) -> Subject:
 
 
 def _made(setup: Setup, tick: Tick) -> Subject:
-    """Each kind is imported where it is asked for."""
+    """Create the subject of a study. Each kind is imported on demand."""
     if setup.kind == "architecture":
         from assay.search.subjects.architecture import Architecture
 

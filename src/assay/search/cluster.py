@@ -1,5 +1,5 @@
-"""Trials on a Ray cluster. The study stays where the command runs; `ray_driver`, a process beside it, is connected to
-the cluster, and `ray_actor` does the jobs there, each in a process of its own as on this machine."""
+"""Trials on a Ray cluster. The study stays where the command runs; `ray_driver`, a separate process there, connects to
+the cluster, and `ray_actor` runs the jobs on its nodes, each in a process of its own as on this machine."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from assay.worker.limits import WorkerLost
 
 DRIVER = "assay.search.ray_driver"
 _KNOCK = 5.0
-"""Seconds for a connection to the address."""
+"""Seconds for a TCP connection to the address."""
 _CONNECT = 90.0
-"""Seconds for connecting, and for what every node has to say."""
+"""Seconds for connecting to Ray and surveying every node."""
 _ROOM = 240.0
-"""Seconds for the first process on a node; the driver gives up before."""
+"""Seconds for the first process on a node to start; the driver gives up earlier."""
 _ANSWER = 60.0
-"""Seconds for any other answer, beside what it waits for."""
+"""Seconds for any other answer, on top of the time the question itself waits."""
 _CLOSE = 15.0
 
 
@@ -40,8 +40,9 @@ class Cluster:
         environment: Mapping[str, str] | None = None,
         child: str = CHILD,
     ) -> None:
-        """`workers`: trials at a time, at most; None: as many as the cluster has cores, or GPUs. `device`: cpu or cuda;
-        empty: cuda where a node has a GPU. `memory`: bytes that one process may have resident; 0: its share."""
+        """`workers`: maximum number of concurrent trials; None: one per core, or per GPU. `device`: cpu or cuda; empty:
+        cuda if any node has a GPU. `memory`: limit of a process's resident memory in bytes; 0: its share of the node's.
+        """
         self.slots, self.device, self._address = 1, device, address
         self._about = {
             "address": address,
@@ -94,10 +95,10 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what was started on the cluster. Where the process cannot be asked for that, Ray does it when it sees
+        """End what was started on the cluster. If the driver process no longer answers, Ray does this once it notices
         that the process is gone."""
         with contextlib.suppress(Refused, WorkerLost, OSError, ValueError):
-            # After Ctrl-C the answer to the question before may come first.
+            # After Ctrl-C the answer to the previous question may arrive first.
             while "closed" not in self._driver.ask({"do": "close"}, _CLOSE):
                 pass
         self._driver.__exit__()
@@ -114,7 +115,7 @@ class Cluster:
 
 
 def _knock(address: str) -> None:
-    """Whether anybody listens there: Ray takes minutes to find out."""
+    """Raise UsageError if nothing listens at the address: Ray takes minutes to find out."""
     host, _, port = address.removeprefix("ray://").partition("/")[0].rpartition(":")
     if host and port.isdecimal():
         try:

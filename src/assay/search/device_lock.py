@@ -1,8 +1,9 @@
-"""One device for many trials: they train side by side, but while latency is measured nobody else uses it.
+"""File locks on a device shared by many trials: they train concurrently, but latency is measured with exclusive use.
 
-Every trial of a study that measures latency holds the device's lock: shared while it trains, alone while it measures.
-The lock is of the system, so it is given up with the process that holds it. Machines may share a home folder: each has
-locks of its own. Where a process sees a part of the GPUs, as on a Ray cluster, the lock is that of the one it uses."""
+Every trial of a study that measures latency holds the device's lock: shared while it trains, exclusive while it
+measures. It is a file lock of the operating system, released when the process that holds it ends. Machines may share a
+home folder, so each has locks of its own. If a process sees only some of the GPUs, as on a Ray cluster, the lock is
+that of the GPU it uses."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def shared(device: str) -> Iterator[None]:
 
 @contextmanager
 def alone(device: str) -> Iterator[None]:
-    """Waits until nobody else uses the device."""
+    """Hold the device exclusively, after waiting until no other trial uses it."""
     with _lock(device) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -38,7 +39,7 @@ def _lock(device: str) -> IO[str]:
 
 
 def name(device: str) -> str:
-    """The same for all processes of a machine, whatever part of its GPUs they see."""
+    """Return the device's name, the same in all processes of a machine whichever of its GPUs they see."""
     kind, _, number = device.partition(":")
     if kind != "cuda":
         return kind

@@ -1,7 +1,7 @@
-"""What makes one trial better than another: goals, and how far below the control a model may be.
+"""The goals by which trials are compared, and how far below the control's accuracy a model may be.
 
-A study with one goal has one winner: of the trials that are allowed, the best; with several it has a front: those that
-no other allowed trial beats in one goal without losing in another."""
+A study with one goal has one winner, the best of the allowed trials. A study with several has a Pareto front: the
+allowed trials that no other allowed trial dominates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIRECTIONS = {"accuracy": "maximize", "bits": "minimize", "weights": "minimize",
 class Goals:
     goals: tuple[Goal, ...]
     points: float | None = None
-    """Percentage points below the control's validation accuracy that are allowed; None: any number."""
+    """Allowed percentage points below the control's validation accuracy; None: any number."""
 
     @classmethod
     def of(cls, names: Sequence[str], points: float | None) -> Goals:
@@ -42,15 +42,15 @@ class Goals:
         return [float(judged[goal.name]) for goal in self.goals]
 
     def shortfall(self, judged: Mapping[str, Any], control: Mapping[str, Any] | None) -> float:
-        """Percentage points that are missing; 0 or less: it is allowed."""
+        """Return by how many percentage points the trial misses the limit; it is allowed at 0 or less."""
         if self.points is None or control is None:
             return 0.0
-        # Shares of a whole number of items: what is equal must not differ by a rounding error.
+        # Accuracies are fractions of a whole number of items: equal ones must not differ by a rounding error.
         return round(100 * (control["accuracy"] - judged["accuracy"]) - self.points, 9)
 
     def chosen(self, trials: Sequence[tuple[int, Mapping[str, Any]]], control: Mapping[str, Any] | None) -> list[int]:
-        """The winner, or the front, of (number, what was judged); none where none is allowed. Of two that are equally
-        good the more accurate one wins, then the earlier."""
+        """Return the winner's number, or those of the front, from pairs (number, results); empty if no trial is
+        allowed. Ties go to the more accurate trial, then to the earlier one."""
         allowed = [(number, judged) for number, judged in trials if self.shortfall(judged, control) <= 0]
         if not allowed:
             return []
@@ -66,6 +66,6 @@ class Goals:
         return front
 
     def _costs(self, judged: Mapping[str, Any]) -> tuple[float, ...]:
-        """The smaller, the better."""
+        """Return the values with signs such that smaller is better."""
         signs = [-1.0 if goal.direction == "maximize" else 1.0 for goal in self.goals]
         return tuple(sign * value for sign, value in zip(signs, self.values(judged), strict=True))

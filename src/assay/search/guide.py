@@ -1,12 +1,12 @@
-"""Points that a sensitivity pass suggests, before the sampler has its turn.
+"""Points that a sensitivity pass suggests before the sampler takes over.
 
-First the widest point of the space, then each layer alone at its narrowest, all others at their widest. Rounding noise
-falls to a quarter with each bit, so one loss gives a layer's loss at every width; where losses add up, those of layers
-together follow. The point with the fewest bits whose predicted loss is the allowance is tried, and the prediction is
-scaled by what was measured. From the best point that is allowed, single layers are then made narrower by a step, those
-that save the most first, until that helps no more. Every evaluation is a trial of the study: nothing is had for free.
+First come the widest point of the space, then each layer alone at its narrowest with all others at their widest.
+Rounding noise falls to a quarter with each bit, so one loss predicts a layer's loss at every width, and the loss of
+several layers is predicted as the sum. The point with the fewest bits whose predicted loss is the allowance is tried,
+and the prediction is scaled by the measured loss. Then, from the best allowed point, single layers are narrowed by one
+step, those that save the most bits first, until that no longer helps. Every evaluation counts as a trial of the study.
 
-All of it is a function of the trials that are done, so a study that was killed goes on where it was."""
+The suggestions depend only on the trials that are done, so a study that was killed resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from assay.search import space
 from assay.search.space import Key, Point, Space
 
 _SUGGESTIONS = 4
-"""Points that are made of the losses of single layers."""
+"""Points that are predicted from the losses of single layers."""
 _STEPS = 4
-"""Narrower layers that are tried from one point before it counts as the best there is."""
+"""Narrower layers that are tried from one point before it counts as the best."""
 _CELLS = 100
-"""Into which the allowance is divided where it is shared out."""
+"""Cells into which the allowance is divided to share it out among layers."""
 _NOISE = 0.25
-"""What is left of the noise with one more bit."""
+"""Factor by which the noise falls with one more bit."""
 _FACTORS = 0.0, 4.0
-"""How much more, or less, than the sum of their losses alone layers may be allowed to lose together."""
+"""Lower and upper bound of the predicted loss that is aimed at, as a multiple of the allowance."""
 
 
 @dataclass
 class Guide:
     knobs: Space
     points: float
-    """Percentage points that may be lost against the control."""
+    """Allowed loss against the control, in percentage points."""
     control: Mapping[str, Any]
     done: Mapping[Key, Mapping[str, Any] | None]
-    """What was judged of each point; None: it failed."""
+    """Results of each point; None if its trial failed."""
     _needed: list[Point] = field(default_factory=list, init=False)
 
     def wanted(self) -> list[Point]:
-        """Points to be judged next, in any order; none: the pass is over."""
+        """Return the points to judge next, in any order; empty once the pass is over."""
         self._needed = []
         widest = space.defaults(self.knobs)
         base = self._loss(widest)
@@ -62,7 +62,7 @@ class Guide:
         return self._needed
 
     def _loss(self, point: Point) -> float | None:
-        """Percentage points that it loses; None, and it is needed, where that is not known."""
+        """Return the point's loss in percentage points; if it is not known, request the point and return None."""
         if space.key(point) not in self.done:
             self._needed.append(point)
             return None
@@ -70,7 +70,7 @@ class Guide:
         return 100.0 if judged is None else round(100 * (self.control["accuracy"] - judged["accuracy"]), 9)
 
     def _saved(self, wide: Point, narrow: Point) -> float:
-        """Bits; of a point that failed nobody knows them."""
+        """Return the bits that the narrow point saves; 0 if either point failed and its size is unknown."""
         judged = [self.done[space.key(point)] for point in (wide, narrow)]
         return float(judged[0]["bits"] - judged[1]["bits"]) if judged[0] and judged[1] else 0.0
 
@@ -78,7 +78,7 @@ class Guide:
         return list(map(int, self.knobs[name].values))
 
     def _together(self, widest: Point, layers: list[_Layer], allowance: float) -> None:
-        """Ask for points whose predicted loss is the allowance times a factor, which what was measured moves."""
+        """Request points whose predicted loss is the allowance times a factor, bisected by the measured losses."""
         low, high = _FACTORS
         factor = 1.0
         for _ in range(_SUGGESTIONS):
@@ -90,7 +90,7 @@ class Guide:
             factor = (low + high) / 2
 
     def _narrower(self, layers: list[_Layer]) -> None:
-        """Ask for the best point that is allowed with one layer narrower."""
+        """Request the best allowed point with one layer a step narrower."""
         allowed = [
             (judged["bits"], key)
             for key, judged in self.done.items()
@@ -113,11 +113,11 @@ class Guide:
 class _Layer:
     name: str
     widths: list[int]
-    """The narrowest first."""
+    """In bits, narrowest first."""
     loss: float
-    """In percentage points, alone at its narrowest."""
+    """Percentage points lost with this layer alone at its narrowest."""
     saved: float
-    """Bits, at its narrowest against its widest."""
+    """Bits saved at its narrowest, compared with its widest."""
 
     def loss_at(self, width: int) -> float:
         return self.loss * _NOISE ** (width - self.widths[0]) if width < self.widths[-1] else 0.0
@@ -127,12 +127,12 @@ class _Layer:
 
 
 def shared_out(layers: list[_Layer], allowance: float) -> Point:
-    """The width of each layer, such that their losses add up to no more than the allowance, for the fewest bits."""
+    """Return the widths with the fewest bits for which the layers' losses add up to at most the allowance."""
     cell = max(1e-9, allowance) / _CELLS
     best = [0.0] * (_CELLS + 1)
-    """The most bits that can be saved with so many cells."""
+    """The most bits that can be saved with each number of cells."""
     choices: list[list[tuple[int, int]]] = []
-    """For each layer and each number of cells: its width, and the cells that this takes."""
+    """For each layer and each number of cells: the layer's width, and the cells it takes."""
     for layer in layers:
         widths = [(w, layer.saved_at(w), math.ceil(layer.loss_at(w) / cell - 1e-9)) for w in layer.widths]
         chosen = [max((best[at - c] + s, w, c) for w, s, c in widths if c <= at) for at in range(_CELLS + 1)]

@@ -1,4 +1,4 @@
-"""Latency: how long one forward pass of one element takes, with the device to itself."""
+"""Latency of a forward pass of one element, with exclusive use of the device."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from torch import nn
 
 _WARM, _TIMED = 5, 30
-"""Calls before the timed ones, and timed ones; the median counts."""
+"""Warm-up calls and timed calls; the median of the timed ones is reported."""
 
 
 def latency(model: nn.Module, inputs: tuple[Any, ...], device: str) -> float:
-    """Seconds of `model(*inputs)`."""
+    """Return the median seconds of `model(*inputs)`."""
     import torch
 
     wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None

@@ -1,8 +1,8 @@
-"""The trials of one study in its storage: asked for, claimed, told, and taken over from processes that are gone.
+"""The trials of one study in its storage: enqueued, claimed, finished, and taken over from processes that are gone.
 
-Several processes may work on one study. Each point is done once, and as many trials are finished as were asked for, by
-one rule: of two that began the same point, or one too many, the trial with the lower number goes on and the other
-withdraws."""
+Several processes may work on one study. Each point is judged once and the requested number of trials is finished,
+because of one rule: if two trials have the same point, or there is one too many, the trial with the lower number goes
+on and the other withdraws."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from assay.search.storage import optuna
 
 FINISHED, PRUNED, FAILED = "finished", "pruned", "failed"
 ATTEMPTS = 3
-"""How often a trial is begun whose process is lost every time."""
+"""Attempts at a trial whose process is lost every time."""
 _UNSETTLED = 30.0
-"""Seconds in which a process says which point its new trial has."""
+"""Seconds within which a process must record the point of its new trial."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One that came to an end that counts."""
+    """A trial that finished, was pruned or failed for good."""
 
     number: int
     state: str
@@ -37,7 +37,7 @@ class Trial:
 
 
 class Withdrawn(Exception):
-    """A trial whose point is known, or that is one too many."""
+    """Raised for a trial whose point is already known, or that is one too many."""
 
     def __init__(self, point: Point) -> None:
         self.point = point
@@ -50,26 +50,26 @@ class Ledger:
         self._seen: list[Any] | None = None
 
     def look(self) -> None:
-        """Forget what the storage said: other processes write into it, too."""
+        """Drop the cached trials: other processes write to the storage, too."""
         self._seen = None
 
     def trials(self) -> list[Trial]:
-        """Those that came to an end, without the withdrawn and those that were run again."""
+        """Return the trials that ended, without those that withdrew or were run again."""
         return [self._read(t) for t in self._all() if _state(t)]
 
     def counted(self) -> int:
-        """Those that count towards what was asked for: a combination that cannot be built does not."""
+        """Return the number of trials that count towards the requested number; pruned ones do not."""
         return sum(trial.state != PRUNED for trial in self.trials())
 
     def on_their_way(self) -> int:
-        """Those that count, and those that are being done."""
+        """Return the number of trials that count or are running."""
         return self.counted() + sum(self._runs(t) for t in self._all())
 
     def begun(self) -> int:
         return len(self._all())
 
     def others_run(self) -> bool:
-        """Whether trials of other processes are on their way."""
+        """Return whether trials of other processes are running."""
         return any(t.user_attrs.get("owner", owner.me()) != owner.me() and self._runs(t) for t in self._all())
 
     def enqueue(self, point: Mapping[str, str], by: str, attempts: int = 1) -> None:
@@ -77,11 +77,11 @@ class Ledger:
         self.look()
 
     def known(self) -> set[Key]:
-        """Points that are done, or being done."""
+        """Return the points that are done or running."""
         return {space.key(t.user_attrs["point"]) for t in self._all() if "point" in t.user_attrs and self._stands(t)}
 
     def claim(self) -> tuple[Any, Point]:
-        """A new trial, or a Withdrawn where its point is known already or enough are on their way."""
+        """Return a new trial and its point. Raise Withdrawn if the point is already known or enough trials run."""
         trial = self.study.ask()
         trial.set_user_attr("owner", owner.me())
         point = space.suggested(trial, self.knobs)
@@ -104,7 +104,7 @@ class Ledger:
         return "enough trials are on their way" if len(before) >= self.wanted else ""
 
     def _settled(self, number: int) -> list[Any]:
-        """All trials, once those with lower numbers have said which points they have."""
+        """Return all trials, once those with lower numbers have recorded their points."""
         until = time.monotonic() + _UNSETTLED
         while True:
             trials = self._all()
@@ -128,7 +128,8 @@ class Ledger:
         self._tell(trial, state=self._states.FAIL)
 
     def again(self, number: int, why: str) -> bool:
-        """A running trial is given up and put into the queue once more; False where that has happened too often."""
+        """Give up a running trial and enqueue its point again. Return False, and fail the trial, if `why` is given and
+        this was its last attempt."""
         trial = next(t for t in self._all() if t.number == number)
         attempts = int(trial.user_attrs.get("attempts", 1))
         last = bool(why) and attempts >= ATTEMPTS
@@ -140,8 +141,8 @@ class Ledger:
         return not last
 
     def take_over(self) -> int:
-        """Run again what processes that are gone had begun: how many trials. What had been judged in full before its
-        process died is begun again as well: nobody knows whether all of it was written."""
+        """Enqueue again the trials that processes now gone had begun; return how many. This includes a trial judged in
+        full before its process died, since not all of its results may have been written."""
         lost = [t for t in self._all() if t.state == self._states.RUNNING and not self._runs(t)]
         for trial in lost:
             self.again(trial.number, "")
@@ -152,7 +153,7 @@ class Ledger:
             trial.set_user_attr("beat", time.time())
 
     def seconds(self) -> list[float]:
-        """Of each trial that finished."""
+        """Return the seconds of each finished trial."""
         return [t.seconds for t in self.trials() if t.state == FINISHED]
 
     def _all(self) -> list[Any]:
@@ -167,7 +168,7 @@ class Ledger:
     def _runs(self, trial: Any) -> bool:
         if trial.state != self._states.RUNNING:
             return False
-        if "owner" not in trial.user_attrs:  # just begun, or by a process that died at once
+        if "owner" not in trial.user_attrs:  # it has just begun, or its process died at once
             return time.time() - trial.datetime_start.timestamp() < _UNSETTLED
         beat = trial.user_attrs.get("beat", trial.datetime_start.timestamp())
         return not owner.gone(trial.user_attrs["owner"], beat)
@@ -190,6 +191,6 @@ class Ledger:
 
 
 def _state(trial: Any) -> str:
-    """How it ended; empty: not yet, or it was given up. What a process wrote before it could say that its trial is over
-    does not count."""
+    """Return how the trial ended; empty if it runs or was given up. An end that a process wrote does not count until
+    the trial is finished in Optuna."""
     return trial.user_attrs.get("end", {}).get("state", "") if trial.state.is_finished() else ""

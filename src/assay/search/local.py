@@ -1,8 +1,8 @@
-"""Trials in processes of this machine: one for each worker, asked by a thread of its own.
+"""Trials in processes on this machine: one per worker, each served by its own thread.
 
-A process lives as long as its answers come: importing torch and reading the data would take longer than most trials.
-Its limits hold all the same, for they are kept from outside. A process that takes too long, or whose resident memory is
-more than it may have, is killed with all it has started, and the next trial gets a new one."""
+A process is reused while it answers, because importing torch and reading the data would take longer than most trials.
+Limits are enforced from outside: a process that takes too long, or whose resident memory exceeds its limit, is killed
+with all its children, and the next trial gets a new one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assay.worker.limits import WorkerLost
 
 CHILD = "assay.search.child"
 _LOOK = 0.5
-"""Seconds between two looks at the memory of the processes."""
+"""Seconds between two checks of the processes' memory."""
 
 
 class Local:
@@ -34,8 +34,8 @@ class Local:
         tick: Tick = lambda text: None,
         child: str = CHILD,
     ) -> None:
-        """`memory`: bytes that one process may have resident. `tick` is called with what a process says it is doing.
-        `child`: the module that answers."""
+        """`memory`: limit of each process's resident memory, in bytes. `tick` is called with what a process reports it
+        is doing. `child`: the module that answers."""
         self._workers = [_Worker(self, lambda: Fresh(child, dict(environment)), tick) for _ in range(workers)]
         self._memory = memory
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -81,7 +81,7 @@ class _Worker(threading.Thread):
         self._process: Fresh | None = None
         self._too_large = 0
         self._changing = threading.Lock()
-        """Around the start and the end of a process: none may start behind the back of `end`."""
+        """Held while a process is started or ended, so that none starts after `end` has run."""
 
     def run(self) -> None:
         while (job := self._crew.jobs.get()) is not None:
@@ -93,7 +93,7 @@ class _Worker(threading.Thread):
                 refused = problem
             except WorkerLost as problem:
                 lost = self._explained(problem)
-            except (OSError, ValueError) as problem:  # its channel was closed by `end`
+            except (OSError, ValueError) as problem:  # `end` closed its channel
                 lost = WorkerLost("exit", f"ended: {problem}")
             self._crew.done.put(Outcome(job, time.monotonic() - began, answer, refused, lost))
         self._leave()
@@ -119,7 +119,7 @@ class _Worker(threading.Thread):
         )
 
     def hold_to(self, memory: int) -> None:
-        """Kill the process if it has more than that resident."""
+        """Kill the process if its resident memory exceeds `memory` bytes."""
         process = self._process
         if process is None:
             return
@@ -130,7 +130,7 @@ class _Worker(threading.Thread):
                 process.kill()
 
     def end(self) -> None:
-        """From another thread: whatever it does is given up."""
+        """Kill the process from another thread; its trial is given up."""
         with self._changing:
             if self._process is not None:
                 self._process.kill()

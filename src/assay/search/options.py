@@ -1,4 +1,4 @@
-"""What a user may set of `assay search`."""
+"""The options of `assay search`."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from assay import provenance
 
 PARTS = ("weights", "inputs")
 MODES = ("train", "compress", "recover")
-"""Of an architecture: trained; trained and compressed; trained, compressed, and trained on."""
+"""Of an architecture: trained; trained and compressed; trained, compressed and trained further."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Common:
-    """What all studies take."""
+    """Options of all studies."""
 
     trials: int = 30
-    """That are finished in the end, those of earlier runs of the study included."""
+    """Finished trials in the end, including those of earlier runs of the study."""
     sampler: str = "tpe"
     seeds: tuple[int, ...] = (0,)
-    """Each is a study of its own: its base model, its sampler."""
+    """Each is a separate study with its own base model and sampler."""
     quick: bool = False
-    """A subset of the data, and a base model trained for few epochs; the record says so."""
+    """Use a subset of the data, and a base model trained for few epochs; records say so."""
     tokens: int = 0
-    """Of each text, at most; 0: the data set's usual number."""
+    """Maximum number of tokens of each text; 0: the data set's usual number."""
     device: str = ""
     workers: int | None = None
-    """Processes that do trials at the same time; None: one, or on a cluster as many as it has cores, or GPUs."""
+    """Processes that run trials concurrently; None: one, or on a cluster one per core, or per GPU."""
     ray: str = ""
-    """The address of a Ray cluster that does the trials; empty: this machine does."""
+    """Address of the Ray cluster that runs the trials; empty: this machine."""
     timeout: float = 3600.0
     """Seconds for one trial."""
     memory: float = 0.0
-    """GiB that the process of a trial may have resident; 0: its share of 80 % of what its machine has."""
+    """Limit of the resident memory of a trial's process, in GiB; 0: its share of 80 % of its machine's memory."""
     storage: str = ""
-    """File or URL; empty: a file of the data folder."""
+    """File or URL; empty: a file in the data folder."""
     study: str = ""
-    """The study's name; empty: made of its settings, so that the same command goes on where it stopped."""
+    """The study's name; empty: derived from its settings, so that the same command resumes it."""
     restart: bool = False
-    """Begin again: what the study has is deleted."""
+    """Delete the study and begin again."""
     save: Path | None = None
-    """Where the winner goes."""
+    """File for the winner."""
     run: str = field(default_factory=provenance.new_run)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Precision(Common):
     formats: tuple[str, ...] = ("fixed",)
-    """Each is a study of its own."""
+    """Each is a separate study."""
     widths: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8)
     offsets: tuple[int, ...] = (0,)
-    """Of fixed point: what may be added to the fraction that fits a tensor best."""
+    """For fixed point: offsets to the number of fraction bits that fits a tensor best."""
     of: tuple[str, ...] = PARTS
     epochs: int = 0
-    """Of training in each trial with the formats in place (QAT), and of the control; 0: none (PTQ)."""
+    """Epochs of training in each trial with the formats in place (QAT), and of the control; 0: none (PTQ)."""
     goals: tuple[str, ...] = ("bits",)
     points: float | None = 0.5
-    """Percentage points below the control's validation accuracy that are allowed; None: any number."""
+    """Allowed percentage points below the control's validation accuracy; None: any number."""
     seed_by_sensitivity: bool = False
-    """Begin with points that a sensitivity pass suggests; its evaluations are trials like all others."""
+    """Begin with the points that a sensitivity pass suggests; its evaluations are ordinary trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity(Common):
-    """Each tensor alone in each width: the whole grid is evaluated, and nothing is chosen."""
+    """Each tensor alone at each width: the whole grid is evaluated, and there is no winner."""
 
     sampler: str = "grid"
     format: str = "fixed"
@@ -76,20 +76,20 @@ class Sensitivity(Common):
 @dataclass(frozen=True, kw_only=True)
 class Architecture(Common):
     knobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Those that are searched, with their values; a knob without values has all of its own. Empty: all knobs."""
+    """Knobs to search, with their values; without values, all that the knob declares. Empty: all knobs."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Options and knobs of the model that are not searched."""
     data: str = ""
-    """Empty: the model's own."""
+    """Data set; empty: the model's own."""
     training: int = 0
-    """Epochs; 0: as the model's recipe says."""
+    """Epochs; 0: those of the model's recipe."""
     modes: tuple[str, ...] = ("train",)
-    """`train`; `compress`: what is trained is quantised; `recover`: and trained on. Each is a study of its own."""
+    """`train`; `compress`: the trained model is quantised; `recover`: and trained further. Each is a separate study."""
     format: str = "int:4:channel"
-    """Of what is compressed."""
+    """Format in modes `compress` and `recover`."""
     of: tuple[str, ...] = ("weights",)
     recover: int = 1
-    """Epochs of training on, in mode `recover`."""
+    """Epochs of further training in mode `recover`."""
     goals: tuple[str, ...] = ("accuracy",)
     points: float | None = None
-    """Percentage points below the model's usual shape that are allowed; None: any number."""
+    """Allowed percentage points below the accuracy of the model's usual shape; None: any number."""

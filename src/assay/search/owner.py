@@ -1,5 +1,5 @@
-"""Which process a running trial belongs to, and whether that is still there: what was running when a study was killed
-is run again, and what another process is doing is left to it."""
+"""Which process owns a running trial, and whether it is still alive. Trials whose process is gone are run again; those
+of other live processes are left alone."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from typing import Any
 import psutil
 
 BEAT = 20.0
-"""Seconds after which an owner says again that it is there."""
+"""Seconds between two heartbeats of an owner."""
 _SILENT = 180.0
-"""Seconds of silence after which an owner on another machine counts as gone."""
+"""Seconds without a heartbeat after which an owner on another machine counts as gone."""
 
 
 @cache
 def me() -> dict[str, Any]:
-    """This process, so that no later one can be taken for it."""
+    """Identify this process, such that no later one can be mistaken for it."""
     return {"host": _host(), "pid": os.getpid(), "started": _started(os.getpid())}
 
 
 def gone(owner: Mapping[str, Any], beat: float) -> bool:
-    """`beat`: when it was last heard of, in seconds since 1970. Of a process on this machine the system knows."""
+    """Return whether the owner is gone. For a process on this machine the operating system knows; for any other it
+    depends on `beat`, the time of its last heartbeat in seconds since 1970."""
     if owner["host"] == _host():
         return _started(owner["pid"]) != owner["started"]
     return time.time() - beat > _SILENT
@@ -34,7 +35,7 @@ def gone(owner: Mapping[str, Any], beat: float) -> bool:
 
 @cache
 def _host() -> str:
-    """The machine and its boot: after a restart no process of before is there."""
+    """Identify the machine and its boot, since no process survives a restart."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return f"{socket.gethostname()} {boot.read_text().strip() if boot.exists() else psutil.boot_time()}"
 

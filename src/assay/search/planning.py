@@ -1,4 +1,4 @@
-"""From what a user asks for to studies: one for each format or mode, and seed. What cannot be is refused here."""
+"""Turns options into studies: one for each format or mode, and seed. Options that make no sense are refused here."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Planned:
     name: str
     setup: Setup
     file: Path | None
-    """Where its winner goes."""
+    """File for its winner."""
 
     def on(self, device: str) -> Planned:
         return replace(self, setup=replace(self.setup, device=device))
@@ -50,15 +50,15 @@ class Plan:
     control: bool = True
     """Whether a control is judged first."""
     trials: int | None = None
-    """Of each study; None: the whole space."""
+    """Trials of each study; None: the whole space."""
     winner: bool = True
-    """Whether there is one."""
+    """Whether a winner is chosen."""
     seeded: bool = False
     """Whether a sensitivity pass comes before the sampler."""
 
     @property
     def memory(self) -> int:
-        """Bytes of one process."""
+        """Limit of one process's resident memory, in bytes."""
         if self.options.memory:
             return round(self.options.memory * (1 << 30))
         return int(psutil.virtual_memory().total * 0.8 / (self.options.workers or 1))
@@ -175,7 +175,7 @@ def architecture(model: str, options: Architecture) -> Plan:
 
 
 def _refuse_without_kernels(options: Precision) -> None:
-    """Raises UsageError if latency is a goal and a model of the search would only simulate its formats."""
+    """Raise UsageError if a model of the search would only simulate its formats, so that latency means nothing."""
     fix = "--format int:W:channel --width 4,8 --of weights; or another goal, and measure the winner"
     if options.of != ("weights",):
         raise UsageError("no kernel computes with inputs in fewer bits, so their latency cannot be measured", fix=fix)
@@ -188,18 +188,18 @@ def _refuse_without_kernels(options: Precision) -> None:
 
 
 def _of_data(options: Common) -> list[str]:
-    """The words of a command that choose the data."""
+    """Return the words of a command that choose the data."""
     return [f"--tokens {options.tokens}"] * bool(options.tokens) + ["--quick"] * options.quick
 
 
 def _common(model: str, options: Common, seed: int) -> dict[str, Any]:
-    """What all setups have."""
+    """Return the fields that all setups have in common."""
     device = _device(options)
     return {"model": model, "device": device, "quick": options.quick, "tokens": options.tokens, "seed": seed}
 
 
 def _device(options: Common) -> str:
-    """Empty: whatever the nodes of the cluster have."""
+    """Return the device; empty: decided by what the cluster's nodes have."""
     if not options.ray:
         return study.device(options.device)
     if options.device not in ("", "cuda", "cpu"):
@@ -251,7 +251,7 @@ def _parts(of: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _named(options: Common, setups: list[Setup], goals: Goals) -> tuple[Planned, ...]:
-    """Each study with its name. Where there are several, a name that was given is followed by what differs."""
+    """Return the studies with their names. If there are several, a name from the options gets a suffix for each."""
     made = []
     for setup in setups:
         label = "-".join(filter(None, (setup.format.replace(":", "_"), setup.mode)))
@@ -269,7 +269,7 @@ def _named(options: Common, setups: list[Setup], goals: Goals) -> tuple[Planned,
 
 
 def identity(options: Common, setup: Setup, goals: Goals) -> Mapping[str, Any]:
-    """What makes a study another one; how many trials it has, and where they are done, does not."""
+    """Return the settings that identify a study. How many trials it has and where they run are not among them."""
     told = {name: value for name, value in setup.plain().items() if name != "device"}
     return told | {
         "sampler": options.sampler,

@@ -1,4 +1,4 @@
-"""On a node of a Ray cluster: does jobs, in a process with the same limits as a trial of this machine."""
+"""Runs jobs on a node of a Ray cluster, in a process with the same limits as a trial on this machine."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from assay.search.scheduler import Job
 
 _WAIT = 60.0
 _MEMORY = 0.8
-"""The part of a node's memory that its trials may have together."""
+"""Fraction of a node's memory that its trials may use together."""
 
 
 class Actor:
-    """One for each trial that runs at the same time. Its process of a trial ends with it."""
+    """Runs one trial at a time, in a process that ends with the actor."""
 
     def __init__(
         self, child: str, environment: Mapping[str, str], memory: int, needs: Mapping[str, float], folder: str
     ) -> None:
-        """`memory`: bytes that a trial may have resident; 0: its share of the node's. `needs`: of each resource, what
-        one trial takes. `folder`: the current one of the command, for files that are named relative to it."""
+        """`memory`: limit of a trial's resident memory in bytes; 0: its share of the node's. `needs`: amount of each
+        resource that one trial takes. `folder`: the command's working directory, for files named relative to it."""
         with contextlib.suppress(OSError):
             os.chdir(folder)
         threads = {"OMP_NUM_THREADS": str(max(1, int(needs["CPU"])))}
@@ -36,11 +36,11 @@ class Actor:
         self._crew.__enter__()
 
     def name(self) -> str:
-        """By which a reader knows the machine."""
+        """Return the machine's name, for messages."""
         return socket.gethostname()
 
     def do(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """The outcome as plain data. A model that is to be kept travels with it: the command's disk is elsewhere."""
+        """Return the outcome as plain data. A model to be kept is part of it, since the command's disk is elsewhere."""
         with tempfile.TemporaryDirectory() as folder:
             asked, kept = question, None
             if question.get("file"):
@@ -60,7 +60,7 @@ class Actor:
 
 
 def _share(needs: Mapping[str, float]) -> float:
-    """Of this node, what one trial takes."""
+    """Return the fraction of this node that one trial takes."""
     import ray
 
     here = ray.get_runtime_context().get_node_id()

@@ -1,7 +1,7 @@
-"""The process that is connected to a Ray cluster for a study. A process of its own, because Ray waits for minutes, deaf
-to signals, for an address that does not answer, prints to standard output, and aborts when the cluster's head is lost.
+"""The process that connects a study to a Ray cluster. It is a separate process because Ray waits for minutes for an
+address that does not answer, ignoring signals, prints to standard output, and aborts when the cluster's head is lost.
 
-Ray chooses the nodes and tells when one is lost. Whatever was started there ends with this process."""
+Ray chooses the nodes and reports when one is lost. Everything started on them ends with this process."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from assay.search.scheduler import NODE
 from assay.worker.fresh import Tick
 
 ROOM = 120.0
-"""Seconds in which a cluster that has no room for a trial may get some."""
+"""Seconds to wait for a cluster that has no room for a trial."""
 _FAILURES = 10
-"""Actors in a row that may die before they have said a word."""
+"""Actors in a row that may die before their first answer."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """An actor that does one job at a time."""
+    """An actor, which runs one job at a time."""
 
     actor: Any
     host: str
 
 
 class Crew:
-    """The actors of one study, and the jobs that they have not done yet."""
+    """The actors of one study and its pending jobs."""
 
     def __init__(self, ray: Any, question: dict[str, Any]) -> None:
         self._ray, self._address, self._about = ray, question["address"], question
@@ -44,12 +44,12 @@ class Crew:
         gpu = self.device == "cuda"
         slots, cores = ray_nodes.share(nodes, question["workers"], gpu)
         self._needs = {"CPU": float(cores), "GPU": float(gpu)}
-        # A lost trial is run again by the study, which counts how often: Ray must not do so behind its back.
+        # The study repeats a lost trial itself and counts the attempts, so Ray must not retry.
         self._actor = self._ray.remote(
             num_cpus=cores, num_gpus=int(gpu), max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )(Actor)
         self._starting: dict[Any, Any] = {}
-        """Actors that Ray is still looking for a place for, by what they will answer first."""
+        """Actors that Ray has not placed yet, by the reference of their first answer."""
         self._idle: list[Member] = []
         self._busy: dict[Any, tuple[Member, dict[str, Any], float]] = {}
         self._jobs: deque[dict[str, Any]] = deque()
@@ -69,7 +69,7 @@ class Crew:
         self._hand_out()
 
     def outcome(self, seconds: float) -> dict[str, Any] | None:
-        """The next that is done, as plain data."""
+        """Return the next outcome as plain data, or None after that many seconds."""
         deadline = time.monotonic() + seconds
         while True:
             self._hand_out()
@@ -100,7 +100,7 @@ class Crew:
             outcome: dict[str, Any] = self._ray.get(done)
         except self._ray.exceptions.RayError as problem:
             self._end(member.actor)
-            self._start()  # wherever there is room, now or when a node comes back
+            self._start()  # Ray places it where there is room, now or when a node comes back
             lost = {"how": NODE, "detail": f"lost with its node {member.host}", "output": _last_line(problem)}
             return {"id": job["id"], "seconds": time.monotonic() - began, "lost": lost}
         self._idle.append(member)
@@ -127,7 +127,7 @@ class Crew:
             self._start()
 
     def _verify_room(self) -> None:
-        """Do not wait forever for a cluster on which nothing runs."""
+        """Raise UsageError if the cluster has had no room for any trial for too long."""
         if self._idle or self._busy:
             self._last_room = time.monotonic()
         elif time.monotonic() - self._last_room > ROOM:
@@ -161,7 +161,7 @@ def answer(question: dict[str, Any], tick: Tick) -> dict[str, Any]:
             if "crew" in _here:
                 _here.pop("crew").close()
             if "ray" in _here:
-                _here.pop("ray").shutdown()  # the connection; a cluster that was there before runs on
+                _here.pop("ray").shutdown()  # only the connection; the cluster keeps running
             return {"closed": True}
     raise UsageError(f"'{question['do']}' is nothing that can be asked", fix="connect, open, submit, outcome or close")
 

@@ -1,4 +1,4 @@
-"""Nodes of a Ray cluster: connecting to them, what they have installed, and how many trials they have room for."""
+"""Nodes of a Ray cluster: how to connect, what they have installed, and how many trials fit on them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from assay.errors import UsageError
 
 _SURVEY = 45.0
-"""Seconds in which every node must have answered: each starts a process first."""
+"""Seconds within which every node must answer; each starts a process first."""
 _NAME_IT = "start one (ray start --head), then name it: --ray auto, --ray HOST:PORT or --ray ray://HOST:10001"
 
 
 def connect(address: str) -> Any:
-    """Ray, connected. What keeps it from that is a UsageError."""
+    """Return `ray`, connected. Raise UsageError if it cannot connect."""
     import ray
 
     try:
@@ -25,7 +25,7 @@ def connect(address: str) -> Any:
 
 
 def explained(address: str, problem: BaseException) -> UsageError:
-    """Why Ray does not connect."""
+    """Return a UsageError that says why Ray does not connect."""
     said = " ".join(f"{problem} {problem.__cause__ or ''}".split())
     if "ersion mismatch" in said:
         what = f"the cluster at {address} has another version of Ray or Python: {said}"
@@ -49,8 +49,8 @@ def unreachable(address: str, why: str) -> UsageError:
 
 
 def survey() -> Callable[[], dict[str, str]]:
-    """A function that says what is installed where it is called. Being made inside another one it travels to a node as
-    code: a node may have no Assay, or another one."""
+    """Return a function that reports what is installed where it is called. It is nested, so Ray sends it to a node by
+    value: the node may have no Assay, or another version."""
 
     def here() -> dict[str, str]:
         import hashlib
@@ -73,7 +73,7 @@ def survey() -> Callable[[], dict[str, str]]:
 
 
 def surveyed(ray: Any) -> list[dict[str, str]]:
-    """What each node has installed that can do trials."""
+    """Return what is installed on each node that can run trials."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
     probe = ray.remote(num_cpus=0, max_retries=0)(survey())
@@ -94,7 +94,7 @@ def surveyed(ray: Any) -> list[dict[str, str]]:
 
 
 def verify(nodes: Sequence[Mapping[str, str]], here: Mapping[str, str]) -> None:
-    """Refuse nodes with other versions than `here`: they would understand other questions, or give other answers."""
+    """Raise UsageError for nodes with other versions than `here`: questions or answers might differ."""
     fix = f"there: pip install kernel-assay=={here['assay']}, then restart its Ray"
     for node in nodes:
         host = node["host"]
@@ -111,8 +111,8 @@ def verify(nodes: Sequence[Mapping[str, str]], here: Mapping[str, str]) -> None:
 
 
 def share(nodes: Sequence[Mapping[str, float]], workers: int | None, gpu: bool) -> tuple[int, int]:
-    """How many trials run at a time, and the cores of each: as many as still let all of them run at once. On GPUs each
-    trial has one to itself. `nodes`: the resources of each."""
+    """Return the number of concurrent trials and the cores of each: the most with which all of them still run at once.
+    On GPUs each trial has one to itself. `nodes`: the resources of each node."""
 
     def fit(cores: int) -> int:
         places = [(int(node.get("CPU", 0)) // cores, int(node.get("GPU", 0))) for node in nodes]

@@ -32,7 +32,7 @@ class Writer:
         return self._record("control", Status.PASS, reason, self._evidence("control", judged))
 
     def trial(self, trial: Trial, best: bool) -> Record:
-        """`best`: none before it was better."""
+        """`best`: whether no trial with a lower number is better."""
         judged = Judged.read(trial.judged) if trial.judged else None
         evidence = self._evidence(
             "trial",
@@ -69,7 +69,7 @@ class Writer:
         return self._record(f"winner,trial={trial.number}", Status.PASS, reason, evidence)
 
     def none(self, trials: int) -> Record:
-        """Where no trial is allowed."""
+        """Return the record for a study in which no trial is allowed."""
         points = self.plan.goals.points
         reason = (
             f"none of {count(trials, 'trial')} is within {points:g} points of the control: more --trials or --points"

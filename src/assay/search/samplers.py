@@ -1,4 +1,4 @@
-"""Samplers: how the next point is chosen. Every argument is written here, none is left to Optuna's defaults, and all of
+"""Samplers, which choose the next point. Every argument is set here instead of left to Optuna's defaults, and all of
 them are in the records."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def verify(name: str) -> None:
 
 
 def arguments(name: str, seed: int) -> dict[str, Any]:
-    """All that the sampler was given, as records hold it."""
+    """Return all arguments of the sampler, for records."""
     own: dict[str, dict[str, Any]] = {
         "grid": {"order": "shuffled"},
         "random": {},
@@ -53,8 +53,8 @@ def arguments(name: str, seed: int) -> dict[str, Any]:
 
 
 def sampler(name: str, seed: int, space: Space, constraints: Constraints | None, begun: int = 0) -> Any:
-    """`begun`: trials that the study has already. Whoever goes on with a study must not draw the same points again, so
-    they are part of the seed. The order of a grid is the same for all who work on it."""
+    """`begun`: number of trials that the study already has. It is part of the seed, so that a resumed study does not
+    draw the same points again. The order of a grid is the same for all processes that work on it."""
     samplers = optuna().samplers
     later = seed + 1_000_003 * begun
     match name:
@@ -64,7 +64,7 @@ def sampler(name: str, seed: int, space: Space, constraints: Constraints | None,
             return samplers.RandomSampler(seed=later)
         case "tpe":
             with warnings.catch_warnings():
-                # Some of the arguments are to go one day; until then they are written down all the same.
+                # Some of the arguments are deprecated; they are set explicitly as long as they exist.
                 warnings.simplefilter("ignore", FutureWarning)
                 return samplers.TPESampler(
                     seed=later, gamma=_gamma, weights=_weights, constraints_func=constraints, **_TPE
@@ -92,23 +92,23 @@ def _grid(samplers: Any, seed: int, space: Space) -> Any:
 
     class Grid(samplers.GridSampler):
         def after_trial(self, *_: Any) -> None:
-            """The study itself knows when it ends; Optuna's own would stop a loop that is not running."""
+            """Do nothing: the study decides when it ends, and Optuna's hook would stop a loop that is not running."""
 
     return Grid({name: list(range(len(knob.values))) for name, knob in space.items()}, seed=seed)
 
 
 def _apart(space: Space) -> Space:
-    """The same knobs as if none depended on another: what Optuna's grid has."""
+    """Return the same knobs without dependencies, as in Optuna's grid."""
     return {name: replace(knob, where={}) for name, knob in space.items()}
 
 
 def _gamma(trials: int) -> int:
-    """How many of the trials count as good."""
+    """Return how many of the trials count as good."""
     return min(math.ceil(0.1 * trials), 25)
 
 
 def _weights(trials: int) -> Any:
-    """How much each counts, the oldest first."""
+    """Return the weights of the trials, oldest first."""
     import numpy as np
 
     if trials == 0:

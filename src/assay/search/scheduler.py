@@ -1,5 +1,5 @@
-"""Where the trials of a study are done. A study hands out jobs and takes outcomes back in any order; whether they are
-done in processes of this machine or elsewhere is the business of whoever implements `Scheduler`."""
+"""The interface between a study and the place where its trials run. A study submits jobs and takes outcomes back in any
+order; the implementation of `Scheduler` decides whether they run in processes on this machine or elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.worker.limits import WorkerLost
 
 Tick = Callable[[str], None]
 NODE = "node"
-"""`how` of a WorkerLost whose whole machine is gone."""
+"""`how` of a WorkerLost whose machine is gone."""
 
 
 @dataclass(frozen=True)
@@ -22,37 +22,37 @@ class Job:
     id: int
     question: dict[str, Any]
     seconds: float
-    """After which its process is ended."""
+    """Time limit, after which its process is killed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """An answer, or why there is none."""
+    """An answer, or the reason why there is none."""
 
     job: Job
     seconds: float
-    """Between being begun and being done."""
+    """Seconds from start to end."""
     answer: dict[str, Any] | None = None
     refused: Refused | None = None
-    """The process is alive, and its answer is an exception."""
+    """An exception raised by the process, which is still alive."""
     lost: WorkerLost | None = None
-    """The process is gone: it crashed or was killed, took too long or too much memory."""
+    """The process is gone: it crashed, was killed, took too long or took too much memory."""
 
 
 class Scheduler(Protocol):
     @property
     def slots(self) -> int:
-        """How many jobs are done at the same time."""
+        """Number of concurrent jobs."""
         ...
 
     def submit(self, job: Job) -> None: ...
 
     def outcome(self, seconds: float) -> Outcome | None:
-        """The next that is done; None where there is none after so many seconds."""
+        """Return the next outcome, or None if there is none after that many seconds."""
         ...
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None:
-        """End all processes, and whatever they are doing."""
+        """End all processes, including running jobs."""
         ...

@@ -1,4 +1,4 @@
-"""What the processes that do the trials of one study must know. It travels as JSON with every question."""
+"""The settings that the processes running a study's trials need. They are sent as JSON with every question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Setup:
     """`precision`, `architecture` or `sensitivity`."""
     model: str
     data: str = ""
-    """Empty: the model's own."""
+    """Data set; empty: the model's own."""
     device: str = "cpu"
     quick: bool = False
     tokens: int = 0
@@ -22,19 +22,19 @@ class Setup:
     """A template: `fixed:W:F`. Empty: nothing is compressed."""
     widths: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
-    """What is added to the fraction that fits a tensor best."""
+    """Offsets to the number of fraction bits that fits a tensor best."""
     of: tuple[str, ...] = ()
     """`weights`, `inputs`."""
     epochs: int = 0
-    """Of training with the formats in place."""
+    """Epochs of training with the formats in place."""
     mode: str = ""
     """Of an architecture: `train`, `compress` or `recover`."""
     training: int = 0
-    """Epochs of an architecture's training; 0: as its recipe says."""
+    """Epochs of an architecture's training; 0: those of its recipe."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Options and knobs of the model that are not searched."""
     knobs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Those that are searched, with the values asked for; a knob without values has all of its own. Empty: all."""
+    """Knobs to search, with their values; without values, all that the knob declares. Empty: all knobs."""
     latency: bool = False
     """Whether latency is measured."""
 
@@ -43,6 +43,6 @@ class Setup:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Setup:
-        """From JSON, where a tuple has become a list."""
+        """Read a setup from JSON, in which tuples have become lists."""
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
         return cls(**given | {"knobs": {name: tuple(values) for name, values in data["knobs"].items()}})

@@ -1,4 +1,4 @@
-"""The space of a study: knobs with the values each may have, some of which exist only beside values of others."""
+"""The space of a study: knobs with their possible values. Some knobs exist only for certain values of others."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from assay.models.subject.knobs import Knob
 
 Space = Mapping[str, Knob]
 Point = dict[str, str]
-"""A value for each knob that exists beside the others."""
+"""A value for each knob that exists given the values of the others."""
 Key = tuple[tuple[str, str], ...]
 
 
 def key(point: Mapping[str, str]) -> Key:
-    """The same for two points that are the same."""
+    """Return a hashable key that is equal for equal points."""
     return tuple(sorted(point.items()))
 
 
 def ordered(space: Space) -> dict[str, Knob]:
-    """The same space with every knob behind those it depends on."""
+    """Return the same space with every knob after those it depends on."""
     left, placed = dict(space), dict[str, Knob]()
     while left:
         ready = [name for name, knob in left.items() if all(other in placed for other in knob.where)]
@@ -35,7 +35,7 @@ def ordered(space: Space) -> dict[str, Knob]:
 
 
 def points(space: Space) -> Iterator[Point]:
-    """Every point, one after another. The space must be `ordered`."""
+    """Yield every point. The space must be `ordered`."""
     knobs = list(space.items())
 
     def below(at: int, chosen: Point) -> Iterator[Point]:
@@ -53,7 +53,7 @@ def points(space: Space) -> Iterator[Point]:
 
 
 def size(space: Space, most: int) -> int | None:
-    """How many points there are; None where there are more than `most`."""
+    """Return the number of points, or None if there are more than `most`."""
     if not any(knob.where for knob in space.values()):
         whole = math.prod(len(knob.values) for knob in space.values())
         return whole if whole <= most else None
@@ -62,8 +62,8 @@ def size(space: Space, most: int) -> int | None:
 
 
 def suggested(trial: Any, space: Space) -> Point:
-    """The point that an Optuna trial stands for. A parameter is the place of the value in its list: neighbours in a
-    list are alike, and samplers may use that."""
+    """Return the point of an Optuna trial. A parameter is the index of the value in its list, so that samplers can use
+    that neighbouring values are alike."""
     chosen: Point = {}
     for name, knob in space.items():
         if _exists(knob, chosen):
@@ -72,7 +72,7 @@ def suggested(trial: Any, space: Space) -> Point:
 
 
 def drawn(space: Space, rng: Random) -> Point:
-    """Any point, each value of a knob as likely as the others."""
+    """Return a random point, with each knob's values equally likely."""
     chosen: Point = {}
     for name, knob in space.items():
         if _exists(knob, chosen):
@@ -81,7 +81,7 @@ def drawn(space: Space, rng: Random) -> Point:
 
 
 def beside(point: Mapping[str, str], space: Space, rng: Random, steps: int) -> Point:
-    """A point so many steps from another: each moves one knob to the next value of its list."""
+    """Return a point at most `steps` steps from another; each step moves one knob to a neighbouring value."""
     moved = dict(point)
     for name in rng.choices(list(point), k=steps):
         values = space[name].values
@@ -95,7 +95,7 @@ def beside(point: Mapping[str, str], space: Space, rng: Random, steps: int) -> P
 
 
 def places(point: Mapping[str, str], space: Space) -> dict[str, int]:
-    """The parameters of a trial for this point."""
+    """Return the Optuna parameters of this point: the index of each value."""
     return {name: space[name].values.index(value) for name, value in point.items()}
 
 
@@ -112,12 +112,12 @@ def defaults(space: Space) -> Point:
 
 
 def completed(some: Mapping[str, str], space: Space) -> Point:
-    """A point with these values; the other knobs are at their defaults, or where these values need them to be."""
+    """Return a point with these values, the other knobs at their defaults or at what these values require."""
     wanted = dict(some)
     for name in reversed(list(space)):
         if name in wanted:
             for other, values in space[name].where.items():
-                # Set even where its default fits: then what it depends on is set in its turn.
+                # Set even if its default fits, so that the knobs it depends on are set in turn.
                 asked = wanted.get(other, space[other].default)
                 wanted[other] = asked if asked in values else values[0]
     chosen: Point = {}
@@ -128,7 +128,7 @@ def completed(some: Mapping[str, str], space: Space) -> Point:
 
 
 def plain(space: Space) -> dict[str, Any]:
-    """As JSON data."""
+    """Return the space as JSON data."""
     return {
         name: {"values": list(k.values), "default": k.default, "where": {n: list(v) for n, v in k.where.items()}}
         for name, k in space.items()
@@ -136,7 +136,7 @@ def plain(space: Space) -> dict[str, Any]:
 
 
 def read(data: Mapping[str, Any]) -> Space:
-    """From what `plain` gives."""
+    """Read a space from the output of `plain`."""
     return {
         name: Knob(tuple(k["values"]), k["default"], {n: tuple(v) for n, v in k["where"].items()})
         for name, k in data.items()
@@ -144,5 +144,5 @@ def read(data: Mapping[str, Any]) -> Space:
 
 
 def _exists(knob: Knob, chosen: Mapping[str, str]) -> bool:
-    """A knob that depends on one that does not exist does not exist either."""
+    """Return whether the knob exists. One that depends on a knob that does not exist does not exist either."""
     return all(other in chosen for other in knob.where) and knob.exists(chosen)

@@ -1,4 +1,4 @@
-"""Where studies are kept: a database that Optuna reads and writes. A file of the data folder unless a URL is given."""
+"""Storage of studies: a database that Optuna reads and writes, by default a file in the data folder."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from assay.store.connection import place, shown
 
 FILE = "studies.sqlite"
 _PATIENCE = 60
-"""Seconds that one process waits for another that is writing."""
+"""Seconds that a process waits while another one writes."""
 _FIX = "name a file (--storage studies.sqlite) or a server that is up (--storage postgresql://user@host/database)"
 
 
 def optuna() -> Any:
-    """The package, without its chatter."""
+    """Return the `optuna` package with its log messages and experimental warnings silenced."""
     try:
         import optuna
     except ModuleNotFoundError:
@@ -33,7 +33,7 @@ def optuna() -> Any:
 
 
 class Storage:
-    """An open storage. Whatever is wrong with it is a UsageError that names it."""
+    """An open storage. Any problem with it is raised as a UsageError that names it."""
 
     def __init__(self, where: str = "") -> None:
         url = _place(where)
@@ -43,12 +43,12 @@ class Storage:
         if local:
             _verify_file(Path(str(url.database)), asked=bool(where))
         options = {"connect_args": {"timeout": _PATIENCE} if local else {"connect_timeout": 10}}
-        with self.explained(RuntimeError):  # of another version of Optuna
+        with self.explained(RuntimeError):  # written by another version of Optuna
             self.rdb = self._opened(url.render_as_string(hide_password=False), options)
 
     def _opened(self, url: str, options: Any) -> Any:
-        """Two processes that open a new storage at once both create its tables: the second finds them at its next
-        try."""
+        """Open the storage, with retries: if two processes open a new one at once, both create its tables, and the
+        second one finds them when it tries again."""
         from sqlalchemy.exc import DatabaseError
 
         for wait in (0.1, 0.3, 1.0):
@@ -62,7 +62,7 @@ class Storage:
 
     @contextlib.contextmanager
     def explained(self, *also: type[Exception]) -> Iterator[None]:
-        """Around whatever reads or writes it."""
+        """Turn errors of the database into UsageErrors, around code that reads or writes the storage."""
         from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
         broken = self._optuna.exceptions.StorageInternalError
@@ -82,7 +82,7 @@ class Storage:
             return [str(name) for name in self._optuna.get_all_study_names(self.rdb)]
 
     def study(self, name: str, directions: list[str], sampler: Any) -> Any:
-        """The study of that name, new or not."""
+        """Return the study of that name, creating it if needed."""
         with self.explained():
             return self._optuna.create_study(
                 storage=self.rdb, study_name=name, directions=directions, sampler=sampler, load_if_exists=True
@@ -106,17 +106,17 @@ def _verify_file(file: Path, asked: bool) -> None:
 
 
 def _with_log(rdb: Any) -> Any:
-    """SQLite with a write-ahead log: nobody waits for the disk at each of the many small writes of a trial. What a
-    killed process wrote is kept; a power cut may cost the last trials, never the file."""
+    """Switch SQLite to a write-ahead log, so that the many small writes of a trial do not each wait for the disk. The
+    writes of a killed process survive; a power cut may lose the last trials, but does not damage the file."""
     from sqlalchemy import event
 
     if rdb.engine.dialect.name == "sqlite":
 
         def prepare(connection: Any, _: object) -> None:
-            with contextlib.suppress(sqlite3.OperationalError):  # refused while another process writes without a log
+            with contextlib.suppress(sqlite3.OperationalError):  # fails while another process writes without a log
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
 
         event.listen(rdb.engine, "connect", prepare)
-        rdb.engine.dispose()  # the connections so far were made without it
+        rdb.engine.dispose()  # existing connections were opened without it
     return rdb

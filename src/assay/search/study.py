@@ -1,4 +1,4 @@
-"""One study: asks for points until enough trials are finished, hands them to a scheduler, and keeps what comes back."""
+"""One study: requests points until enough trials are finished, submits them to a scheduler and stores the results."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from assay.units import count, duration
 from assay.worker.limits import WorkerLost
 
 Tick = Callable[[str, int], None]
-"""Called with what is being done and how many trials of this study are done."""
+"""Called with the current activity and the number of this study's trials done."""
 _PREPARING = 24 * 3600.0
-"""Seconds for what comes before the trials: a base model may have to be trained."""
+"""Seconds for the preparation before the trials: a base model may have to be trained."""
 _ALIKE = 3
-"""Points in a row that a sampler may suggest although they are known; then one beside them that is not is taken."""
+"""Known points in a row that a sampler may suggest before a new point near them is taken instead."""
 _DRAWS = 200
 _MOST = 200_000
-"""Points of a space that are gone through one by one for those that are left."""
+"""Largest space, in points, that is enumerated to find the points that are left."""
 _WAIT = 1.0
 _CHANGED = "another name (--study), or --restart"
 
@@ -44,7 +44,7 @@ class Study:
         self._beaten = time.monotonic()
 
     def run(self) -> Iterator[Record]:
-        """The control, every trial of the study, those of earlier runs first, and the winner."""
+        """Yield the records of the control, of every trial, those of earlier runs first, and of the winner."""
         self.tick("reading the data", 0)
         told = self._ask("space")
         knobs = space.ordered(space.read(told["space"]))
@@ -65,12 +65,12 @@ class Study:
     # before the trials
 
     def _opened(self, knobs: Space) -> Any:
-        """The study in the storage. One that was made with other settings is refused."""
+        """Return the study in the storage. Raise UsageError if it was created with other settings."""
         name, options = self.planned.name, self.plan.options
         if options.restart and name in self.storage.names():
             self.storage.delete(name)
         known = name in self.storage.names()
-        sampler = self._sampler(knobs, 0)  # a grid that is too large is refused before anything is written
+        sampler = self._sampler(knobs, 0)  # refuses a grid that is too large before anything is written
         study = self.storage.study(name, self.plan.goals.directions, sampler)
         wanted = {"identity": identity(options, self.planned.setup, self.plan.goals), "space": space.plain(knobs)}
         has = {key: study.user_attrs.get(key) for key in wanted}
@@ -86,7 +86,7 @@ class Study:
         return study
 
     def _prove_alive(self, study: Any, knobs: Space) -> None:
-        """Refuse a space with a knob that does nothing; once for each study."""
+        """Raise UsageError if a knob of the space has no effect. This is checked once for each study."""
         if study.user_attrs.get("alive"):
             return
         self.tick("proving that every knob does something", 0)
@@ -121,7 +121,7 @@ class Study:
             while True:
                 self.ledger.look()
                 self.ledger.take_over()
-                for trial in self.ledger.trials():  # of other processes, too
+                for trial in self.ledger.trials():  # including those of other processes
                     if trial.number not in shown:
                         shown.add(trial.number)
                         yield self.writer.trial(trial, self._best(trial))
@@ -134,7 +134,7 @@ class Study:
                 self.tick(self._progress(len(running)), self.ledger.counted())
                 self._beat(list(running.values()))
                 if not running:
-                    time.sleep(0.0 if over else _WAIT)  # other processes have the trials that are left
+                    time.sleep(0.0 if over else _WAIT)  # other processes run the remaining trials
                 elif outcome := self.scheduler.outcome(_WAIT):
                     self._take(running.pop(outcome.job.id), outcome)
         finally:
@@ -146,14 +146,14 @@ class Study:
         return enough and not self.ledger.others_run()
 
     def _next(self, busy: bool) -> _Begun | None:
-        """The next trial; None where none is needed, or the space has none that is not done or being done."""
+        """Begin and return the next trial; None if none is needed now, or the space has no point left."""
         if self.ledger.on_their_way() >= self.ledger.wanted:
             return None
         if self.plan.seeded and (wanted := self._guided()):
             known = self.ledger.known()
             left_to_do = [point for point in wanted if space.key(point) not in known]
             if not left_to_do:
-                return None  # they are on their way, and what comes next depends on them
+                return None  # they are running, and the next points depend on them
             self.ledger.enqueue(left_to_do[0], SENSITIVITY)
         for _ in range(_ALIKE):
             if self.ledger.on_their_way() >= self.ledger.wanted:
@@ -173,7 +173,7 @@ class Study:
             return None
 
     def _guided(self) -> list[Point]:
-        """What the sensitivity pass asks for; nothing where it is over."""
+        """Return the points that the sensitivity pass wants; empty once it is over."""
         points, control = self.plan.goals.points, self.writer.control_result
         assert points is not None and control is not None
         done = {space.key(t.point): t.judged for t in self.ledger.trials()}
@@ -184,7 +184,7 @@ class Study:
         return _Begun(Job(self._jobs, self._question("judge", point=point), self.plan.options.timeout), trial)
 
     def _left(self, near: Point) -> Point | None:
-        """A point that nobody has begun: beside the one that was suggested, the nearer the likelier."""
+        """Return a point that has not been begun, preferably near the one that was suggested; None if there is none."""
         knobs, known = self.ledger.knobs, self.ledger.known()
         rng = Random(f"{self.planned.setup.seed} {self.ledger.begun()}")
         for draw in range(_DRAWS):
@@ -237,8 +237,8 @@ class Study:
     # after the trials
 
     def _winners(self, study: Any) -> Iterator[Record]:
-        """The test split is read here: once for each winner, and once for the control. What was read is kept in the
-        study, so that whoever asks again is told the same."""
+        """Yield the records of the winners. Only here is the test split read: once for each winner and once for the
+        control. The results are stored in the study, so that a repeated command reports the same."""
         finished = self._finished()
         chosen = self.plan.goals.chosen(finished, self.writer.control_result)
         if not chosen:
@@ -269,7 +269,7 @@ class Study:
         return {"do": do, "setup": self.planned.setup.plain(), **more}
 
     def _ask(self, do: str, **more: Any) -> dict[str, Any]:
-        """A question that all else waits for."""
+        """Ask a question and wait for the answer, again on another node if its node is lost."""
         outcome = self._asked(do, **more)
         for _ in range(1, ATTEMPTS):
             if outcome.lost is None or outcome.lost.how != NODE:
@@ -307,7 +307,7 @@ class _Lost(AssayError):
 
 
 def _as_json(value: Any) -> Any:
-    """A value as the storage gives it back: with lists for tuples."""
+    """Return the value as the storage gives it back: with lists for tuples."""
     import json
 
     return json.loads(json.dumps(value))

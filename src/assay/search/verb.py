@@ -1,4 +1,4 @@
-"""The verb itself: one study after another, on processes that they share."""
+"""The verb itself: runs one study after another, on shared processes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ KINDS: Mapping[str, tuple[type[Common], Callable[[str, Any], Plan]]] = {
     "sensitivity": (Sensitivity, planning.sensitivity),
 }
 Tick = Callable[[str, int], None]
-"""Called with what is being done and how many trials are done."""
+"""Called with the current activity and the number of trials done."""
 
 
 def search(kind: str, model: str, **settings: Any) -> Iterator[Record]:
-    """What `assay.search` does, but for keeping the records."""
+    """Search like `assay.search`, without keeping the records."""
     if kind not in KINDS:
         raise UsageError(f"'{kind}' cannot be searched", fix=f"one of: {', '.join(KINDS)}")
     options, planned = KINDS[kind]
@@ -36,8 +36,8 @@ def search(kind: str, model: str, **settings: Any) -> Iterator[Record]:
 
 
 def run(plan: Plan, tick: Tick = lambda text, done: None, scheduler: Scheduler | None = None) -> Iterator[Record]:
-    """Records as they are ready. `scheduler`: where trials are done; None: in processes of this machine, or on
-    the cluster that the plan names."""
+    """Yield records as they are ready. `scheduler`: where trials run; None: in processes on this machine, or on the
+    cluster that the plan names."""
     done = before = 0
 
     def shown(text: str, trials: int) -> None:
@@ -63,7 +63,7 @@ def _crew(plan: Plan, tick: Callable[[str], None]) -> Scheduler:
 
 
 def _local(plan: Plan, tick: Callable[[str], None]) -> Local:
-    """Processes that share the cores between them."""
+    """Return processes that share the cores."""
     cores = len(os.sched_getaffinity(0))
     workers = plan.options.workers or 1
     threads = max(1, cores // workers)

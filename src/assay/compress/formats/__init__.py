@@ -1,7 +1,7 @@
-"""Number formats: what a tensor becomes in few bits, by an exact rule, and how many bits that takes.
+"""Number formats that round a tensor to few bits, each by an exact rule.
 
-Each file states its rule in one paragraph. `parse("int:4:group=128")` gives a format, its `quantized(x)` the values
-that it holds instead of x, its `encode(x)` the bytes that stand for them, its `bits(shape)` the bits of a tensor."""
+The docstring of each module states its rule. `parse("int:4:group=128")` returns a format. Its `quantized(x)` returns
+the values that it holds instead of x, its `encode(x)` their bytes, and its `bits(shape)` the bits of a tensor."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ KINDS: dict[str, type[NumberFormat]] = {
     "block-log": BlockLogarithmic,
     "binary": Binary,
 }
-"""By the first word of a name; the MX formats have names of one word, and `binary:residual` is a file of its own."""
+"""Formats by the first word of a name. The MX formats (`WIDTHS`) and `binary:residual` are handled in `parse`."""
 
 
 def parse(text: str) -> NumberFormat:
-    """The format that `text` names; `parse(f.name) == f` for every format f."""
+    """Return the format that `text` names; `parse(f.name) == f` for every format f."""
     first, *words = text.strip().lower().split(":")
     if first in WIDTHS:
         return Mx.parsed([first, *words])

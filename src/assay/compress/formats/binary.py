@@ -1,12 +1,12 @@
 """Binary: `binary`, one bit for the sign; and `binary:scaled`, `binary:scaled:channel`, `binary:scaled:group=N`.
 
-The rule: `binary` gives −1 for x < 0, else +1: also for +0, −0 and NaN. Its range is −1 … 1, beyond which it saturates,
-±Inf included. `binary:scaled` gives −a for x < 0, else a, where a is the mean of |x| over the tensor, the channel or
-the group (see groups.py): summed in float64, then rounded to float32, to nearest even, and at most its largest. The sum
-is exact, and a rounded once, where float64 holds all partial sums; beyond, the last bit of a may depend on the order of
-summation. A group of zeros gives +0. A NaN or ±Inf makes a NaN, and with it every value of its group. Quantising twice
-changes nothing (with scales: in groups of up to 2^29 elements, whose sums are exact). A code is one bit, 1 for minus,
-and 0 throughout a group of NaN; `means` has the float32 a of each group."""
+The rule: `binary` gives −1 for x < 0, else +1, also for +0, −0 and NaN. Its range is −1 … 1; values beyond it, ±Inf
+included, saturate. `binary:scaled` gives −a for x < 0, else a, where a is the mean of |x| over the tensor, the channel
+or the group (see groups.py). It is summed in float64, rounded to float32, to nearest even, and clamped to the largest
+float32. If float64 holds all partial sums, the sum is exact and a is rounded once; otherwise the last bit of a may
+depend on the order of summation. A group of zeros gives +0. A NaN or ±Inf makes a NaN, and with it every value of its
+group. Quantising twice changes nothing (with scales: in groups of up to 2^29 elements, whose sums are exact). A code is
+one bit, 1 for minus, and 0 throughout a group of NaN; `means` has the float32 a of each group."""
 
 from __future__ import annotations
 
@@ -83,6 +83,6 @@ def signed(size: Tensor, like: Tensor) -> Tensor:
 
 
 def mean(size: Tensor, lengths: Tensor) -> Tensor:
-    """Of each row, rounded to float32, saturated; NaN where a value is not finite. Fillings are zeros."""
+    """Return the mean of each row, rounded to float32 and saturated; NaN if a value is not finite. Padding is zero."""
     average = (size.sum(-1, keepdim=True) / lengths).clamp(max=LARGEST).float().double()
     return torch.where(size.isfinite().all(-1, keepdim=True), average, nan)

@@ -1,12 +1,12 @@
 """Block floating point: `bfp:WIDTH:block=N`, integers that share a power of two.
 
 The rule: N neighbours along the last axis (the last block of a row may be short) have one exponent e = ⌊log₂ max|x|⌋,
-clamped to −127 … 127 and stored in 8 bits, of which one code is NaN. An element is x / 2^(e − WIDTH + 2) to the nearest
-integer, ties to even, saturated to ±(2^(WIDTH−1) − 1), so a block's largest value saturates where it would round up to
-2^(e+1). The value is that integer times 2^(e − WIDTH + 2). There is one zero, +0; subnormal inputs count in full; a
-block of zeros has the exponent −127. A NaN or ±Inf makes its whole block NaN. WIDTH, sign included, is from 2 to 24.
-The code is that integer in two's complement, 0 in a block of NaN; `exponents` has a byte for each block, e + 127, or
-255 for NaN. `mxint8` is `bfp:8:block=32`. Divisors are powers of two: only the rounding to an integer rounds."""
+clamped to −127 … 127 and stored in 8 bits, of which one code is NaN. An element is x / 2^(e − WIDTH + 2) rounded to the
+nearest integer, ties to even, and saturated to ±(2^(WIDTH−1) − 1), so a block's largest value saturates if it would
+round up to 2^(e+1). The value is that integer times 2^(e − WIDTH + 2). There is one zero, +0. Subnormal inputs are not
+flushed. A block of zeros has the exponent −127. A NaN or ±Inf makes its whole block NaN. WIDTH, sign included, is from
+2 to 24. The code is that integer in two's complement, 0 in a block of NaN; `exponents` has a byte for each block, e +
+127, or 255 for NaN. `mxint8` is `bfp:8:block=32`. Divisors are powers of two, so only the integer is rounded."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class BlockFloat(NumberFormat):
         return self.layout.groups.join(values, codes.shape)
 
     def _rounded(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows of integers, and columns: the exponents, and whether a block is finite; one that is not is zeros."""
+        """Return rows of integers, zeros if the block is not finite, and two columns: exponents and finiteness."""
         rows = self.layout.groups.split(x)
         finite = rows.isfinite().all(-1, keepdim=True)
         rows = torch.where(finite, rows, 0.0)

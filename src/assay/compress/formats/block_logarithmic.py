@@ -1,12 +1,12 @@
 """Block logarithmic: `block-log:WIDTH:block=N`, powers of two whose largest exponent is the block's.
 
-The rule: N neighbours along the last axis (the last block of a row may be short) have one exponent e, log₂ max|x| to
-the nearest integer (√2 · 2^k divides k from k + 1; there are no ties), clamped to −127 … 127 and stored in 8 bits, of
-which one code is NaN. The elements are `log:WIDTH:e=…` with that largest exponent, by the rule of logarithmic.py: 2^e,
-2^(e−1), … , 2^(WIDTH−1) − 1 powers of them, or zero with x's sign. A block of zeros has the smallest exponent. A NaN or
-±Inf makes its whole block NaN. WIDTH, sign included, is from 2 to 8; from 6 up, the smallest e is 2^(WIDTH−1) − 151, so
-that the smallest power is 2^−149 and float32 holds it. Codes are those of logarithmic.py, 0 in a block of NaN;
-`exponents` has a byte for each block, e + 127, or 255 for NaN."""
+The rule: N neighbours along the last axis (the last block of a row may be short) have one exponent e, log₂ max|x|
+rounded to the nearest integer (√2 · 2^k is the boundary between k and k + 1; there are no ties), clamped to −127 … 127
+and stored in 8 bits, of which one code is NaN. The elements are `log:WIDTH:e=…` with that largest exponent, by the rule
+of logarithmic.py: one of the 2^(WIDTH−1) − 1 powers 2^e, 2^(e−1), …, or zero with x's sign. A block of zeros has the
+smallest exponent. A NaN or ±Inf makes its whole block NaN. WIDTH, sign included, is from 2 to 8; from 6 up, the
+smallest e is 2^(WIDTH−1) − 151, so that the smallest power is 2^−149 and float32 holds it. Codes are those of
+logarithmic.py, 0 in a block of NaN; `exponents` has a byte for each block, e + 127, or 255 for NaN."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class BlockLogarithmic(NumberFormat):
         return self.layout.groups.join(torch.where(rows > count, -values, values), codes.shape)
 
     def _rounded(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows of the powers' numbers, and columns: the largest exponents, and whether a block is finite."""
+        """Return rows of the powers' numbers, and two columns: largest exponents and finiteness."""
         rows, count = self.layout.groups.split(x), powers(self.width)
         finite = rows.isfinite().all(-1, keepdim=True)
         exponent = round_log2(torch.where(finite, rows.abs(), 0.0))

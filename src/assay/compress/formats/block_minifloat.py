@@ -3,10 +3,11 @@
 The rule: N neighbours along the last axis (the last block of a row may be short) have one exponent s = ⌊log₂ max|x|⌋ −
 t, where t is the exponent of the element format's largest value; s is clamped to −127 … 127 − t and stored in 8 bits,
 of which one code is NaN. The value is minifloat(x / 2^s) · 2^s by the rule of minifloat.py: nearest, ties to even,
-saturated, zero with x's sign, `no-denormals` and the reserved codes `nan` and `ieee` as there. A block of zeros has s =
-−127. A NaN or ±Inf makes its whole block NaN, so reserved codes only make the largest value smaller. 2^(E−1) − 1 + M is
-at most 23 and E at most 5, so that float32 holds every value. Codes are those of minifloat.py, 0 in a block of NaN;
-`exponents` has a byte for each block, s + 127, or 255 for NaN. For the MX formats of the same elements see mx.py."""
+saturated, zero with x's sign; `no-denormals` and the reserved codes `nan` and `ieee` mean the same as there. A block of
+zeros has s = −127. A NaN or ±Inf makes its whole block NaN, so reserved codes only lower the largest value. 2^(E−1) − 1
++ M is at most 23 and E at most 5, so that float32 holds every value. Codes are those of minifloat.py, 0 in a block of
+NaN; `exponents` has a byte for each block, s + 127, or 255 for NaN. For the MX formats of the same elements see mx.py.
+"""
 
 from __future__ import annotations
 
@@ -76,12 +77,12 @@ class BlockMinifloat(NumberFormat):
         return self.layout.groups.join(values * block_exponent.scale(shared["exponents"]), codes.shape)
 
     def _rounded(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows of elements, and columns: the exponents, and whether a block is finite; one that is not is zeros."""
+        """Return rows of elements, zeros if the block is not finite, and two columns: exponents and finiteness."""
         rows = self.layout.groups.split(x)
         finite = rows.isfinite().all(-1, keepdim=True)
         rows = torch.where(finite, rows, 0.0)
         top = self.element.most
         exponent = (floor_log2(rows.abs().amax(-1, keepdim=True)) - top).clamp(-127, 127 - top)
-        # A float64 beyond float32 may overflow in the quotient; it saturates either way.
+        # The quotient of a float64 beyond float32's range may overflow; it saturates either way.
         ratio = (rows / power(exponent)).clamp(*self.element.limits)
         return self.element.quantized(ratio), exponent, finite

@@ -1,4 +1,4 @@
-"""A tensor as a number format stores it: packed codes, and what groups of them share."""
+"""A tensor as a number format stores it: packed codes, and the values that groups of them share."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Coded:
     """uint8: the codes in the order of the tensor's elements, row by row, packed by the rule of packing.py."""
     shared: Mapping[str, Tensor]
     """By name, one value for each group in the order of groups.py: `scales` (bfloat16 or float32), `exponents` (uint8)
-    or means (float32). Empty where each value stands alone."""
+    or means (float32). Empty if elements share nothing."""
     shape: tuple[int, ...]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """All that has to be stored, beside the format's name and the shape."""
+        """All tensors to be stored, besides the format's name and the shape."""
         return {"elements": self.elements, **self.shared}
 
     @property

@@ -2,11 +2,11 @@
 
 The rule: x · 2^FRACTION is rounded to the nearest integer, ties to even, and saturated to −2^(WIDTH−1) … 2^(WIDTH−1) −
 1; the value is that integer times 2^−FRACTION. FRACTION may exceed WIDTH: then all values are below ½. There is one
-zero, +0, which −0 and everything up to half a step becomes; subnormal inputs count in full. ±Inf saturates. There is no
+zero, +0; −0 and all values up to half a step become +0. Subnormal inputs are not flushed. ±Inf saturates. There is no
 code for NaN: it becomes 0. WIDTH is from 2 to 32 and FRACTION from 0 to 126. Up to 25 bits float32 holds every value.
-Above, the value is rounded once more where the tensor is float32, to nearest even, and exact where it is float64; what
-a float32 becomes is a float32 in any case, but for the largest value, (2^(WIDTH−1) − 1) · 2^−FRACTION, which becomes
-2^(WIDTH−1−FRACTION). Quantising twice changes nothing at any width. A code is the integer in two's complement."""
+Above, the value is exact in a float64 tensor and rounded once more, to nearest even, in a float32 tensor. For float32
+inputs this changes only the largest value, (2^(WIDTH−1) − 1) · 2^−FRACTION, which becomes 2^(WIDTH−1−FRACTION).
+Quantising twice changes nothing at any width. A code is the integer in two's complement."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Fixed(NumberFormat):
         return -half * step, (half - 1) * step
 
     def _quantized(self, x: Tensor) -> Tensor:
-        # In float32 too, times a power of two is exact, and what overflows on the way saturates all the same.
+        # In float32, too, multiplying by a power of two is exact, and a product that overflows saturates anyway.
         return self._values(x)
 
     def _values(self, x: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Fixed(NumberFormat):
         return from_twos_complement(codes, self.width).double() * 2.0**-self.fraction
 
     def _steps(self, x: Tensor) -> Tensor:
-        """Integers; a float32 tensor rounds the largest of more than 25 bits."""
+        """Return the integers. In a float32 tensor the largest one is rounded if WIDTH is above 25."""
         half = 2 ** (self.width - 1)
         steps = (x * 2.0**self.fraction).round_().clamp_(-half, half - 1)
         return steps.nan_to_num_(0.0).add_(0.0)  # −0 + 0 is +0

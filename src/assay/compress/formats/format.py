@@ -1,4 +1,4 @@
-"""What a number format is, and what all of them share: the way to codes and back, checks of parameters and tensors."""
+"""The base class of number formats: encoding and decoding, and checks of parameters and tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NumberFormat(ABC):
-    """Formats are frozen dataclasses; those with equal parameters are equal."""
+    """Base class. Formats are frozen dataclasses; those with equal parameters are equal."""
 
     form: ClassVar[str]
     """How the format is written, with its parameters in capitals."""
@@ -30,7 +30,7 @@ class NumberFormat(ABC):
     @classmethod
     @abstractmethod
     def parsed(cls, words: Sequence[str]) -> Self:
-        """From the words between colons, the format's own word left out."""
+        """Parse the words between colons, without the format's own word."""
 
     @property
     @abstractmethod
@@ -40,26 +40,26 @@ class NumberFormat(ABC):
     @property
     @abstractmethod
     def layout(self) -> Layout:
-        """What is stored for a tensor."""
+        """The codes and shared values stored for a tensor."""
 
     def bits(self, shape: Sequence[int]) -> int:
-        """Of a whole tensor: elements, scales and block exponents; a short block has a whole exponent too."""
+        """Return the bits of a tensor: elements, scales and block exponents, a whole one even for a short block."""
         return self.layout.bits(shape)
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The smallest and the largest finite value; infinite where a scale follows the data."""
+        """The smallest and the largest finite value; infinite if a scale depends on the data."""
         return -inf, inf
 
     def quantized(self, x: Tensor) -> Tensor:
-        """The values that the format holds instead of x (float32 or float64), in x's shape and dtype. float32 holds
-        each of them exactly, but for `fixed` above 25 bits and `int` above 8. No gradient passes; `through` is for
-        that."""
+        """Return the values that the format holds instead of x (float32 or float64), in x's shape and dtype. float32
+        holds each of them exactly, except for `fixed` above 25 bits and `int` above 8. No gradient passes; use
+        `through` for that."""
         self._require_floats(x)
         return self._quantized(x.detach()) if x.numel() else x.detach().clone()
 
     def encode(self, x: Tensor) -> Coded:
-        """What a file has to hold of x, float32 or float64, for `decode` to give `quantized(x).float()`."""
+        """Encode x, float32 or float64, so that `decode` returns `quantized(x).float()`."""
         self._require_floats(x)
         if not x.numel():
             return self.layout.empty(x.shape, x.device)
@@ -67,7 +67,7 @@ class NumberFormat(ABC):
         return Coded(pack(codes, self.layout.width), shared, tuple(x.shape))
 
     def decode(self, coded: Coded) -> Tensor:
-        """`quantized(x).float()` of the tensor x that was encoded."""
+        """Return `quantized(x).float()` of the tensor x that was encoded."""
         self.layout.require(coded, self.name)
         if not prod(coded.shape):
             return coded.elements.new_empty(coded.shape, dtype=torch.float32)
@@ -75,20 +75,20 @@ class NumberFormat(ABC):
         return self._decoded(codes, coded.shared).float()
 
     def _quantized(self, x: Tensor) -> Tensor:
-        """Of at least one element. Formats for which arithmetic in x's dtype gives the same bits do without float64."""
+        """Quantise a tensor with at least one element. Formats override this if x's own dtype gives the same bits."""
         return self._values(x.double()).to(x.dtype)
 
     @abstractmethod
     def _values(self, x: Tensor) -> Tensor:
-        """Of a float64 tensor with at least one element, as float64; x stays as it is."""
+        """Return the values of a float64 tensor with at least one element, as float64, without modifying it."""
 
     @abstractmethod
     def _codes(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Of such a tensor: int64 codes in the order of its elements, and the shared values as they are stored."""
+        """Return int64 codes in the order of such a tensor's elements, and the shared values as stored."""
 
     @abstractmethod
     def _decoded(self, codes: Tensor, shared: Mapping[str, Tensor]) -> Tensor:
-        """The values, float64 or float32, of int64 codes that have the tensor's shape."""
+        """Return the values, float64 or float32, of int64 codes in the tensor's shape."""
 
     def _require_floats(self, x: Tensor) -> None:
         if x.dtype not in (torch.float32, torch.float64):

@@ -23,7 +23,7 @@ MOST = 1 << 20
 class Groups:
     kind: Literal["tensor", "channel", "group"] = "tensor"
     size: int = 0
-    """Of a group; 0 for the other kinds."""
+    """Elements of a group; 0 for the other kinds."""
 
     def __post_init__(self) -> None:
         if self.kind == "group" and not 1 <= self.size <= MOST:
@@ -35,11 +35,11 @@ class Groups:
 
     @property
     def suffix(self) -> str:
-        """As part of a format's name."""
+        """The part of a format's name."""
         return {"tensor": "", "channel": ":channel", "group": f":group={self.size}"}[self.kind]
 
     def count(self, shape: Sequence[int]) -> int:
-        """How many groups a tensor of this shape has; an empty one has none."""
+        """Return the number of groups of a tensor of this shape; an empty one has none."""
         if not prod(shape):
             return 0
         if self.kind == "group":
@@ -47,21 +47,21 @@ class Groups:
         return shape[0] if self.kind == "channel" and len(shape) > 1 else 1
 
     def split(self, x: Tensor) -> Tensor:
-        """One row for each group, a short one filled up with zeros. x has at least one element."""
+        """Return one row for each group, a short one padded with zeros. x has at least one element."""
         if self.kind != "group":
             return x.reshape(self.count(x.shape), -1)
         last = x.shape[-1] if x.ndim else 1
         return torch.nn.functional.pad(x.reshape(-1, last), (0, -last % self.size)).reshape(-1, self.size)
 
     def join(self, rows: Tensor, shape: Sequence[int]) -> Tensor:
-        """The tensor of this shape that was split into these rows."""
+        """Return the tensor of this shape that was split into these rows."""
         if self.kind != "group":
             return rows.reshape(list(shape))
         last = shape[-1] if shape else 1
         return rows.reshape(-1, last + -last % self.size)[:, :last].reshape(list(shape))
 
     def lengths(self, x: Tensor) -> Tensor:
-        """Elements of each group, as a column beside the rows of `split`."""
+        """Return the number of elements of each group, as a column beside the rows of `split`."""
         groups = self.count(x.shape)
         if self.kind != "group":
             return x.new_full((groups, 1), x.numel() // groups)
@@ -71,11 +71,11 @@ class Groups:
 
 
 WHOLE = Groups()
-"""One group: the tensor."""
+"""One group: the whole tensor."""
 
 
 def parsed(words: Sequence[str], label: str = "group") -> Groups | None:
-    """From the words `channel` or `group=N` (or `block=N`); None where they are something else."""
+    """Parse the word `channel` or `group=N` (or `block=N`), or no word; None if it is something else."""
     match list(words):
         case []:
             return WHOLE

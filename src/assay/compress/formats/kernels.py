@@ -1,7 +1,7 @@
-"""A format's rounding by a kernel of the library, where it has one: integers of up to 8 bits on a GPU (`int_round`).
+"""Rounding by a kernel of the library if there is one: `int_round`, for integers of up to 8 bits on a GPU.
 
-The bits are the same as `NumberFormat.quantized` gives, which writes the whole tensor to memory at every step of the
-rule."""
+The results are bit for bit those of `NumberFormat.quantized`, which writes the whole tensor to memory at every step of
+the rule."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def rounded(form: NumberFormat, x: Tensor) -> Tensor:
-    """`form.quantized(x)`."""
+    """Return `form.quantized(x)`."""
     if isinstance(form, Integer) and form.width <= NARROW and x.is_cuda and x.dtype == torch.float32 and x.numel():
         kernel = _on_gpu()
         if kernel is not None:
@@ -29,14 +29,14 @@ def rounded(form: NumberFormat, x: Tensor) -> Tensor:
 
 
 def by(kernel: Operator, form: Integer, x: Tensor) -> Tensor:
-    """The same by a kernel of `int_round`: a row for each group."""
+    """Return the same, computed by a kernel of `int_round` on one row for each group."""
     values: Tensor = kernel.call(form.groups.split(x).contiguous(), form.width)
     return form.groups.join(values, x.shape)
 
 
 @cache
 def _on_gpu() -> Operator | None:
-    """None where no kernel can be built here."""
+    """Return the operator of `int_round`, or None if no kernel can be built here."""
     from assay.models.operators.choice import choose
     from assay.models.operators.operator import operator
 

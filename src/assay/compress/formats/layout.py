@@ -1,4 +1,4 @@
-"""What a format stores for a tensor: codes of one width, and for each group of elements some shared values."""
+"""What a format stores for a tensor: codes of one width, and shared values for each group of elements."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Layout:
     width: int
     """Bits of a code."""
     groups: Groups = WHOLE
-    """Which elements share values; without shared values it means nothing."""
+    """Which elements share values; unused if there are no shared values."""
     shared: Mapping[str, Stored] = field(default_factory=dict)
-    """Names of the shared values, each with the torch dtype in which it is stored."""
+    """Names of the shared values and the torch dtypes in which they are stored."""
 
     def bits(self, shape: Sequence[int]) -> int:
         each = sum(STORED_BITS[stored] for stored in self.shared.values())
         return prod(shape) * self.width + self.groups.count(shape) * each
 
     def empty(self, shape: Sequence[int], on: device) -> Coded:
-        """Of a tensor without elements."""
+        """Return the code of a tensor without elements."""
         shared = {name: torch.empty(0, dtype=getattr(torch, stored), device=on) for name, stored in self.shared.items()}
         return Coded(torch.empty(0, dtype=torch.uint8, device=on), shared, tuple(shape))
 
     def require(self, coded: Coded, name: str) -> None:
-        """Refuses what the format called `name` cannot have encoded."""
+        """Raise UsageError if the format called `name` cannot have encoded this."""
         count = packed_bytes(prod(coded.shape), self.width)
         wanted: dict[str, tuple[str, int]] = {"elements": ("uint8", count)}
         wanted |= {part: (stored, self.groups.count(coded.shape)) for part, stored in self.shared.items()}

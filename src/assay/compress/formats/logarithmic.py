@@ -1,12 +1,12 @@
 """Logarithmic: `log:WIDTH` or `log:WIDTH:e=TOP`, a sign and the number of a power of two.
 
-The rule: of the 2^(WIDTH−1) codes beside the sign, one is zero and the others are the powers 2^TOP, 2^(TOP−1), …, down
-to 2^(TOP−n+1), n = 2^(WIDTH−1) − 1 of them. x becomes the power whose exponent is log₂|x| to the nearest integer: the
-limit between 2^k and 2^(k+1) is √2 · 2^k, not 1.5 · 2^k, and there are no ties, because no float is an odd power of √2.
-Beyond 2^TOP it saturates; below the smallest power divided by √2 it is zero. Zero has a sign, which is x's; subnormal
-inputs count in full. ±Inf saturates. There is no code for NaN: it becomes +0. WIDTH is from 2 (−2^TOP, 0, 2^TOP) to 8;
-TOP is 0 unless it is written, at most 127, and not so low that the smallest power is below 2^−149. A code is the sign
-in its highest bit and below it the power's number: 0 for zero, 1 for the smallest power, n for 2^TOP."""
+The rule: of the 2^(WIDTH−1) codes besides the sign, one is zero and the others are the n = 2^(WIDTH−1) − 1 powers
+2^TOP, 2^(TOP−1), …, 2^(TOP−n+1). x becomes the power whose exponent is log₂|x| rounded to the nearest integer. The
+boundary between 2^k and 2^(k+1) is √2 · 2^k, not 1.5 · 2^k, and there are no ties, because no float is an odd power of
+√2. Values beyond 2^TOP saturate; those below the smallest power divided by √2 become zero. Zero has x's sign. Subnormal
+inputs are not flushed. ±Inf saturates. There is no code for NaN: it becomes +0. WIDTH is from 2 (−2^TOP, 0, 2^TOP) to
+8; TOP is 0 by default, at most 127, and not so low that the smallest power is below 2^−149. A code is the sign in its
+highest bit and below it the power's number: 0 for zero, 1 for the smallest power, n for 2^TOP."""
 
 from __future__ import annotations
 
@@ -70,23 +70,23 @@ class Logarithmic(NumberFormat):
         return torch.where(codes > powers(self.width), -values, values)
 
     def _rounded(self, x: Tensor) -> Tensor:
-        """The powers' numbers."""
+        """Return the powers' numbers."""
         exponent = torch.where(x.isinf(), self.top, round_log2(x.abs()))
         return torch.where(x.isnan(), 0, ordinals(exponent, self.top, powers(self.width)))
 
 
 def powers(width: int) -> int:
-    """How many powers of two a code of this width tells apart, beside its sign and zero."""
+    """Return how many powers of two a code of this width distinguishes, besides sign and zero."""
     return 2 ** (width - 1) - 1
 
 
 def ordinals(exponent: Tensor, top: int | Tensor, count: int) -> Tensor:
-    """The numbers of the powers 2^(top−count+1), … , 2^top: 1 to `count`; saturated above, 0 for zero below."""
+    """Return the numbers, 1 to `count`, of the powers 2^(top−count+1), … , 2^top; saturated above, 0 (zero) below."""
     return (exponent - (top - count)).clamp(0, count).long()
 
 
 def sizes(ordinal: Tensor, top: int | Tensor, count: int) -> Tensor:
-    """The powers with these numbers."""
+    """Return the powers with these numbers."""
     return torch.where(ordinal == 0, 0.0, power(ordinal + (top - count)))
 
 

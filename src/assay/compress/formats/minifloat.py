@@ -1,17 +1,16 @@
 """Minifloats: `minifloat:eEmM`, a sign, E bits of exponent and M bits of fraction.
 
-The rule: with bias = 2^(E−1) − 1, an exponent field e > 0 and a fraction f stand for (1 + f/2^M) · 2^(e − bias), and e
-= 0 for the subnormal f/2^M · 2^(1 − bias), or with `no-denormals` for zero, whatever f is. x becomes the nearest value,
-ties to even (the even fraction; half of the smallest number becomes 0), and what lies beyond the largest value becomes
-the largest. Zero has a sign, which is x's. By default every code is a finite number, ±Inf becomes the largest value and
-NaN becomes +0. With `nan` the code of all ones is NaN, as in the OCP's FP8 E4M3: NaN stays NaN, ±Inf becomes the
-largest value. With `ieee` the last exponent field means Inf and NaN, as in E5M2 (e5m2), fp16 (e5m10) and bf16 (e8m7):
-both stay what they are; finite values saturate here too. E is from 2 to 8 and M from 1 to 23 (without a fraction:
-`log`); e8 needs `ieee`, because float32 holds nothing larger. Words after eEmM stand in this order: `no-denormals`,
-then `nan` or `ieee`. Steps are powers of two, so the quotient in float64 is exact and only the rounding to an integer
-rounds. A code is, from its highest bit, the sign, the exponent field and the fraction; what is encoded as NaN has the
-sign 0 and in its fraction all ones (`nan`) or the highest bit alone (`ieee`), and a zero of `no-denormals` has the
-fraction 0."""
+The rule: with bias = 2^(E−1) − 1, an exponent field e > 0 and a fraction f mean (1 + f/2^M) · 2^(e − bias), and e = 0
+means the subnormal f/2^M · 2^(1 − bias), or with `no-denormals` zero for any f. x becomes the nearest value, ties to
+even (the even fraction; half of the smallest number becomes 0), and saturates at the largest value. Zero has x's sign.
+By default every code is a finite number, ±Inf becomes the largest value and NaN becomes +0. With `nan` the code of all
+ones is NaN, as in the OCP's FP8 E4M3: NaN stays NaN, ±Inf becomes the largest value. With `ieee` the last exponent
+field means Inf and NaN, as in E5M2 (e5m2), fp16 (e5m10) and bf16 (e8m7): both are kept, and finite values still
+saturate. E is from 2 to 8 and M from 1 to 23 (for no fraction, see `log`); e8 needs `ieee`, because float32 holds
+nothing larger. Words after eEmM come in this order: `no-denormals`, then `nan` or `ieee`. Steps are powers of two, so
+the quotient in float64 is exact and only the integer is rounded. A code is, from its highest bit, the sign, the
+exponent field and the fraction. NaN is encoded with sign 0 and a fraction of all ones (`nan`) or only the highest bit
+(`ieee`), and a zero of `no-denormals` with fraction 0."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ class Minifloat(NumberFormat):
     fraction: int
     denormals: bool = True
     specials: Specials = "finite"
-    """Which codes are no finite numbers: none, the one of all ones, or those of the last exponent field."""
+    """Which codes are not finite numbers: none, the one of all ones, or those of the last exponent field."""
 
     form: ClassVar[str] = "minifloat:eEmM[:no-denormals][:nan|:ieee]"
     example: ClassVar[str] = "minifloat:e4m3"
@@ -114,10 +113,10 @@ class Minifloat(NumberFormat):
         return self.codes_of(self._values(x)), {}
 
     def codes_of(self, values: Tensor) -> Tensor:
-        """The codes of float64 values that the format holds."""
+        """Return the codes of float64 values that the format holds."""
         size = torch.where(values.isfinite(), values.abs(), 0.0)
         exponent = floor_log2(size).clamp(self.least, self.most).long()
-        # The fraction of a normal number counts its leading one too, which adds one to the field.
+        # The fraction of a normal number includes its leading one, which adds one to the field.
         codes = (exponent - self.least << self.fraction) + (size / power(exponent - self.fraction)).long()
         codes = torch.where(values.isinf(), self._last_field << self.fraction, codes)
         codes = codes | values.signbit().long() << self.width - 1

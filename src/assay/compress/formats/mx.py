@@ -1,15 +1,15 @@
 """The OCP MX formats: `mxint8`, `mxfp8_e4m3`, `mxfp8_e5m2`, `mxfp6_e2m3`, `mxfp6_e3m2` and `mxfp4_e2m1`.
 
-The rule is docs/mx.md's for `mxint8`, and torchao's for the others, by the code of assay.models.packed: blocks of 32
+The rule is that of docs/mx.md for `mxint8` and torchao's for the others, computed by assay.models.packed: blocks of 32
 along the last axis (the last of a row may be short) share a power of two in 8 bits; nearest, ties to even, saturated. A
-NaN makes its whole block NaN; ±Inf does too in `mxint8`, while torchao's formats keep it and make the block's finite
-values zero. They take float32: float64 values are rounded to it first, and beyond its range are infinite. A zero of
+NaN makes its whole block NaN; so does ±Inf in `mxint8`, while torchao's formats keep it and make the block's finite
+values zero. Inputs are float32: float64 values are rounded to it first and are infinite beyond its range. A zero of
 `mxint8` is +0; the others keep x's sign. A block of zeros stays zero. `mxint8` gives the values of `bfp:8:block=32`,
-and the others those of `block-minifloat` with the same element, but for blocks below 2^(t − 126), t the exponent of the
-element's largest value: there torchao has no exact powers of two, and quantising twice may change values. bits() counts
-elements of the format's own width and 8 for each block, and not what torchao fills a short block up with. Codes are the
-standard's: two's complement in `mxint8`, else the sign, the exponent field and the fraction from the highest bit;
-`exponents` has the E8M0 byte of each block. They are what assay.models.packed keeps, without fillings."""
+and the others those of `block-minifloat` with the same element, except in blocks below 2^(t − 126), where t is the
+exponent of the element's largest value: there torchao has no exact powers of two, and quantising twice may change
+values. bits() counts elements of the format's own width and 8 bits for each block, without torchao's padding of a short
+block. Codes are the standard's: two's complement in `mxint8`, else the sign, the exponent field and the fraction from
+the highest bit; `exponents` has the E8M0 byte of each block. assay.models.packed stores the same, with padding."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Mx(NumberFormat):
 
     @classmethod
     def parsed(cls, words: Sequence[str]) -> Self:
-        """From its name alone: there are no parameters."""
+        """Parse the name; there are no parameters."""
         if len(words) != 1:
             raise cls._refusal(f"an MX format has no parameters: '{':'.join(words)}'")
         return cls(words[0])

@@ -1,8 +1,8 @@
 """Codes of a few bits, packed into bytes without gaps.
 
-The rule: code i of width W takes bits i · W … i · W + W − 1 of the stream, its lowest bit first; bit b of the stream is
-bit b mod 8 of byte ⌊b / 8⌋, bit 0 the lowest. So codes of 8, 16 and 32 bits are little-endian integers. Unused bits of
-the last byte are zero."""
+The rule: code i of width W takes bits i · W … i · W + W − 1 of the stream, lowest bit first; bit b of the stream is bit
+b mod 8 of byte ⌊b / 8⌋, where bit 0 is the lowest. So codes of 8, 16 and 32 bits are little-endian integers. Unused
+bits of the last byte are zero."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def packed_bytes(count: int, width: int) -> int:
-    """How many bytes `count` codes of `width` bits take."""
+    """Return the bytes that `count` codes of `width` bits take."""
     return -(-count * width // 8)
 
 
 def pack(codes: Tensor, width: int) -> Tensor:
-    """The bytes of a row of int64 codes from 0 to 2^width − 1, width from 1 to 32, as uint8."""
+    """Pack int64 codes from 0 to 2^width − 1, width from 1 to 32, into uint8 bytes."""
     count = codes.numel()
-    # Eight codes fill `width` whole bytes, so that all eights are alike and are handled at once.
+    # Eight codes fill `width` whole bytes, so all groups of eight have the same layout and are handled at once.
     eights = torch.nn.functional.pad(codes.flatten(), (0, -count % 8)).view(-1, 8)
     made = codes.new_zeros(eights.shape[0], width)
     for place in range(8):
@@ -34,7 +34,7 @@ def pack(codes: Tensor, width: int) -> Tensor:
 
 
 def unpack(stream: Tensor, width: int, count: int) -> Tensor:
-    """The `count` codes that were packed into these bytes, as int64."""
+    """Return the `count` codes that were packed into these bytes, as int64."""
     eights = (
         torch.nn.functional.pad(stream.flatten(), (0, -(-count // 8) * width - stream.numel())).view(-1, width).long()
     )
@@ -49,7 +49,7 @@ def unpack(stream: Tensor, width: int, count: int) -> Tensor:
 
 
 def from_twos_complement(codes: Tensor, width: int) -> Tensor:
-    """The integers, from −2^(width−1), that codes from 0 to 2^width − 1 stand for."""
+    """Return the signed integers of two's complement codes from 0 to 2^width − 1."""
     half = 2 ** (width - 1)
     return (codes ^ half) - half
 

@@ -1,15 +1,15 @@
-"""Residual-sign binary: `binary:residual`, with `:channel` or `:group=N` after it, two signs for each element.
+"""Residual-sign binary: `binary:residual`, optionally with `:channel` or `:group=N`, two signs for each element.
 
 The rule: x ≈ a₁ · sign x + a₂ · sign r with r = x − a₁ · sign x, where a₁ is the mean of |x| and a₂ the mean of |r|
 over the tensor, the channel or the group (see groups.py), both summed in float64 and rounded to float32 as in
-binary.py; the sign of zero, +0 or −0, is + here. The value is one of ±a₁ ± a₂, rounded to float32, to nearest even,
+binary.py; the sign of +0 and of −0 is + here. The value is one of ±a₁ ± a₂, rounded to float32, to nearest even, and
 saturated at its largest. A group of zeros gives +0. A NaN or ±Inf makes both means NaN, and with them every value of
 its group. Each sign costs a bit, each mean 32. The squared error is never more than that of `binary:scaled`, up to
-rounding. Two things that hold for the other formats need not hold here. Quantising twice may change values: the mean of
-|±a₁ ± a₂| is a₁ only where as many elements lie above a₁ as below. And where a₂ > a₁ (most of a group is near zero), a
-small negative x becomes a₂ − a₁ > 0 and a small positive one a₁ − a₂ < 0; the order of values is kept where a₂ ≤ a₁. A
-code is two bits, 1 for minus, the sign of x in the lower and that of r in the higher one, and 0 throughout a group of
-NaN; `first` and `second` have the float32 a₁ and a₂ of each group."""
+rounding. Two properties of the other formats need not hold here. Quantising twice may change values: the mean of |±a₁ ±
+a₂| is a₁ only if as many elements lie above a₁ as below. And if a₂ > a₁ (most of a group is near zero), a small
+negative x becomes a₂ − a₁ > 0 and a small positive one a₁ − a₂ < 0; the order of values is kept if a₂ ≤ a₁. A code is
+two bits, 1 for minus, the sign of x in the lower one and that of r in the higher one, and 0 throughout a group of NaN;
+`first` and `second` have the float32 a₁ and a₂ of each group."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ResidualBinary(NumberFormat):
         return self.groups.join(total(signed(first, -(rows & 1)), signed(second, -(rows & 2))), codes.shape)
 
     def _means(self, rows: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The first means, what they leave of each element, and its means; means are columns beside the rows."""
+        """Return the first means, the residuals r, and the means of |r|; means are columns beside the rows."""
         first = mean(rows.abs(), lengths)
         filled = torch.arange(rows.shape[-1], device=rows.device) < lengths
         rest = torch.where(filled, rows - signed(first, rows), 0.0)

@@ -1,9 +1,9 @@
-"""A number format inside a model that is trained: the gradient passes straight through the rounding.
+"""A number format inside a model in training, with a straight-through gradient.
 
 The rule: forward gives `format.quantized(x)`. Backward gives the incoming gradient unchanged where x lies within
 `format.limits`, both ends included, and zero where x lies beyond them (it saturated) or is NaN. Formats whose scale
-follows the data have infinite limits: nothing lies beyond, and the gradient passes everywhere but at a NaN. The
-dependence of a scale on x has no gradient."""
+depends on the data have infinite limits, so the gradient passes everywhere except at a NaN. The dependence of a scale
+on x has no gradient."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ class _Through(torch.autograd.Function):
 
 
 def through(form: NumberFormat, x: Tensor) -> Tensor:
-    """`form.quantized(x)`, with a gradient."""
+    """Return `form.quantized(x)`, with a gradient."""
     quantized: Tensor = _Through.apply(x, form)
     return quantized

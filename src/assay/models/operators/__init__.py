@@ -1,1 +1,1 @@
-"""A kernel as a PyTorch operator: its outputs, what it takes, its gradient, and what a compiler sees of it."""
+"""Kernels as PyTorch operators: outputs, accepted inputs, gradients, and what a compiler sees of them."""

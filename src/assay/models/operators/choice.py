@@ -1,4 +1,4 @@
-"""Which kernel a value names: its address, a file, or an op's name for the first kernel that can run here."""
+"""Resolves a value to a kernel: an address, a file, or an op's name for the first kernel that can run here."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from assay.worker.process import MODES
 Named = str | Path | Callable[..., Any]
 Choice = tuple[Kernel, Op]
 BEST = {"cuda": ("cuda", "triton", "cupy", "numba", "torch"), "cpu": ("njit", "torch")}
-"""The order in which an op's name selects a kernel: hand-written before PyTorch's own, the lower language first, unless
+"""Order in which an op's name selects a kernel: hand-written before PyTorch's own, lower-level languages first, unless
 the op's folder prefers another (`Swappable.prefer`). The order is not measured: name a faster kernel by its address.
 inductor is never selected, because compiling takes seconds."""
 
 
 def choose(value: Named, op: str, device: str, key: str) -> Choice:
-    """The kernel that a value names, once it is sure to run here: an op, an address, a file, or the language of a
-    kernel of `op`. `op`: which one is meant where a file has several, or empty. `key`: the rule that asks, for
+    """Return the kernel that a value names, after checking that it runs here. `value`: an op, an address, a file, or
+    the language of a kernel of `op`. `op`: selects a kernel if a file has several; may be empty. `key`: the rule, for
     messages."""
     if op and value in BACKENDS:
         value = f"{op}/{value}"
@@ -47,7 +47,7 @@ def choose(value: Named, op: str, device: str, key: str) -> Choice:
     kernel, its_op = choices[0]
     if why := _unusable(kernel):
         raise UsageError(f"rule '{key}': {kernel} cannot run here: {why}", fix=here(kernel).fix)
-    # An error in its file is raised now, not in a forward.
+    # Loaded now so that an error in its file is not raised in a forward.
     load.function(kernel, its_op, dtype((kernel.dtypes or its_op.dtypes)[0]))
     return kernel, its_op
 
@@ -62,7 +62,8 @@ def _best(op: str, device: str, key: str) -> Choice:
 
 
 def _unusable(kernel: Kernel) -> str:
-    """Why this process cannot run the kernel. In an interpreter only if the process was started for one."""
+    """Return why this process cannot run the kernel; empty if it can. A kernel that needs an interpreter runs only if
+    the process was started for one."""
     available = here(kernel)
     started = all(os.environ.get(name) == wanted for name, wanted in MODES[available.mode].items())
     if available.level is Level.INTERPRET and started:

@@ -1,4 +1,4 @@
-"""What a kernel takes (dtypes, devices, shapes), as plain facts: quickly asked, and torch.compile can trace them."""
+"""What a kernel accepts (dtypes, devices, shapes) as plain data, which is fast to check and torch.compile can trace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.op import Op
 
 Decision = TypeVar("Decision")
 MOST = 4096
-"""The most signatures that are remembered: sequences of ever new lengths must not fill the memory."""
+"""Maximum number of cached signatures, so that sequences of many different lengths do not fill the memory."""
 
 
 class Remembered(Generic[Decision]):
@@ -35,11 +35,11 @@ class Remembered(Generic[Decision]):
 
 
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-"""The types of tensors that a kernel takes. A subclass may hold other data, or none."""
+"""The tensor types that a kernel accepts. A subclass may hold other data, or none."""
 
 
 class Sizes:
-    """Axes and attributes by name, as a workload offers them to an op's own functions; sizes may be symbolic."""
+    """Axes and attributes by name, as an op's own functions expect from a workload; sizes may be symbolic."""
 
     def __init__(self, named: dict[str, Any]) -> None:
         self.named = named
@@ -64,7 +64,7 @@ class Contract:
         self.require = op.require
 
     def refusal(self, tensors: Sequence[torch.Tensor | None], attributes: Sequence[float | int]) -> str:
-        """Why the kernel cannot take these tensors, in the op's own shapes; empty: it can."""
+        """Return why the kernel cannot take these tensors, in the op's own shapes; empty if it can."""
         first = next(t for t in tensors if t is not None)
         if first.device.type not in self.devices:
             return f"{self.kernel} runs on {' or '.join(self.devices)}, the input is on {first.device.type}"
@@ -110,14 +110,15 @@ class Contract:
 
 
 def devices(kernel: Kernel) -> tuple[str, ...]:
-    """Where its tensors may live."""
+    """Return the device types on which the kernel's tensors may be."""
     if kernel.address.backend in ("torch", "inductor"):
         return ("cpu", "cuda")
     return (here(kernel).device,)
 
 
 def transformed() -> str:
-    """Function transforms and tracers see through PyTorch's operators, not through kernels."""
+    """Return the active function transform or tracer, which sees through PyTorch's operators but not through kernels;
+    empty if none is active."""
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return "inside a torch.func transform"
     if forward_ad._current_level >= 0:
@@ -136,8 +137,8 @@ _tallies: weakref.WeakValueDictionary[int, Tally] = weakref.WeakValueDictionary(
 
 
 class Tally:
-    """Counts of one place. Compiled code finds them by number: what runs while a graph is traced takes constants only.
-    Calls inside compiled graphs are not counted, since counting would break the graph; their traces are."""
+    """Counts the calls of one site. Compiled code refers to it by number, since a function called during tracing takes
+    only constants. Calls inside compiled graphs are not counted, since counting would break the graph; traces are."""
 
     def __init__(self) -> None:
         self.number = next(_numbers)
@@ -145,14 +146,14 @@ class Tally:
         _tallies[self.number] = self
 
     def call(self) -> None:
-        """The kernel is called."""
+        """Count a call of the kernel."""
         if torch.compiler.is_compiling():
             _count_traced(self.number, "")
         else:
             self.calls += 1
 
     def fall_back(self, reason: str) -> None:
-        """For this reason the kernel is not called."""
+        """Count a call that does not use the kernel, with the reason."""
         if torch.compiler.is_compiling():
             _count_traced(self.number, reason)
         else:

@@ -1,4 +1,4 @@
-"""The gradient of a kernel's operator: by the op's backward kernel, else by PyTorch through the op's reference."""
+"""The gradient of a kernel's operator, by the op's backward kernel or else by PyTorch through the op's reference."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from assay.op import Op, Tensor
 
 Named = dict[str, Any]
 Functions = Callable[..., list[Any]]
-"""From the inputs and the given gradients, in order, to the wanted ones."""
+"""Maps the inputs and the given gradients, in order, to the wanted gradients."""
 
 
 AFTER = 16
-"""Calls of one signature before it is traced. Tracing takes as long as some hundred traced calls save, and where
-sequences have all lengths most signatures occur only a few times."""
+"""Calls of one signature before it is traced. Tracing takes as long as some hundred traced calls save, and if sequences
+vary in length, most signatures occur only a few times."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class ByReference:
 
     def __call__(self, inputs: Named, attributes: Named, wanted: list[str], given: Named) -> Named:
         tensors = [*inputs.values(), *given.values()]
-        names, sources = list(inputs), list(given)  # no closure that is remembered may hold a tensor
+        names, sources = list(inputs), list(given)  # a cached closure must not hold a tensor
 
         def direct(*tensors: Any) -> list[Any]:
             named = dict(zip(names, tensors, strict=False))
@@ -63,25 +63,25 @@ class ByReference:
 
 
 def _are_plain(tensors: list[Any]) -> bool:
-    """Whether these are plain tensors under no dispatch mode or function transform, so that no tracer sees the call."""
+    """Return whether these are plain tensors and no dispatch mode or function transform is active."""
     unseen = torch._C._len_torch_dispatch_stack() == 0 and torch._C._functorch.peek_interpreter_stack() is None
     return unseen and all(t is None or t.__class__ in PLAIN for t in tensors)
 
 
 def traced(function: Functions, tensors: list[Any]) -> Functions | None:
-    """The PyTorch operators that `function` calls for tensors of these shapes; None where they depend on values or on
-    a tensor from elsewhere."""
+    """Trace the PyTorch operators that `function` calls for tensors of these shapes. Return None if they depend on
+    values or on a tensor that is not an argument."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     try:
-        with torch.autograd.set_multithreading_enabled(False):  # a tracer sees its own thread only
+        with torch.autograd.set_multithreading_enabled(False):  # a tracer sees only its own thread
             graph = make_fx(function, tracing_mode="fake")(*tensors)
-    except Exception:  # whatever a reference does that tensors without values cannot
+    except Exception:  # the reference does something that tensors without values cannot
         return None
     if any(node.op == "get_attr" for node in graph.graph.nodes):
         return None
     for node in graph.graph.nodes:
-        if node.target is torch.ops.aten.detach.default:  # nothing is recorded here
+        if node.target is torch.ops.aten.detach.default:  # no gradient is recorded here
             node.replace_all_uses_with(node.args[0])
     graph.graph.eliminate_dead_code()
     graph.recompile()
@@ -90,8 +90,8 @@ def traced(function: Functions, tensors: list[Any]) -> Functions | None:
 
 
 def evaluated(op: Op, inputs: Named, attributes: Named, wanted: list[str], given: Named) -> Named:
-    """The reference is evaluated again and differentiated. Under `create_graph` the inputs keep their history, so that
-    the gradient has a gradient."""
+    """Evaluate the reference again and differentiate it. Under `create_graph` the inputs keep their history, so that
+    the gradient itself can be differentiated."""
     history = torch.is_grad_enabled()
     device = next(iter(given.values())).device.type
     with torch.enable_grad(), torch.autocast(device, enabled=False):
@@ -115,7 +115,7 @@ BY_REFERENCE = "PyTorch's, of the reference"
 
 
 class Backward(Protocol):
-    """The operator of a backward kernel, as far as a gradient needs it."""
+    """The part of a backward kernel's operator that a gradient needs."""
 
     @property
     def outputs(self) -> tuple[str, ...]: ...
@@ -132,21 +132,22 @@ _NOWHERE = -2
 
 
 class Path(NamedTuple):
-    """How the saved tensors become the backward kernel's arguments, and its results the gradients that are wanted. The
-    same for every call that wants these gradients."""
+    """How saved tensors map to the backward kernel's arguments, and its results to the wanted gradients. It is the same
+    for every call that wants these gradients."""
 
     operator: Backward
     arguments: list[tuple[int, Tensor]]
-    """Of each: where among the saved tensors it is, `_DY` or `_NOWHERE`."""
+    """For each argument, its index among the saved tensors, `_DY` or `_NOWHERE`."""
     attributes: list[int]
     gradients: list[int | None]
-    """For each input of the forward op: which result is its gradient."""
+    """For each input of the forward op, the index of the result that is its gradient."""
     refusals: Remembered[str]
 
 
 class Gradient:
-    """The convention of the library's backward ops: they take `dy`, the forward's inputs, and what the forward can save
-    or a formula gives (`Tensor.given`); `out` is the gradient of the first input, `dweight` that of `weight`."""
+    """The gradient of one operator. By convention the library's backward ops take `dy`, the forward's inputs, and what
+    the forward saves or a formula computes (`Tensor.given`); `out` is the gradient of the first input, `dweight` that
+    of `weight`."""
 
     def __init__(self, kernel: Kernel, op: Op, outputs: tuple[str, ...], make: Make) -> None:
         self.op, self.outputs, self._make = op, outputs, make
@@ -155,10 +156,10 @@ class Gradient:
         self.saved = [n for n in outputs if self.kernel_and_op and n in self.kernel_and_op[1].inputs]
         """Outputs that the backward kernel reads."""
         self._kept = [outputs.index(n) for n in self.saved]
-        alone = [n for n in self.saved if op.outputs[n].optional]  # there for the backward kernel alone
+        alone = [n for n in self.saved if op.outputs[n].optional]  # computed only for the backward kernel
         whole = [n for n in outputs if (fixed := op.outputs[n].dtype) and not dtype(fixed).torch.is_floating_point]
         self._apart = [i for i, n in enumerate(outputs) if n in alone or n in whole]
-        """Outputs that have no gradient."""
+        """Indices of outputs that have no gradient."""
         self._paths: dict[tuple[bool, ...], Path | None] = {}
         self._by_reference = ByReference(op)
 
@@ -171,7 +172,7 @@ class Gradient:
         ctx.set_materialize_grads(False)
 
     def backward(self, ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        """The gradient of every input; None for arguments that are no tensors."""
+        """Return the gradient of every input, and None for arguments that are not tensors."""
         count, tensors, rest = len(self.op.inputs), ctx.saved_tensors, ctx.rest
         given = [i for i, g in enumerate(grads) if g is not None]
         gradients: Sequence[torch.Tensor | None] | None = [None] * count
@@ -188,13 +189,13 @@ class Gradient:
         return (*gradients, *[None] * len(rest))
 
     def by(self, number: torch.dtype) -> str:
-        """Which gradient a call in this dtype gets."""
+        """Return the name of the gradient that a call in this dtype gets."""
         if self.kernel_and_op and number in self._make(*self.kernel_and_op, ()).contract.dtypes:
             return self.title
         return BY_REFERENCE
 
     def _path(self, needed: tuple[bool, ...]) -> Path | None:
-        """The path to these gradients; None if no kernel computes them."""
+        """Return the path to these gradients, or None if no kernel computes them."""
         if needed not in self._paths:
             self._paths[needed] = self._derive_path(needed)
         return self._paths[needed]
@@ -221,7 +222,7 @@ class Gradient:
     def _by_kernel(
         self, path: Path, tensors: Sequence[torch.Tensor | None], rest: Sequence[Any], dy: torch.Tensor | None
     ) -> list[torch.Tensor | None] | None:
-        """None: the kernel does not take these tensors."""
+        """Return the gradients, or None if the kernel does not take these tensors."""
         arguments = []
         for place, tensor in path.arguments:
             value = dy if place == _DY else None if place == _NOWHERE else tensors[place]
@@ -247,8 +248,8 @@ class Gradient:
 
 
 def _refusal(path: Path, arguments: list[torch.Tensor | None], values: list[Any]) -> str:
-    """The contract's refusal, computed once for each signature; for a compiler, whose sizes may be symbols, with every
-    call."""
+    """Return the contract's refusal, cached by signature; under a compiler, whose sizes may be symbolic, it is computed
+    for every call."""
     if any(t is not None and t.__class__ not in PLAIN for t in arguments):
         return path.operator.contract.refusal(arguments, values)
     key = (*values, *[t if t is None else (t.shape, t.dtype, t.device) for t in arguments])
@@ -256,12 +257,12 @@ def _refusal(path: Path, arguments: list[torch.Tensor | None], values: list[Any]
 
 
 def backward_of(kernel: Kernel, op: Op) -> tuple[Kernel, Op] | None:
-    """The kernel of the same language, written and able to run here, that computes the op's gradient. (One derived from
-    the reference would be PyTorch's gradient by a detour.)"""
+    """Return the kernel in the same language that computes the op's gradient, if one is written and can run here. One
+    derived from the reference is not used, since it would only be PyTorch's gradient by a detour."""
     name = f"{op.name}_backward"
     home = pathlib.Path(op.source)
     files = {f for f in (kernel.file, home) if f is not None and library.ROOT not in f.parents and f.suffix == ".py"}
-    # The library's gradient is that of the library's op: a user's op may have the same name.
+    # The library's backward op belongs to the library's op; a user's op may have the same name.
     ops, candidates = ({}, []) if home in files else (dict(library.ops()), list(library.kernels()))
     for file in files:
         ops |= ops_in(file)

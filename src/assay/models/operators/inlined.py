@@ -1,4 +1,4 @@
-"""Shows torch.compile the launches of a Triton kernel one by one. Inductor then launches them itself, like its own,
+"""Exposes the individual launches of a Triton kernel to torch.compile, so that Inductor launches them like its own,
 without Python and the dispatcher in between. `triton_op` does the same for kernels that are written for it."""
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ Rule = Callable[..., Any]
 
 
 def launches_are_seen(kernel: Kernel) -> bool:
-    """Those of the library's own Triton kernels: what a user's function does besides launching is unknown."""
+    """Return whether the kernel's launches can be exposed. Only the library's own Triton kernels qualify: what a user's
+    function does besides launching is unknown."""
     ours = kernel.file is not None and library.ROOT in kernel.file.parents and not kernel.needs
     return ours and kernel.address.backend == "triton" and here(kernel).level is Level.RUN
 
 
 def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function over the same module, but for its kernels, whose launches a tracer sees."""
+    """Return a copy of the function and its module's globals in which a tracer sees the launches of kernels."""
     from triton.runtime.jit import JITFunction
 
     assert isinstance(function, FunctionType)
@@ -48,7 +49,7 @@ def _copy(function: FunctionType, space: dict[str, Any]) -> FunctionType:
 
 @dataclass(frozen=True)
 class Launched:
-    """A Triton kernel as the tracer wants it."""
+    """A Triton kernel whose launches a tracer sees."""
 
     kernel: Any
 
@@ -60,7 +61,7 @@ class Launched:
             given = dict(zip(names, args, strict=False)) | kwargs
             floats = frozenset(name for name, value in given.items() if isinstance(value, float))
             kernel = with_constants(self.kernel, floats) if floats else self.kernel
-            options = {name: int(value) for name, value in kwargs.items() if name not in names}  # warps: never symbols
+            options = {name: int(value) for name, value in kwargs.items() if name not in names}  # warps: not symbolic
             wrap_triton(kernel)[grid](*args, **(kwargs | options))
 
         return launch
@@ -68,8 +69,9 @@ class Launched:
 
 @functools.cache
 def with_constants(kernel: Any, names: frozenset[str]) -> Any:
-    """The kernel with these of its parameters as constants, also in its text, which inductor compiles. Floats must be:
-    as arguments inductor makes them, and what is computed with them, float64; Triton makes them float32."""
+    """Return the kernel with these parameters as constants, also in its source, which inductor compiles. Floats must be
+    constants: as arguments, inductor makes them and all that is computed with them float64, while Triton makes them
+    float32."""
     from triton.runtime.jit import JITFunction
 
     function = _copy(kernel.fn, kernel.fn.__globals__)
@@ -90,7 +92,7 @@ def constant_in_text(text: str, names: frozenset[str]) -> str:
 
 
 def rule(run: Callable[..., Any]) -> Rule:
-    """What torch.compile does with the operator: `run`, traced. Exports keep the operator."""
+    """Return the rule by which torch.compile replaces the operator by `run`, traced. Exports keep the operator."""
 
     def decompose(mode: Any, operator: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from torch.export._trace import custom_triton_ops_decomposition_disabled

@@ -1,9 +1,9 @@
 """A kernel as a PyTorch operator, `torch.ops.assay.gelu__triton`: functional, with a fake implementation and a
 gradient.
 
-Registered with `Library.define`, not `custom_op`: with each call the latter looks whether an output aliases an input,
-which here none ever does (opcheck says so of every kernel, in the tests). Triton's kernels are operators like the
-others, whose launches a compiler sees (`inlined`)."""
+It is registered with `Library.define` instead of `custom_op`, which checks at every call whether an output aliases an
+input; here none ever does (the tests run opcheck on every kernel). Triton kernels are operators like the others, except
+that a compiler sees their launches (`inlined`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Shapes:
         self.op, self.count = op, len(op.inputs)
         inputs = list(op.inputs.values())
         self.carrier = next((i for i, t in enumerate(inputs) if t.dtype is None and not t.optional), None)
-        """The input whose dtype is the workload's."""
+        """Index of the input whose dtype is the workload's."""
         self.places: dict[str, tuple[int, int]] = {}
         for i, tensor in enumerate(inputs):
             for j, dim in enumerate(tensor.shape):
@@ -50,18 +50,18 @@ class Shapes:
         ]
         known = all(isinstance(d, int) or d in self.places for _, shape, _ in self.made for d in shape)
         self.read = [[d if isinstance(d, int) else self.places[d] for d in shape] for _, shape, _ in self.made if known]
-        """For each output, where in the arguments each of its sizes is; empty if one must be computed."""
+        """For each output, the place of each of its sizes in the arguments; empty if a size must be computed."""
         self.twin = all(fixed is None and shape == inputs[self.carrier or 0].shape for _, shape, fixed in self.made)
-        """Every output is like the first input that carries the dtype."""
+        """Whether every output has the shape and dtype of the first input that carries the dtype."""
 
     def named(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
-        """Axes and attributes by name."""
+        """Return axes and attributes by name."""
         sizes = {axis: arguments[i].shape[j] for axis, (i, j) in self.places.items()}
         sizes.update(zip(self.op.attributes, arguments[self.count :], strict=False))
         return sizes
 
     def number(self, arguments: tuple[Any, ...]) -> torch.dtype:
-        """The workload's dtype."""
+        """Return the workload's dtype."""
         value: torch.dtype = arguments[-1] if self.carrier is None else arguments[self.carrier].dtype
         return value
 
@@ -70,12 +70,12 @@ class Shapes:
         return [d if isinstance(d, int) else derived[d](Sizes(sizes)) if d in derived else sizes[d] for d in shape]
 
     def empty(self, arguments: tuple[Any, ...]) -> dict[str, torch.Tensor]:
-        """The outputs, allocated."""
+        """Allocate the outputs."""
         if self.twin and self.carrier is not None:
             like = arguments[self.carrier]
             return {n: torch.empty_like(like, memory_format=torch.contiguous_format) for n, _, _ in self.made}
         number, first = self.number(arguments), arguments[0]
-        if self.read:  # quicker than by their names
+        if self.read:  # faster than by name
             extents = [[d if isinstance(d, int) else arguments[d[0]].shape[d[1]] for d in read] for read in self.read]
         else:
             sizes = self.named(arguments)
@@ -96,8 +96,8 @@ def implementation(
     prepared: Callable[[Function], Function] = lambda function: function,
     tuned: TunedCalls | None = None,
 ) -> Function:
-    """Outputs and work space are allocated, the kernel is called on the current stream: nothing else per call.
-    `prepared`: what becomes of its function first. `tuned`: gives the values of its tunables."""
+    """Return the operator's implementation. A call allocates outputs and work space and calls the kernel on the current
+    stream, nothing else. `prepared`: applied to the kernel's function first. `tuned`: gives its tunables' values."""
     language = backend(kernel.address.backend)
     shares_memory = language.name in ("cupy", "numba")
     follows_torch = type(language).on_current_stream is Backend.on_current_stream
@@ -117,12 +117,12 @@ def implementation(
             named |= _rest(kernel, op, shapes, arguments)
         if tuned is not None:
             named |= tuned(arguments, number)
-        # A compiler may hand over other strides than the operator was traced with.
+        # A compiler may pass other strides than those the operator was traced with.
         tensors = [
             t if t is None or t.is_contiguous() or (apart and t.stride(-1) == 1) else t.contiguous()
             for t, apart in zip(arguments, rows_apart, strict=False)
         ]
-        if shares_memory:  # CuPy and Numba refuse the memory of a tensor that records gradients
+        if shares_memory:  # CuPy and Numba refuse tensors that require gradients
             tensors = [t if t is None or not t.requires_grad else t.detach() for t in tensors]
         around = _surroundings(tensors[0])
         if around is None and follows_torch:
@@ -138,7 +138,7 @@ def implementation(
 
 
 def fake(shapes: Shapes) -> Function:
-    """Outputs of the right sizes, for a tracer."""
+    """Return an implementation that only allocates outputs of the right sizes, for a tracer."""
 
     def made(*arguments: Any) -> Any:
         outputs = tuple(shapes.empty(arguments).values())
@@ -149,7 +149,7 @@ def fake(shapes: Shapes) -> Function:
 
 def differentiable(run: Function, gradient: Gradient) -> Function:
     class Recorded(torch.autograd.Function):
-        """As torch.library makes one. `setup_context` as a method of its own would bind a signature with each call."""
+        """As torch.library defines it. `setup_context` as a separate method would bind a signature at every call."""
 
         @staticmethod
         def forward(ctx: Any, *arguments: Any) -> Any:
@@ -166,7 +166,7 @@ def differentiable(run: Function, gradient: Gradient) -> Function:
 
 
 def _rest(kernel: Kernel, op: Op, shapes: Shapes, arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Work space, and what a launch comment may name."""
+    """Return work space, and all names that a launch comment may use."""
     sizes = shapes.named(arguments)
     named: dict[str, Any] = {
         name: arguments[0].new_empty(shapes.extent(dims, sizes), dtype=dtype(kind).torch)
@@ -179,8 +179,8 @@ def _rest(kernel: Kernel, op: Op, shapes: Shapes, arguments: tuple[Any, ...]) ->
 
 
 def _surroundings(tensor: torch.Tensor) -> ExitStack | None:
-    """The tensor's device made current, and autocast off: the swap has cast already, and a kernel in PyTorch must not
-    be cast once more. Nearly always there is nothing to do."""
+    """Return a context that makes the tensor's device current and turns autocast off (the swap has cast already, and a
+    kernel in PyTorch must not be cast again), or None if there is nothing to do, which is nearly always so."""
     elsewhere = tensor.is_cuda and tensor.get_device() != torch.cuda.current_device()
     autocast = torch.is_autocast_enabled(tensor.device.type)
     if not elsewhere and not autocast:
@@ -204,39 +204,40 @@ class Operator:
     kernel: Kernel
     op: Op
     outputs: tuple[str, ...]
-    """Given back, in this order."""
+    """Names of the returned outputs, in order."""
     contract: Contract
     gradient: Gradient
     call: Any
-    """`call(*inputs, *attributes)`, and the dtype last where no input tells it: one tensor, or a tuple."""
+    """`call(*inputs, *attributes)`, followed by the dtype if no input determines it; returns a tensor or a tuple."""
     run: Callable[..., Any]
-    """What the operator runs, past PyTorch's dispatcher: for calls that nobody watches."""
+    """The operator's implementation without PyTorch's dispatcher, for calls that nothing observes."""
     differentiable: Callable[..., Any]
     """The same with the operator's gradient."""
     tuned: TunedCalls | None = None
-    """The values of its tunables, where tuned ones were asked for."""
+    """The values of its tunables, if tuned ones were requested."""
 
     @property
     def name(self) -> str:
         return str(self.call.name())
 
     def unrecorded(self, *arguments: Any) -> Any:
-        """A call that needs no gradient."""
+        """Call the operator without recording a gradient."""
         return (self.call if _watched() else self.run)(*arguments)
 
     def recorded(self, *arguments: Any) -> Any:
-        """A call that is recorded for one."""
+        """Call the operator and record the call for a gradient."""
         return (self.call if _watched() else self.differentiable)(*arguments)
 
 
 def _watched() -> bool:
-    """Whether a profiler, a compiler or a dispatch mode must see the operator; else the dispatcher only costs time."""
+    """Return whether a profiler, a compiler or a dispatch mode must see the operator. If not, the dispatcher only costs
+    time."""
     return torch.compiler.is_compiling() or profiler._is_profiler_enabled or torch._C._len_torch_dispatch_stack() > 0
 
 
 def operator(kernel: Kernel, op: Op, also: Sequence[str] = (), tuned: bool = False) -> Operator:
-    """The kernel's operator, registered once in a process. `also`: optional outputs to be given back too. `tuned`: with
-    the values that `assay tune` chose for the shape of each call; they are read once in a process."""
+    """Return the kernel's operator, registered once per process. `also`: optional outputs to return, too. `tuned`: use
+    the values that `assay tune` chose for the shape of each call; they are read once per process."""
     tuned = tuned and bool(kernel.tune)
     key = (kernel.address, kernel.home, kernel.function, tuple(also), tuned)
     with _lock:
@@ -246,13 +247,13 @@ def operator(kernel: Kernel, op: Op, also: Sequence[str] = (), tuned: bool = Fal
 
 
 def registered() -> list[Operator]:
-    """Every operator of this process so far."""
+    """Return all operators registered in this process."""
     return list(_registered.values())
 
 
 def for_training(plain: Operator) -> Operator:
-    """The operator of the same kernel that also returns what its backward kernel reads; `plain` itself where that is
-    nothing, or the kernel cannot return it."""
+    """Return the operator of the same kernel that also returns what its backward kernel reads; `plain` itself if that
+    is nothing, or if the kernel cannot return it."""
     if plain.gradient.kernel_and_op is None:
         return plain
     kernel, op, read = plain.kernel, plain.op, plain.gradient.kernel_and_op[1].inputs
@@ -292,7 +293,8 @@ def _register(kernel: Kernel, op: Op, also: tuple[str, ...], tuned: bool) -> Ope
 
 
 def _name(kernel: Kernel, also: tuple[str, ...]) -> str:
-    """`gelu__njit__parallel`, `layernorm__triton__with_mean_rstd`; a user's kernel has a hash of its file's name."""
+    """Return the name: `gelu__njit__parallel`, `layernorm__triton__with_mean_rstd`. A user's kernel has a hash of its
+    file and function in it."""
     address = kernel.address
     parts = [address.op, address.backend, *([address.variant] if address.variant else [])]
     if kernel.home is not None and library.ROOT not in kernel.home.parents:

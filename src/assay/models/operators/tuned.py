@@ -1,4 +1,4 @@
-"""The tuned values of a kernel for the shapes that it is called with, looked up once for each shape."""
+"""The tuned values of a kernel for the shapes with which it is called, looked up once for each shape."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from assay.workload import Workload
 
 
 class TunedCalls:
-    """Called with an operator's arguments, it gives the values of the kernel's tunables. What the store holds is read
-    with the first call."""
+    """Returns the values of a kernel's tunables for an operator's arguments. The store is read at the first call."""
 
     def __init__(self, kernel: Kernel, op: Op, named: Callable[[tuple[Any, ...]], dict[str, Any]]) -> None:
-        """`named`: the sizes and attributes of a call, by name."""
+        """`named`: returns the sizes and attributes of a call by name."""
         self.kernel, self.op, self._named = kernel, op, named
         self._records = TunedRecords()
         self._known: dict[tuple[Any, ...], TunedValues] = {}
         self.used: dict[str, TunedValues] = {}
-        """By shape class: what its calls were given."""
+        """The values given to calls so far, by shape class."""
 
     def __call__(self, arguments: tuple[Any, ...], number: Any) -> Mapping[str, Any]:
         sizes = self._named(arguments)
@@ -48,7 +47,7 @@ class TunedCalls:
         return values
 
     def __str__(self) -> str:
-        """What the calls so far were given, and where it comes from."""
+        """Return the values given to calls so far, and their source."""
         return "; ".join(_words(shape, values) for shape, values in self.used.items())
 
 

@@ -1,1 +1,1 @@
-"""Weights packed in a model: eight bits and fewer an element on the device, the originals in a file until undo."""
+"""Packed weights in a model: eight bits or fewer per element on the device, the originals in a file until undo."""

@@ -1,4 +1,4 @@
-"""What packing saved: bytes compared with theory, and the reason for every percentage point that is missing."""
+"""What packing saved: bytes compared with theory, and the reason for every missing percentage point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 GRAIN = 512
-"""PyTorch's CUDA allocator hands out multiples of it."""
+"""Bytes of which PyTorch's CUDA allocator allocates multiples."""
 SHORT = "short blocks: a scale of their own, and what fills up their elements"
 BIAS = "biases of packed layers"
 EMBEDDINGS = "embeddings are looked up, not multiplied"
@@ -29,36 +29,36 @@ class Missing:
     why: str
     bytes: float
     points: float
-    """Percent of what the scope held before."""
+    """Per cent of the scope's bytes before packing."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Some tensors of a model, before and after."""
+    """Bytes of some of a model's tensors, before and after packing."""
 
     before: int
     after: int
     theory: float
-    """The share that would be saved if every element took the format's bits."""
+    """Fraction that would be saved if every element took the format's bits."""
     missing: tuple[Missing, ...]
-    """theory − saved, in points, is their sum."""
+    """Their points add up to theory − saved."""
     rounding: int
     """Bytes that the CUDA allocator takes beyond `after`; 0 on a CPU."""
     saved: float
-    """The share that was saved."""
+    """Fraction that was saved."""
 
 
 @dataclass(frozen=True)
 class Account:
     formats: tuple[str, ...]
     bits: float
-    """Of an element, in theory, over all packed elements."""
+    """Theoretical bits per element, averaged over all packed elements."""
     packed: int
-    """Weights; one that layers share counts once."""
+    """Number of packed weights; one shared by several layers counts once."""
     elements: int
     weights: Scope
     layers: Scope
-    """The packed layers: weights and biases."""
+    """Weights and biases of the packed layers."""
     model: Scope
 
     def __str__(self) -> str:
@@ -73,25 +73,25 @@ class Account:
 
 @dataclass(frozen=True)
 class _Part:
-    """A tensor of the model now, and what it was."""
+    """A tensor of the model, before and after packing."""
 
     why: str
     before: int
     after: int
     theory: float
-    """Bytes that would be saved."""
+    """Bytes that would be saved in theory."""
     rounding: int
 
 
 class Report(Protocol):
-    """Of a swap: its sites, each with `path`, `op`, `state` and `why`."""
+    """The report of a swap; each site has `path`, `op`, `state` and `why`."""
 
     @property
     def sites(self) -> Iterable[Any]: ...
 
 
 def account(model: nn.Module, report: Report | None = None) -> Account:
-    """Of a model with packed layers; `report` says why others were left."""
+    """Return the account of a model with packed layers. `report` says why other layers were left."""
     from assay.models.packed.linear import PackedLinear
 
     layers = {m: None for m in model.modules() if isinstance(m, PackedLinear)}
@@ -135,7 +135,7 @@ def _parts(model: nn.Module, report: Report | None, bits: float) -> Iterator[_Pa
         could = held - tensor.numel() * bits / 8 if tensor.is_floating_point() else 0.0
         return _Part(why, held, held, could, _rounding(tensor))
 
-    # A tensor that two modules share is counted with the one that comes first in this order.
+    # A tensor shared by two modules is counted for the one that comes first in this order.
     order = (PackedLinear, nn.Embedding, nn.Linear, nn.Module)
     for module in sorted(model.modules(), key=lambda m: next(i for i, k in enumerate(order) if isinstance(m, k))):
         if isinstance(module, PackedLinear) and new(module.elements):
@@ -185,12 +185,12 @@ def _rounding(tensor: torch.Tensor) -> int:
 
 @dataclass(frozen=True)
 class Peak:
-    """Of one forward pass, in bytes."""
+    """Peak memory of one forward pass, in bytes."""
 
     held: int
-    """Before it: on a GPU all that is allocated, on a CPU the model's tensors."""
+    """Held before it: on a GPU all allocated memory, on a CPU the model's tensors."""
     work: int
-    """Beyond that, at the most, by PyTorch's allocator."""
+    """Peak beyond that, by PyTorch's allocator."""
 
     @property
     def total(self) -> int:
@@ -198,7 +198,8 @@ class Peak:
 
 
 def peak(model: nn.Module, call: Callable[[], Any]) -> Peak:
-    """`call` runs the model, and must have run before: what a first call leaves allocated is not counted."""
+    """Measure the peak of `call`, which runs the model and must have run before, so that memory which a first call
+    leaves allocated is not counted."""
     import torch
 
     from assay.models import measure
@@ -212,7 +213,7 @@ def peak(model: nn.Module, call: Callable[[], Any]) -> Peak:
 
 
 def peak_saved(before: Peak, after: Peak, packed: Account) -> dict[str, Any]:
-    """The peak that the bytes of the weights promise, the one that was measured, and where the difference lies."""
+    """Return the peak expected from the saved bytes, the measured one, and where the difference comes from."""
     promised = before.total - (packed.model.before - packed.model.after)
     return {
         "before": {**vars(before), "total": before.total},

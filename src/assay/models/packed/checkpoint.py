@@ -1,4 +1,4 @@
-"""A model whose weights are packed, in a file that keeps them packed; and from the file into a fresh model."""
+"""Saves a model with packed weights to a file that keeps them packed, and loads the file into a fresh model."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Facts = Mapping[str, Any]
 
 
 def save(model: nn.Module, path: str | Path) -> str:
-    """All of the model's state, packed weights as they are; tensors that modules share are in it once. Returns the
-    SHA-256 of what is in it."""
+    """Save the model's state with its weights packed; tensors shared by modules are stored once. Return the SHA-256 of
+    the content."""
     layers = {
         name: {"format": m.format.name, "shape": [m.out_features, m.in_features]}
         for name, m in model.named_modules(remove_duplicate=False)
@@ -47,9 +47,9 @@ def save(model: nn.Module, path: str | Path) -> str:
 
 
 def load(model: nn.Module, path: str | Path, kernel: Named | None = "") -> list[str]:
-    """The file's state into the model, whose linear layers become packed ones where the file's are; `kernel` multiplies
-    by them: where it is empty the best that is here, None for no kernel. Returns their paths. What was in the model is
-    gone: nothing is spilled, and there is nothing to undo. All of it or, with an error that says why, none."""
+    """Load the file's state into the model and return the paths of packed layers. Linear layers that are packed in the
+    file are replaced by packed ones, which multiply by `kernel`: empty: the best one available here; None: no kernel.
+    The model's own state is lost: nothing is spilled, and there is nothing to undo. On an error nothing is changed."""
     path = Path(path)
     kept = checkpoint.read(path)
     if PACKED not in kept.facts:
@@ -74,11 +74,11 @@ def load(model: nn.Module, path: str | Path, kernel: Named | None = "") -> list[
 def _built(
     model: nn.Module, path: Path, layers: Facts, tensors: Mapping[str, torch.Tensor], kernel: Named | None
 ) -> dict[nn.Module, PackedLinear]:
-    """A packed layer for each of the model's that is none yet."""
+    """Return a packed layer for each linear layer of the model that is to be packed and is not yet."""
     placed: dict[tuple[int, torch.device], torch.Tensor] = {}
 
     def on(device: torch.device, tensor: torch.Tensor) -> torch.Tensor:
-        return placed.setdefault((id(tensor), device), tensor.to(device))  # what the file's layers share stays shared
+        return placed.setdefault((id(tensor), device), tensor.to(device))  # tensors shared in the file stay shared
 
     modules, made = dict(model.named_modules(remove_duplicate=False)), dict[nn.Module, PackedLinear]()
     for name, layer in layers.items():
@@ -105,7 +105,7 @@ def _built(
 
 
 def _verify(model: nn.Module, path: Path, layers: Facts, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Names and shapes are compared before the first is copied."""
+    """Compare names and shapes before the first tensor is copied."""
     wanted = {name: t.shape for name, t in model.state_dict().items()}
     for name, layer in layers.items():
         wanted.pop(f"{name}.weight", None)

@@ -15,24 +15,25 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Comparison:
     sqnr: float | None
-    """Signal to quantisation noise over all elements, in dB: 10·log₁₀(Σ exact² / Σ (got − exact)²). None: no noise."""
+    """Signal to quantisation noise ratio over all elements, in dB: 10·log₁₀(Σ exact² / Σ (got − exact)²). None: no
+    noise."""
     cosine: float
-    """Between the rows (along the last axis) of both: their mean."""
+    """Mean cosine similarity of corresponding rows (along the last axis)."""
     least_cosine: float
-    """The row that turned furthest."""
+    """Smallest cosine similarity of a row."""
     worst: float
-    """The largest |got − exact|."""
+    """Largest |got − exact|."""
     relative: float
-    """That, over the largest |exact|."""
+    """`worst` over the largest |exact|."""
     same_choice: float
-    """Share of rows whose largest element is the same: of logits, predictions that stay."""
+    """Fraction of rows whose largest element is the same: for logits, unchanged predictions."""
     rows: int
     astray: int = 0
-    """Elements that are finite in one and not in the other. They are left out of the rest."""
+    """Elements that are finite in one and not in the other. They are left out of the other figures."""
 
 
 def compare(exact: Any, got: Any) -> Comparison:
-    """Outputs of one forward pass each: a tensor, or whatever holds some. Integer ones are left out."""
+    """Compare the outputs of two forward passes: tensors, or containers of them. Integer tensors are left out."""
     before, after = _rows(exact), _rows(got)
     if not before or [t.shape for t in before] != [t.shape for t in after]:
         raise UsageError("outputs of different shapes cannot be compared", fix="give both models the same inputs")
@@ -70,7 +71,7 @@ def _finite(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
 
 
 def _cosines(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """1 where both rows are zero."""
+    """Return the cosine similarity of each pair of rows, 1 if they are equal (even if both are zero)."""
     import torch
 
     lengths = a.norm(dim=-1) * b.norm(dim=-1)

@@ -1,4 +1,4 @@
-"""Formats of a packed weight: elements of a few bits that share a scale.
+"""Formats of packed weights: elements of few bits that share a scale.
 
 In the MX formats (OCP MX v1.0) 32 elements share a power of two: MXINT8 is packed by Assay's own kernels, the float
 formats by torchao. Integers share a bfloat16 in groups of any length. All have one interface."""
@@ -24,13 +24,13 @@ BLOCK = 32
 
 
 class Packed(NamedTuple):
-    """A weight of `rows` × `cols`."""
+    """A packed weight of `rows` × `cols`."""
 
     elements: torch.Tensor
-    """int8 or uint8: casting a model to another float format leaves it alone."""
+    """int8 or uint8, so that casting a model to another float format leaves it alone."""
     scales: torch.Tensor
-    """One for each block; the last of a row may be shorter. MX: uint8, E8M0: 2^(code − 127), 255 for NaN. Integers: the
-    bits of bfloat16 in int16, which casting a model leaves alone too."""
+    """One for each block; the last block of a row may be shorter. MX: uint8, E8M0: 2^(code − 127), 255 for NaN.
+    Integers: the bits of bfloat16 in int16, which casting a model also leaves alone."""
 
 
 class Format(Protocol):
@@ -39,35 +39,35 @@ class Format(Protocol):
 
     @property
     def bits(self) -> float:
-        """Of an element, in theory: its own and its share of the block's scale."""
+        """Theoretical bits of an element: its own and its share of the block's scale."""
 
     @property
     def op(self) -> str:
-        """Whose kernels multiply by such a weight; empty: it is unpacked for every call."""
+        """The op whose kernels multiply by such a weight; empty: the weight is unpacked for every call."""
 
     def operands(self, packed: Packed) -> tuple[torch.Tensor, torch.Tensor]:
-        """The two as the op takes them."""
+        """Return elements and scales as the op takes them."""
 
     def attributes(self, cols: int) -> tuple[int, ...]:
-        """Of the op, for a weight with so many columns."""
+        """Return the op's attributes for a weight with this many columns."""
 
     def pack(self, weight: torch.Tensor) -> Packed:
-        """A matrix in fp32, bf16 or fp16, on its own device."""
+        """Pack a matrix in fp32, bf16 or fp16, on its own device."""
 
     def unpack(self, packed: Packed, cols: int, dtype: torch.dtype) -> torch.Tensor:
-        """The matrix that the packed one stands for; exact in fp32, rounded once to another format."""
+        """Return the unpacked matrix: exact in fp32, rounded once in another dtype."""
 
     def extents(self, rows: int, cols: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The shapes of elements and scales."""
+        """Return the shapes of elements and scales."""
 
     def prepare(self) -> None:
-        """Find now what `unpack` needs: torch.compile cannot follow the search."""
+        """Look up in advance what `unpack` needs, because torch.compile cannot trace the lookup."""
 
 
 @dataclass(frozen=True)
 class MxInt8:
     language: str = "torch"
-    """Whose kernels pack and unpack; all give the same bits. PyTorch's where that language cannot here."""
+    """Language of the kernels that pack and unpack; all give the same bits. PyTorch's are used if it cannot run."""
     name: str = "mxint8"
     bits: float = 8 + 8 / BLOCK
     op: str = "mx_linear"
@@ -124,11 +124,11 @@ def _choose_operator(op: str, language: str, device: str) -> Operator:
 
 @dataclass(frozen=True)
 class MxFloat:
-    """torchao's rule and codes. What it keeps in a byte and has fewer bits is packed closer here."""
+    """torchao's rule and codes. Six-bit codes, which torchao keeps in a byte each, are packed without gaps here."""
 
     name: str
     code: str
-    """torchao's name for the element's format, or torch's."""
+    """The element format's name in torch or torchao."""
     width: int
     """Bits of one element."""
     op: str = ""
@@ -147,7 +147,7 @@ class MxFloat:
         import torch
         from torch.nn.functional import pad
 
-        # torchao takes whole blocks alone, and no fp16.
+        # torchao takes only whole blocks, and no fp16.
         whole = pad(weight.float(), (0, -weight.shape[1] % BLOCK)).contiguous()
         scales, elements = torchao().to_mx(whole, self._element, BLOCK)
         codes = elements.view(torch.uint8)
@@ -159,7 +159,7 @@ class MxFloat:
         codes = _unpack_six(packed.elements) if self.width == 6 else packed.elements
         codes = codes.view(self._element) if self.width == 8 else codes
         scales = packed.scales.view(torch.float8_e8m0fnu)
-        # By way of float32: a scale may be beyond fp16.
+        # Unpacked to float32 first, because a scale may be beyond fp16's range.
         made: torch.Tensor = torchao().to_dtype(codes, scales, self._element, BLOCK, torch.float32)
         return made[:, :cols].to(dtype)
 
@@ -184,7 +184,7 @@ class Integer:
     width: int
     """4 or 8."""
     group: int
-    """Neighbours that share a scale; 0: all of a row."""
+    """Number of neighbours that share a scale; 0: the whole row."""
     op: str = "int_linear"
 
     @property
@@ -193,7 +193,8 @@ class Integer:
 
     @property
     def bits(self) -> float:
-        """A row's only scale counts as what is missing from theory, since its share depends on the row."""
+        """With one scale per row, the scale is not included, since its share depends on the row's length. It then
+        counts as missing from theory."""
         return self.width + (16 / self.group if self.group else 0.0)
 
     def operands(self, packed: Packed) -> tuple[torch.Tensor, torch.Tensor]:
@@ -226,14 +227,15 @@ class Integer:
 
 
 INTEGER = Integer(4, 128)
-"""What `int_linear` alone means."""
+"""The format meant by `int_linear`."""
 _INTEGER = re.compile(r"int([48])(?::(?:(channel)|group=([1-9][0-9]{0,6})))?")
 _MOST = 1 << 20
-"""Elements of a group, as in docs/formats.md."""
+"""Maximum number of elements of a group, as in docs/formats.md."""
 
 
 def integer(name: str) -> Integer | None:
-    """The format that `int8`, `int4:group=64` or `int8:channel` means; None: it names no format of integers."""
+    """Return the format named `int8`, `int4:group=64` or `int8:channel`; None if the name is not of an integer format.
+    Raise UsageError if it is malformed."""
     if not re.match(r"int\d+(:|$)", name):
         return None
     found = _INTEGER.fullmatch(name)
@@ -253,7 +255,7 @@ NAMES = (MxInt8.name, *(f.name for f in MX_FLOATS), "int8:group=N", "int8:channe
 
 
 def find(name: str, language: str = "torch") -> Format:
-    """The format called `name`; AssayError where what it needs is not here."""
+    """Return the format called `name`. Raise AssayError if it is unknown or needs a package that is not installed."""
     if name == MxInt8.name:
         return MxInt8(language)
     if whole := integer(name):
@@ -267,7 +269,7 @@ def find(name: str, language: str = "torch") -> Format:
 
 @cache
 def torchao() -> Any:
-    """torchao's module of MX tensors."""
+    """Return torchao's module of MX tensors."""
     try:
         with _quiet():
             from torchao.prototype.mx_formats import mx_tensor
@@ -281,7 +283,7 @@ def torchao() -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences torchao's messages about compiled parts that it could not load; none of them is called here."""
+    """Silence torchao's messages about compiled extensions that it could not load; none of them is called here."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
@@ -291,7 +293,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _pack_six(codes: torch.Tensor) -> torch.Tensor:
-    """Four codes of six bits in three bytes, the first in the lowest bits."""
+    """Pack four codes of six bits into three bytes, the first in the lowest bits."""
     import torch
 
     a, b, c, d = codes.view(codes.shape[0], -1, 4).unbind(-1)

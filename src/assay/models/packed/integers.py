@@ -1,5 +1,5 @@
-"""Integers with a bfloat16 scale per group, as tensors: the rule of `int:WIDTH:group=N` (docs/formats.md), in float64,
-where every comparison is exact; and two codes of four bits in a byte."""
+"""Integers with a bfloat16 scale per group, as tensors, by the rule of `int:WIDTH:group=N` (docs/formats.md), in
+float64, where every comparison is exact. Two four-bit codes share a byte."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 from torch.nn.functional import pad
 
 SLAB = 1 << 22
-"""Elements that are quantised at once: their float64 copies are small beside a weight."""
+"""Elements quantised at once, few enough that their float64 copies are small beside a weight."""
 LARGEST = torch.finfo(torch.float32).max
 SMALLEST = -126
-"""The exponent of the smallest normal bfloat16."""
+"""Exponent of the smallest normal bfloat16."""
 
 
 def quantized(weight: torch.Tensor, bits: int, group: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Codes, each with 2^(bits − 1) added, as uint8, n × ⌈k · bits / 8⌉; scales, n × ⌈k / group⌉, as bfloat16."""
+    """Return codes, offset by 2^(bits − 1), as uint8, n × ⌈k · bits / 8⌉, and scales as bfloat16, n × ⌈k / group⌉."""
     rows, cols = weight.shape
     count = -(-cols // group)
     codes = torch.empty(rows, cols, dtype=torch.uint8, device=weight.device)
@@ -34,14 +34,14 @@ def quantized(weight: torch.Tensor, bits: int, group: int) -> tuple[torch.Tensor
 
 
 def dequantized(codes: torch.Tensor, scales: torch.Tensor, bits: int, group: int, cols: int) -> torch.Tensor:
-    """In float32, which holds every product of a code and a scale exactly."""
+    """Return the values in float32, which holds every product of a code and a scale exactly."""
     flat = codes if bits == 8 else unpaired(codes, cols)
     spread = scales.float()[:, :, None].expand(-1, -1, min(group, cols)).flatten(1)[:, :cols]
     return (flat.float() - 2 ** (bits - 1)) * spread
 
 
 def paired(codes: torch.Tensor) -> torch.Tensor:
-    """Two neighbours in a byte, the first in the lower half. An odd one out has the code of zero beside it."""
+    """Pack two neighbours into a byte, the first in the lower half. A last odd one is paired with the code of zero."""
     even = pad(codes, (0, codes.shape[1] % 2), value=8)
     return even[:, ::2] | even[:, 1::2] << 4
 
@@ -51,7 +51,8 @@ def unpaired(pairs: torch.Tensor, cols: int) -> torch.Tensor:
 
 
 def _scale(largest: torch.Tensor, most: int) -> torch.Tensor:
-    """largest / most as a bfloat16, to nearest even; 2^−126 at least, and `most` times it is a finite float32."""
+    """Return largest / most as a bfloat16, rounded to nearest even, at least 2^−126 and such that `most` times it is a
+    finite float32."""
     exponent = torch.frexp(largest / most).exponent - 1
     exponent = torch.where(largest == 0, SMALLEST, exponent).clamp(SMALLEST, 127)
     unit = (exponent.long() - 7 + 1023 << 52).view(torch.float64)
@@ -61,8 +62,8 @@ def _scale(largest: torch.Tensor, most: int) -> torch.Tensor:
 
 
 def _nearest(size: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
-    """size / step to the nearest integer, ties to even. The quotient may be rounded onto a tie; so size is held against
-    the tie, which float64 holds exactly."""
+    """Return size / step rounded to the nearest integer, ties to even. The quotient may be rounded onto a tie, so size
+    is compared with the tie, which float64 holds exactly."""
     below = (size / step).floor()
     tie = step * (below + 0.5)
     return below + ((size > tie) | ((size == tie) & (below % 2 == 1)))

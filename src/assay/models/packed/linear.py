@@ -1,4 +1,4 @@
-"""A linear layer that holds its weight packed, and nothing else of it."""
+"""A linear layer that holds its weight only in packed form."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class PackedLinear(nn.Module):
     elements: torch.Tensor
     scales: torch.Tensor
     like: torch.Tensor
-    """Nothing, in the dtype and on the device of the weight it stands for: it goes along with `model.half()`."""
+    """Empty tensor with the dtype and device of the original weight; it follows calls such as `model.half()`."""
     bias: nn.Parameter | None
 
     def __init__(
         self, packed: Packed, shape: tuple[int, int], bias: nn.Parameter | None, dtype: torch.dtype, kind: Format
     ) -> None:
-        """`shape`, `dtype`: of the weight. `bias` is taken as it is, not copied."""
+        """`shape`, `dtype`: those of the weight. `bias` is used as is, not copied."""
         super().__init__()
         self.out_features, self.in_features = shape
         self.format = kind
@@ -46,8 +46,8 @@ class PackedLinear(nn.Module):
         self.register_parameter("bias", bias)
         self.tally: Tally | None = None
         self.kernel: str | Path = ""
-        """A kernel of the format's op, by its address or, if it is the user's, its file. Empty: the weight is unpacked
-        for every call."""
+        """Kernel of the format's op: its address or, for a user's kernel, its file. Empty: the weight is unpacked for
+        every call."""
         self._operator: Operator | None = None
         self._decisions: Remembered[str] = Remembered()
 
@@ -58,7 +58,7 @@ class PackedLinear(nn.Module):
         return self
 
     def standing_for(self, layer: nn.Module) -> PackedLinear:
-        """Take over whatever was put on the layer: its hooks, its mode, Hugging Face's marks."""
+        """Take over the layer's hooks, mode and other attributes, such as those set by Hugging Face."""
         own = {*_TENSORS, *(vars(self).keys() - vars(nn.Module()).keys())}
         vars(self).update({name: value for name, value in vars(layer).items() if name not in own})
         return self
@@ -80,12 +80,12 @@ class PackedLinear(nn.Module):
 
     @property
     def weight(self) -> torch.Tensor:
-        """The weight unpacked, for code that reads it instead of calling the layer; it is made anew each time."""
+        """The unpacked weight, for code that reads it instead of calling the layer; it is unpacked at every access."""
         self._fall_back(READ)
         return self.unpacked(self.like.dtype)
 
     def multiply(self, x: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        """Without a gradient."""
+        """Compute the layer without recording a gradient."""
         if self._operator is None:
             return functional.linear(x, self.unpacked(x.dtype), bias)
         rows = x.reshape(-1, self.in_features)
@@ -103,8 +103,8 @@ class PackedLinear(nn.Module):
         return self.format.unpack(Packed(self.elements, self.scales), self.in_features, dtype)
 
     def _refusal(self, x: torch.Tensor, bias: torch.Tensor | None, number: torch.dtype) -> str:
-        """Why this call goes to PyTorch's linear, with the weight unpacked; where its arguments are wrong, so that it
-        says what it always says."""
+        """Return why this call goes to PyTorch's linear with the weight unpacked; empty if it does not. Wrong arguments
+        are a reason, too, so that PyTorch raises its usual error."""
         if x.dtype != number or x.dim() == 0 or x.shape[-1] != self.in_features:
             return f"called with {str(x.dtype).removeprefix('torch.')} of shape {tuple(x.shape)}"
         if type(x) not in PLAIN:
@@ -128,7 +128,7 @@ class PackedLinear(nn.Module):
         has = f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
         return f"{has}, format={self.format.name}, kernel={self.kernel or 'none: unpacked for every call'}"
 
-    # A copy or a pickle holds the packed weight and finds its kernel again. Counts belong to the swap it is a copy of.
+    # A copy or a pickle holds the packed weight and looks up its kernel again. Counts stay with the original's swap.
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "tally": None, "_operator": None, "_decisions": Remembered()}
@@ -146,7 +146,7 @@ class PackedLinear(nn.Module):
 
 
 class _Frozen(torch.autograd.Function):
-    """Keeps nothing for the backward pass but the packed weight, which is there anyway: no x, no unpacked weight."""
+    """Saves only the packed weight, which exists anyway, for the backward pass: neither x nor an unpacked weight."""
 
     @staticmethod
     def forward(

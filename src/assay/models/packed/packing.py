@@ -1,5 +1,4 @@
-"""A linear layer packed, and given back: what `assay.swap` does for a rule that names a format, `mx_linear` or
-`int_linear`."""
+"""Packs linear layers and restores them, for rules of `assay.swap` that name a format, `mx_linear` or `int_linear`."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ FROZEN = "PyTorch's; the packed weight is frozen"
 
 @dataclass(frozen=True)
 class Original:
-    """A weight that is out of its model. Layers that share it share this, and one packed copy."""
+    """A weight taken out of its model. Layers that share the weight share this object and one packed copy."""
 
     weight: nn.Parameter
     gradient: torch.Tensor | None
@@ -36,14 +35,14 @@ class Original:
     spilled: Spilled
 
     def give_back(self, device: torch.device, dtype: torch.dtype) -> None:
-        """`device`, `dtype`: where the model is now, and in which format."""
+        """Restore the weight. `device`, `dtype`: those of the model now."""
         self.spilled.restore(device, None if dtype == self.dtype else dtype)
         if self.weight.grad is None:
             self.weight.grad = self.gradient
 
 
 def take(weight: nn.Parameter, kind: Format) -> tuple[Original, Packed]:
-    """The weight's data to a file, then packed, then its memory given back. An error leaves it as it was."""
+    """Write the weight's data to a file, pack it, and release its memory. An error leaves it as it was."""
     from assay.models.packed.spill import Spilled
 
     tensors: dict[str, torch.Tensor] = {"weight": weight}
@@ -54,7 +53,7 @@ def take(weight: nn.Parameter, kind: Format) -> tuple[Original, Packed]:
     try:
         packed = kind.pack(weight.detach())
         original.spilled.release()
-        weight.grad = None  # an optimiser's step passes it by
+        weight.grad = None  # so that an optimiser's step skips it
     except BaseException:
         original.give_back(weight.device, weight.dtype)
         raise
@@ -66,15 +65,16 @@ class Packing:
     """The replacement of linear layers by packed ones, for one format."""
 
     op: str
-    """What a rule names: an op of the library, or a format."""
+    """The name in a rule: an op of the library, or a format."""
     format: str
     language: str = ""
-    """Of the kernel, where a rule names it beside a format; empty: the best that is here."""
+    """Language of the kernel if a rule names it beside a format; empty: the best one available here."""
     site: str = "linear"
     backward: str = FROZEN
 
     def refusal(self, module: nn.Module, kind: type[nn.Module], kernel: Kernel) -> str:
-        """Only what is a weight and a bias and nothing else, in memory of its own, can be taken out and put back."""
+        """Return why the module cannot be packed; empty if it can. It must hold just a weight and a bias, and the
+        weight must have memory of its own, so that it can be taken out and put back."""
         from torch import nn
 
         weight = module._parameters.get("weight")
@@ -128,7 +128,7 @@ class Packing:
         _packed.pop(id(original.weight), None)
 
     def chosen(self, device: str) -> tuple[Kernel, Op] | None:
-        """What a rule names by the format alone, where the library has no op of that name."""
+        """Return the kernel and op of a rule that names a format which is not an op of the library; None if it is."""
         multiplied = find(self.format).op
         if self.op == multiplied:
             return None
@@ -137,12 +137,12 @@ class Packing:
         from assay.models.operators.choice import choose
 
         kernel, op = choose(kernel_of(self.op), multiplied, device, self.op)
-        return kernel, replace(op, name=self.op)  # by which the packing is found again
+        return kernel, replace(op, name=self.op)  # the name by which the packing is looked up
 
 
 _originals: weakref.WeakKeyDictionary[PackedLinear, Original] = weakref.WeakKeyDictionary()
 _packed: weakref.WeakValueDictionary[int, PackedLinear] = weakref.WeakValueDictionary()
-"""By the id of the Parameter, which lives as long as the layer's Original."""
+"""Packed layers by the id of the Parameter, which lives as long as the layer's Original."""
 PACKINGS = (
     Packing("mx_linear", MxInt8.name),
     Packing("int_linear", INTEGER.name),
@@ -152,8 +152,8 @@ PACKINGS = (
 
 @cache
 def packing(name: str) -> Packing | None:
-    """The packing that a format of integers names, alone or with the language of the kernel that multiplies by it:
-    `int4:group=128`, `int8:channel/triton`. Spellings of one format give one packing."""
+    """Return the packing of an integer format, given alone or with the language of the kernel that multiplies by it:
+    `int4:group=128`, `int8:channel/triton`. Different spellings of one format give the same packing."""
     kind, slash, language = name.partition("/")
     whole = integer(kind)
     if whole is None:
@@ -163,7 +163,7 @@ def packing(name: str) -> Packing | None:
 
 
 def kernel_of(value: str) -> str:
-    """What a rule's value names of the library: `int_linear/cuda` for `int8:channel/cuda`. Other values as they are."""
+    """Return the library's name for a rule's value: `int_linear/cuda` for `int8:channel/cuda`. Others are unchanged."""
     known = packing(value)
     return value if known is None else find(known.format).op + (f"/{known.language}" if known.language else "")
 
@@ -197,7 +197,7 @@ def _unfit(weight: torch.Tensor, kernel: Kernel) -> str:
 
 
 def _declared(name: str) -> Op:
-    """An op for the report's sake: x times the unpacked weight. No kernel of the library computes it."""
+    """Return an op for the report: x times the unpacked weight. No kernel of the library computes it."""
 
     def reference(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         from torch.nn.functional import linear

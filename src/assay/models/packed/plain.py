@@ -1,5 +1,5 @@
-"""The layer that a packed one stands for, as an op of its own: so that `assay bench` can time the two alone, side by
-side. It is no op of the library, where nothing is that only PyTorch computes."""
+"""The original of a packed layer as an op, so that `assay bench` can time the two side by side. It is not part of the
+library, which has no ops that only PyTorch computes."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def plain(x: Any, weight: Any, bias: Any, *, out: Any) -> None:
 
 
 def workload(packed: str) -> str:
-    """That of the plain layer for one of mx_linear or int_linear: the same sizes, and nothing of the format."""
+    """Return the plain layer's workload for one of mx_linear or int_linear: the same sizes, without the format."""
     return ",".join(part for part in packed.split(",") if not part.startswith(("block=", "bits=", "group=")))

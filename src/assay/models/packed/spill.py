@@ -1,7 +1,7 @@
-"""A tensor's data, out of the device's memory and into a file, and back bit for bit into the same tensor object.
+"""Moves a tensor's data from the device's memory to a file, and back bit for bit into the same tensor object.
 
-The files lie in a folder for each process, locked as long as the process lives. What a killed process left behind is
-known by its lock being free, and removed by the next one that spills."""
+Each process has its own folder for the files, with a file lock held as long as the process lives. The folder of a
+killed process is recognised by its free lock, and the next process that spills removes it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _guard = threading.Lock()
 
 
 def new_file() -> Path:
-    """The name of a file that does not exist yet."""
+    """Return the name of a file that does not exist yet."""
     root = host.data_folder() / "spill"
     with _guard:
         if root not in _taken or not _in_place(_taken[root]):
@@ -60,8 +60,8 @@ def _take(root: Path) -> _Place:
         folder.mkdir()
         place = _Place(folder, os.open(folder, os.O_RDONLY | os.O_CLOEXEC))
         fcntl.flock(place.lock, fcntl.LOCK_SH)
-        if _in_place(place):  # nobody swept it before it was locked
-            weakref.finalize(place, _leave, folder, os.getpid())  # at exit, after those of the files in it
+        if _in_place(place):  # no other process swept it before it was locked
+            weakref.finalize(place, _leave, folder, os.getpid())  # runs at exit, after the finalizers of its files
             return place
         os.close(place.lock)
 
@@ -74,13 +74,13 @@ def _in_place(place: _Place) -> bool:
 
 
 def _leave(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # and not in a child that was forked from it
-        with contextlib.suppress(OSError):  # it is not empty, or gone
+    if os.getpid() == owner:  # not in a forked child
+        with contextlib.suppress(OSError):  # not empty, or already gone
             folder.rmdir()
 
 
 def _sweep(root: Path) -> None:
-    """Remove the folders whose owners are gone. Where a lock cannot be had for another reason, nothing is touched."""
+    """Remove the folders whose owners are gone. A folder that cannot be locked for any reason is left alone."""
     for folder in root.iterdir():
         with contextlib.suppress(OSError):
             lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
@@ -92,7 +92,7 @@ def _sweep(root: Path) -> None:
 
 
 _ID = "spilled"
-"""The file's own name, among its facts: an intact copy of another file is not taken for it."""
+"""Key of the file's own name among its facts, so that an intact copy of another file is not mistaken for it."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,13 @@ class _Kept:
 
 
 class Spilled:
-    """Tensors that are written to a file and, from `release` until `restore`, hold nothing.
+    """Tensors that are written to a file and are empty from `release` until `restore`.
 
-    The objects stay what they are: same identity, same flags, hooks and optimiser. Only their data is elsewhere. The
-    file goes with the last reference to this object: nobody could ask for it any more."""
+    The tensor objects stay the same, with their flags, hooks and optimiser; only their data is elsewhere. The file is
+    removed with the last reference to this object, since it could not be restored any more."""
 
     def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Written, and nothing changed yet; an error leaves nothing behind."""
+        """Write the file without changing the tensors; an error leaves no file behind."""
         self.file = new_file()
         self._kept = {n: _Kept(t, tuple(t.shape), t.stride(), t.dtype) for n, t in tensors.items()}
         checkpoint.write(self.file, Checkpoint(tensors, {_ID: self.file.name}))
@@ -122,17 +122,17 @@ class Spilled:
 
     @property
     def forgotten(self) -> bool:
-        """There is nothing to restore any more."""
+        """Whether there is nothing left to restore."""
         return not self._forget.alive
 
     def release(self) -> None:
-        """Give the memory back. A reference that somebody else has to it keeps it alive, and right."""
+        """Release the tensors' memory. Other references to it keep it alive and valid."""
         self.released = True
         for kept in self._kept.values():
             kept.tensor.data = kept.tensor.data.new_empty(0)
 
     def restore(self, device: torch.device | None = None, dtype: torch.dtype | None = None) -> None:
-        """Harmless if called twice. `device`, `dtype`: others than before, where the model was moved in between."""
+        """Restore the data; a second call does nothing. `device`, `dtype`: new ones if the model was moved since."""
         import torch
 
         if self.forgotten:
@@ -168,5 +168,5 @@ class Spilled:
 
 
 def _remove(file: Path, owner: int) -> None:
-    if os.getpid() == owner:  # and not in a child that was forked from it
+    if os.getpid() == owner:  # not in a forked child
         file.unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""Studies of a model with kernels inside: each compares ways to compute the same function, in processes of its own."""
+"""Studies of models with kernels inside. Each compares ways to compute the same function, in separate processes."""

@@ -1,8 +1,8 @@
-"""Compares what a model returned, computed in another way, with the same model in float64 and with plain PyTorch's
-error there. Errors are in units of what one rounding costs.
+"""Compares the outputs of a model computed in another way with those of the same model in float64, relative to plain
+PyTorch's error. Errors are in rounding units.
 
-The unit is the format's eps at the root mean square of the row (the last axis) that an element stands in: an element
-that happens to be near zero is judged by the size of its neighbours, from which its rounding error comes."""
+The unit is the format's eps times the root mean square of the element's row (the last axis): an element that happens to
+be near zero is judged by the size of its neighbours, from which its rounding error comes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import torch
 
 SLACK = 2.0
-"""One bit more than PyTorch loses: another order of operations costs that much, another precision costs more."""
+"""Factor over PyTorch's error, one bit: another order of operations costs that much, another precision costs more."""
 EXTREME = 2 * SLACK
-"""For the worst of many elements, which varies by itself from one order of operations to the next."""
+"""Factor for the worst of many elements, which varies from one order of operations to the next."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Errors:
     median: float
     worst: float
     astray: int = 0
-    """Elements that are finite where the truth is not, or the other way."""
+    """Elements that are finite where the truth is not, or vice versa."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Agreement:
     plain: Errors
     other: Errors
     share: float
-    """Of the tolerance, in the output that comes closest to it; above 1 is a failure."""
+    """Error as a fraction of the tolerance, in the output that comes closest to it; above 1 is a failure."""
     ratio: float | None
-    """The worst of the other's errors over the worst of the plain ones; None where those are exact."""
+    """The other's worst error over the plain one's; None if that is 0."""
     note: str = ""
 
     def to_dict(self, plain: str, other: str) -> dict[str, Any]:
-        """The errors under the names of the two ways, and the other fields."""
+        """Return the errors under the names of the two ways, and the other fields."""
         fields = asdict(self)
         return {plain: fields.pop("plain"), other: fields.pop("other"), **fields}
 
 
 def wrong(name: str, plain: Errors, other: Errors, share: float, note: str) -> str:
-    """What is wrong, in words; empty where nothing is. `name`: what the plain way is called."""
+    """Return a message that says what is wrong; empty if nothing is. `name`: the name of the plain way."""
     if share <= 1:
         return ""
     if note:
@@ -58,7 +58,7 @@ def wrong(name: str, plain: Errors, other: Errors, share: float, note: str) -> s
 
 
 def leaves(returned: Any) -> list[torch.Tensor]:
-    """The tensors in whatever a model returns, detached from what a later call will overwrite."""
+    """Return copies of the tensors in a model's outputs, which later calls cannot overwrite."""
     import torch
     from torch.utils import _pytree as pytree
 
@@ -72,7 +72,7 @@ def leaves(returned: Any) -> list[torch.Tensor]:
 
 
 def agreement(exact: list[torch.Tensor], plain: list[torch.Tensor], other: list[torch.Tensor]) -> Agreement:
-    """That of the output that is closest to its tolerance."""
+    """Return the agreement of the output that is closest to its tolerance."""
     if [t.shape for t in plain] != [t.shape for t in other]:
         raise AssayError(f"it returns {_shapes(other)}, and in plain PyTorch {_shapes(plain)}")
     return max((_one(*of) for of in zip(exact, plain, other, strict=True)), key=lambda one: one.share)
@@ -84,7 +84,7 @@ def _one(exact: torch.Tensor, plain: torch.Tensor, other: torch.Tensor) -> Agree
     if other.is_floating_point():
         before, after = errors(plain, exact), errors(other, exact)
         return Agreement(before, after, share(after, before), after.worst / before.worst if before.worst else None)
-    off = int((other != plain).sum())  # whole numbers are right or wrong, and plain PyTorch's count
+    off = int((other != plain).sum())  # integers must equal plain PyTorch's
     none = Errors(0.0, 0.0, 0.0)
     return Agreement(none, none, 2.0 * (off > 0), None, f"{off} of {other.numel()} whole numbers differ")
 
@@ -94,7 +94,7 @@ def _shapes(tensors: list[torch.Tensor]) -> str:
 
 
 def errors(got: torch.Tensor, exact: torch.Tensor) -> Errors:
-    """Of `got` against the truth in float64, in units of `got`'s own format."""
+    """Return the errors of `got` against the truth in float64, in rounding units of `got`'s format."""
     import torch
 
     exact = exact.double()
@@ -102,7 +102,7 @@ def errors(got: torch.Tensor, exact: torch.Tensor) -> Errors:
     astray = int((got.isfinite() != finite).sum())
     clean = torch.where(finite, exact, torch.zeros_like(exact))
     rows = clean.square().mean(-1, keepdim=True).sqrt() if clean.dim() else clean.abs()
-    # A row of zeros has no size of its own; then it is that of the whole.
+    # A row of zeros has no size of its own, so that of the whole tensor is used.
     whole = clean.square().mean().sqrt().clamp(min=torch.finfo(got.dtype).tiny)
     unit = torch.finfo(got.dtype).eps * torch.where(rows > 0, rows, whole)
     off = ((got.double() - exact).abs() / unit)[finite & got.isfinite()]
@@ -112,8 +112,8 @@ def errors(got: torch.Tensor, exact: torch.Tensor) -> Errors:
 
 
 def share(other: Errors, plain: Errors) -> float:
-    """Of the tolerance; above 1 it is wrong. The tolerance is SLACK times plain PyTorch's error in the same format, and
-    never less than one unit."""
+    """Return the error as a fraction of the tolerance; above 1 it is wrong. The tolerance is SLACK times plain
+    PyTorch's rms error in the same format, or EXTREME times its worst, where an error below one unit counts as one."""
     if other.astray > plain.astray:
         return float(10**9)
     return max(

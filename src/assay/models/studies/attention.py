@@ -1,4 +1,4 @@
-"""Attention over the length of the sequence: a preset over check and bench, for the op's kernels side by side.
+"""Attention by sequence length: a preset that runs check and bench on all kernels of the op.
 
 Every kernel is checked on the shortest sequence and timed on all of them."""
 
@@ -22,12 +22,12 @@ DTYPES = {"cpu": ("fp32",), "cuda": ("bf16",)}
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set."""
+    """Options of the study."""
 
     kernels: tuple[str, ...] = ("attention",)
-    """As check and bench take them."""
+    """Kernels, as for check and bench."""
     lengths: tuple[int, ...] = ()
-    """Of queries and keys alike. Empty: by the device."""
+    """Numbers of queries, and equally of keys. Empty: depends on the device."""
     batch: int = 1
     heads: int = 8
     dim: int = 64
@@ -50,12 +50,12 @@ class Plan:
     bench: bench.Options
 
     def __len__(self) -> int:
-        """How many records it gives."""
+        """Return the number of records."""
         return len(self.checks) + sum(len(cell.kernels) for cell in self.cells)
 
 
 def sweeps(options: Options) -> list[list[str]]:
-    """For each dtype and mask the workloads, as printed, from the shortest sequence on."""
+    """Return the workloads as text for each dtype and mask, shortest sequence first."""
     device = "cuda" if host.runs_on_gpu() else "cpu"
     lengths = sorted(set(options.lengths or LENGTHS[device]))
     return [
@@ -88,7 +88,7 @@ def plan(options: Options) -> Plan:
 
 
 def attention(options: Options | None = None, **settings: Any) -> Iterator[Record]:
-    """Check the op's kernels, then time them. Records of both verbs, of one run."""
+    """Check the op's kernels, then time them. Yield the records of both verbs, in one run."""
     chosen = options or settings_of(Options, settings)
     yield from run(plan(chosen))
 

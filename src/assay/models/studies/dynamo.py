@@ -1,5 +1,5 @@
-"""Inside a process that compiles: what dynamo and inductor counted, where and why a graph was broken, and no quiet
-return to eager."""
+"""Dynamo's and inductor's counters, graph breaks with their reasons, and a strict mode in which torch.compile does not
+fall back to eager silently. For use in a process that compiles."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from assay.provenance import shown
 
 _SHORTEST = 1e-3
-"""Seconds. Phases of compiling shorter than this are left out."""
+"""Seconds below which phases of compiling are left out."""
 
 
 def strict(limit: int = 0) -> None:
-    """Whatever torch.compile would run eagerly with no more than a warning is an error from now on. `limit`: times one
-    function may be compiled; 0: as torch has it."""
+    """Make torch.compile raise where it would run code eagerly with no more than a warning. `limit`: times one function
+    may be compiled; 0: torch's default."""
     import torch._dynamo.config as config
 
     config.fail_on_recompile_limit_hit = True
@@ -26,7 +26,7 @@ def strict(limit: int = 0) -> None:
 
 
 def counts() -> dict[str, Any]:
-    """Since the process began, or since `forget`."""
+    """Return dynamo's and inductor's counters since the process began, or since `forget`."""
     from torch._dynamo.utils import counters
 
     inductor, autograd = counters["inductor"], counters["aot_autograd"]
@@ -53,7 +53,7 @@ def forget() -> None:
 
 
 def phases() -> dict[str, float]:
-    """Seconds by torch's own name of the phase. They nest: their sum says nothing."""
+    """Return the seconds of each compile phase, by torch's name for it. Phases nest, so their sum is meaningless."""
     from torch._dynamo.utils import compilation_time_metrics
 
     sums = {name: sum(seconds) for name, seconds in compilation_time_metrics.items()}
@@ -62,7 +62,7 @@ def phases() -> dict[str, float]:
 
 
 def recompile_reasons() -> list[str]:
-    """Which guard failed, for each compilation that was not a function's first."""
+    """Return which guard failed, for each compilation that was not a function's first."""
     try:
         from torch._dynamo.utils import get_compilation_metrics
     except ImportError:
@@ -72,7 +72,7 @@ def recompile_reasons() -> list[str]:
 
 
 def break_reasons() -> Counter[str]:
-    """Each reason in a line: the matter, and its explanation."""
+    """Return the reasons of graph breaks, each as one line with its explanation, and their counts."""
     from torch._dynamo.utils import counters
 
     reasons = Counter[str]()
@@ -91,8 +91,8 @@ def _after(label: str, lines: list[str]) -> list[str]:
 
 
 def breaks(function: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each graph break: the reason, and the line of the model it happened at. Dynamo's own `explain`, which resets
-    everything: last of all."""
+    """Return each graph break with its reason and its line in the model. This uses dynamo's `explain`, which resets
+    everything, so it must be called last."""
     import torch
 
     return [_break(reason) for reason in torch._dynamo.explain(function)(*inputs, **named).break_reasons]

@@ -1,4 +1,4 @@
-"""What every study of a model shares: what a user may set, the process that is asked, and the record at its end."""
+"""Common parts of all studies of a model: options, the process that runs it, and the record."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ from assay.worker.fresh import Fresh, Refused, Tick, last_words
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much is done for each figure."""
+    """How much is measured for each figure."""
 
     rounds: int = 10
-    """Each takes every arm, beginning with another one."""
+    """Number of rounds; each takes every arm and begins with a different one."""
     budget: float = 0.0
     """Seconds of calls for each arm."""
     threads: int = 0
-    """On the CPU; 0: as torch chooses."""
+    """CPU threads; 0: torch's default."""
     seed: int = 0
-    """Of inputs, and of weights where there are no others."""
+    """Seed of inputs, and of weights if they are random."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a user may set of a study that runs a model in other processes."""
+    """Options of a study that runs a model in other processes."""
 
     batches: tuple[int, ...]
     dtype: str = "fp32"
     device: str = ""
-    """cuda or cpu; empty: the GPU where there is one."""
+    """cuda or cpu; empty: the GPU if there is one."""
     backend: str = "inductor"
-    """Of torch.compile."""
+    """Backend of torch.compile."""
     effort: Effort = field(default_factory=Effort)
     timeout: float = 600.0
-    """Seconds for one question to one process."""
+    """Seconds for each answer of a process."""
     run: str = field(default_factory=provenance.new_run)
 
     def number(self, model: Entry) -> str:
-        """The name of the format, once it and the batch sizes are sure to be possible."""
+        """Return the dtype's name. Raise UsageError if the dtype or a batch size is not possible."""
         if not self.batches or min(self.batches) < 1:
             raise UsageError("a batch has at least one element", fix="--batch 1,16,64")
         number = format_called(self.dtype).name
-        if number not in model.dtypes or number == "fp64":  # float64 is what the others are held against
+        if number not in model.dtypes or number == "fp64":  # float64 is the reference for the others
             fits = ", ".join(d for d in model.dtypes if d != "fp64")
             raise UsageError(f"{model.name} is not run in {number}", fix=f"--dtype with one of {fits}")
         return number
 
 
 def verify(what: str, names: Collection[str], known: Collection[str]) -> None:
-    """A UsageError for the first name that is not known."""
+    """Raise UsageError for the first unknown name."""
     for name in names:
         if name not in known:
             raise UsageError(f"no {what} called '{name}'", fix=f"--{what} {','.join(known)}")
 
 
 def device(asked: str) -> str:
-    """`cuda` or `cpu`; a UsageError for what is neither, and for a GPU that is not here."""
+    """Return `cuda` or `cpu`. Raise UsageError for anything else, and for a GPU that is not available."""
     if asked not in ("", "cuda", "cpu"):
         raise UsageError(f"no device called '{asked}'", fix="--device cuda or cpu")
     if asked == "cuda" and not host.runs_on_gpu():
@@ -75,7 +75,7 @@ def device(asked: str) -> str:
 
 
 class Failure(AssayError):
-    """A process that was lost, or whose answer is an exception: its message, and its details as evidence."""
+    """A process was lost or answered with an exception; has its message, and its details as evidence."""
 
     def __init__(self, problem: Refused | WorkerLost) -> None:
         if isinstance(problem, WorkerLost):
@@ -83,26 +83,26 @@ class Failure(AssayError):
             self.evidence = {"how": problem.how, "printed": problem.output}
             self.status, self.mistake = Status.FAIL, None
             return
-        # A compiler's message may have many pages; the evidence keeps all of them.
+        # A compiler's message may be many pages long; only the evidence keeps all of it.
         ours = problem.fields["ours"]
         what = problem.what if ours else next(filter(None, problem.what.splitlines()), "")
         super().__init__(what, where=problem.where, fix=problem.fix)
         self.evidence = problem.fields
         self.status = Status.SKIPPED if problem.fields["type"] == Lacking.__name__ else Status.FAIL
         self.mistake = problem.wrong_use
-        """The same as an error here, where what was asked for, or the user's own model, is wrong."""
+        """The same error for this process, if the request or the user's own model is wrong."""
 
 
 class Child:
     """A fresh process that runs a study's module."""
 
     def __init__(self, module: str, environment: Mapping[str, str], seconds: float, tick: Tick) -> None:
-        """`seconds`: the limit for each answer. `tick` is called with what the process is doing."""
+        """`seconds`: the time limit for each answer. `tick` is called with the process's current activity."""
         self._process: Fresh | None = Fresh(module, dict(environment))
         self._seconds, self._tick = seconds, tick
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """The answer; a Failure where there is none."""
+        """Return the answer. Raise Failure if there is none."""
         if self._process is None:
             raise Failure(WorkerLost("exit", "its process was lost before this was asked", ""))
         try:
@@ -140,7 +140,7 @@ def record(
     samples: list[list[float]] | None = None,
     **source: Any,
 ) -> Record:
-    """`source`: what else the record says of where the figures come from."""
+    """`source`: additional fields of the record's source."""
     return Record(
         "model",
         model,

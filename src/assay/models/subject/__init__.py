@@ -1,1 +1,1 @@
-"""What a model is and where it comes from: Assay's models and the user's own, their weights, data and scores."""
+"""Models, Assay's and the user's own, with their weights, data and scores."""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, then renamed onto it."""
+"""Atomic writing of files: to a temporary file in the same folder, which is then renamed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MB = 1e6
 
 
 def write(path: Path, data: bytes) -> None:
-    """All of `data`, or an error that says why and leaves what was there, with nothing half-written beside it."""
+    """Write all of `data`. On an error the old file is unchanged, and no partial file is left."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,14 +27,14 @@ def write(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as problem:
-        _remove(part)  # first, so that the room it took is counted as free
+        _remove(part)  # before the error is made, so that its space counts as free
         raise _failed(path, data, problem) from None
     finally:
         _remove(part)
 
 
 def _sweep(path: Path) -> None:
-    """Remove what processes that were killed while writing left behind."""
+    """Remove partial files of processes that were killed while writing."""
     for part in path.parent.glob(f".{path.name}.*.part"):
         process = part.name.split(".")[-2].partition("-")[0]
         if process.isdigit() and not psutil.pid_exists(int(process)):

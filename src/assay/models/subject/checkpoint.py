@@ -1,5 +1,5 @@
-"""Weights in files. Ours hold tensors and facts in one safetensors file: written whole or not at all, known by its hash
-to be as it was written. Anybody's safetensors and PyTorch's state dicts are read too."""
+"""Weights in files. Assay's checkpoints hold tensors and facts in one safetensors file, which is written atomically and
+verified by a hash. Other safetensors files and PyTorch's state dicts can be read, too."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     import torch
 
 _KEY, _VERSION = "assay", 1
-"""Of the metadata. One key alone: the format writes several in no particular order, and equal files should be equal."""
+"""Key and version of the metadata. There is one key, since the format writes several in no particular order, and equal
+checkpoints should give equal files."""
 
 PACKED = "packed"
-"""The fact that says which layers of the file are packed: only packed/checkpoint.py loads such a one."""
+"""Key, among the facts, of the packed layers. Only packed/checkpoint.py loads a file that has it."""
 
 
 Rename = Callable[[Mapping[str, "torch.Tensor"]], "dict[str, torch.Tensor]"]
@@ -30,14 +31,14 @@ Rename = Callable[[Mapping[str, "torch.Tensor"]], "dict[str, torch.Tensor]"]
 class Checkpoint:
     tensors: Mapping[str, torch.Tensor]
     facts: Mapping[str, Any]
-    """Whatever JSON can hold; floats come back bit for bit."""
+    """Any JSON data; floats are restored bit for bit."""
 
 
 def write(path: Path, kept: Checkpoint) -> str:
-    """Returns the SHA-256 of what is in it."""
+    """Write the checkpoint and return the SHA-256 of its content."""
     from safetensors.torch import save
 
-    # Weights that share their memory are stored once for each name: the format knows no sharing.
+    # Weights that share memory are stored once for each name, since the format has no sharing.
     tensors = {n: t.detach().cpu().contiguous().clone() for n, t in kept.tensors.items()}
     facts = json.dumps(dict(kept.facts), sort_keys=True)
     digest = _digest(tensors, facts)
@@ -47,7 +48,7 @@ def write(path: Path, kept: Checkpoint) -> str:
 
 
 def read(path: Path) -> Checkpoint:
-    """What `write` wrote; an error that names the file for anything else."""
+    """Read a checkpoint written by `write`. Raise UsageError, naming the file, for anything else."""
     kept = load(path)
     if kept.facts is None:
         raise UsageError(f"{path} was not written by assay", fix="name another file")
@@ -58,11 +59,11 @@ def read(path: Path) -> Checkpoint:
 class Loaded:
     tensors: dict[str, torch.Tensor]
     facts: dict[str, Any] | None
-    """None: a file of somebody else's."""
+    """None: the file was not written by Assay."""
 
 
 def load(path: Path) -> Loaded:
-    """What any safetensors file holds; one of ours is held against its hash."""
+    """Load any safetensors file; one written by Assay is verified by its hash."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -83,15 +84,15 @@ def load(path: Path) -> Loaded:
 
 
 def load_into(model: torch.nn.Module, path: Path, rename: Rename | None = None, head: tuple[str, ...] = ()) -> None:
-    """All weights of a file or none: names and shapes are compared before the first is copied. Those whose names begin
-    as in `head` may be lacking on either side: the model's stay as they are, the file's are left out."""
+    """Load all weights of a file or none: names and shapes are compared before the first is copied. Names that begin
+    with one of `head` may be missing on either side: the model's weights stay as they are, the file's are ignored."""
     import torch
 
     tensors = _tensors(path)
     if rename:
         tensors = rename(tensors)
     state = model.state_dict()
-    # Old files lack the counters of BatchNorm, which only training without momentum reads.
+    # Old files lack BatchNorm's counters, which are read only in training without momentum.
     optional = tuple(n for n in state if n.endswith("num_batches_tracked") or n.startswith(head))
     tensors = {n: t for n, t in tensors.items() if n in state or not n.startswith(head)}
     shapes = {n: t.shape for n, t in state.items() if n in tensors or n not in optional}
@@ -121,7 +122,7 @@ def _tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def compare(path: Path, tensors: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Size], fix: str) -> None:
-    """Names and shapes, before the first tensor is copied; a UsageError that says what does not fit."""
+    """Compare names and shapes before the first tensor is copied. Raise UsageError for what does not match."""
     missing = [n for n in wanted if n not in tensors]
     beyond = [n for n in tensors if n not in wanted]
     shaped = [n for n in tensors if n in wanted and tensors[n].shape != wanted[n]]

@@ -1,5 +1,4 @@
-"""What is known of a model: how it is built, what goes in, where its weights are, and what its accuracy is measured
-on."""
+"""The description of a model: how it is built, its inputs, its weights, and the data that measures its accuracy."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments of one forward pass, by position and by name: `model(*args, **named)`."""
 _LONGEST_NAME = 100
-"""Characters of a file's name for the knobs of a model; longer ones are named by their hash."""
+"""Maximum characters for a model's knobs in a file name; longer ones are replaced by their hash."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +35,24 @@ class Entry:
     name: str
     says: str
     module: str
-    """Has `build(**options)` and `example(batch)`; empty: the user's own."""
+    """Module with `build(**options)` and `example(batch)`; empty: the user's own."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What `build` takes, with the values allowed; the first is the default."""
+    """Options of `build` with their allowed values; the first is the default."""
     data: str = ""
-    """The data set whose test split its accuracy is measured on; `sentences`: pairs to be matched; empty: nothing."""
+    """Data set whose test split measures its accuracy; `sentences`: pairs to be matched; empty: none."""
     published: Asset | None = None
-    """Weights that somebody trained and published."""
+    """Published weights."""
     dtypes: tuple[str, ...] = ("fp32", "bf16", "fp16", "fp64")
     knobs: Mapping[str, Knob] = field(default_factory=dict)
-    """What of its shape may be changed; `build` takes these too."""
+    """Parts of its shape that can be changed; `build` takes these, too."""
     recipe: Recipe = field(default_factory=Recipe)
-    """How it is trained unless somebody asks otherwise."""
+    """How it is trained by default."""
     starts_from: Asset | None = None
-    """Published weights of its encoder, with which its training begins."""
+    """Published weights of its encoder, from which its training starts."""
 
     def build(self, seed: int = 0, **options: str) -> torch.nn.Module:
-        """The model with the initial weights of that seed, in fp32 on the CPU, in eval mode. The same seed and torch
-        give the same bits, whatever was drawn before."""
+        """Build the model with the initial weights of that seed, in fp32 on the CPU, in eval mode. The same seed and
+        version of torch give the same bits, whatever was drawn before."""
         chosen = self.chosen(options)
         with seeded(seed), _missing_package_named(self):
             if not self.module:
@@ -62,7 +61,7 @@ class Entry:
             return built.eval()
 
     def example(self, batch: int, seed: int = 0, *, device: str = "cpu", dtype: str = "fp32") -> Inputs:
-        """Inputs of one forward pass over `batch` elements; floating ones in `dtype`."""
+        """Return the inputs of a forward pass over `batch` elements, floating-point ones in `dtype`."""
         from torch.utils import _pytree as pytree
 
         number = format_called(dtype).torch
@@ -88,7 +87,7 @@ class Entry:
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Around whatever runs the model: an exception in a user's own becomes an error that names the line."""
+        """Turn exceptions in a user's own model into errors that name the line, around code that runs the model."""
         if self.module:
             yield
         else:
@@ -96,8 +95,8 @@ class Entry:
                 yield
 
     def chosen(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Every option with its value, and every knob that is not at its default; UsageError for one that does not
-        exist."""
+        """Return every option with its value, and every knob that is not at its default. Raise UsageError for an option
+        or value that does not exist."""
         for name, value in options.items():
             if name not in self.options and name not in self.knobs:
                 names = [*self.options, *(n for n in self.knobs if "." not in n)]
@@ -109,13 +108,13 @@ class Entry:
         return {name: options.get(name, values[0]) for name, values in self.options.items()} | shape
 
     def unusual(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Those options and knobs that are not at their defaults."""
+        """Return the options and knobs that are not at their defaults."""
         chosen = self.chosen(options)
         return {n: v for n, v in chosen.items() if n in self.knobs or v != self.options[n][0]}
 
     @property
     def file(self) -> Path | None:
-        """The file it is written in, where that is known without importing it."""
+        """The model's source file, if it can be found without importing it."""
         home = self.module or self.name.rpartition(":")[0]
         if home.endswith(".py"):
             return Path(home).resolve()
@@ -126,7 +125,7 @@ class Entry:
         return Path(spec.origin) if spec and spec.origin else None
 
     def weights_file(self, **options: str) -> Path:
-        """Where `assay model train` puts this model's weights, and where others look for them."""
+        """Return the file to which `assay model train` saves the weights, and where other verbs look for them."""
         unusual = self.unusual(options)
         shape = "-".join(f"{n}-{v}" for n, v in sorted(unusual.items()) if n in self.knobs)
         if len(shape) > _LONGEST_NAME:
@@ -136,28 +135,28 @@ class Entry:
 
     @property
     def slug(self) -> str:
-        """The name as part of a file name. Two files of users may share a name, so theirs end in a hash of the path."""
+        """The model's name in file names. A user's file gets a hash of its path, since two may share a name."""
         file = None if self.module else own.named(self.name).file
         tail = f"-{hashlib.sha256(str(file).encode()).hexdigest()[:8]}" if file else ""
         return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(self.name).name) + tail
 
     def weights_here(self, **options: str) -> Path | None:
-        """The weights on this machine: trained here, else published; None where there are only random ones."""
+        """Return the weights file on this machine, trained here or else published; None if there is none."""
         file = self.weights_file(**options)
         if file.is_file():
             return file
         return self.published.place / "model.safetensors" if self.published and self.published.here() else None
 
     def load(self, model: torch.nn.Module, file: Path) -> None:
-        """Put the weights of a file into the model, all of them or none."""
+        """Load the weights of a file into the model, all of them or none."""
         rename = getattr(importlib.import_module(self.module), "rename", None) if self.module else None
         if self.published and file.resolve().parent == self.published.place.resolve():
-            self.published.read(file.name)  # for its hash
+            self.published.read(file.name)  # verifies its hash
         checkpoint.load_into(model, file, rename)
 
     def start(self, model: torch.nn.Module, file: Path | None = None, tell: Tell = silent) -> None:
-        """Before training: put the weights of that file, else those it starts from, into the model. What stands on top
-        of the encoder keeps its initial weights where the file has none for it."""
+        """Load the weights from which training starts: those of `file`, else of `starts_from`. The head on top of the
+        encoder keeps its initial weights if the file has none for it."""
         if file is None:
             if self.starts_from is None:
                 return
@@ -167,7 +166,7 @@ class Entry:
         checkpoint.load_into(model, file, getattr(home, "rename", None), getattr(home, "HEAD", ()))
 
     def score(self, model: torch.nn.Module, *, batch: int = 0, tell: Tell = silent) -> Score | None:
-        """Its accuracy, on the device and in the dtype the model is in; None where there is nothing to measure on."""
+        """Return the model's accuracy on its device and in its dtype, or None if there is no data to measure it on."""
         from assay.models.subject import score
 
         if not self.data:
@@ -184,7 +183,7 @@ class Entry:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Inside, torch's generators start at this seed; afterwards they continue as before."""
+    """Seed torch's generators inside the block; afterwards they continue as before."""
     import torch
 
     with torch.random.fork_rng():

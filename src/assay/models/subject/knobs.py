@@ -1,4 +1,4 @@
-"""What a model declares for others to turn and choose: knobs of its shape, and how it is best trained."""
+"""What a model declares: the knobs of its shape, and the recipe for training it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from assay.errors import UsageError
 
 @dataclass(frozen=True)
 class Knob:
-    """One thing about a model's shape. `build` takes it by its name, as a string, like the model's options."""
+    """One parameter of a model's shape. `build` takes it by its name, as a string, like the model's options."""
 
     values: tuple[str, ...]
-    """All that may be chosen, the smallest first."""
+    """All allowed values, smallest first."""
     default: str
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """It exists only where other knobs have one of these values: the fourth layer's, in a model of four or more."""
+    """Values of other knobs for which this one exists: one of the fourth layer exists at a depth of 4 or more."""
 
     def exists(self, chosen: Mapping[str, str]) -> bool:
-        """Given the values of all knobs that it depends on."""
+        """Return whether the knob exists, given the values of all knobs on which it depends."""
         return all(chosen[name] in values for name, values in self.where.items())
 
 
 def turned(model: str, knobs: Mapping[str, Knob], asked: Mapping[str, str]) -> dict[str, str]:
-    """Those of the knobs asked for that are not at their default; UsageError for a value that a knob does not have, and
-    for a knob that does not exist beside the others."""
+    """Return the requested knobs that are not at their defaults. Raise UsageError for a value that a knob does not
+    have, and for a knob that does not exist given the others."""
     whole = {name: asked.get(name, knob.default) for name, knob in knobs.items()}
     for name, value in asked.items():
         knob = knobs[name]
@@ -39,12 +39,12 @@ def turned(model: str, knobs: Mapping[str, Knob], asked: Mapping[str, str]) -> d
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained unless somebody asks otherwise."""
+    """How a model is trained by default."""
 
     epochs: int = 5
     batch: int = 64
     lr: float = 3e-3
-    """The highest learning rate."""
+    """Peak learning rate."""
     weight_decay: float = 0.01
     patience: int = 3
-    """Epochs without gain after which training ends."""
+    """Epochs without improvement after which training ends."""

@@ -1,6 +1,6 @@
-"""A model of the user's: a function that is called without arguments and returns an `nn.Module`, named as
-`module:function` or `path/file.py:function`. Its inputs come from `example(batch)` beside it, or from a second value it
-returns."""
+"""A user's own model: a function that is called without arguments and returns an `nn.Module`, named as
+`module:function` or `path/file.py:function`. Its inputs come from `example(batch)` in the same module, or from a
+function that it returns as a second value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Name:
     module: str
-    """Dotted, or a path that ends in .py."""
+    """A dotted name, or a path that ends in .py."""
     function: str
 
     @property
@@ -49,8 +49,8 @@ def named(text: str) -> Name:
 
 
 def knobs(text: str) -> dict[str, Knob]:
-    """The knobs that a user's file declares beside its function: `KNOBS = {"depth": ["1", "2", "4"]}`, the first value
-    the default. The function takes them by name, as text. Loads the file."""
+    """Load a user's file and return the knobs it declares: `KNOBS = {"depth": ["1", "2", "4"]}`, with the first value
+    as the default. The function takes them by name, as strings."""
     declared = getattr(_module(named(text)), "KNOBS", {})
     try:
         return {str(name): Knob(tuple(map(str, values)), str(next(iter(values)))) for name, values in declared.items()}
@@ -60,13 +60,13 @@ def knobs(text: str) -> dict[str, Knob]:
 
 
 def build(text: str, options: Mapping[str, str]) -> torch.nn.Module:
-    """Call the user's function. Whatever goes wrong in it is a SourceError with its line, never a traceback."""
+    """Call the user's function. An exception in it becomes a SourceError with its line."""
     name = named(text)
     return _made(name, partial(_function(name), **options) if options else _function(name))[0]
 
 
 def example(text: str, batch: int) -> Any:
-    """What the user's own `example(batch)` gives: a tensor, or a tuple or dict of them."""
+    """Return the result of the user's `example(batch)`: a tensor, or a tuple or dict of them."""
     name = named(text)
     function = _function(name)
     make = getattr(_module(name), "example", None) or _made(name, function)[1]
@@ -122,8 +122,7 @@ def _module(name: Name) -> Any:
 
 @contextmanager
 def named_in_errors(name: Name, doing: str) -> Iterator[None]:
-    """Around the user's code: an exception in it becomes an error of that code, with its line. `doing`: what was done
-    then."""
+    """Turn an exception in the user's code into a SourceError with its line. `doing`: the activity, for the message."""
     try:
         yield
     except AssayError:
@@ -143,7 +142,7 @@ def named_in_errors(name: Name, doing: str) -> Iterator[None]:
 
 
 def _elsewhere(frame: traceback.FrameSummary) -> str:
-    """A line of another package, from its folder in site-packages on."""
+    """Return the file and line of a frame in another package, relative to site-packages."""
     return f"{frame.filename.rpartition('site-packages/')[2]}:{frame.lineno}"
 
 

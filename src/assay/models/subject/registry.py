@@ -1,4 +1,4 @@
-"""The models Assay knows by name; any other is the user's own, `module:function` or `path/file.py:function`."""
+"""The models that Assay knows by name. Any other is the user's own, `module:function` or `path/file.py:function`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.models.subject.knobs import Knob, Recipe
 
 _DEPTHS = ("1", "2", "4", "8")
 _SQUARE = ("query", "key", "value", "project")
-"""Linears of a layer that an identity can stand for, whatever the width."""
+"""Linears of a layer that can be replaced by an identity at any width."""
 _BERT_KNOBS = {
     "depth": Knob(_DEPTHS, "2"),
     "width": Knob(("64", "128", "192", "256", "384", "512"), "128"),
@@ -76,7 +76,7 @@ ENTRIES: Mapping[str, Entry] = {
 
 
 def entry(name: str) -> Entry:
-    """The model called `name`. A user's own is not loaded before it is built."""
+    """Return the model called `name`. A user's own is not loaded until it is built."""
     if name in ENTRIES:
         return ENTRIES[name]
     if ":" in name:
@@ -89,5 +89,5 @@ def entry(name: str) -> Entry:
 
 
 def declared(known: Entry) -> Entry:
-    """The entry with its knobs. Those of a user's own are read from its file, which is loaded for it."""
+    """Return the entry with its knobs. Those of a user's own are read from its file, which is loaded."""
     return known if known.module else replace(known, knobs=own.knobs(known.name))

@@ -1,4 +1,4 @@
-"""How good a model is: accuracy on labelled images or texts, or how many sentences find their partner."""
+"""Scores of a model: accuracy on labelled images or texts, or the fraction of sentences that find their partner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Score:
     what: str
-    """`accuracy on mnist's test split`."""
+    """Description: `accuracy on mnist's test split`."""
     correct: int
     total: int
     loss: float | None
@@ -26,7 +26,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model said of each item, in the order of the data."""
+    """A model's answers for each item, in the order of the data."""
 
     predicted: torch.Tensor
     """int64: the class with the largest logit."""
@@ -35,7 +35,7 @@ class Answers:
 
 
 def answers(model: torch.nn.Module, data: Labelled, batch: int = 0) -> Answers:
-    """Of all of `data`, in eval mode; the model's mode is put back. `batch`: 0, as many as suit the data."""
+    """Return the answers for all of `data`, in eval mode; the model's mode is restored. `batch` 0: the data's usual."""
     import torch
     from torch.nn import functional
 
@@ -58,7 +58,7 @@ def answers(model: torch.nn.Module, data: Labelled, batch: int = 0) -> Answers:
 
 
 def accuracy(model: torch.nn.Module, data: Labelled, batch: int = 0, what: str = "test") -> Score:
-    """The share of `data` that the model gives the right class."""
+    """Return the fraction of `data` that the model classifies correctly."""
     said = answers(model, data, batch)
     right, count = int((said.predicted == data.labels.to(said.predicted.device)).sum()), len(data)
     loss = float(said.losses.double().sum()) / count
@@ -66,7 +66,7 @@ def accuracy(model: torch.nn.Module, data: Labelled, batch: int = 0, what: str =
 
 
 def partner_accuracy(model: torch.nn.Module, folder: Path) -> Score:
-    """The share of sentences whose nearest other sentence is their partner."""
+    """Return the fraction of sentences whose nearest other sentence is their partner."""
     import torch
 
     from assay.models.subject.zoo.minilm import tokenise
@@ -83,7 +83,7 @@ def partner_accuracy(model: torch.nn.Module, folder: Path) -> Score:
 
 
 def placed(model: torch.nn.Module) -> tuple[str, torch.dtype]:
-    """Where its floating-point weights are, and in which format; a model without any is of the CPU, in fp32."""
+    """Return the device and dtype of the model's floating-point weights; CPU and fp32 if it has none."""
     import torch
 
     for weight in (*model.parameters(), *model.buffers()):

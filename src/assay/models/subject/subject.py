@@ -1,4 +1,4 @@
-"""The model under study, with its weights and inputs, in one format on one device."""
+"""The model under study, with its weights and inputs, in one dtype on one device."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setup:
-    """Which model a process is to build. All processes of a study that are compared are given the same."""
+    """The model that a process builds. All processes that a study compares get the same."""
 
     model: str
     dtype: str
     device: str
     seed: int = 0
     threads: int = 0
-    """On the CPU; 0: as torch chooses."""
+    """CPU threads; 0: torch's default."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Those that are not at their defaults."""
+    """Options that are not at their defaults."""
     weights: str = ""
-    """A file; empty: the initial weights of the seed."""
+    """File of weights; empty: the initial weights of the seed."""
     source: str = "seeded"
     """`given`, `trained`, `published` or `seeded`."""
 
@@ -43,22 +43,22 @@ class Subject:
     device: str
     seed: int
     weights: dict[str, str]
-    """Where they are from: `from`, and of a file `file` and `sha256`."""
+    """Origin of the weights: `from`, and for a file also `file` and `sha256`."""
     _made: dict[int, Inputs] = field(default_factory=dict)
 
     def inputs(self, batch: int) -> Inputs:
-        """The same tensors whenever asked: CUDA graphs would copy others to where they were captured."""
+        """Return the same tensors at every call, since CUDA graphs would copy others to the captured ones."""
         if batch not in self._made:
             self._made[batch] = self.entry.example(batch, self.seed, device=self.device, dtype=self.dtype)
         return self._made[batch]
 
     def exact(self, batch: int) -> Any:
-        """The model's outputs in float64, from weights and inputs that were rounded to the format."""
+        """Return the model's outputs in float64, from weights and inputs rounded to the dtype."""
         return self.entry.forward(copy.deepcopy(self.model).double(), widened(self.inputs(batch)))
 
 
 def widened(inputs: Inputs) -> Inputs:
-    """Their floating tensors in float64."""
+    """Return the inputs with floating-point tensors in float64."""
     import torch
     from torch.utils import _pytree as pytree
 
@@ -70,7 +70,7 @@ def widened(inputs: Inputs) -> Inputs:
 
 
 def load(setup: Setup) -> Subject:
-    """The model as the setup has it. Threads and the precision of products are set for the whole process."""
+    """Load the model of the setup. This sets threads and the precision of products for the whole process."""
     import torch
 
     from assay.backends.torch import in_full_precision

@@ -1,4 +1,4 @@
-"""swap: kernels into a model, and out again bit for bit; and what became of every place where they could go."""
+"""swap: puts kernels into a model and takes them out again bit for bit, with a report on every possible site."""
 
 from __future__ import annotations
 

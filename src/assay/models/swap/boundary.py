@@ -30,32 +30,32 @@ from assay.workload import Workload
 
 @dataclass(frozen=True)
 class BoundaryCost:
-    """Seconds of one call, launched from Python: medians over rounds in which all ways take turns. On a workload small
-    enough, the differences between them are what each boundary costs."""
+    """Seconds of one call launched from Python, in several ways: medians over rounds in which they take turns. On a
+    small enough workload, the differences between them are the cost of each boundary."""
 
     kernel: str
     workload: str
     device: str
     direct: float
-    """Outputs allocated, the kernel called: what a hand-written function would do."""
+    """Allocate outputs and call the kernel, as a hand-written function would."""
     operator: float
-    """Through torch.library, no gradient asked for."""
+    """Through torch.library, without a gradient."""
     autograd: float
     """Through torch.library, recorded for a gradient."""
     site: float
-    """As a swapped module does it: the decision looked up, tensors brought into the op's shape and back."""
+    """As in a swapped module: look up the decision, bring tensors into the op's shape and back."""
     training: float
     """The same, recorded for a gradient."""
     gradient: float | None
-    """That gradient, of all inputs, through autograd: with `training`, what a step of training spends at a site. None
-    where there is none."""
+    """That gradient, of all inputs, through autograd. Together with `training` it is the time that a training step
+    spends at a site. None if there is no gradient."""
     samples: dict[str, list[list[float]]]
     """Way → round → seconds."""
 
 
-@torch.enable_grad()  # whatever the caller's mode: three of the ways record
+@torch.enable_grad()  # in any mode of the caller, since three of the ways record gradients
 def boundary_cost(kernel: str, workload: str = "", *, device: str = "", budget: float = 1.0) -> BoundaryCost:
-    """Time one kernel six ways. Without a workload all axes are 16, or as near as the op allows."""
+    """Time one kernel in six ways. Without a workload all axes are 16, or as close to it as the op allows."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     chosen = choose(kernel, "", device, kernel)
     plain = operator(*chosen)
@@ -104,7 +104,7 @@ def _swapped(plain: Operator, call: Call) -> Callable[[Tensors], Any]:
 
 
 def _packed(kernel: str, tensors: Tensors) -> Callable[[Tensors], Any]:
-    """A linear layer, packed: whatever its weights, it takes as long."""
+    """Return a call of a packed linear layer, whose time does not depend on its weights."""
     x, elements, _, bias = tensors
     assert x is not None and elements is not None
     model = nn.Sequential(nn.Linear(x.shape[1], elements.shape[0], bias is not None, x.device, x.dtype))

@@ -1,4 +1,4 @@
-"""The forwards that a swap gives to modules."""
+"""The replacement forwards that a swap gives to modules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assay.swappable import Bound
 
 
 class Watched:
-    """A module whose functional calls are seen: by op, the kernel that takes them, or why they are left."""
+    """A module whose functional calls are intercepted. For each op: the kernel for them, or the entry of calls left."""
 
     def __init__(self) -> None:
         self.substitutes: dict[str, Substitute] = {}
@@ -27,7 +27,7 @@ class Watched:
     def call(self, bind: Callable[..., Bound], op: str, function: Any, args: Any, kwargs: Any) -> Any:
         try:
             bound = bind(*args, **kwargs)
-        except (TypeError, AttributeError):  # `out=`, or a mistake of the caller's that PyTorch shall explain
+        except (TypeError, AttributeError):  # `out=`, or a mistake of the caller, for which PyTorch raises its error
             bound = "called with other arguments"
         if isinstance(bound, str):
             if op in self.substitutes:
@@ -42,7 +42,7 @@ class Watched:
 
 
 class _Here(threading.local):
-    """Which module runs in this thread."""
+    """The watched module that runs in this thread."""
 
     watched: Watched | None = None
     inside = False
@@ -63,7 +63,8 @@ class Watch(TorchFunctionMode):
 
 
 def watching(forward: Callable[..., Any], watch: Watch, watched: Watched | None) -> Callable[..., Any]:
-    """A forward during which functional calls belong to this module (to none, with None: a known module's own)."""
+    """Return a forward during which functional calls belong to this module. With None they belong to no module, as for
+    the calls of a known module's own forward."""
 
     def watched_forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         here = watch.here
@@ -85,9 +86,9 @@ Forward = Callable[..., Any]
 
 
 def with_kernel(original: Forward, bind: Bind, argument: str, substitute: Substitute, watch: Watch | None) -> Forward:
-    """Calls the kernel with the module's tensors and its one `argument`, and the original where the kernel cannot be
-    called. `watch`: the mode that sees the functional calls around this module. It would see the original's own call,
-    and make every look at a tensor slow."""
+    """Return a forward that calls the kernel with the module's tensors and its one `argument`, or the original if the
+    kernel cannot take the call. `watch`: the mode that intercepts functional calls around this module. It is disabled
+    inside, since it would see the original's own call and slow down every access to a tensor."""
 
     def attempt(self: nn.Module, args: Any, kwargs: Any) -> torch.Tensor | None:
         if len(args) == 1 and not kwargs:
@@ -117,7 +118,7 @@ def with_kernel(original: Forward, bind: Bind, argument: str, substitute: Substi
 
 
 def counted(original: Forward, tally: Tally) -> Forward:
-    """That of a module that stands in for another, with its calls counted."""
+    """Return the forward of a module that replaces another, with its calls counted."""
 
     def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         tally.call()

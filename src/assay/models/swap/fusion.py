@@ -1,5 +1,5 @@
-"""Neighbours that one kernel computes: a LayerNorm whose result a GELU reads and nothing else. In nn.Sequential they
-are seen; in another module's forward torch.fx finds them, if a trace shows all that the forward does."""
+"""Pairs of ops that one kernel computes, such as a LayerNorm whose result only a GELU reads. In nn.Sequential they are
+found directly; in another module's forward torch.fx finds them, if a trace captures all that the forward does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assay.models.swap.wrapping import obstacle, original_class
 from assay.swappable import Call
 
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)
-"""Not `+=`: it works in place on a tensor, and a trace makes a new one."""
+"""Allowed statements. `+=` is not among them: it works in place on a tensor, while a trace makes a new one."""
 _EXPRESSIONS = (
     ast.Attribute,
     ast.BinOp,
@@ -38,11 +38,11 @@ _EXPRESSIONS = (
     ast.Tuple,
     ast.UnaryOp,
 )
-"""Expressions that neither branch, loop nor define a function."""
+"""Allowed expressions, which do not branch, loop or define a function."""
 
 
 def tracing_obstacle(module: nn.Module) -> str:
-    """Why a trace of the module's forward may miss something, in words; empty: it does not."""
+    """Return why a trace of the module's forward may miss something; empty if it does not."""
     kind = original_class(module)
     name = f"{kind.__name__}.forward"
     try:
@@ -71,16 +71,17 @@ def tracing_obstacle(module: nn.Module) -> str:
 
 @dataclass
 class _Names:
-    """What the names in a forward stand for."""
+    """Resolves the names in a forward."""
 
     module: nn.Module
     own: str
-    """`self`, however it is called."""
+    """The name of `self`."""
     local: set[str]
     space: dict[str, Any]
 
     def frozen_in(self, statement: ast.stmt) -> str:
-        """A name that stands for anything but a tensor, a module of the module's, or PyTorch's own."""
+        """Return a name whose value a trace would freeze: one that is not a tensor or module held by this module, a
+        local variable, or part of PyTorch. Empty if there is none."""
         held = {*self.module._modules, *self.module._parameters, *self.module._buffers}
         followed = set()
         for node in ast.walk(statement):
@@ -103,18 +104,18 @@ Forms = Mapping[nn.Module, Form]
 @dataclass
 class Pair:
     names: tuple[str, str]
-    """In their parent."""
+    """Names in their parent."""
     modules: tuple[nn.Module, ...]
-    """One, if the second is a function."""
+    """The modules; only one if the second is a function."""
     form: Form
-    """Of the first."""
+    """Form of the first."""
     substitute: Substitute | None = None
 
     def __post_init__(self) -> None:
         self.kinds = tuple(original_class(m) for m in self.modules)
 
     def run(self, first: nn.Module, second: Callable[[Any], Any], x: torch.Tensor) -> Any:
-        """The kernel for both, or the two one after the other. They are given anew with each call: a replica of the
+        """Run the kernel for both, or else the two in turn. Both are passed with each call, so that a replica of the
         model runs its own."""
         assert self.substitute is not None and self.form.bind is not None
         bound = self._obstacle(first, second) or self.form.bind(first, x)
@@ -131,7 +132,7 @@ class Pair:
                 or module._backward_pre_hooks
                 or module._backward_hooks
             ):
-                return f"a hook watches {kind.__name__}"  # which is not called
+                return f"a hook watches {kind.__name__}"  # the kernel would not call it
         return ""
 
 
@@ -139,7 +140,7 @@ class Pair:
 class Pairs:
     fusible: list[Pair] = field(default_factory=list)
     forward: Callable[..., Any] | None = None
-    """Of their parent, with one call for each pair."""
+    """Forward of their parent, with one call for each pair."""
     why: str = ""
     """Why the parent is left, although both ops are among its modules."""
 
@@ -161,7 +162,7 @@ def _fits(module: nn.Module | None, op: str, forms: Forms) -> bool:
 
 
 def _in_sequence(parent: nn.Module, forms: Forms, ops: list[str]) -> Pairs:
-    held = [(n, m) for n, m in parent._modules.items() if m is not None]  # the same module may stand there twice
+    held = [(n, m) for n, m in parent._modules.items() if m is not None]  # the same module may occur twice
     starts: dict[str, Pair] = {}
     for (a, first), (b, second) in pairwise(held):
         if _fits(first, ops[0], forms) and _fits(second, ops[1], forms):
@@ -211,7 +212,7 @@ def _in_code(parent: nn.Module, forms: Forms, ops: list[str]) -> Pairs:
 
 
 def _fuse_node(graph: fx.Graph, node: fx.Node, modules: dict[str, nn.Module], forms: Forms, ops: list[str]) -> Any:
-    """Puts one node in the place of two, if the first's result goes to the second and nowhere else."""
+    """Replace two nodes by one, if the first's result goes only to the second."""
     first = modules.get(str(node.target)) if node.op == "call_module" else None
     if not _fits(first, ops[0], forms) or len(node.args) != 1 or node.kwargs or len(node.users) != 1:
         return None
@@ -244,7 +245,7 @@ def _fuse_node(graph: fx.Graph, node: fx.Node, modules: dict[str, nn.Module], fo
 
 
 def _computes(node: fx.Node, op: str, x: fx.Node) -> bool:
-    """Whether a function's node computes `op` of x with its arguments."""
+    """Return whether a function's node computes `op` of x with its arguments."""
     if node.target not in FUNCTIONS:
         return False
     try:

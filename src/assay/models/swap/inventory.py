@@ -1,5 +1,5 @@
-"""What a model has: its modules with all their paths, what they compute, which functional calls they may make. And
-whether rules fit it: a rule that matches nothing is an error that names what comes close."""
+"""The inventory of a model: its modules with all their paths, what they compute, and which functional calls they may
+make. It also checks rules: one that matches nothing is an error that names close matches."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodDescriptorType)
 
 
 def may_call(module: nn.Module) -> frozenset[str]:
-    """Ops whose functions the module's class, its bases, or other code of their files mention; and functions that the
-    module holds as attributes. Code elsewhere that it calls is not followed."""
+    """Return the ops that the module may call as functions: those mentioned by its class, its bases or other code in
+    their files, and functions that it holds as attributes. Calls into code elsewhere are not followed."""
     declared = [FUNCTIONS[v][0] for v in vars(module).values() if isinstance(v, _FUNCTIONS) and v in FUNCTIONS]
     declared += [d for kind, d in CALLERS.items() if isinstance(module, kind)]
     mentioned: set[str] = set()
     for kind in original_class(module).__mro__:
         if kind is nn.Module:
             break
-        if not kind.__module__.startswith("torch.nn."):  # torch's own modules that call functions are in CALLERS
+        if not kind.__module__.startswith("torch.nn."):  # CALLERS lists torch's own modules that call functions
             names = _names_in(kind.__module__)
             if names is None:
                 return frozenset(CALLED)
@@ -45,11 +45,11 @@ def may_call(module: nn.Module) -> frozenset[str]:
 
 
 def _names_in(module: str) -> frozenset[str] | None:
-    """Every name and string in the functions of a Python module; None if it cannot be read."""
+    """Return every name and string in the functions of a Python module; None if it is not loaded."""
     home = sys.modules.get(module)
     if home is None:
         return None
-    return _names(module) if module == "__main__" else _names_kept(module)  # a notebook's may grow
+    return _names(module) if module == "__main__" else _names_kept(module)  # a notebook's module may grow
 
 
 def _names(module: str) -> frozenset[str]:
@@ -66,7 +66,7 @@ _names_kept = cache(_names)
 
 
 def _codes(value: Any) -> Iterator[CodeType]:
-    """The code of a function, of those inside it and of those under its decorators; of a class, that of its methods."""
+    """Yield the code of a function, of functions inside it and of those it wraps; for a class, of its methods."""
     members = list(vars(value).values()) if isinstance(value, type) else [value]
     functions = [getattr(m, "__func__", None) or getattr(m, "fget", None) or m for m in members]
     todo: list[Any] = [f for f in functions if isinstance(f, FunctionType)]
@@ -87,7 +87,7 @@ def _codes(value: Any) -> Iterator[CodeType]:
 
 
 def _memory(tensor: torch.Tensor) -> int:
-    """Equal for tensors that share memory."""
+    """Return a key that is equal for tensors that share memory."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError):  # sparse, or a subclass that has none
@@ -97,19 +97,19 @@ def _memory(tensor: torch.Tensor) -> int:
 class Inventory:
     def __init__(self, model: nn.Module) -> None:
         self.paths: dict[nn.Module, list[str]] = {}
-        """A module that stands in several places has several."""
+        """Paths by module; a module used in several places has several."""
         for path, module in model.named_modules(remove_duplicate=False):
             self.paths.setdefault(module, []).append(path)
         self.forms = {m: form for m in self.paths if (form := form_of(m)) is not None}
         self.calls = {m: may_call(m) for m in self.paths if m not in self.forms or self.forms[m].opened}
-        """Of modules whose forward is code of their own."""
+        """Ops that may be called as functions, by module, for modules whose forward is their own code."""
         tensors = (*model.parameters(), *model.buffers())
         self.devices = [d for d, _ in Counter(t.device.type for t in tensors).most_common()]
-        """Where its tensors are, most of them first; none, if it has none."""
+        """Device types of its tensors, the most frequent first; empty if it has none."""
 
     def shared(self, module: nn.Module) -> Iterator[tuple[str, nn.Module, str, bool]]:
-        """Tensors of other modules in the memory of this module's parameters: the parameter's name, the other module,
-        the tensor's name there, and whether both are one tensor."""
+        """Yield tensors of other modules that share memory with this module's parameters: the parameter's name, the
+        other module, the tensor's name there, and whether both are the same tensor."""
         for name, parameter in module.named_parameters(recurse=False):
             for other, held, tensor in self._holders.get(_memory(parameter), ()):
                 if other is not module:
@@ -129,13 +129,13 @@ class Inventory:
         return self.devices[0] if self.devices else torch.get_default_device().type
 
     def known_inside(self, above: set[nn.Module]) -> set[nn.Module]:
-        """Known modules below those: what they call is their own, not their containers'."""
+        """Return known modules below those, whose calls are their own and not their containers'."""
         inside = {m for a in above for m in a.modules()} - above
         return {m for m in inside if m in self.forms and not self.forms[m].opened}
 
     def adopt(self, rules: Rules) -> None:
-        """Take the modules that a rule names by path, for a kernel of a user's own op, for sites of that op. Of those
-        that only a pattern names, take the ones that compute it."""
+        """Make sites of the modules that a rule names by path for a kernel of a user's own op. Of modules that only
+        match a pattern, take those that compute the op."""
         for rule in rules.all:
             op = own_op(rule)
             for module, paths in self.paths.items() if op is not None else ():
@@ -164,8 +164,8 @@ class Inventory:
         return any(rule.rank(self.paths[m], form.op) is not None for m, form in self.forms.items())
 
     def _may_match(self, rule: Rule) -> bool:
-        """Whether the rule may apply to functional calls. These are known once they run; a rule that names path and op
-        is accepted without them."""
+        """Return whether the rule may apply to functional calls. These are known only once they run; a rule that names
+        path and op is accepted without them."""
         ops = CALLED if rule.takes is None else tuple({rule.takes} & {*CALLED})
         return any(
             (rule.names_path_and_op or op in calls) and rule.rank(self.paths[m], op) is not None

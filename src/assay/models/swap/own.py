@@ -1,6 +1,6 @@
-"""An op of a user's own in a model: the module that a rule names by its path computes it, if both agree on a trial.
+"""A user's own op in a model. A module that a rule names by path is taken to compute it if both agree on a trial.
 
-The op's first input is the module's argument. Its other inputs and its attributes are what the module holds under the
+The op's first input is the module's argument. Its other inputs and its attributes are the module's attributes of the
 same names: `weight`, `bias`, `eps`."""
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from assay.op import Op
 from assay.swappable import Bound, Call
 
 _FEW = 6
-"""The size of an axis in the trial, where the module's own tensors do not say it."""
+"""Size of an axis in the trial if the module's own tensors do not determine it."""
 
 
 def own_op(rule: Rule) -> Op | None:
-    """The op of a rule that names modules by path and a kernel of an op that only its user knows."""
+    """Return the op if the rule names modules by path and a kernel of a user's own op; else None."""
     if rule.path is None or rule.op is not None or rule.choice is None:
         return None
     op = rule.choice[1]
@@ -31,7 +31,7 @@ def own_op(rule: Rule) -> Op | None:
 
 
 def form_of_own(module: nn.Module, op: Op) -> Form:
-    """The module as a site of the op, or why it must be left."""
+    """Return the module's form as a site of the op, or with the reason why it must be left."""
     kind = original_class(module)
 
     def bind(module: Any, x: torch.Tensor) -> Bound:
@@ -63,14 +63,14 @@ def _call(op: Op, module: Any, x: torch.Tensor) -> Bound:
 
 
 def _keeps_shape(op: Op) -> bool:
-    """Whether its one output is shaped like its first input. If results do not depend on each other along the first
-    axis either, leading dimensions can be taken for one."""
+    """Return whether the op has one output, shaped like its first input. If it is also independent along the first
+    axis, several leading dimensions can be merged into one."""
     first, outputs = next(iter(op.inputs.values())), list(op.outputs.values())
     return len(outputs) == 1 and bool(first.shape) and outputs[0].shape == first.shape
 
 
 def _disagreement(module: nn.Module, kind: type[nn.Module], op: Op) -> str:
-    """Why the module is not taken for the op: a path alone proves nothing. Empty where both agree."""
+    """Return why the module is not taken to compute the op, since a path alone proves nothing; empty if both agree."""
     if isinstance(module, torch.jit.ScriptModule) or "forward" in vars(module):
         return "its forward is not that of its class"
     held = [*module.parameters(), *module.buffers()]
@@ -97,7 +97,7 @@ def _disagreement(module: nn.Module, kind: type[nn.Module], op: Op) -> str:
 
 
 def _trial(module: nn.Module, op: Op) -> torch.Tensor:
-    """A few values for the op's first input, in sizes that the module's own tensors have."""
+    """Return a few values for the op's first input, with sizes taken from the module's own tensors."""
     sizes: dict[str | int, int] = {}
     (_, first), *rest = op.inputs.items()
     for name, declared in rest:

@@ -1,5 +1,5 @@
-"""The plan of a swap: what becomes of every site, and the changes to the model that follow. Errors in
-the rules are raised here, before anything is changed."""
+"""The plan of a swap: the decision for every site and the resulting changes to the model. Errors in the rules are
+raised here, before anything is changed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ASKED = "a rule leaves it alone"
 
 class Plan:
     def __init__(self, model: nn.Module, rules: Mapping[str, Value], tuned: bool = False) -> None:
-        """`tuned`: kernels take the values that `assay tune` chose for the shapes of their calls."""
+        """`tuned`: kernels use the values that `assay tune` chose for the shapes of their calls."""
         self._tuned = tuned
-        self.model: nn.Module = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
+        self.model: nn.Module = getattr(model, "_orig_mod", model)  # unwrapped from torch.compile
         self.inventory = Inventory(self.model)
         self.rules = Rules(rules, self.inventory.device)
         self.inventory.adopt(self.rules)
@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def entries(self) -> list[Entry]:
-        """In the order of the model's modules."""
+        """Entries of all sites, in the order of the model's modules."""
         order = {m: i for i, m in enumerate(self.inventory.paths)}
         return [entry for _, entry in sorted(self._sites, key=lambda site: order[site[0]])]
 
@@ -70,7 +70,7 @@ class Plan:
     # Modules.
 
     def _place(self, module: nn.Module, form: Form, fused: str) -> None:
-        """A module that computes an op: its kernel, or why it is left."""
+        """Decide on a module that computes an op: give it a kernel, or leave it with a reason."""
         rule = self.rules.of(self.inventory.paths[module], form.op)
         if rule is None or rule.choice is None:
             self._leave(module, form, rule, ASKED if rule is not None else f"part of {fused}" if fused else NO_RULE)
@@ -100,12 +100,12 @@ class Plan:
         if near is not None and near.choice is not None:
             why = f"computes {form.op}, not {near.takes}"
         self._entry(module, form.op, "module", rule or near, left=why)
-        if module in self._shielded and not obstacle(module):  # else its own call counts as its container's
+        if module in self._shielded and not obstacle(module):  # otherwise its own call would count as its container's
             self._change(module, watching(self._class(module).forward, self._watch, None))
 
     def _replacement_obstacle(self, module: nn.Module, kernel: Kernel, whole: replacement.Replacement) -> str:
-        """Why the module cannot be replaced. A replacement may not take a tensor that a module which stays shares with
-        it: an embedding that shares its weight with the head."""
+        """Return why the module cannot be replaced; empty if it can. A replacement must not take a tensor shared with a
+        module that stays, as when an embedding shares its weight with the head."""
         if why := whole.refusal(module, original_class(module), kernel):
             return why
         for name, other, held, same in self.inventory.shared(module):
@@ -140,7 +140,7 @@ class Plan:
     # Functional calls.
 
     def _watched(self) -> Iterator[tuple[nn.Module, Watched]]:
-        """Modules whose functional calls some rule is about, with what becomes of them."""
+        """Yield modules whose functional calls a rule swaps, with the decision for each op."""
         for module, calls in self.inventory.calls.items():
             functions, blocked = Watched(), obstacle(module)
             for op in CALLED:
@@ -163,7 +163,7 @@ class Plan:
     # Fused pairs.
 
     def _fuse(self) -> dict[nn.Module, str]:
-        """Of the modules that are part of a pair, the pair's path."""
+        """Plan fused pairs; return the pair's path for each module that is part of one."""
         parts: dict[nn.Module, str] = {}
         for rule in self.rules.all:
             if rule.takes not in FUSIONS:

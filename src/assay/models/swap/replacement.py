@@ -1,7 +1,7 @@
-"""Swaps that put another module in a module's place, where another kernel inside its forward is not enough.
+"""Swaps that replace a whole module, for cases where another kernel inside its forward is not enough.
 
 `assay.models.swap` calls a kernel with the module's own tensors wherever it can. A module that must hold other tensors
-(weights packed to eight bits) is built from the original instead, and stands in its slots until undo."""
+(weights packed to eight bits) is built from the original instead, and takes its place until undo."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Replacement(Protocol):
-    """One instance for each op that replaces modules; it keeps nothing of any one swap."""
+    """One instance for each op that replaces modules; it holds no state of a particular swap."""
 
     @property
     def op(self) -> str:
-        """What a rule names: `{"linear": "mx_linear"}`."""
+        """The name in a rule's value: `{"linear": "mx_linear"}`."""
 
     @property
     def site(self) -> str:
@@ -30,23 +30,23 @@ class Replacement(Protocol):
 
     @property
     def backward(self) -> str:
-        """What computes its gradient, in the report's words."""
+        """What computes its gradient, for the report."""
 
     def chosen(self, device: str) -> tuple[Kernel, Op] | None:
-        """The kernel that a rule means by the op's name alone; None: the best that the library has of that op."""
+        """Return the kernel that a rule means by the op's name alone; None: the best one of that op in the library."""
 
     def refusal(self, module: nn.Module, kind: type[nn.Module], kernel: Kernel) -> str:
-        """Why this module must be left as it is; empty: it can be replaced. Asked before anything is changed. `kind`:
-        its class, whatever other swaps made of it."""
+        """Return why this module must be left as it is; empty if it can be replaced. Called before anything is changed.
+        `kind`: the module's class below all swaps."""
 
     def build(self, module: nn.Module, kernel: Kernel, op: Op, tally: Tally) -> nn.Module:
-        """The module that stands in for it. It may take the original's tensors away (to a file, say), and must leave
-        the original as it was if it raises. Hooks, `training` and the count of calls are the swap's business; where the
+        """Return the replacement module. This may move the original's tensors (to a file, for example), and must leave
+        the original as it was if it raises. The swap takes care of hooks, `training` and the count of calls. If the
         kernel cannot take a call, the module computes it itself and counts it with `tally.fall_back(reason)`."""
 
     def restore(self, module: nn.Module, built: nn.Module) -> None:
-        """Give back what `build` took, bit for bit and into the same Parameter objects. Called before the original
-        returns to its slots; harmless if called twice."""
+        """Restore what `build` moved, bit for bit and into the same Parameter objects. Called before the original
+        returns to its place; a second call must do nothing."""
 
 
 _KNOWN: dict[str, Replacement] = {known.op: known for known in PACKINGS}
@@ -57,5 +57,5 @@ def register(replacement: Replacement) -> None:
 
 
 def find(op: str) -> Replacement | None:
-    """The replacement that a rule's value names, if it is one."""
+    """Return the replacement that a rule's value names, or None."""
     return _KNOWN.get(op) or packing(op)

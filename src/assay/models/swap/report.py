@@ -1,4 +1,4 @@
-"""What a swap did to a model: every site, what became of it and why, and how often it ran."""
+"""The report of a swap: every site with its state, the reason, and how often it ran."""
 
 from __future__ import annotations
 
@@ -29,32 +29,33 @@ class Site:
     """One place in a model that computes an op."""
 
     path: str
-    """Of the module; of a functional call, of the innermost module that makes it."""
+    """Path of the module; for a functional call, of the innermost module that makes it."""
     op: str
     form: str
     """module, function or fused."""
     state: State
     why: str = ""
-    """left: why. fell back: the most frequent reason. replaced: what keeps it from being called, if something does."""
+    """left: the reason; fell back: the most frequent reason; replaced: what limits its calls, if anything."""
     rule: str = ""
-    """The key of the rule that decided."""
+    """Key of the rule that decided."""
     kernel: str = ""
     backward: str = ""
     """What computes its gradient."""
     calls: int = 0
-    """Of the kernel, outside compiled graphs."""
+    """Calls of the kernel outside compiled graphs."""
     traced: int = 0
-    """Compiled graphs that hold the kernel. What runs inside them is not counted: counting would break the graph."""
+    """Compiled graphs that contain the kernel. Calls inside them are not counted, since counting would break the graph.
+    """
     copied: int = 0
-    """Calls for which an input had to be copied first, because it lay in memory as the kernel cannot read it."""
+    """Calls for which an input had to be copied first, because the kernel cannot read its memory layout."""
     fallbacks: Mapping[str, int] = field(default_factory=dict)
-    """Reason → calls that went to the original."""
+    """Reason → number of calls that went to the original."""
     tuned: str = ""
-    """With `tuned=True`: the values that its kernel was given so far, and the run of `assay tune` they come from."""
+    """With `tuned=True`: the values given to its kernel so far, and the run of `assay tune` they come from."""
 
     @property
     def outcome(self) -> str:
-        """The state and its reason in words."""
+        """The state and its reason as text."""
         if self.state is State.LEFT:
             return f"left: {self.why}"
         if self.state is State.FELL_BACK:
@@ -79,12 +80,12 @@ class Entry:
     """Why it was left; empty: it was replaced."""
     note: str = ""
     tuned: object = None
-    """In words, once it was called: the tuned values that it was given; None where none were asked for."""
+    """The tuned values it was given, whose `str` describes them; None if none were requested."""
     tally: Tally = field(kw_only=True)
 
     @property
     def range(self) -> str:
-        """What a profiler sees around each call of the kernel."""
+        """Name of the profiler range around each call of the kernel."""
         return f"assay.swap {self.path or '.'}:{self.op}"
 
     def site(self) -> Site:
@@ -109,7 +110,7 @@ class Entry:
 
 
 class Report:
-    """The sites of a swap, and the way back: `report.undo()`, or the end of `with assay.swap(…) as report:`."""
+    """The sites of a swap, and its undo: `report.undo()`, or the end of `with assay.swap(…) as report:`."""
 
     def __init__(self, model: str, rules: Mapping[str, str], entries: Iterable[Entry], undo: Callable[[], None]):
         self.model, self.rules = model, dict(rules)
@@ -118,12 +119,12 @@ class Report:
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """Functional calls are known once they ran: their sites appear with their first call."""
+        """All sites. Those of functional calls appear with their first call."""
         return tuple(e.site() for e in self._entries if e.form != "function" or e.tally.seen)
 
     def undo(self) -> None:
-        """Put the model back as it was; twice is harmless. An error, and nothing is changed, where a later swap lies on
-        top."""
+        """Restore the model; a second call does nothing. If a later swap of the same modules is active, raise an error
+        and change nothing."""
         if self.active:
             self._undo()
             self.active = False

@@ -1,4 +1,4 @@
-"""What to swap where. A key says which sites: an op, a module's path, a glob on paths, or `path:op`; a value says which
+"""The rules of a swap. A key selects sites: an op, a module's path, a glob on paths, or `path:op`. A value selects the
 kernel: its address, a file, an op's name for the best kernel here, or None to leave the site alone."""
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from assay.models.operators.choice import Choice, Named, choose
 from assay.models.swap import replacement
 
 OPS = tuple(dict.fromkeys(op for declared in library.swappable() for op in declared.ops))
-"""Those that modules or functions compute."""
+"""Ops that modules or functions compute."""
 CALLED = tuple(dict.fromkeys(op for declared in library.swappable() if declared.functions for op in declared.ops))
-"""Those that functions compute."""
+"""Ops that functions compute."""
 FUSIONS = {"+".join(pair): op for declared in library.swappable() for op, pair in declared.fusions.items()}
-"""Neighbours → the op that computes both."""
+"""Pair of ops → the op that computes both."""
 
 
 Value = Named | None
@@ -34,9 +34,9 @@ class Rule:
     path: str | None
     """A module's path or a glob; None: everywhere."""
     op: str | None
-    """Of the sites; None: that of the value."""
+    """Op of the sites; None: that of the value."""
     choice: Choice | None
-    """The kernel; None: leave alone."""
+    """The kernel; None: leave the site alone."""
 
     @property
     def glob(self) -> bool:
@@ -49,7 +49,7 @@ class Rule:
 
     @cached_property
     def takes(self) -> str | None:
-        """The op of the sites it can take; None: of any, to be left alone."""
+        """Op of the sites that the rule can take; None: any op, for a rule that leaves sites alone."""
         if self.op is not None or self.choice is None:
             return self.op
         name = self.choice[1].name
@@ -60,8 +60,8 @@ class Rule:
         return self.path is None or (fnmatch.fnmatchcase(path, self.path) if self.glob else path == self.path)
 
     def rank(self, paths: Iterable[str], op: str) -> tuple[int, int, int] | None:
-        """How closely it names a site that is called `paths`; None: not at all. An exact path beats a glob, and that an
-        op; then the longer, then the later."""
+        """Return how specifically the rule matches a site with these paths; None if it does not. An exact path beats a
+        glob, and a glob beats an op; then the longer path wins, then the later rule."""
         if self.takes not in (None, op):
             return None
         if self.path is None:
@@ -74,14 +74,14 @@ class Rule:
 
 
 def _above(path: str) -> list[str]:
-    """Containers of a path: `a.b.c` lies in `a.b`, in `a` and in the model itself."""
+    """Return the containers of a path: `a.b.c` is in `a.b`, in `a` and in the model itself."""
     parts = path.split(".")
     return [".".join(parts[:n]) for n in range(len(parts) - 1, -1, -1)]
 
 
 class Rules:
     ops = sorted({*OPS, *FUSIONS})
-    """What a rule can be about."""
+    """All ops that a rule can name."""
 
     def __init__(self, rules: Mapping[str, Value], device: str) -> None:
         if not rules:
@@ -108,12 +108,12 @@ class Rules:
         return rule
 
     def of(self, paths: Iterable[str], op: str) -> Rule | None:
-        """The rule that decides about a site."""
+        """Return the rule that decides on a site."""
         ranked = [(rank, rule) for rule in self.all if (rank := rule.rank(paths, op)) is not None]
         return max(ranked, key=lambda r: r[0])[1] if ranked else None
 
     def near(self, paths: Iterable[str], op: str) -> Rule | None:
-        """A rule that would decide, were the op another of its family: `gelu` where a site computes gelu_tanh."""
+        """Return a rule that would decide if the site had another op of its family: `gelu` for gelu_tanh."""
         for other in family(op):
             if rule := self.of(paths, other):
                 return rule
@@ -121,7 +121,7 @@ class Rules:
 
 
 def family(op: str) -> list[str]:
-    """The ops declared beside one, backward passes aside."""
+    """Return the other ops declared in the same file, without backward passes."""
     if op not in library.ops():
         return []
     source = library.ops()[op].source
@@ -129,7 +129,7 @@ def family(op: str) -> list[str]:
 
 
 def _chosen(value: Value, op: str, device: str, key: str) -> Choice | None:
-    """The kernel that a value names. A replacement may have one that the library has not."""
+    """Return the kernel that a value names. A replacement may have one that is not in the library."""
     if value is None:
         return None
     whole = replacement.find(value) if isinstance(value, str) else None

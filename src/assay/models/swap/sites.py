@@ -1,5 +1,5 @@
-"""Which modules compute which op, and with which of their tensors. A class is known by its forward: a subclass that
-writes its own is not assumed to compute the same. A class known by its name alone is tried out."""
+"""Which modules compute which op, and with which of their tensors. A class is recognised by its forward: a subclass
+with a forward of its own is not assumed to compute the same. A class recognised only by its name is tried out."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class Form:
 
     op: str
     bind: Bind | None = None
-    """From the module and its input to the op's call; None: only a replacement of the whole module can take it."""
+    """Maps the module and its input to the op's call; None: only a replacement of the whole module can take it."""
     why: str = ""
     """Why it must be left although it computes the op."""
     opened: bool = False
-    """Its forward is code of its own, whose functional calls are sites of their own."""
+    """Whether its forward is its own code, whose functional calls are separate sites."""
     own_autocast: bool = False
-    """Several PyTorch functions in a row, each autocast by itself."""
+    """Whether it is a sequence of PyTorch functions, each autocast separately."""
 
 
 def form_of(module: nn.Module) -> Form | None:
-    """What the module computes, if it is known."""
+    """Return the module's form, or None if what it computes is not known."""
     kind = original_class(module)
     family = next((f for f in MODULES if issubclass(kind, f)), None)
     if isinstance(module, torch.jit.ScriptModule):
@@ -73,7 +73,7 @@ def _op(module: nn.Module, declared: Swappable, how: Module) -> str:
 
 
 def _bind(op: str, how: Module) -> Bind | None:
-    """A module whose settings choose the op may have been given others since."""
+    """Return the bind of a module. If its settings determine the op, check them at every call, as they may change."""
     bind = how.bind
     if bind is None or how.op is None:
         return bind
@@ -86,11 +86,11 @@ def _bind(op: str, how: Module) -> Bind | None:
 
 
 CLOSE = {torch.float32: 2e-5, torch.float64: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
-"""A trial's tolerance, of the largest value; GELU and its tanh form differ by 4.7e-4."""
+"""Tolerance of a trial relative to the largest value; GELU and its tanh form differ by 4.7e-4."""
 
 
 def _lookalike(module: nn.Module, kind: type[nn.Module]) -> Form | None:
-    """A class of another package, which is not imported here."""
+    """Return the form of a class of another package, recognised by name since the package is not imported here."""
     if "forward" in vars(module):
         return None
     name = f"{kind.__module__}.{kind.__name__}"
@@ -103,14 +103,15 @@ def _lookalike(module: nn.Module, kind: type[nn.Module]) -> Form | None:
 
 
 def _tried(module: nn.Module, kind: type[nn.Module], form: Form) -> Form:
-    """The form, if the class agrees with the op's reference on a few values: its name alone proves nothing."""
+    """Return the form if the class agrees with the op's reference on a few values, since its name proves nothing; else
+    a form with the reason why it is left."""
     weight = getattr(module, "weight", None)
     device = weight.device if isinstance(weight, torch.Tensor) else torch.device("cpu")
     if device.type == "meta":
         return Form(form.op, why=f"{kind.__name__} cannot be tried out: its weights are on the device meta")
     cols = weight.numel() if isinstance(weight, torch.Tensor) else 64
     x = torch.linspace(-6, 6, 2 * cols, device=device).sin().mul(4).view(2, cols)
-    x[1] *= 1e-3  # small enough for eps to be seen
+    x[1] *= 1e-3  # small enough for eps to matter
     assert form.bind is not None
     call = form.bind(module, x)
     try:

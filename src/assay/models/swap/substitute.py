@@ -1,5 +1,5 @@
-"""A kernel in a site's place: whether it can take this call is decided once for each signature; what it cannot take
-goes to the original, counted with the reason."""
+"""A kernel at a site. Whether it can take a call is decided once for each signature; other calls go to the original and
+are counted with the reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.workload import Workload
 
 
 class Layout:
-    """How a model's tensors become the op's: `lower` before the kernel, `lift` after it."""
+    """Converts between a model's tensors and the op's: `lower` before the kernel, `lift` after it."""
 
     def lower(self, call: Call) -> list[torch.Tensor | None]:
         return [t if t is None else t.contiguous() for t in call.tensors]
@@ -30,8 +30,8 @@ class Layout:
 
 
 class Flat(Layout):
-    """An elementwise op: one long row. A dense tensor in another order (channels last) is taken in the order of memory,
-    as PyTorch does, and comes out in it."""
+    """For an elementwise op: one long row. A dense tensor in another order (channels last) is read in memory order, as
+    in PyTorch, and the output has the same order."""
 
     def lower(self, call: Call) -> list[torch.Tensor | None]:
         return [_flattened(t) for t in call.tensors]
@@ -57,7 +57,7 @@ class InMemoryOrder(Flat):
 
 
 class Rows(Layout):
-    """An op over rows: leading dimensions are rows. Rows may lie apart where the op allows it."""
+    """For an op over rows: leading dimensions are rows. Rows may be strided if the op allows it."""
 
     def lower(self, call: Call) -> list[torch.Tensor | None]:
         first, *rest = call.tensors
@@ -78,21 +78,21 @@ def _are_rows(tensor: torch.Tensor, call: Call) -> bool:
 
 
 def _flattened(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    """In one dimension and contiguous. One that is already is not viewed: a view takes time, and in training it is
-    recorded."""
+    """Return the tensor flat and contiguous. If it already is, no view is made: a view takes time, and is recorded in
+    training."""
     if tensor is None or (tensor.dim() == 1 and tensor.is_contiguous()):
         return tensor
     return tensor.reshape(-1).contiguous()
 
 
 def copied(before: Tensors, after: list[torch.Tensor | None]) -> bool:
-    """Whether bringing the tensors into the op's shape copied one of them."""
+    """Return whether lowering copied one of the tensors."""
     pairs = zip(before, after, strict=True)
     return any(a is not None and b is not None and a.data_ptr() != b.data_ptr() for a, b in pairs)
 
 
 def layout_of(op: Op) -> Callable[[Call], Layout]:
-    """Which layout the op's calls get, chosen once for each shape."""
+    """Return the function that chooses the layout of the op's calls."""
     first, *rest = (len(tensor.shape) for tensor in op.inputs.values())
     if first > 2 or max(rest, default=0) > 1:
         return lambda call: AS_IS
@@ -106,7 +106,7 @@ AS_IS, _FLAT, _ROWS = Layout(), Flat(), Rows()
 
 def _flat(call: Call) -> Layout:
     first: Any = call.tensors[0]
-    if first.is_contiguous() or torch.compiler.is_compiling():  # which chooses its own order of memory
+    if first.is_contiguous() or torch.compiler.is_compiling():  # a compiler chooses its own memory order
         return _FLAT
     if any(t is not None and t.stride() != first.stride() for t in call.tensors):
         return _FLAT
@@ -119,7 +119,7 @@ _OWN_AUTOCAST = "under autocast its formula chooses its own dtypes"
 
 
 def autocast_dtype(op: Op, device: str) -> torch.dtype | None:
-    """The dtype that autocast, as it is set now, casts this op's inputs to; None: it leaves them."""
+    """Return the dtype to which autocast, as currently set, casts this op's inputs; None if it leaves them."""
     if not torch.is_autocast_enabled(device):
         return None
     chosen = torch.get_autocast_dtype(device)
@@ -128,14 +128,14 @@ def autocast_dtype(op: Op, device: str) -> torch.dtype | None:
 
 
 _ops: dict[tuple[str, str], Op] = {}
-"""By name and file: so that autocast's dtype can be asked for with constants alone, while a graph is traced."""
+"""Ops by name and file, so that autocast's dtype can be looked up with constants only while a graph is traced."""
 
 
 @cache
 def _policy(name: str, source: str, device: str, chosen: torch.dtype) -> str:
-    """What autocast does, learnt from PyTorch itself: its lists differ between devices and versions. The reference is
-    run on a tiny input in either dtype. Cast to the narrow one: convolutions, matrix products.
-    Widened: softmax and norms on a GPU."""
+    """Find out what autocast does to an op by running its reference on a tiny input in either dtype, because PyTorch's
+    lists differ between devices and versions. Convolutions and matrix products are cast to the narrow dtype; softmax
+    and norms on a GPU are widened."""
     op = _ops[name, source]
     sizes = ",".join(f"{axis}={max(1, declared.min)}" for axis, declared in op.axes.items())
     drawn = inputs.generate(Workload.of(op, sizes))
@@ -152,34 +152,34 @@ def _policy(name: str, source: str, device: str, chosen: torch.dtype) -> str:
         if result(torch.float32) == chosen:
             return NARROW
         return WIDEN if result(chosen) == torch.float32 else KEEP
-    except RuntimeError:  # this device cannot do it in that dtype, and will say so itself
+    except RuntimeError:  # this device does not support it in that dtype, and will raise an error itself
         return KEEP
 
 
 class Decision(NamedTuple):
-    """About all calls of one signature."""
+    """The decision on all calls of one signature."""
 
     refusal: str
     layout: Layout = AS_IS
     cast: torch.dtype | None = None
     copies: bool = False
-    """An input lies so that it must be copied first."""
+    """Whether an input must be copied first."""
 
 
 class Substitute:
     def __init__(self, plain: Operator, entry: Entry, own_autocast: bool = False) -> None:
-        """`own_autocast`: the original is a formula of several PyTorch functions, each autocast by itself."""
+        """`own_autocast`: the original is a formula of several PyTorch functions, each autocast separately."""
         self.op, self.entry, self.tally = plain.op, entry, entry.tally
         self._plain = plain
         trained = for_training(plain)
         self._saving = None if trained is plain else trained
-        """For calls that need a gradient."""
+        """Operator for calls that need a gradient, if it differs."""
         self._layout_of, self._own_autocast = layout_of(plain.op), own_autocast
         self._decisions: Remembered[Decision] = Remembered()
         _ops[plain.op.name, plain.op.source] = plain.op
 
     def attempt(self, call: Call) -> torch.Tensor | None:
-        """The kernel's result, or None where it cannot take the call."""
+        """Return the kernel's result, or None if it cannot take the call."""
         if torch.compiler.is_compiling():
             return self._traced(call)
         first = call.tensors[0]
@@ -246,7 +246,7 @@ class Substitute:
         return Decision(refusal, layout, None if cast is call else number, copied(cast.tensors, lowered))
 
     def _traced(self, call: Call) -> torch.Tensor | None:
-        """Inside torch.compile: no cache, no counters in the graph; what depends on shapes becomes a guard."""
+        """Attempt the call inside torch.compile, without cache or counters in the graph; shape checks become guards."""
         first: Any = call.tensors[0]
         if torch.is_autocast_enabled(first.device.type):
             number = _traced_target(self.op.name, self.op.source, first.device.type)
@@ -270,7 +270,7 @@ def _traced_target(name: str, source: str, device: str) -> str:
 
 
 def _cast(call: Call, number: torch.dtype) -> Call:
-    """As autocast does it: never from float64."""
+    """Cast the tensors as autocast does, which never casts from float64."""
     if all(t is None or t.dtype in (number, torch.float64) for t in call.tensors):
         return call
     return call._replace(

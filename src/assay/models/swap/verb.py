@@ -1,4 +1,4 @@
-"""assay.swap: kernels into a model, and out again bit for bit."""
+"""assay.swap: puts kernels into a model, and takes them out again bit for bit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 def swap(model: nn.Module, rules: Mapping[str, Value], *, tuned: bool = False) -> Report:
-    """Put kernels where `rules` say: `swap(model, {"gelu": "gelu/triton", "encoder.*.norm": "layernorm"})`.
+    """Put kernels into the model by `rules`: `swap(model, {"gelu": "gelu/triton", "encoder.*.norm": "layernorm"})`.
 
-    Acts at once. The report undoes it, by `undo()` or at the end of a `with`. A rule that matches nothing, or a kernel
-    that cannot run here or computes another function, is an error, and the model is as it was (docs/swap.md).
+    It takes effect at once. The report undoes it, by `undo()` or at the end of a `with` block. A rule that matches
+    nothing, or a kernel that cannot run here or computes another function, is an error that leaves the model unchanged
+    (docs/swap.md).
 
-    With `tuned`, each kernel takes the values that `assay tune` chose for the shape class of a call, and the report
-    says which run they come from; where there are none, its own defaults."""
+    With `tuned`, each kernel uses the values that `assay tune` chose for the shape class of a call, and the report says
+    which run they come from; if there are none, the kernel uses its defaults."""
     from assay.models.swap.plan import Plan
     from assay.models.swap.wrapping import apply, undo
 

@@ -1,9 +1,10 @@
-"""Another forward for one module, without a trace left on it: the module's class is changed to a subclass made for it.
+"""Gives one module another forward by changing its class to a subclass made for it; the module itself is unchanged.
 
-Why not an attribute `forward` on the module: DataParallel's replicas and deep copies would share the function, bound to
-the original's weights; a pickle would hold it. A subclass's forward gets `self` from Python, so replicas use their own
-weights; hooks, buffers and `__dict__` are not touched; a copy or a pickle of a swapped module is one of its original
-class. isinstance, repr and torch.fx see the class they know, and torch.compile guards on a module's type."""
+An attribute `forward` on the module would not do: DataParallel's replicas and deep copies would share the function,
+bound to the original's weights, and a pickle would contain it. A subclass's forward gets `self` from Python, so
+replicas use their own weights; hooks, buffers and `__dict__` are not touched; a copy or a pickle of a swapped module
+has the original class. isinstance, repr and torch.fx see the class they know, and torch.compile guards on a module's
+type."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _FREE = ("torch.", "typing.", "transformers.", "huggingface_hub.")
 
 
 def original_class(module: nn.Module) -> type[nn.Module]:
-    """The module's class below all swaps."""
+    """Return the module's class below all swaps."""
     kind: type[nn.Module] = type(module)
     while _BEFORE in vars(kind):
         kind = vars(kind)[_BEFORE]
@@ -32,7 +33,7 @@ def original_class(module: nn.Module) -> type[nn.Module]:
 
 
 def obstacle(module: nn.Module) -> str:
-    """Why this module's forward cannot be changed; empty: it can."""
+    """Return why this module's forward cannot be changed; empty if it can."""
     kind = type(module)
     if isinstance(module, torch.jit.ScriptModule):
         return "TorchScript modules cannot be changed"
@@ -45,7 +46,7 @@ def obstacle(module: nn.Module) -> str:
 
 
 def subclass(kind: type[nn.Module], forward: Callable[..., Any]) -> type[nn.Module]:
-    """`kind` with another forward, under the same name."""
+    """Return a subclass of `kind` with another forward, under the same name."""
     names = {n: getattr(kind, n) for n in ("__module__", "__qualname__", "__doc__")}
     body = {"forward": forward, "__reduce_ex__": _reduce_as_original, _BEFORE: kind, **names}
     metaclass: Any = type(kind)
@@ -54,21 +55,21 @@ def subclass(kind: type[nn.Module], forward: Callable[..., Any]) -> type[nn.Modu
 
 
 def _reduce_as_original(self: nn.Module, protocol: Any) -> Any:
-    """A copy or a pickle is of the class below all swaps: the swap belongs to this model, in this process."""
+    """Copy or pickle with the class below all swaps, since the swap belongs to this model in this process."""
     kind = original_class(self)
     made = kind.__reduce_ex__(self, protocol)
     if not isinstance(made, tuple):
         return made
     function, arguments, *rest = made
     registry: Any = copyreg
-    if function is registry.__newobj__ and len(arguments) == 1:  # where pickle insists on the object's own class
+    if function is registry.__newobj__ and len(arguments) == 1:  # here pickle insists on the object's own class
         function, arguments = registry._reconstructor, (kind, object, None)
     return (function, tuple(kind if a is type(self) else a for a in arguments), *rest)
 
 
 @dataclass
 class ClassChange:
-    """One module's class, changed."""
+    """The change of one module's class."""
 
     path: str
     module: nn.Module
@@ -93,15 +94,15 @@ class ClassChange:
 
 
 def _touch(module: nn.Module) -> None:
-    """Make compiled code look at the module again: torch.compile (2.11) skips its guards, that on the type included,
-    while no dictionary below the model has changed."""
+    """Make compiled code check the module again: torch.compile (2.11) skips its guards, including the one on the type,
+    as long as no dictionary below the model has changed."""
     vars(module)[_BEFORE] = None
     del vars(module)[_BEFORE]
 
 
 @dataclass
 class SlotChange:
-    """Another module in all places where one stood."""
+    """The replacement of a module in all its places."""
 
     path: str
     module: nn.Module
@@ -118,7 +119,7 @@ class SlotChange:
     def apply(self) -> None:
         self.built = self.build()
         for name in _HOOKS:
-            setattr(self.built, name, getattr(self.module, name))  # the same dictionaries: hooks go on running
+            setattr(self.built, name, getattr(self.module, name))  # the same dictionaries, so that hooks keep running
         self.built.train(self.module.training)
         self._put(self.built)
 
@@ -131,7 +132,7 @@ class SlotChange:
         assert self.built is not None
         self.restore(self.built)
         self.module._is_full_backward_hook = self.built._is_full_backward_hook
-        if self.module.training != self.built.training:  # `model.eval()` in between went to the one in the slots
+        if self.module.training != self.built.training:  # `model.eval()` in between changed only the one in the slots
             self.module.train(self.built.training)
         self._put(self.module)
         self.built = None
@@ -150,7 +151,7 @@ Change = ClassChange | SlotChange
 
 
 def apply(changes: list[Change]) -> None:
-    """All of them, or none."""
+    """Apply all changes, or none."""
     try:
         for change in changes:
             change.apply()
@@ -160,8 +161,8 @@ def apply(changes: list[Change]) -> None:
 
 
 def undo(changes: list[Change]) -> None:
-    """All of them, newest first; an error, and nothing changed, where something lies on top."""
-    outermost = {id(c.module): c for c in changes if c.active}  # of several on one module, the last
+    """Undo all changes, newest first. Raise an error and change nothing if one of them is covered by a later change."""
+    outermost = {id(c.module): c for c in changes if c.active}  # the last of several on one module
     for change in outermost.values():
         if why := change.obstacle():
             raise AssayError(f"this swap cannot be undone now: {why}", fix="undo that first, then this one")
@@ -169,7 +170,7 @@ def undo(changes: list[Change]) -> None:
 
 
 def _undo(changes: list[Change]) -> None:
-    """Undo all changes, newest first. An error in one does not stop the others: it is raised at the end, and undo can
+    """Undo all changes, newest first. An error in one does not stop the others; it is raised at the end, and undo can
     be tried again."""
     failed: list[tuple[str, Exception]] = []
     for change in reversed(changes):

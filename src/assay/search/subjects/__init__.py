@@ -1,1 +1,1 @@
-"""What a point of a space means: how its model is made and judged. One file for each kind of study."""
+"""How the model of a point is made and judged, in one module for each kind of study."""

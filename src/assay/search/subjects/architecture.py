@@ -1,4 +1,4 @@
-"""The shape of a model: each point is built, trained, and, where that is asked for, compressed and trained on."""
+"""The shape of a model: each point is built, trained and, depending on the mode, compressed and trained further."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from assay.search.space import Space
 
 _LOOKED_AT = 2
-"""Elements of the batch on which a knob must change something."""
+"""Elements of the batch on which a knob must have an effect."""
 
 
 class Architecture:
@@ -54,7 +54,7 @@ class Architecture:
         return asdict(self.task.sizes)
 
     def control(self, test: bool = False) -> Judged:
-        """The model's usual shape."""
+        """Judge the model's usual shape."""
         return self.judged({}, test)
 
     def judged(self, point: Mapping[str, str], test: bool = False, file: Path | None = None) -> Judged:
@@ -70,7 +70,7 @@ class Architecture:
     def _judged(self, point: Mapping[str, str], test: bool, file: Path | None) -> tuple[Judged, nn.Module]:
         setup = self.setup
         task = replace(self.task, options=self._options(point))
-        self._build(point)  # what cannot be built is known before anything is trained
+        self._build(point)  # fails here, before training, if it cannot be built
         model = task.trained(setup.seed, setup.training)
         done = {}
         if setup.mode != "train":
@@ -96,8 +96,8 @@ class Architecture:
         return Built(self._build(point), self.entry.example(_LOOKED_AT))
 
     def _build(self, point: Mapping[str, str]) -> nn.Module:
-        """With its first weights. What the model refuses, and whatever goes wrong in a user's function, says that these
-        values do not go together."""
+        """Build the model with initial weights. If it refuses the values, or a user's function fails, the combination
+        is infeasible."""
         try:
             return self.entry.build(self.setup.seed, **self._options(point))
         except (UsageError, SourceError) as problem:
@@ -108,7 +108,7 @@ class Architecture:
 
 
 def searched(known: Entry, setup: Setup) -> Space:
-    """The knobs of a model that were asked for; the others are where they are fixed, or at their defaults."""
+    """Return the model's knobs to search; the others keep their fixed or default values."""
     if not known.knobs:
         raise UsageError(
             f"{known.name} declares no knobs",
@@ -132,7 +132,7 @@ def searched(known: Entry, setup: Setup) -> Space:
 
 
 def _depending(made: dict[str, Knob], known: Entry, setup: Setup) -> Space:
-    """Knobs that depend on one that is not searched exist where that is as it must be, or not at all."""
+    """Resolve dependencies on knobs that are not searched: drop the knobs whose conditions their values do not meet."""
     kept: dict[str, Knob] = {}
     for name, knob in made.items():
         fixed = {o: setup.fixed.get(o, known.knobs[o].default) for o in knob.where if o not in made}

@@ -1,4 +1,4 @@
-"""The precision of each layer: a trained model with its weights and inputs in a format, each layer in its own width."""
+"""The precision of each layer: a trained model with weights and inputs in a format, each tensor with its own width."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 PARTS = {"weights": "weight", "inputs": "input"}
 _LOOKED_AT = 32
-"""Items of the training split on which a knob must change something."""
+"""Items of the training split on which a knob must have an effect."""
 
 
 class Precision:
@@ -53,7 +53,7 @@ class Precision:
         self._fitted: dict[tuple[str, str, int], NumberFormat] = {}
 
     def space(self) -> Space:
-        """The widest is the default: what is the least likely to be missed."""
+        """Return the space. Its defaults are the widest formats, which are the least likely to cost accuracy."""
         widths = tuple(map(str, sorted(self.setup.widths)))
         offsets = tuple(map(str, sorted(self.setup.offsets)))
         knobs = {}
@@ -79,8 +79,8 @@ class Precision:
         return replace(judged, latency=self._latency(self.treatments(point))) if self.setup.latency else judged
 
     def _latency(self, treatments: Mapping[str, Treatment]) -> float:
-        """Seconds of a forward pass with the linear layers packed; convolutions have no packed kernel. The weights are
-        the base model's: the time does not depend on them."""
+        """Return the seconds of a forward pass with the linear layers packed; convolutions have no packed kernel. The
+        weights are the base model's, because the time does not depend on them."""
         import torch
 
         inputs = tuple(self.task.validation.inputs(slice(0, 1), torch.float32))
@@ -129,7 +129,7 @@ class Precision:
         return {path: Treatment(**forms) for path, forms in made.items()}
 
     def _format(self, path: str, part: str, width: int, offset: int) -> NumberFormat:
-        """The format of one tensor, fitted to it once for each width."""
+        """Return the format of one tensor, fitted to it once for each width."""
         if (path, part, width) not in self._fitted:
             chosen = templates.of_width(self.setup.format, width)
             chosen = templates.of_inputs(chosen) if part == "input" else chosen

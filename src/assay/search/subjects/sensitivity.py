@@ -1,4 +1,4 @@
-"""The sensitivity of each layer: one tensor alone in each width, all others as they are."""
+"""The sensitivity of each layer: one tensor at each width, all others unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of study asks of its subject, and the answer it gets for a point."""
+"""The interface of a study's subject, and its result for a point."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class Infeasible(AssayError):
-    """The knobs have values that do not go together: the trial is pruned, with this as its reason."""
+    """The knobs' values are incompatible: the trial is pruned, with this as its reason."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A model, and what was measured of it."""
+    """The measured results of a model."""
 
     accuracy: float
-    """On the validation split."""
+    """Fraction of the validation split."""
     bits: int
     weights: int
     test: float | None = None
-    """Of winners alone."""
+    """Fraction of the test split; only of winners and their control."""
     latency: float | None = None
     file: str = ""
     layers: list[Layer] = field(default_factory=list)
@@ -44,25 +44,25 @@ class Judged:
 
 
 class Subject(Protocol):
-    """Lives in a process of its own, and holds what all trials share: the data, the base model."""
+    """Lives in the trials' process and holds what they share: the data and the base model."""
 
     def space(self) -> Space: ...
 
     def sizes(self) -> dict[str, int]:
-        """Items of each split that are used, and tokens of each."""
+        """Return the number of items used of each split, and the maximum number of tokens of an item."""
         ...
 
     def control(self, test: bool = False) -> Judged:
-        """The same model and training without what is searched. `test`: on the test split too."""
+        """Judge the same model and training without what is searched. `test`: on the test split too."""
         ...
 
     def judged(self, point: Mapping[str, str], test: bool = False, file: Path | None = None) -> Judged:
-        """The point's model, made and judged. `test`: on the test split too. `file`: where it is kept. Infeasible for a
-        combination that cannot be built."""
+        """Make and judge the point's model. `test`: on the test split too. `file`: where to save it. Raise Infeasible
+        if the combination cannot be built."""
         ...
 
     def built(self, point: Mapping[str, str]) -> Built:
-        """The point's model before any training, for the proof that every knob does something."""
+        """Return the point's model before any training, for the proof that every knob has an effect."""
         ...
 
 
@@ -70,9 +70,9 @@ class Subject(Protocol):
 class Built:
     model: nn.Module
     inputs: tuple[tuple[Any, ...], dict[str, Any]]
-    """Of a forward pass; the same for all points."""
+    """Arguments of a forward pass; the same for all points."""
     size: int = 0
-    """Bits of what is searched, where two points may compute the same and take other numbers of bits."""
+    """Bits of the searched tensors, since two points may compute the same with different numbers of bits."""
 
 
 def described(path: str, treatment: Treatment) -> Layer:

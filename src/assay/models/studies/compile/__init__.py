@@ -1,1 +1,1 @@
-"""torch.compile, studied: from a cold process, a warm disk cache, a warm process."""
+"""Study of torch.compile from a cold process, a warm disk cache and a warm process."""

@@ -1,5 +1,5 @@
-"""The process itself: compile the model, say what that cost, and time it beside eager. Run as a module, by
-assay.worker.fresh; its environment says where the caches are."""
+"""The process that compiles the model, reports the cost, and times the result beside eager. It is run as a module by
+assay.worker.fresh; its environment sets the cache folders."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from assay.worker.fresh import Tick, serve
 from assay.worker.stopwatch import HeldStream, HostClock
 
 _RECORDED = 10
-"""Calls that are recorded on a GPU, so that a count per call that is not whole shows."""
+"""Calls recorded on a GPU, several so that a count per call that is not a whole number shows."""
 Call = Callable[[], Any]
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A model, its inputs, and a clock to time it by."""
+    """A model, its inputs, and a clock."""
 
     subject: Subject
     asked: Case
@@ -48,7 +48,7 @@ class Bench:
         return torch.compile(self.subject.model, backend=self.asked.backend, mode=mode, dynamic=self.asked.dynamic)
 
     def once(self, call: Call) -> tuple[float, Any]:
-        """Seconds, waited for, and what was returned."""
+        """Return the seconds of one call, including the wait for the device, and its result."""
         self.clock.finish()
         began = time.perf_counter()
         returned = call()
@@ -56,11 +56,11 @@ class Bench:
         return time.perf_counter() - began, returned
 
     def several(self, call: Call, count: int) -> list[float]:
-        """Seconds of each of so many calls."""
+        """Return the seconds of each of `count` calls."""
         return [self.once(call)[0] for _ in range(count)]
 
     def expected(self, batch: int) -> tuple[Any, Any, float]:
-        """What the model returns in float64, what it returns eagerly, and the seconds of that first eager call."""
+        """Return the model's outputs in float64, its eager outputs, and the seconds of that first eager call."""
         exact = leaves(self.subject.exact(batch))
         seconds, returned = self.once(self.call(batch, self.subject.model))
         return exact, leaves(returned), seconds
@@ -105,7 +105,7 @@ def _limit_is_an_error() -> Iterator[None]:
 
 
 def _state(bench: Bench, tick: Tick) -> dict[str, Any]:
-    """Cold, from disk, or warm: at one batch size."""
+    """Study the state cold, disk or warm at one batch size."""
     (batch,) = bench.asked.batches
     warm = bench.asked.state == "warm"
     tick("the model in float64")
@@ -123,9 +123,9 @@ def _state(bench: Bench, tick: Tick) -> dict[str, Any]:
         fix = "see its graph breaks with TORCH_LOGS=graph_breaks"
         raise AssayError("nothing was compiled: no graph was captured", fix=fix)
     answer["outputs"] = agreement(exact, plain, leaves(returned)).to_dict("eager", "compiled")
-    del returned  # CUDA graphs use its memory again
+    del returned  # CUDA graphs reuse its memory
     answer["first_seconds"] = [first, *bench.several(compiled, FIRST - 1)]
-    if not bench.effort.rounds:  # only to fill the caches
+    if not bench.effort.rounds:  # this run only fills the caches
         return answer
 
     tick("counting calls")
@@ -151,7 +151,7 @@ def _state(bench: Bench, tick: Tick) -> dict[str, Any]:
 
 
 def _curve(bench: Bench, call: Call, first: list[float]) -> list[list[float]]:
-    """Seconds that the first n calls took together, measured, for as many n as the budget allows."""
+    """Return the measured total seconds of the first n calls, for as many n as the budget allows."""
     wanted = list(marks(bench.effort.calls))
     curve = [[done, sum(first[:done])] for done in range(1, len(first) + 1) if done in wanted]
     done, spent, steady = len(first), sum(first), 0.0
@@ -166,7 +166,7 @@ def _curve(bench: Bench, call: Call, first: list[float]) -> list[list[float]]:
 
 
 def marks(most: int) -> Iterator[int]:
-    """1, 2, 5, 10, 20, … up to `most`, and `most` itself."""
+    """Yield 1, 2, 5, 10, 20, … below `most`, and `most` itself."""
     scale = 1
     while scale <= most:
         yield from (m * scale for m in (1, 2, 5) if m * scale < most)
@@ -176,7 +176,7 @@ def marks(most: int) -> Iterator[int]:
 
 
 def _sweep(bench: Bench, tick: Tick) -> dict[str, Any]:
-    """Every batch size in one process, one after the other: which of them compile anew, and at what cost."""
+    """Run every batch size in turn in one process, to see which of them recompile and at what cost."""
     dynamo.forget()
     function = bench.compile()
     steps: list[dict[str, Any]] = []
@@ -187,7 +187,7 @@ def _sweep(bench: Bench, tick: Tick) -> dict[str, Any]:
         before = dynamo.counts()
         first, returned = bench.once(call)
         after, other = dynamo.counts(), leaves(returned)
-        del returned  # CUDA graphs use its memory again
+        del returned  # CUDA graphs reuse its memory
         steps.append(
             {
                 "batch": batch,
@@ -205,15 +205,15 @@ def _sweep(bench: Bench, tick: Tick) -> dict[str, Any]:
     }
 
 
-# Kernels of one call. On a GPU all that ran there, as CUPTI recorded it. On the CPU there is no such record: operators
-# called, and the C++ kernels that inductor wrote and calls between them.
+# Kernels of one call. On a GPU these are all kernels that CUPTI recorded. On the CPU there is no such record: counted
+# are the operators called, and the C++ kernels that inductor wrote and calls between them.
 
 
 def _kernels(asked: Case, eager: Call, compiled: Call) -> dict[str, Any]:
     kernels = {"eager": per_call(eager, asked.device), "compiled": per_call(compiled, asked.device)}
     if asked.backend == "inductor":
         kernels["compiled"]["written"] = own = written()
-        if asked.device == "cpu":  # the profiler sees operators, not the C++ between them
+        if asked.device == "cpu":  # the profiler sees operators, but not the C++ kernels between them
             kernels["compiled"]["kernels"] += sum(own.values())
     return kernels
 
@@ -229,7 +229,7 @@ def per_call(call: Call, device: str) -> dict[str, Any]:
 
 
 def written() -> dict[str, int]:
-    """Calls of kernels that inductor wrote, by the kernel's name, in all graphs this process has loaded."""
+    """Return how often each kernel written by inductor is called, by name, in all graphs this process has loaded."""
     from torch._inductor.codecache import PyCodeCache
 
     files = [file for module in PyCodeCache.modules if (file := getattr(module, "__file__", None))]
@@ -237,8 +237,8 @@ def written() -> dict[str, int]:
 
 
 def kernel_calls(source: str) -> list[str]:
-    """In the `call` of a graph's generated module: `name = async_compile.cpp_pybinding(…)` above, `name(…)` or
-    `name.run(…)` in it."""
+    """Return the kernels called in the `call` function of a graph's generated module. Kernels are defined at its top as
+    `name = async_compile.cpp_pybinding(…)` and called as `name(…)` or `name.run(…)`."""
     tree = syntax.module(source)
     kernels = {
         node.targets[0].id
@@ -259,7 +259,7 @@ def _compiles(value: ast.expr) -> bool:
 
 
 def _operators(call: Call) -> Iterator[str]:
-    """The outermost operators that compute; operators that they call are not counted."""
+    """Yield the outermost operators that compute; operators that they call are not counted."""
     import torch
 
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
@@ -275,7 +275,7 @@ def _operators(call: Call) -> Iterator[str]:
 
 @cache
 def computes(name: str) -> bool:
-    """False of an operator that gives its argument back under another shape, or memory with nothing in it."""
+    """Return whether an operator computes; False if it only returns a view of its argument or uninitialised memory."""
     import torch
 
     space, _, bare = name.partition("::")

@@ -1,5 +1,5 @@
-"""What a user may set of `assay model compile`, and which processes follow from it: a model, at a batch size or
-several, compiled in one way from one state."""
+"""The options of `assay model compile`, and the resulting cases: a model at one or several batch sizes, compiled in one
+way from one state."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STATES = {
 }
 MODES = ("default", "reduce-overhead", "max-autotune")
 SHAPES = {None: "auto", False: "static", True: "dynamic"}
-"""torch.compile's `dynamic`: by default a size that changed once is dynamic from then on."""
+"""Names of torch.compile's `dynamic`; by default (None) a size that changed once is dynamic from then on."""
 FIRST = 4
-"""Calls timed one by one: with CUDA graphs the second warms up and the third records, so the first is not all it
-costs."""
+"""Calls timed one by one: with CUDA graphs the second warms up and the third records, so the first call is not the
+whole cost."""
 _USUAL = {"mode": "default", "shapes": "auto", "backend": "inductor"}
 
 
@@ -29,9 +29,9 @@ class Effort(study.Effort):
     budget: float = 4.0
     """Seconds of steady calls, for each of eager and compiled."""
     calls: int = 1000
-    """How far the measured curve goes, if the budget allows."""
+    """Number of calls up to which the curve is measured, if the budget allows."""
     limit: int = 0
-    """Times one function may be compiled before torch gives up and runs it eagerly; 0: as torch has it."""
+    """Times one function may be compiled before torch gives up and runs it eagerly; 0: torch's default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Case:
     mode: str = "default"
     dynamic: bool | None = None
     backend: str = "inductor"
-    """Another of torch.compile's shows what its layers cost: `eager` is dynamo alone, `aot_eager` adds AOTAutograd."""
+    """Of torch.compile. Others show what its layers cost: `eager` is dynamo alone, `aot_eager` adds AOTAutograd."""
 
     def at(self, state: str) -> Case:
         return replace(self, state=state)
@@ -79,11 +79,11 @@ class Case:
 
 
 Plan = tuple[Case, ...]
-"""States that share their caches, in order."""
+"""States that share their caches, in order of execution."""
 
 
 def plan(model: str, options: Options) -> list[Plan]:
-    """One for each batch size and mode, and one more for the sweep over all sizes."""
+    """Return a plan for each batch size and mode, and for each mode one more for the sweep over all sizes."""
     number = options.number(entry(model))
     study.verify("state", options.states, STATES)
     study.verify("mode", options.modes, MODES)

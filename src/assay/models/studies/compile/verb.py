@@ -1,5 +1,5 @@
-"""torch.compile, studied: what compiling costs from a cold process, from a warm disk cache and in a warm process, what
-it buys, and after how many calls it has paid. `assay model compile` prints what this yields."""
+"""Study of torch.compile: the cost of compiling from a cold process, from a warm disk cache and in a warm process, the
+gain, and the number of calls after which it pays off. `assay model compile` prints the records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from assay.worker.fresh import Tick
 
 
 def compile_study(model: str, options: Options | None = None, **settings: Any) -> Iterator[Record]:
-    """Study torch.compile on a model: a name of the registry, or `module:function`. One record for each state."""
+    """Study torch.compile on a model: a name of the registry, or `module:function`. Yield a record for each state."""
     chosen = options or settings_of(Options, settings)
     yield from run(plan(model, chosen), chosen)
 
@@ -41,14 +41,15 @@ def _cannot(case: Case) -> str:
     if case.backend == "inductor" and (here := backend("inductor").availability()).level is not Level.RUN:
         return f"{here.reason}; {here.fix}"
     if case.backend == "inductor" and case.device == "cpu" and not (shutil.which("g++") or shutil.which("c++")):
-        return "inductor needs a C++ compiler on the CPU; apt-get install g++"  # also where a GPU needs none
+        return "inductor needs a C++ compiler on the CPU; apt-get install g++"  # even if a GPU here needs none
     if case.mode == "reduce-overhead" and case.device == "cpu":
         return "reduce-overhead is CUDA graphs: on a CPU it is the default mode"
     return ""
 
 
 def _states(cases: Plan, options: Options, caches: Path, tick: Tick) -> Iterator[Record]:
-    """The cold state fills the caches that the other states use; if it was not asked for, it runs with less effort."""
+    """Yield the records of all states. The cold state fills the caches that the others use; if it is needed but was not
+    requested, it is run only to compile."""
     failed: Failure | None = None
     if cases[0].state == "disk" and cases[0].backend == "inductor":
         try:
@@ -75,7 +76,7 @@ def _states(cases: Plan, options: Options, caches: Path, tick: Tick) -> Iterator
 
 
 def environment(caches: Path) -> dict[str, str]:
-    """Every cache that compiling leaves behind, in a folder of its own."""
+    """Return the environment that puts every cache of compiling into a folder of its own."""
     places = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
     return {name: str(caches / folder) for name, folder in places.items()}
 
@@ -99,7 +100,7 @@ def _judged(case: Case, options: Options, answer: dict[str, Any], seconds: float
         return max(0.0, sum(calls) - FIRST * steady["compiled"].median)
 
     cost = beyond(answer["first_seconds"])
-    # In a warm process what is left is noise.
+    # In a warm process the remaining cost is noise.
     worth = break_even(cost if case.state != "warm" else 0.0, samples["eager"], samples["compiled"])
     answer |= {
         "compile_seconds": cost,
@@ -118,7 +119,8 @@ def _judged(case: Case, options: Options, answer: dict[str, Any], seconds: float
 
 
 def _verdict(case: Case, evidence: CompileEvidence) -> tuple[Status, str]:
-    """The status, and why: wrong outputs, or a state that was not what it is called. Empty where both are right."""
+    """Return the status and its reason: wrong outputs, or a state that was not really cold or cached. The reason is
+    empty if both are right."""
     assert evidence.outputs and evidence.counts
     if off := evidence.outputs.wrong:
         return Status.FAIL, off

@@ -1,5 +1,5 @@
-"""The kernels by themselves, as `assay bench` times them: on exactly the workloads the model has, each beside
-PyTorch's own in the same rounds."""
+"""Times of the kernels alone, as `assay bench` takes them, on exactly the model's workloads, each beside PyTorch's own
+in the same rounds."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ROUNDS = 5
 @dataclass(frozen=True)
 class Times:
     known: dict[tuple[str, str], Alone] = field(default_factory=dict)
-    """Kernel and workload → its time."""
+    """(kernel, workload) → its time."""
     why: dict[tuple[str, str], str] = field(default_factory=dict)
-    """… → why there is none."""
+    """(kernel, workload) → why there is no time."""
 
     def of(self, kernel: str, workload: str) -> Alone | str:
         key = kernel, workload
@@ -36,25 +36,25 @@ class Times:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What PyTorch computes where a kernel of an op is swapped in."""
+    """What PyTorch computes at a site where a kernel of an op is swapped in."""
 
     site: str
     """The op that the model has there."""
     kernel: str
     workload: Callable[[str], str] = str
-    """From the kernel's workload to PyTorch's."""
+    """Maps the kernel's workload to PyTorch's."""
     file: Path | None = None
-    """Where it is declared, if not in the library."""
+    """File that declares it, if it is not in the library."""
 
 
 def baseline(op: str) -> Baseline:
-    if op in ("mx_linear", "int_linear"):  # whose own torch form unpacks the weight first
+    if op in ("mx_linear", "int_linear"):  # their own torch kernel unpacks the weight first
         return Baseline("linear", plain.NAME, plain.workload, plain.FILE)
     return Baseline(next((pair for pair, fused in FUSIONS.items() if fused == op), op), f"{op}/torch")
 
 
 def times(planned: Plan, tick: Tick) -> Times:
-    """Equal workloads are timed once, whichever site or batch they come from."""
+    """Time the kernels alone. Equal workloads from different sites or batches are timed once."""
     taken = Times()
     if not planned.alone:
         return taken
@@ -70,7 +70,7 @@ def times(planned: Plan, tick: Tick) -> Times:
     )
     plans: list[bench.BenchPlan] = []
     asked: dict[str, set[str]] = {}
-    """By the workload that is timed, which may be without results that PyTorch does not give: what was asked for."""
+    """Requested workloads by the workload that is timed, which may lack outputs that PyTorch does not give."""
     for (op, text), kernels in _wanted(planned).items():
         try:
             if planned.subject.device == "cpu" and host.runs_on_gpu():
@@ -102,7 +102,7 @@ def _cell(op: str, text: str, kernels: dict[str, str], setting: bench.Options) -
 
 
 def _wanted(planned: Plan) -> dict[tuple[str, str], dict[str, str]]:
-    """Op and workload → the kernels of all variants that can be timed: their names, and what to call them by."""
+    """Return the kernels of all variants that can be timed: (op, workload) → kernel name → the text that selects it."""
     timed = [v for v in planned.variants if not v.cannot and not v.interpreted]
     kernels: dict[str, dict[str, str]] = {}
     for variant in timed:

@@ -1,5 +1,5 @@
-"""Every call of a kernel in one forward pass: where in the model, which kernel, on which workload. Seen below the
-dispatcher, so a module's site, a functional call, a fused pair and a replaced module are seen alike."""
+"""Every call of a kernel in one forward pass: its place in the model, the kernel and the workload. A dispatch mode
+records them, which sees modules' sites, functional calls, fused pairs and replaced modules alike."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from assay.workload import Workload
 
 @contextmanager
 def watched(model: nn.Module, enter: Callable[[str], None], leave: Callable[[str, Any], None]) -> Iterator[None]:
-    """While open, `enter(path)` and `leave(path, output)` are called around every module's forward. A module that
-    stands in several places has the first of its paths; the model itself has the path ''. The hooks hang on no module,
-    so that nothing in the model (a fused pair, say, which a hook would part) sees that it is watched."""
+    """Call `enter(path)` and `leave(path, output)` around every module's forward while open. A module used in several
+    places has the first of its paths; the model itself has the path ''. The hooks are global, not on modules, so that
+    they do not change the model's behaviour: a hook on a module would split a fused pair."""
     paths = {module: path for path, module in model.named_modules()}
 
     def before(module: nn.Module, inputs: Any) -> None:
@@ -61,7 +61,7 @@ class _Seen(TorchDispatchMode):
 
 
 def calls(model: nn.Module, call: Callable[[], Any], report: Report) -> list[Called]:
-    """Of one pass, in the order they are first called."""
+    """Return the sites called in one pass, in the order of their first calls."""
     seen, before = _Seen(), {_key(s): s.calls for s in report.sites}
 
     def leave(path: str, output: Any) -> None:
@@ -73,7 +73,7 @@ def calls(model: nn.Module, call: Callable[[], Any], report: Report) -> list[Cal
     for (path, name, text), count in seen.calls.items():
         places.setdefault((path, name), {})[text] = count
     sites = [_called(path, seen.known[name], texts, report.sites) for (path, name), texts in places.items()]
-    # A module whose packed weight PyTorch unpacks and multiplies calls no kernel of ours, and is a site all the same.
+    # A module whose packed weight PyTorch unpacks and multiplies calls none of our kernels, but is a site as well.
     ran = [s for s in report.sites if s.calls > before.get(_key(s), 0) and s.state is not State.LEFT]
     known = {path for path, _ in places} | {name for c in sites for name in c.site.split(", ")}
     return sites + [Called(s.path, s.path, s.op, s.form, s.kernel, {}) for s in ran if s.path not in known]
@@ -97,7 +97,7 @@ def _runs_at(site: Site, path: str) -> bool:
 
 
 def workload(run: Operator, arguments: Sequence[Any]) -> Workload:
-    """That of one call, from the tensors the kernel was handed."""
+    """Return the workload of one call, from the tensors passed to the kernel."""
     op = run.op
     tensors = dict(zip(op.inputs, arguments, strict=False))
     sizes = {

@@ -1,4 +1,4 @@
-"""The process itself: it scouts a model, or measures one variant of it. Run as a module, by assay.worker.fresh."""
+"""The process that scouts a model, or measures one variant of it. It is run as a module by assay.worker.fresh."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assay.models.swap.rules import CALLED, FUSIONS
 from assay.worker.fresh import Tick, serve
 
 _made: dict[str, Pairing] = {}
-"""What `prepare` made, for the questions after it."""
+"""The pairing made by `prepare`, for later questions."""
 _BOUNDARY_BUDGET = 0.2
 
 Question = dict[str, Any]
@@ -40,17 +40,18 @@ def answer(question: Question, tick: Tick) -> Answer:
             return _DO[question["do"]](made, question, tick)
 
 
-# Before anything is measured: what the model has sites of, on which workloads, and which batches are affordable.
+# Before anything is measured: the ops of the model's sites, their workloads, and the affordable batch sizes.
 
 
 def scout(question: Question, tick: Tick) -> Answer:
-    """`ops`: those with a site that ran. `workloads`: batch → [op, workload]. `too_long`: batch → why it is not run.
-    The kernels of PyTorch itself are swapped in: sites and workloads are the same whoever computes them."""
+    """Return `ops`: those with a site that ran; `workloads`: batch → [op, workload]; `batches`: those to run;
+    `too_long`: batch → why it is not run. PyTorch's own kernels are swapped in, because sites and workloads do not
+    depend on the kernel."""
     tick("building the model")
     subject = load(Setup(**question["subject"]))
     if question["own"]:
         with subject.entry.guarded():
-            Plan(copy.deepcopy(subject.model), question["own"])  # a rule that does not fit is refused before all else
+            Plan(copy.deepcopy(subject.model), question["own"])  # raises first if a rule does not fit
     batches, too_long = _affordable(subject, question["batches"], question["budget"], tick)
     workloads: dict[str, dict[tuple[str, str], None]] = {str(b): {} for b in batches}
     ops: dict[str, None] = {}
@@ -75,7 +76,8 @@ def scout(question: Question, tick: Tick) -> Answer:
 def _affordable(
     subject: Subject, batches: Sequence[int], budget: float, tick: Tick
 ) -> tuple[list[int], dict[str, str]]:
-    """From small to large: a call takes about as much longer as its batch is larger."""
+    """Return the batch sizes whose calls fit the budget, and why others do not. They are tried from small to large,
+    assuming that the time of a call is proportional to its batch size."""
     fits: list[int] = []
     too_long: dict[str, str] = {}
     last: tuple[int, float] | None = None
@@ -93,7 +95,7 @@ def _affordable(
 
 
 def _once(subject: Subject, batch: int) -> float:
-    """Seconds of a second call."""
+    """Return the seconds of a second call."""
     inputs, began = subject.inputs(batch), 0.0
     with subject.entry.guarded():
         for _ in range(2):
@@ -105,14 +107,14 @@ def _once(subject: Subject, batch: int) -> float:
 
 
 def _rules(model: torch.nn.Module) -> list[dict[str, str]]:
-    """Every op that it may have sites of, and by itself every fusion."""
+    """Return one set of rules for all ops of which the model may have sites, and one for each fusion."""
     single = {op: f"{op}/torch" for op in CALLED if _matches(model, op, f"{op}/torch")}
     fused = [{k: f"{v}/torch"} for k, v in FUSIONS.items() if _matches(model, k, f"{v}/torch")]
     return [*([single] if single else []), *fused]
 
 
 def _packed(own: Mapping[str, str]) -> list[dict[str, str]]:
-    """Linear layers have workloads only where a rule packs them."""
+    """Return rules for the linear layers that the user's rules pack; only packed ones have workloads."""
     rules = {
         key: f"{packed.format}/torch" if (packed := packing(value)) else f"{value.partition('/')[0]}/torch"
         for key, value in own.items()
@@ -138,7 +140,7 @@ def _prepare(question: Question, tick: Tick) -> Answer:
 
 
 def _measure(made: Pairing, question: Question, tick: Tick) -> Answer:
-    """And what became of every site."""
+    """Measure one batch size, and report the state of every site."""
     measured = made.measure(question["arms"], question["batch"], question["timed"], tick)
     return measured | {"swap": [asdict(site) for site in made.report.sites] if made.report else []}
 
@@ -148,7 +150,7 @@ def _profile(made: Pairing, question: Question, tick: Tick) -> Answer:
 
 
 def _boundary(made: Pairing, question: Question, tick: Tick) -> Answer:
-    """What each call costs beyond the kernel itself, for every kernel that runs in the model."""
+    """Measure what each call costs beyond the kernel itself, for every kernel that runs in the model."""
     costs: dict[str, Any] = {}
     for kernel, named in question["kernels"].items():
         tick(f"what a call of {kernel} costs")

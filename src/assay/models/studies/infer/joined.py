@@ -1,4 +1,4 @@
-"""A kernel's time alone beside its time inside the model, and the gain that each of them promises. Pure arithmetic."""
+"""A kernel's time alone beside its time inside the model, and the gain that each predicts. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _OPERATORS = {
     "conv2d": "aten::conv2d",
     "linear": "aten::linear",
 }
-"""What PyTorch calls a functional call of an op, as the profiler sees it."""
+"""The profiler's name for a functional call of each op in PyTorch."""
 
 
 def rows(sites: Iterable[Called], profile: Mapping[str, Any], alone: Times | None) -> list[Row]:
-    """One for each site: alone (cold, hot) and in the model, PyTorch's own and the kernel. `alone` is None where this
-    batch size was not timed alone."""
+    """Return a row for each site with the times of PyTorch's own and of the kernel, alone (cold, hot) and in the model.
+    `alone` is None if this batch size was not timed alone."""
     return [_row(site, profile, alone) for site in sites]
 
 
@@ -56,7 +56,8 @@ def _alone(site: Called, alone: Times | None) -> Promise:
 
 
 def seconds(site: Called, profile: Mapping[str, Any], plain: bool) -> float:
-    """Of a site in one pass: all of a module's own work, or that of its operator where more than the site is in it."""
+    """Return a site's seconds in one pass: all of its module's own work, or, if the module does more than the site,
+    that of the site's operator."""
     return sum(p["seconds"] for p in profile["parts"] if _belongs(site, p["path"], p["operator"], plain))
 
 
@@ -76,7 +77,7 @@ def _belongs(site: Called, path: str, operator: str, plain: bool) -> bool:
 
 
 def predicted(rows: Sequence[Row], latency: float) -> Predicted:
-    """What the model's latency would become."""
+    """Return the predicted latency of the model."""
     if not rows:
         return Predicted("no kernel ran")
 
@@ -95,7 +96,7 @@ def predicted(rows: Sequence[Row], latency: float) -> Predicted:
 
 
 def alike(rows: Sequence[Row]) -> list[Row]:
-    """For a reader: sites of repeated layers, with the same kernel on the same workload, as one row with their sums
+    """Merge, for display, the sites of repeated layers with the same kernel and workload into one row with their sums
     (`encoder.layer.*.norm`)."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
@@ -123,7 +124,7 @@ def _summed(site: str, rows: Sequence[Row]) -> Row:
 
 
 def layers(profile: Mapping[str, Any]) -> list[Layer]:
-    """Every module's own time, without and with the kernels, in the order they first run."""
+    """Return every module's own time, without and with the kernels, in the order they first run."""
     sums: dict[str, dict[str, float]] = {}
     for whose, taken in profile.items():
         for part in taken["parts"]:
@@ -134,19 +135,19 @@ def layers(profile: Mapping[str, Any]) -> list[Layer]:
 
 @dataclass
 class Repeated:
-    """A layer, or several of which only the number differs."""
+    """A layer, or several that differ only in their number."""
 
     layer: str
     modules: int
     seconds: dict[str, float]
-    """By variant."""
+    """Seconds by variant."""
     torch: dict[str, float]
-    """By variant: PyTorch's own, in the same process."""
+    """Seconds of PyTorch's own in the same process, by variant."""
 
 
 def by_layer(layers_of: Mapping[str, Sequence[Layer]]) -> list[Repeated]:
-    """From each variant's layers, the baseline's first, to one row for each layer with its time in every variant, the
-    longest first; repeated ones are one row. What a fused pair takes stands at the module that holds both."""
+    """Return one row for each layer with its time in every variant, the longest first; repeated layers share a row.
+    `layers_of` has the baseline first. The time of a fused pair is listed at the module that holds both."""
     paths: dict[str, set[str]] = {}
     rows: dict[str, Repeated] = {}
     for variant, own in layers_of.items():

@@ -1,4 +1,4 @@
-"""Inside a variant's process: the model as it is and the model with the kernels, timed in turn in every arm."""
+"""The plain model and the model with the kernels, timed in turn in every arm, in a variant's process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from assay.worker.fresh import Tick
 from assay.worker.stopwatch import HostClock, NotCapturable
 
 _WARM = 3
-"""Calls before a capture: libraries choose their algorithms and allocate their work space with the first ones."""
+"""Calls before a capture: libraries choose their algorithms and allocate work space in the first calls."""
 PLAIN, VARIANT = "torch", "variant"
 Call = Callable[[], Any]
 
@@ -40,9 +40,9 @@ Call = Callable[[], Any]
 @dataclass(frozen=True)
 class Captured:
     replay: Call
-    """Gives back the tensors of the capture, written anew."""
+    """Replays the graph and returns the captured output tensors, with new contents."""
     bytes: int
-    """Most that the capture held beyond what was there before it; the graph keeps it as long as it lives."""
+    """Peak bytes that the capture held beyond those held before it; the graph keeps them as long as it lives."""
 
 
 def captured(call: Call) -> Captured:
@@ -73,8 +73,8 @@ def captured(call: Call) -> Captured:
 
 
 class Compiled:
-    """A model under torch.compile, with what compiling it came to. A batch size that changed once is dynamic from then
-    on, as torch has it by default."""
+    """A model under torch.compile, and the statistics of compiling it. As by default in torch, a batch size that
+    changed once is dynamic from then on."""
 
     def __init__(self, model: nn.Module, backend: str) -> None:
         self.function = torch.compile(model, backend=backend)
@@ -82,7 +82,7 @@ class Compiled:
         self.break_reasons = Counter[str]()
 
     def first(self, call: Call) -> None:
-        """A call that may compile."""
+        """Make a call that may compile, and add it to the statistics."""
         before, reasons, began = dynamo.counts(), dynamo.break_reasons(), time.perf_counter()
         call()
         self.seconds += time.perf_counter() - began
@@ -102,20 +102,20 @@ Way = Call | Captured
 class Pairing:
     subject: Subject
     models: dict[str, nn.Module]
-    """The plain one, and the one with the kernels; in the baseline's own process the plain one alone."""
+    """The plain model and the one with the kernels; in the baseline's process only the plain one."""
     report: Report | None
     effort: Effort
     budget: float
     compiled: dict[str, Compiled]
     failures: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Arm → whose → why it cannot be run."""
+    """Arm → model → why it cannot be run."""
 
     @property
     def device(self) -> str:
         return self.subject.device
 
     def forward(self, arm: str, whose: str) -> Forward:
-        """From inputs to outputs, eager or compiled."""
+        """Return the function from inputs to outputs, eager or compiled."""
         if arm == "compiled":
             function = self.compiled[whose].function
             return lambda inputs: function(*inputs[0], **inputs[1])
@@ -123,12 +123,12 @@ class Pairing:
         return lambda inputs: self.subject.entry.forward(model, inputs)
 
     def call(self, arm: str, whose: str, batch: int) -> Call:
-        """The same inputs with every call."""
+        """Return a call with the same inputs every time."""
         forward, inputs = self.forward(arm, whose), self.subject.inputs(batch)
         return lambda: forward(inputs)
 
     def warm(self, batches: Sequence[int], tick: Tick) -> None:
-        """Everything that is compiled on the way is compiled here: kernels for each size, graphs for each arm."""
+        """Trigger all compilation: kernels for each size, graphs for each arm."""
         for batch in batches:
             for whose in self.models:
                 tick(f"first calls, batch {batch}")
@@ -142,7 +142,7 @@ class Pairing:
                         self.failures.setdefault("compiled", {})[whose] = why
 
     def calls_of(self, arm: str, batch: int) -> dict[str, Way]:
-        """Whose → how that arm is called. An arm that one of them cannot do is done by neither."""
+        """Return, for each model, how to call it in this arm; empty if one of them cannot run in it."""
         if self.failures.get(arm):
             return {}
         if arm == "graphed":
@@ -150,13 +150,13 @@ class Pairing:
         return {whose: self.call(arm, whose, batch) for whose in self.models}
 
     def sites(self, batch: int) -> list[dict[str, Any]]:
-        """Where kernels run, and on what."""
+        """Return where kernels run, and on which workloads."""
         if self.report is None:
             return []
         return [asdict(c) for c in calls(self.models[VARIANT], self.call("eager", VARIANT, batch), self.report)]
 
     def measure(self, arms: Sequence[str], batch: int, timed: bool, tick: Tick) -> dict[str, Any]:
-        """Outputs, memory and times of every arm, all of them in the same rounds."""
+        """Measure outputs, memory and times of all arms, timed in the same rounds."""
         tick(f"batch {batch}: float64")
         truth = Truth(self.subject, batch, ENOUGH if timed else 1)
         answers: dict[str, dict[str, Any]] = {arm: {"outputs": {}} for arm in arms}
@@ -178,7 +178,7 @@ class Pairing:
             tick(f"batch {batch}: timing all in turn")
             clock: Clock = WaitedClock(each=True) if self.device == "cuda" else HostClock()
             self._time(ready, clock, "samples", answers)
-            if self.device == "cuda":  # on a CPU no call is ahead of another
+            if self.device == "cuda":  # on a CPU no call runs ahead
                 self._time(ready, WaitedClock(), "streamed", answers)
             for name, way in ready.items():
                 arm, _, whose = name.partition("/")
@@ -189,7 +189,7 @@ class Pairing:
 
     def _judged(self, truth: Truth, arm: str, whose: str, way: Way) -> dict[str, Any]:
         if isinstance(way, Captured):
-            # A graph reads its inputs where they were. What it launches gives the same bits, or is judged anew.
+            # A graph always reads the captured inputs. If its bits are not those of eager, it is judged by itself.
             replayed, first = leaves(way.replay()), leaves(self.forward("eager", whose)(truth.inputs[0]))
             if not all(map(torch.equal, replayed, first)):
                 return truth.judge([replayed])
@@ -203,7 +203,8 @@ class Pairing:
             answers[arm].setdefault(into, {})[whose] = samples
 
     def profile(self, arms: Sequence[str], batch: int, tick: Tick) -> dict[str, Any]:
-        """Time per module and site, both ways, in the eager form; and on a GPU how busy each arm keeps it."""
+        """Return the time of each module and site in the eager arm, for both models, and on a GPU its busy time in each
+        arm."""
         tick(f"batch {batch}: profiling")
         ways = {whose: (model, self.call("eager", whose, batch)) for whose, model in self.models.items()}
         taken = profiled.passes(ways, self.effort.passes, self.device)
@@ -212,7 +213,7 @@ class Pairing:
         busy = {"eager": {whose: one["total"] for whose, one in taken.items()}}
         for arm in arms:
             if arm != "eager" and not self.failures.get(arm):
-                with contextlib.suppress(NotCapturable):  # said by the pass that was timed
+                with contextlib.suppress(NotCapturable):  # already reported by `measure`
                     calls = self.calls_of(arm, batch)
                     busy[arm] = {whose: profiled.busy(_call(way), self.effort.passes) for whose, way in calls.items()}
         return {"profile": taken, "busy": busy}
@@ -223,7 +224,7 @@ def _call(way: Way) -> Call:
 
 
 def pairing(question: Mapping[str, Any], tick: Tick) -> Pairing:
-    """The model twice, kernels in one of them, everything warm."""
+    """Build the model twice, swap kernels into one of them, and warm up both."""
     tick("building the model")
     subject = load(Setup(**question["subject"]))
     models = {PLAIN: subject.model}
@@ -250,7 +251,7 @@ def pairing(question: Mapping[str, Any], tick: Tick) -> Pairing:
 
 
 def _packed(made: Pairing) -> dict[str, Any] | None:
-    """Of weights that the swap packed: bytes against theory. None where there are none."""
+    """Return the account of the weights that the swap packed, or None if there are none."""
     model = made.models.get(VARIANT)
     if model is None or not any(isinstance(m, PackedLinear) for m in model.modules()):
         return None
@@ -258,13 +259,13 @@ def _packed(made: Pairing) -> dict[str, Any] | None:
 
 
 def _size(model: nn.Module) -> int:
-    """Bytes of its parameters and buffers, each once."""
+    """Return the bytes of the model's parameters and buffers, each counted once."""
     tensors = {t.data_ptr() or id(t): t for t in (*model.parameters(), *model.buffers())}
     return sum(t.nbytes for t in tensors.values())
 
 
 def about(made: Pairing) -> dict[str, Any]:
-    """What holds for all batches."""
+    """Return the facts that hold for all batch sizes."""
     return {
         "weights": made.subject.weights,
         "model_bytes": {whose: _size(model) for whose, model in made.models.items()},

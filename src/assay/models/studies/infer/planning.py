@@ -1,5 +1,4 @@
-"""What a user may set of `assay model infer`, and what follows from it: a process looks at the model first, then the
-variants are known."""
+"""The options of `assay model infer`, and the plan made from them after a process has scouted the model."""
 
 from __future__ import annotations
 
@@ -26,24 +25,24 @@ ARMS = {
 }
 BATCHES = (1, 16, 32, 64, 128, 1024)
 BUDGET = {"cuda": 0.25, "cpu": 1.0}
-"""Seconds for each arm at each batch size, where nothing is said."""
+"""Default seconds for each arm at each batch size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort(study.Effort):
-    """The budget is for each arm at each batch size; a batch of which one call takes longer is left out. 0: by
-    device."""
+    """`budget` is for each arm at each batch size; a batch size of which one call takes longer is left out. 0: depends
+    on the device."""
 
     passes: int = 5
-    """Under the profiler; the one in the middle is kept."""
+    """Passes under the profiler; the median of each part is kept."""
     alone_budget: float = 1.0
-    """Of the stand-alone times, as `assay bench` takes them: seconds for each kernel and workload, at most; and at most
-    four times `budget`, so that who asks for less gets less of everything."""
+    """Maximum seconds for each kernel and workload timed alone by `assay bench`; at most four times `budget`, so that a
+    small budget shortens this part, too."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One training of the model that somebody recorded."""
+    """A recorded training of the model."""
 
     swap: Mapping[str, str]
     device: str
@@ -57,17 +56,18 @@ class Options(study.Options):
     batches: tuple[int, ...] = BATCHES
     arms: tuple[str, ...] = tuple(ARMS)
     variants: tuple[str, ...] = ()
-    """By name; empty or `all`: every one that the model has sites for (with `swap`: that alone)."""
+    """Names of variants; `all`: every one for which the model has sites. Empty: all of them, or with `swap` only the
+    baseline and that."""
     swap: Mapping[str, str] = field(default_factory=dict)
     """The user's own variant: {"gelu": "gelu/triton"}."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Of the model: {"activation": "relu"}."""
+    """Options of the model: {"activation": "relu"}."""
     weights: Path | None = None
-    """A file; None: those trained or published here, else random ones."""
+    """File of weights; None: trained or published ones on this machine, else random ones."""
     score: bool | None = None
-    """Whether each variant's accuracy is measured; None: where the data is here already."""
+    """Whether each variant's accuracy is measured; None: if the data is already on this machine."""
     alone: tuple[int, ...] | None = None
-    """Batch sizes at which kernels are timed alone, too; None: the smallest and the largest."""
+    """Batch sizes at which kernels are also timed alone; None: the smallest and the largest."""
     effort: Effort = field(default_factory=Effort)
     trained: tuple[Trained, ...] = ()
     """Recorded trainings of this model, newest last."""
@@ -75,14 +75,14 @@ class Options(study.Options):
 
 @dataclass(frozen=True)
 class Case:
-    """The name of one measurement: a variant in one arm at one batch size."""
+    """One measurement: a variant in one arm at one batch size."""
 
     subject: Setup
     variant: str
     rules: Mapping[str, str]
     arm: str = ""
     batch: int = 0
-    """Without arm and batch: the variant as a whole, which cannot run here."""
+    """0, with an empty arm, for a variant as a whole that cannot run here."""
 
     def __str__(self) -> str:
         about = {"variant": self.variant}
@@ -91,12 +91,12 @@ class Case:
         return ",".join(["infer", *(f"{k}={v}" for k, v in about.items())])
 
     def about(self) -> dict[str, Any]:
-        """As the evidence says it."""
+        """Return the case as fields of the evidence."""
         own = {"variant": self.variant, "rules": dict(self.rules), "arm": self.arm, "batch": self.batch}
         return own | {"dtype": self.subject.dtype, "device": self.subject.device}
 
     def replay(self, own: Mapping[str, str], given: str) -> str:
-        """`own`: the rules of --swap. `given`: the file of --weights."""
+        """Return the command that repeats it. `own`: the rules of --swap. `given`: the file of --weights."""
         words = ["assay model infer", self.subject.model]
         if self.variant == OWN:
             words += [f"--swap {shlex.quote(f'{k}={v}')}" for k, v in own.items()]
@@ -116,10 +116,10 @@ class Plan:
     budget: float
     variants: tuple[Variant, ...] = ()
     batches: tuple[int, ...] = ()
-    """Those that are affordable, smallest first."""
+    """Affordable batch sizes, smallest first."""
     too_long: dict[int, str] = field(default_factory=dict)
     workloads: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
-    """Batch → the op and the workload of every site."""
+    """Batch size → op and workload of every site."""
     cannot: str = ""
     """Why the model cannot be run here at all."""
 
@@ -129,7 +129,7 @@ class Plan:
 
     @property
     def measurements(self) -> int:
-        """How many records will come."""
+        """Number of records to expect."""
         each = len(self.arms) * (len(self.batches) + len(self.too_long))
         return sum(1 if v.cannot or v.interpreted else each for v in self.variants) or 1
 
@@ -142,7 +142,8 @@ class Plan:
 
 
 def plan(model: str, options: Options | None = None, tick: Tick = lambda text: None) -> Plan:
-    """Everything wrong with the request is said here; the model is built and run in a process of its own."""
+    """Return the plan. Anything wrong with the request is raised here; the model is built and run in a separate
+    process."""
     options = options or Options()
     known = entry(model)
     study.verify("arm", options.arms, ARMS)
@@ -156,7 +157,7 @@ def plan(model: str, options: Options | None = None, tick: Tick = lambda text: N
     device = study.device(options.device)
     subject = _subject(known, options, number, device)
     budget = options.effort.budget or BUDGET[device]
-    # What is wrong with the names of kernels is known without looking at the model.
+    # Wrong kernel names are found without the model.
     own = next((v for v in variants((), device, (OWN,), options.swap) if v.name == OWN), None) if options.swap else None
     try:
         seen = _scouted(subject, options, budget, own, tick)

@@ -1,4 +1,4 @@
-"""One forward pass under the profiler: what every module and every swapped site takes. Never the pass that is timed.
+"""The time of every module and every swapped site in a forward pass under the profiler, which is never a timed pass.
 
 On a GPU the work is the kernels and copies that CUPTI recorded, each attributed to the launch that started it. On a
 CPU it is the outermost operators themselves."""
@@ -20,7 +20,7 @@ from assay.errors import AssayError
 from assay.models.studies.infer.calls import watched
 
 MODULE = "assay.module:"
-"""Before a module's path, in the name of its range."""
+"""Prefix of a module's path in the name of its profiler range."""
 
 
 Ways = Mapping[str, tuple[nn.Module, Callable[[], Any]]]
@@ -28,9 +28,9 @@ Ways = Mapping[str, tuple[nn.Module, Callable[[], Any]]]
 
 
 def passes(ways: Ways, count: int, device: str) -> dict[str, dict[str, Any]]:
-    """The profile of each way: `count` passes after a first, in turn, so that a busy host slows all of them. Seconds:
-    `total` of all work on a GPU, of the whole call on a CPU; `parts` of it by module and operator; `unattributed`, or
-    on a CPU `between` operators."""
+    """Return the profile of each way, from `count` passes after a first one, in turn, so that a busy host slows all of
+    them. Its seconds are `total`: all work on a GPU, the whole call on a CPU; `parts` of it by module and operator;
+    `unattributed` work, or on a CPU the time `between` operators."""
     taken: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
     for _ in range(1 + count):
         for name, (model, call) in ways.items():
@@ -42,7 +42,7 @@ def passes(ways: Ways, count: int, device: str) -> dict[str, dict[str, Any]]:
 
 
 def middle(profiles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The median of each part over several passes: one that an interrupted pass made long does not count."""
+    """Return the median of each part over several passes, so that one interrupted pass does not matter."""
     parts: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for part in (part for profile in profiles for part in profile["parts"]):
         parts.setdefault((part["path"], part["operator"]), []).append(part)
@@ -98,7 +98,7 @@ def _pass(model: nn.Module, call: Callable[[], Any], device: str) -> dict[str, A
 
 @contextmanager
 def _ranges(model: nn.Module) -> Iterator[None]:
-    """A range of the profiler's around each module."""
+    """Open a profiler range around each module's forward."""
     open_: list[Any] = []
 
     def enter(path: str) -> None:
@@ -114,7 +114,7 @@ def _ranges(model: nn.Module) -> Iterator[None]:
 
 
 def _spans(events: Any) -> Iterator[Span]:
-    """Modules and operators on the thread that called the model."""
+    """Yield modules and operators on the threads that ran the model's modules."""
     host = [e for e in events if e.device_type() == DeviceType.CPU]
     threads = {e.start_thread_id() for e in host if e.name().startswith(MODULE)}
     for e in host:
@@ -123,8 +123,8 @@ def _spans(events: Any) -> Iterator[Span]:
 
 
 def _launched(events: Any) -> Iterator[Work]:
-    """Everything that ran on the device, with when the host launched it: inside the operator that CUPTI links it to,
-    whose clock is that of the ranges; else when the driver was called, which CUPTI's correlation id tells."""
+    """Yield everything that ran on the device, with the time at which the host launched it: the start of the operator
+    to which CUPTI links it, on the same clock as the ranges, or else of the driver call with its correlation id."""
     calls = {
         e.correlation_id(): e.start_ns()
         for e in events
@@ -139,14 +139,14 @@ def _launched(events: Any) -> Iterator[Work]:
 
 
 def _ran(events: Any) -> Iterator[Any]:
-    """Kernels and copies. Ranges, which the device's timeline repeats, are no work."""
+    """Yield kernels and copies. Ranges, which are repeated on the device's timeline, are not work."""
     for e in events:
         if e.device_type() == DeviceType.CUDA and e.duration_ns() > 0 and not e.is_user_annotation():
             yield e
 
 
 def busy(call: Callable[[], Any], count: int) -> float:
-    """Seconds of one call in which something ran on the GPU, whoever launched it: a graph's replay has no modules."""
+    """Return the seconds of GPU work of one call, however it was launched: a graph's replay has no modules."""
     torch.cuda.synchronize()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         for _ in range(count):
@@ -159,16 +159,16 @@ def busy(call: Callable[[], Any], count: int) -> float:
 
 
 def _blind() -> AssayError:
-    """As CUPTI is when it gets no memory of the GPU; no work at all is nothing that a model does."""
+    """Return the error for a profile without any GPU work, which happens if CUPTI gets no memory on the GPU."""
     return AssayError("the profiler saw nothing run on the GPU", fix="leave it some memory: smaller batches")
 
 
-# Which module and which operator a piece of work belongs to: plain intervals on the host's clock.
+# Attribution of work to modules and operators, by intervals on the host's clock.
 
 
 @dataclass(frozen=True)
 class Span:
-    """From when to when something was open on the host: a module's range, or an operator. They nest."""
+    """The interval of a module's range or an operator on the host, in ns. Spans nest."""
 
     start: int
     end: int
@@ -182,17 +182,17 @@ class Span:
 @dataclass(frozen=True)
 class Work:
     at: int | None
-    """When the host started it; None if that is unknown."""
+    """Time at which the host started it, in ns; None if unknown."""
     length: int
 
 
 @dataclass
 class Part:
-    """The work of one module's own forward through one of its outermost operators."""
+    """The work of one module's own forward in one of its outermost operators."""
 
     path: str
     operator: str
-    """Empty: started by the module's code itself."""
+    """Empty: started by the module's own code."""
     length: int = 0
     pieces: int = 0
 
@@ -201,7 +201,7 @@ class Part:
 class Parts:
     parts: list[Part]
     unattributed: int
-    """Work that was started inside no module."""
+    """Nanoseconds of work that was not started inside any module."""
 
     @property
     def total(self) -> int:
@@ -209,7 +209,7 @@ class Parts:
 
 
 def attribute(spans: Iterable[Span], works: Iterable[Work]) -> Parts:
-    """Each piece goes to the innermost module that is open when it starts, and there to the outermost operator."""
+    """Attribute each piece of work to the innermost module open when it starts, and there to the outermost operator."""
     waiting = sorted(spans, key=lambda s: (s.start, -s.end, not s.module))
     waiting.reverse()
     parts: dict[tuple[str, str], Part] = {}
@@ -231,7 +231,7 @@ def attribute(spans: Iterable[Span], works: Iterable[Work]) -> Parts:
 
 
 def _opened(open_: list[Span], span: Span) -> None:
-    """What ended before this one began is over."""
+    """Drop the spans that ended before this one began, and add it."""
     while open_ and open_[-1].end <= span.start:
         open_.pop()
     open_.append(span)
@@ -248,7 +248,7 @@ def _innermost(open_: Sequence[Span]) -> tuple[str | None, str]:
 
 
 def outermost(spans: Iterable[Span]) -> list[Work]:
-    """Operators that no other operator calls, each as one piece of work: what a CPU does while the host runs it."""
+    """Return the operators not called by another operator, each as one piece of CPU work."""
     works: list[Work] = []
     end = -1
     for span in sorted((s for s in spans if not s.module), key=lambda s: (s.start, -s.end)):

@@ -1,7 +1,7 @@
-"""What a model should return at one batch size: in float64, and as plain PyTorch has it, on inputs enough to judge by.
+"""The outputs expected of a model at one batch size, in float64 and from plain PyTorch, on enough inputs to judge by.
 
-Ten logits of one image share their errors: of two right ways to compute them, one may be off by thrice as much as the
-other. So a small batch is judged on several inputs."""
+Ten logits of one image share their errors: of two correct ways to compute them, one may be off three times as much as
+the other. So a small batch is judged on several inputs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from assay.models.subject.subject import Subject, widened
 
 Forward = Callable[[Inputs], Any]
 Outputs = dict[tuple[str, int, tuple[int, ...]], torch.Tensor]
-"""By path, how often the module had run before, and the output's shape: some of its rows."""
+"""Some rows of each output, by path, how often the module had run before, and the output's shape."""
 _MOST = 1 << 18
-"""Elements kept of one output: all outputs of all modules, three times over, are more than a GPU holds."""
+"""Elements kept of one output, since three copies of all outputs of all modules are more than a GPU holds."""
 
 
 class Truth:
     def __init__(self, subject: Subject, batch: int, least: int = ENOUGH) -> None:
-        """`least`: elements to be judged on; 1: a single input, where each takes long."""
+        """`least`: number of elements to judge by; 1: a single input, for when each takes long."""
         count = math.ceil(least / batch)
         more = [
             subject.entry.example(batch, subject.seed + n, device=subject.device, dtype=subject.dtype)
@@ -44,11 +44,11 @@ class Truth:
         self._plain = self.outputs(lambda i: subject.entry.forward(subject.model, i))
 
     def outputs(self, forward: Forward) -> list[list[torch.Tensor]]:
-        """Input → tensors."""
+        """Return the output tensors for each input."""
         return [leaves(forward(inputs)) for inputs in self.inputs]
 
     def judge(self, outputs: list[list[torch.Tensor]]) -> dict[str, Any]:
-        """Outputs on all inputs, or on the first of them, as evidence has them."""
+        """Judge outputs on all inputs, or on the first few, and return the evidence."""
         count = len(outputs)
         exact, plain, other = (_joined(side[:count]) for side in (self._exact, self._plain, outputs))
         floating = [(e, o) for e, o in zip(exact, other, strict=True) if o.is_floating_point()]
@@ -58,13 +58,13 @@ class Truth:
 
 
 def _joined(outputs: list[list[torch.Tensor]]) -> list[torch.Tensor]:
-    """Every tensor of a model's outputs, all inputs one after the other."""
+    """Return every tensor of a model's outputs, concatenated over all inputs."""
     return [torch.cat([t.unsqueeze(0) if t.dim() == 0 else t for t in same]) for same in zip(*outputs, strict=True)]
 
 
 def suspect(entry: Entry, plain: nn.Module, swapped: nn.Module, inputs: Sequence[Inputs]) -> str:
-    """Where a wrong variant goes wrong: the path of the first module whose output is off, as they finish; empty where
-    every one is right by itself. Inner modules finish first, so it is the innermost."""
+    """Return where a wrong variant goes wrong: the path of the first module to finish whose output is off; empty if
+    each one is within tolerance. Inner modules finish first, so it is the innermost."""
     wide = copy.deepcopy(plain).double()
     exact = _outputs(entry, wide, [widened(i) for i in inputs])
     usual = _outputs(entry, plain, inputs)
@@ -76,7 +76,8 @@ def suspect(entry: Entry, plain: nn.Module, swapped: nn.Module, inputs: Sequence
 
 
 def _outputs(entry: Entry, model: nn.Module, inputs: Sequence[Inputs]) -> Outputs:
-    """Of every module whose output is one floating tensor, in the order they finish, all inputs together."""
+    """Return the outputs of every module that returns one floating-point tensor, in the order they finish, over all
+    inputs."""
     kept: dict[tuple[str, int, tuple[int, ...]], list[torch.Tensor]] = {}
     for one in inputs:
         before: Counter[str] = Counter()
@@ -93,6 +94,6 @@ def _outputs(entry: Entry, model: nn.Module, inputs: Sequence[Inputs]) -> Output
 
 
 def _some(output: torch.Tensor) -> torch.Tensor:
-    """Rows evenly spaced, by an odd step: an even one might see the same few places only."""
+    """Return evenly spaced rows, with an odd step, since an even one might always hit the same few positions."""
     step = math.ceil(output.numel() / _MOST) | 1
     return output.reshape(-1, output.shape[-1])[::step].clone()

@@ -1,5 +1,5 @@
-"""Which variants of a model there are: for every language the kernels it has for the model's sites. A site of another
-op is left as it is, so each variant computes the same function."""
+"""The variants of a model: for every language, its kernels for the model's sites. Sites of other ops are left as they
+are, so each variant computes the same function."""
 
 from __future__ import annotations
 
@@ -20,31 +20,33 @@ from assay.models.swap.rules import FUSIONS
 BASELINE = "torch"
 """The variant in which nothing is swapped."""
 OWN = "swap"
-"""The variant that --swap names."""
+"""The variant given by --swap."""
 _ON_REQUEST = ("inductor",)
-"""Each op compiled for itself: the compiled arm does the whole model at once, which is what inductor is for."""
+"""Languages used only on request. inductor would compile each op separately, while the compiled arm compiles the whole
+model, as inductor is meant to be used."""
 _BOTH = ("torch", "inductor")
-"""Languages whose kernels run wherever their tensors are."""
+"""Languages whose kernels run on either device."""
 
 
 @dataclass(frozen=True)
 class Variant:
     name: str
     rules: Mapping[str, str] = field(default_factory=dict)
-    """As `assay.swap` takes them; none: nothing is swapped."""
+    """Rules for `assay.swap`; empty: nothing is swapped."""
     mode: str = "native"
-    """Of its process (assay.worker.process.MODES)."""
+    """Mode of its process (assay.worker.process.MODES)."""
     cannot: str = ""
     """Why it cannot run here."""
 
     @property
     def interpreted(self) -> bool:
-        """Runs in an interpreter or a simulator: its results say something, its times do not."""
+        """Whether it runs in an interpreter or a simulator, so that only its results are meaningful, not its times."""
         return self.mode != "native"
 
 
 def variants(ops: Iterable[str], device: str, wanted: Iterable[str], own: Mapping[str, str]) -> list[Variant]:
-    """Those asked for, the baseline first. `ops`: what the model has sites of; a pair that can be fused is one."""
+    """Return the requested variants, the baseline first. `ops`: the ops of the model's sites; a pair that can be fused
+    counts as one."""
     asked = [n for n in wanted if n != "all"]
     every = "all" in wanted or (not asked and not own)
     rules = {BASELINE: {}, **({OWN: dict(own)} if own else {}), **_rules(list(ops))}
@@ -59,7 +61,8 @@ def variants(ops: Iterable[str], device: str, wanted: Iterable[str], own: Mappin
 
 
 def _rules(ops: list[str]) -> dict[str, dict[str, str]]:
-    """`triton`; `cuda:inline_ptx` where a kernel has another design; `triton+fused` where pairs can be one kernel."""
+    """Return rules by variant: `triton`; `cuda:inline_ptx` if a kernel has another design; `triton+fused` if pairs can
+    be one kernel."""
     rules: dict[str, dict[str, str]] = {}
     written = [k for k in library.kernels() if k.address.backend != BASELINE]
     for language in (b for b in BACKENDS if b != BASELINE):
@@ -75,8 +78,8 @@ def _rules(ops: list[str]) -> dict[str, dict[str, str]]:
 
 
 def named(rules: Mapping[str, str], device: str) -> Iterator[tuple[str, Choice]]:
-    """The kernels that rules mean, each with what it is called there: where a rule names an op, the best that runs.
-    (A format has none: PyTorch computes.)"""
+    """Yield the kernels that the rules select, each with the text that names it. If a rule names an op, this is the
+    best kernel that runs. A format without a kernel, for which PyTorch computes, yields none."""
     for key, given in rules.items():
         op, value = key.rpartition(":")[2], kernel_of(given)
         if value in library.ops():
@@ -87,7 +90,7 @@ def named(rules: Mapping[str, str], device: str) -> Iterator[tuple[str, Choice]]
 
 
 def _placed(name: str, rules: Mapping[str, str], device: str) -> Variant:
-    """In which kind of process it runs, or why it does not."""
+    """Return the variant with the mode of process it needs, or with the reason why it cannot run."""
     modes: set[str] = set()
     for _, (kernel, _) in named(rules, device):
         available = here(kernel)

@@ -1,4 +1,4 @@
-"""The verb itself: kernels alone first, then every variant in a process of its own; a record for each measurement."""
+"""The verb itself: times kernels alone, then runs every variant in its own process, with a record per measurement."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from assay.worker.process import MODES
 
 _ENVIRONMENT = {
     "TEARDOWN_CUPTI": "0",
-    "DISABLE_CUPTI_LAZY_REINIT": "1",  # starting CUPTI takes seconds: once on, it stays
-    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # a pool of its own would take longer to start than to serve
+    "DISABLE_CUPTI_LAZY_REINIT": "1",  # starting CUPTI takes seconds, so it stays on
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # a compile pool would take longer to start than it saves
 }
 INTERPRETED = (1,)
-"""The batch at which an interpreter or simulator is asked: its results say something, its times do not."""
+"""Batch sizes for interpreters and simulators, whose times are meaningless."""
 
 
 def infer(model: str, options: Options | None = None, **settings: Any) -> Iterator[Record]:
-    """Run a model with the same weights through every variant: a name of the registry, or `module:function`. One record
+    """Run a model (a name of the registry, or `module:function`) with the same weights in every variant. Yield a record
     for each variant, arm and batch size."""
     yield from run(plan(model, options or settings_of(Options, settings)))
 
@@ -63,8 +63,7 @@ def run(planned: Plan, tick: Tick = lambda text: None) -> Iterator[Record]:
 
 
 class Process:
-    """One variant's process: started in the mode its kernels need, asked, started again without graphs where a capture
-    failed."""
+    """One variant's process, started in the mode its kernels need, and again without graphs if a capture fails."""
 
     def __init__(self, planned: Plan, variant: Variant, tick: Tick) -> None:
         self.planned, self.variant = planned, variant
@@ -72,11 +71,11 @@ class Process:
         self.batches = INTERPRETED if variant.interpreted else planned.batches
         self.arms = tuple(a for a in planned.arms if not variant.interpreted or a == "eager") or ("eager",)
         self.refused: dict[str, str] = {}
-        """Arm → why it is not done."""
+        """Arm → why it is not run."""
         if "graphed" in self.arms and planned.subject.device == "cpu":
             self.refuse("graphed", "CUDA graphs are of a GPU")
         self.about: dict[str, Any] | None = None
-        """What it answered to `prepare`."""
+        """The answer to `prepare`."""
         self.failure: Failure | None = None
         self._child: Child | None = None
         self._over = False
@@ -86,7 +85,7 @@ class Process:
         self.refused[arm] = why
 
     def prepare(self) -> None:
-        """Build, swap, compile: all that comes before the first measurement. A failure waits to be recorded."""
+        """Build, swap and compile, before the first measurement. A failure is kept to be recorded."""
         try:
             self.about = self._prepare()
             if why := self.about.get("failures", {}).get("graphed"):
@@ -121,14 +120,14 @@ class Process:
         return self._child.ask(do=do, **more)
 
     def ask_once(self, do: str, **more: Any) -> dict[str, Any]:
-        """The answer, or in its place why there is none."""
+        """Return the answer, or the reason why there is none."""
         try:
             return self.ask(do, **more)
         except Failure as failure:
             return {do: {"why": str(failure).splitlines()[0]}}
 
     def end(self) -> None:
-        """When all is done: what the swap took to a file is given back, and the process ended."""
+        """Undo the swap, which restores weights that it moved to a file, and end the process."""
         if self.about is not None:
             with contextlib.suppress(Failure):
                 self.ask("undo")
@@ -141,7 +140,7 @@ class Process:
 
 
 def prepare_all(processes: list[Process]) -> None:
-    """Side by side, before anything is timed: starting and compiling keep a CPU busy, and wait for nobody's GPU."""
+    """Prepare all processes in parallel, before anything is timed: starting and compiling use the CPU, not the GPU."""
     with ThreadPoolExecutor(max(1, min(len(processes), (os.cpu_count() or 2) // 2))) as pool:
         waiting = [pool.submit(p.prepare) for p in processes]
         try:
@@ -182,8 +181,8 @@ def _records(process: Process, alone: Times) -> Iterator[Record]:
 
 
 def _measured(process: Process) -> tuple[dict[int, dict[str, Any]], dict[int, str]]:
-    """Batch → what was measured there; and batch → why it failed. Profiled when all has been timed: a profiler that was
-    on once makes a GPU process slower."""
+    """Return the measurements by batch size, and the reasons of failures by batch size. Profiling comes after all
+    timing, because a GPU process is slower once a profiler has been on."""
     answers: dict[int, dict[str, Any]] = {}
     failed: dict[int, str] = {}
     arms, timed = list(process.arms), not process.variant.interpreted
@@ -203,7 +202,7 @@ def _measured(process: Process) -> tuple[dict[int, dict[str, Any]], dict[int, st
 
 
 def _asked_once(process: Process) -> dict[str, Any]:
-    """What a call costs beyond the kernel, and the accuracy."""
+    """Measure what a call costs beyond the kernel, and the accuracy."""
     planned, variant = process.planned, process.variant
     ran = {site["kernel"] for sites in (process.about or {})["sites"].values() for site in sites}
     meant = named(variant.rules, planned.subject.device)

@@ -1,4 +1,4 @@
-"""From what was measured to a record: the verdict, the gain predicted and the gain seen, and what they stand on."""
+"""Turns measurements into records with the verdict, the predicted and the measured gain, and their evidence."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ INTERPRETED = "its results are an interpreter's: right or wrong is all they say,
 
 @dataclass(frozen=True)
 class Measured:
-    """One variant at one batch size, as its process measured it."""
+    """The measurements of one variant at one batch size."""
 
     planned: Plan
     variant: Variant
     about: dict[str, Any]
-    """What holds for all its batches."""
+    """Facts that hold for all its batch sizes."""
     answer: dict[str, Any]
     table: list[Row]
     layers: list[Layer]
 
     def record(self, case: Case, first: bool) -> Record:
-        """Of one arm. The record of the first holds the sites and layers, which are those of the eager form."""
+        """Return the record of one arm. The first holds the sites and layers, which are measured in the eager arm."""
         arm = self.answer["arms"][case.arm]
         samples = arm.get("samples", {}).get("variant" if self.variant.rules else "torch")
         steady = estimate(samples) if samples else None
@@ -89,7 +89,7 @@ class Measured:
             return Status.FAIL, f"{failure['what'] or failure['type'] + ': ' + failure['message']}".splitlines()[0]
         outputs = evidence.outputs
         assert outputs is not None
-        # Where weights were packed it is not wrong to differ.
+        # Packed weights are meant to change the outputs, so a difference is not an error.
         if off := "" if evidence.packed else outputs.wrong:
             at = f"; the first module that is off: {evidence.suspect}" if evidence.suspect else ""
             if outputs.elements < ENOUGH and outputs.share < BY_CHANCE and not outputs.note:
@@ -123,7 +123,7 @@ def _packed(compared: Comparison, packed: Account) -> str:
 
 
 def _gains(evidence: InferEvidence) -> str:
-    """`1.210× torch (1.190 to 1.230); 1.400× expected of the kernels by themselves`: by the cold times."""
+    """Return `1.210× torch (1.190 to 1.230); 1.400× expected of the kernels by themselves`, expected by cold times."""
     assert evidence.speedup and evidence.predicted
     low, high = evidence.speedup.interval
     words = f"{evidence.speedup.median:.3f}× torch ({low:.3f} to {high:.3f})"
@@ -134,7 +134,7 @@ def _gains(evidence: InferEvidence) -> str:
 
 
 def training(variant: Variant, planned: Plan) -> Training:
-    """The newest recorded training of this model with these kernels on this kind of device."""
+    """Return the newest recorded training of this model with these kernels on this kind of device."""
     for one in reversed(planned.options.trained):
         if dict(one.swap) == dict(variant.rules) and one.device == planned.subject.device:
             return Training("", one.seconds_per_epoch, one.batch, one.run)
@@ -156,7 +156,7 @@ def record(
     steady: Estimate | None = None,
     samples: list[list[float]] | None = None,
 ) -> Record:
-    """With the hash of every kernel in the model: a record whose kernel changed since is stale."""
+    """Return a record with the hash of every kernel in the model: it is stale once one of them changes."""
     options = planned.options
     kernels = [k for k in library.kernels() if k.file and k.name in case.rules.values()]
     return study.record(

@@ -1,4 +1,4 @@
-"""Training: a model learns, with any kernels inside it; stopped and resumed, it ends the same."""
+"""Training of a model with any kernels inside. A run that is stopped and resumed ends the same."""
 
 from assay.models.studies.train.planning import Options, Plan, plan
 from assay.models.studies.train.verb import run, train

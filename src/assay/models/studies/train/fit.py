@@ -1,4 +1,4 @@
-"""The training itself: a model, two splits of the data, and steps that can stop anywhere and go on bit for bit."""
+"""The training loop: a model, two splits of the data, and steps that can stop anywhere and resume bit for bit."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     import torch
 
 WARM_UP = 0.2
-"""The share of all steps over which the rate rises; then it falls along a half cosine, to nothing."""
+"""Fraction of all steps over which the rate rises; then it falls along a half cosine to zero."""
 _SHUFFLES = 1_000_003
-"""Keeps the orders of one seed's epochs apart from those of other seeds."""
+"""Factor of the seed, so that the orders of one seed's epochs differ from those of other seeds."""
 
 
 class Diverged(AssayError):
-    """The loss is no longer a number."""
+    """The loss is not finite any more."""
 
 
 def rate(step: int, total: int, highest: float) -> float:
-    """The learning rate of a step: a function of its number alone, so that nothing of it need be kept."""
+    """Return the learning rate of a step. It depends only on the step's number, so that no state has to be saved."""
     rising = WARM_UP * total
-    at = step + 0.5  # the middle of the step: neither the first nor the last one is lost
+    at = step + 0.5  # the middle of the step, so that neither the first nor the last has rate 0
     share = at / rising if at < rising else 0.5 * (1 + math.cos(math.pi * (at - rising) / (total - rising)))
     return highest * share
 
 
 @contextmanager
 def _tf32() -> Iterator[None]:
-    """Products of float32 in TF32, a few times as fast on a GPU."""
+    """Multiply float32 matrices in TF32, which is a few times as fast on a GPU."""
     import torch
 
     products = torch.backends.cuda.matmul
@@ -51,7 +51,7 @@ def _tf32() -> Iterator[None]:
 
 
 class Fit:
-    """Between two steps, all there is to know is in `state()`."""
+    """A training run. Between two steps, `state()` holds everything needed to resume it."""
 
     def __init__(self, model: torch.nn.Module, train: Labelled, validation: Labelled, settings: Config) -> None:
         import torch
@@ -77,7 +77,7 @@ class Fit:
 
     @property
     def done(self) -> int:
-        """Steps."""
+        """Number of steps done."""
         return self.epoch * self.steps + self.step
 
     @property
@@ -89,7 +89,8 @@ class Fit:
         return self.epoch >= self.settings.epochs or self.stopped
 
     def run(self, save: Callable[[], None], every: float, tick: Callable[[], None]) -> None:
-        """Until all epochs are done or none helps any more. `save` is called after each, and every so many seconds."""
+        """Train until all epochs are done or training stops early. `save` is called after each epoch, and within an
+        epoch every `every` seconds."""
         saved = time.monotonic()
         while not self.finished:
             self.model.train()
@@ -121,13 +122,13 @@ class Fit:
             loss = functional.cross_entropy(logits, labels)
             loss.backward()  # type: ignore[no-untyped-call, unused-ignore]
         self.optimiser.step()
-        # Kept on the device: reading a number from a GPU at every step would wait for it.
+        # These stay on the device: reading a number from a GPU at every step would wait for it.
         self.losses[self.done] = loss.detach()
         self.correct += (logits.detach().argmax(1) == labels).sum()
         self.step += 1
 
     def _close(self, began: float, before: float) -> None:
-        """The end of an epoch: how good is it, is it the best, and the next one's order."""
+        """End an epoch: score it, keep the weights if they are the best, and shuffle for the next one."""
         losses = self.losses[self.epoch * self.steps : self.done]
         if not losses.isfinite().all():
             step = int((~losses.isfinite()).nonzero()[0])

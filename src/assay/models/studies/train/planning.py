@@ -1,4 +1,4 @@
-"""What a user may set of a training, and what follows from it before anything heavy is touched."""
+"""The options of a training, and the plan made from them before anything expensive is done."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from assay.models.subject.entry import Entry
 from assay.models.subject.registry import ENTRIES, entry
 
 SETTINGS = ("epochs", "batch", "seed", "lr", "weight_decay", "patience")
-"""Options that the outcome depends on, whatever the model."""
+"""Options on which the outcome depends, for any model."""
 OWN_DATA = "mnist"
-"""What a user's own model learns, unless asked otherwise."""
+"""Default data set of a user's own model."""
 LEAST_TOKENS = 8
-"""Of a text: the two that mark its ends, and a few words."""
+"""Minimum number of tokens of a text: the two that mark its ends, and a few words."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may set. What is None is as the model's recipe has it."""
+    """Options of a training. None means the value of the model's recipe."""
 
     epochs: int | None = None
     batch: int | None = None
@@ -40,28 +40,28 @@ class Options:
     options: Mapping[str, str] = field(default_factory=dict)
     """Options and knobs of the model: {"activation": "relu"}."""
     data: str = ""
-    """Empty: the model's own; mnist for a user's."""
+    """Data set; empty: the model's own, or mnist for a user's model."""
     items: int = 0
-    """So many images or reviews of each split alone, for a quick try; 0: all."""
+    """Number of images or reviews used of each split, for a quick try; 0: all."""
     tokens: int = 0
-    """Of each text, at most; 0: as many as there are positions."""
+    """Maximum number of tokens of each text; 0: as many as there are positions."""
     initial: Path | None = None
-    """A file of weights to start from; default: those that the registry names, else the initial ones of the seed."""
+    """File of weights to start from; default: those named in the registry, else the initial ones of the seed."""
     device: str = ""
-    """cuda or cpu; empty: the GPU where there is one."""
+    """cuda or cpu; empty: the GPU if there is one."""
     threads: int = 0
-    """On the CPU; 0: all cores."""
+    """CPU threads; 0: all cores."""
     swap: Mapping[str, str] = field(default_factory=dict)
     """Kernels to train with: {"gelu": "gelu/triton"}."""
     resume: bool = False
     checkpoint: Path | None = None
     """Default: one file for each model, set of options, data set and seed, in the data folder."""
     weights: Path | None = None
-    """Where the best epoch's weights go; default: where other verbs look for them."""
+    """File for the best epoch's weights; default: the one where other verbs look for them."""
     every: float = 30.0
     """Seconds between checkpoints within an epoch."""
     target: float = 0.0
-    """The test accuracy below which the run is a failure; 0: none."""
+    """Test accuracy below which the run fails; 0: none."""
     run: str = field(default_factory=provenance.new_run)
 
 
@@ -71,24 +71,24 @@ class Plan:
     options: Options
     data: DataSet
     settings: Mapping[str, Any]
-    """Those of SETTINGS, each with its value."""
+    """Values of SETTINGS."""
     tokens: int
     initial: str
-    """SHA-256 of the weights that it starts from; empty: there is no file."""
+    """SHA-256 of the weights to start from; empty: there is no file."""
     device: str
     checkpoint: Path
     weights: Path
 
     @property
     def steps(self) -> int:
-        """If all epochs are needed."""
+        """Number of steps if all epochs are needed."""
         most = self.data.sizes["train"]
         steps: int = self.settings["epochs"] * math.ceil(min(self.options.items or most, most) / self.settings["batch"])
         return steps
 
     @property
     def config(self) -> Config:
-        """What two runs must share to be one; in the checkpoint and in the record."""
+        """Settings that must match for a checkpoint to be resumed; in the checkpoint and in the record."""
         return Config(
             model=self.entry.name,
             options=self.entry.chosen(self.options.options),
@@ -110,7 +110,7 @@ class Plan:
 
     @property
     def replay(self) -> str:
-        """The command for the same run: only what differs from the defaults."""
+        """The command for the same run, with only the options that differ from their defaults."""
         words, default = ["assay model train", self.entry.name], Options()
         for name in SETTINGS:
             if (value := self.settings[name]) != getattr(self.entry.recipe, name, default.seed):
@@ -143,7 +143,7 @@ def plan(model: str, options: Options) -> Plan:
     tokens = _tokens(data, options)
     device = study.device(options.device)
     usual = known.weights_file(**chosen)
-    # Other verbs look in the usual place: only weights of a whole run on the model's own data may go there.
+    # Other verbs look in the usual place, so only weights of a full run on the model's own data may go there.
     unusual = [
         *([data.name] if data.name != (known.data or OWN_DATA) else []),
         *([f"{options.items}{data.item}s"] * bool(options.items)),

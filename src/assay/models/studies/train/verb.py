@@ -1,4 +1,4 @@
-"""`assay model train`: a model learns, with any kernels inside it; stopped and resumed, it ends the same."""
+"""`assay model train`: trains a model with any kernels inside. A run that is stopped and resumed ends the same."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from torch import nn
 
 _POINTS = 40
-"""Of the loss curve, for each epoch."""
+"""Points of the loss curve for each epoch."""
 
 Tick = Callable[[str, int], None]
-"""Called with what is being done, and how many of the plan's steps are done."""
+"""Called with the current activity and the number of the plan's steps done."""
 
 
 def train(model: str = "mnist-cnn", options: Options | None = None, **settings: Any) -> Iterator[Record]:
-    """Train a model: a name of the registry, or the user's own. One record, when it is done."""
+    """Train a model: a name of the registry, or the user's own. Yield one record, when it is done."""
     yield from run(plan(model, options or settings_of(Options, settings)))
 
 
@@ -53,7 +53,7 @@ def run(planned: Plan, tick: Tick = lambda text, done: None, tell: Tell = silent
     seconds = time.perf_counter() - began
     evidence = replace(evidence, cpu_seconds=time.process_time() - processor, peak_memory=_peak(planned.device))
     if evidence.test:
-        # The checkpoint of a finished run holds its evidence, so that asking again does not look at the test split.
+        # The checkpoint of a finished run holds its evidence, so that running it again does not read the test split.
         kept = checkpoint.read(planned.checkpoint)
         facts = {**kept.facts, "finished": True, "evidence": evidence.to_dict(), "seconds": seconds}
         checkpoint.write(planned.checkpoint, Checkpoint(kept.tensors, facts))
@@ -61,7 +61,7 @@ def run(planned: Plan, tick: Tick = lambda text, done: None, tell: Tell = silent
 
 
 def _kept(planned: Plan) -> Checkpoint | None:
-    """The checkpoint to go on from; None where there is none yet."""
+    """Return the checkpoint to resume from, or None if there is none yet."""
     if not planned.checkpoint.exists():
         return None
     kept = checkpoint.read(planned.checkpoint)
@@ -78,7 +78,7 @@ def _kept(planned: Plan) -> Checkpoint | None:
 
 
 def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> TrainEvidence:
-    """All of it, up to the one look at the test split: what the record will say."""
+    """Train the model, evaluate it once on the test split, and return the evidence."""
     model = planned.entry.build(planned.options.seed, **planned.options.options).to(planned.device)
     _takes_it(planned, model)
     if not kept:
@@ -122,7 +122,7 @@ def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> 
 
 
 def _takes_it(planned: Plan, model: nn.Module) -> None:
-    """Raise for a model of something else, before any data is fetched for it."""
+    """Raise an error if the model does not take this data, before any of it is fetched."""
     import torch
 
     training = model.training
@@ -151,7 +151,7 @@ def _fit(fit: Fit, planned: Plan, tick: Tick) -> None:
 
 
 def curve(fit: Fit) -> list[tuple[int, float]]:
-    """The training loss: steps done, and the mean over the steps since the point before."""
+    """Return the training loss as pairs of steps done and the mean loss since the previous point."""
     window = max(1, fit.steps // _POINTS)
     losses = fit.losses[: fit.done].cpu()
     return [(end, float(losses[end - window : end].mean())) for end in range(window, len(losses) + 1, window)]
@@ -164,14 +164,14 @@ def _keep_weights(planned: Plan, fit: Fit, score: Score) -> Weights:
 
 
 def _shown(file: Path) -> str:
-    """From the data folder if it is there: records travel."""
+    """Return the path relative to the data folder if it is inside, because records are read on other machines, too."""
     folder = host.data_folder()
     return str(file.relative_to(folder)) if folder in file.parents else provenance.shown(file)
 
 
 @contextmanager
 def _threads(planned: Plan) -> Iterator[None]:
-    """Sums depend on how many threads share them: the number is part of the run."""
+    """Set the number of threads, which is part of the run because sums depend on it."""
     import torch
 
     before = torch.get_num_threads()

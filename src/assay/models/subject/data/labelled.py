@@ -1,4 +1,4 @@
-"""What images and texts with labels have in common: all that training and scoring need to know of a data set."""
+"""The common interface of labelled images and texts, which is all that training and scoring use of a data set."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     import torch
 
 SPLITS = ("train", "validation", "test")
-"""To learn from; to choose by; to be judged by, once, after all is chosen."""
+"""For training; for choosing; and for the test, once, after everything is chosen."""
 
 
 class Form(Protocol):
-    """What a model is given for each item, and how many logits it must give for it."""
+    """The input of a model for each item, and the number of logits it must return."""
 
     @property
     def classes(self) -> int: ...
 
     @property
     def item(self) -> str:
-        """In words: `image`."""
+        """The kind of item, for messages: `image`."""
         ...
 
     @property
     def form(self) -> str:
-        """The item and what a model is called with for it: `image of 1 × 28 × 28`."""
+        """The item and the model's input for it, for messages: `image of 1 × 28 × 28`."""
         ...
 
 
@@ -37,7 +37,7 @@ class Labelled(Form, Protocol):
 
     @property
     def name(self) -> str:
-        """Of the data set."""
+        """Name of the data set."""
         ...
 
     @property
@@ -47,7 +47,7 @@ class Labelled(Form, Protocol):
 
     @property
     def sha256(self) -> Mapping[str, str]:
-        """Of the files they were read from."""
+        """SHA-256 of the files they were read from."""
         ...
 
     @property
@@ -62,52 +62,53 @@ class Labelled(Form, Protocol):
     def to(self, device: str) -> Self: ...
 
     def inputs(self, which: torch.Tensor | slice, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
-        """The arguments of a forward pass over those items; floating ones in `dtype`."""
+        """Return the arguments of a forward pass over those items, floating-point ones in `dtype`."""
         ...
 
     def order(self, generator: torch.Generator, batch: int) -> torch.Tensor:
-        """The order of an epoch: each index once. Consecutive ones make the batches; only the last may be smaller."""
+        """Return the order of an epoch, with each index once. Consecutive indices form batches; only the last may be
+        smaller."""
         ...
 
     def batches(self, size: int) -> Iterator[torch.Tensor | slice]:
-        """Each item once, in batches that are quick to evaluate."""
+        """Yield each item once, in batches that are fast to evaluate."""
         ...
 
 
 @dataclass(frozen=True)
 class Quick:
-    """What `--quick` uses of a data set: minutes become seconds on two cores."""
+    """The part of a data set that `--quick` uses, so that minutes become seconds on two cores."""
 
     sizes: Mapping[str, int]
     """Items of each split."""
     tokens: int = 0
-    """Of a text, at most, where nobody asks for more; 0: these are no texts."""
+    """Default maximum number of tokens of a text; 0: the items are not texts."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set by its name, before anything of it is read."""
+    """The description of a data set, before any of it is read."""
 
     name: str
     assets: tuple[Asset, ...]
-    """What must be fetched for it."""
+    """Assets that must be fetched for it."""
     classes: int
     item: str
     form: str
     sizes: Mapping[str, int]
     """Items of each split."""
     blank: Callable[[int], tuple[torch.Tensor, ...]]
-    """Inputs of a forward pass over so many items without content, to try a model with."""
+    """Returns inputs of a forward pass over that many blank items, to try out a model."""
     read: Callable[[tuple[str, ...], int, Tell], tuple[Labelled, ...]] = field(repr=False)
-    """Splits, by name; at most so many tokens of each text."""
+    """Reads splits by name, with a maximum number of tokens of each text."""
     quick: Quick
     tokens: int = 0
-    """The most tokens of a text that a model is given; 0: these are no texts."""
+    """Maximum number of tokens of a text; 0: the items are not texts."""
 
     def load(self, *splits: str, tokens: int = 0, tell: Tell = silent) -> tuple[Labelled, ...]:
-        """Those splits: from the cache, or fetched into it first. `tokens`: cut texts there; 0: at the usual length."""
+        """Load splits from the cache, fetching them if needed. `tokens`: maximum length of texts; 0: the usual."""
         return self.read(splits, tokens or self.tokens, tell)
 
     def here(self) -> bool:
-        """Whether nothing need be fetched."""
+        """Return whether everything is in the cache."""
         return all(asset.here() for asset in self.assets)

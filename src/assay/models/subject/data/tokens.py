@@ -1,4 +1,4 @@
-"""Reviews as a model reads them: word pieces, made once for each split and tokenizer and kept in the data folder."""
+"""Reviews as word pieces, tokenised once for each split and tokenizer and cached in the data folder."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     import torch
 
 LONGEST = 512
-"""Tokens that BERT has positions for. Longer reviews are cut: their first 511 tokens, then [SEP]."""
+"""Number of BERT's positions. Longer reviews are cut to their first 511 tokens and [SEP]."""
 QUICK = Quick({"train": 1_500, "validation": 500, "test": 500}, tokens=128)
 PAD, CLS, SEP = 0, 101, 102
-"""Of BERT's vocabulary. Every text is [CLS] … [SEP]."""
+"""Ids in BERT's vocabulary. Every text is [CLS] … [SEP]."""
 _WINDOW = 50
-"""Batches within which reviews are sorted by length."""
+"""Number of batches within which reviews are sorted by length."""
 _VERSION = 1
-"""Of the file's layout."""
+"""Version of the file's layout."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Reviews:
     ids: torch.Tensor
     """int32, n × the longest, padded with 0."""
     lengths: torch.Tensor
-    """int64, on the CPU: a batch's length must be known there, and asking a GPU for it would wait for all its work."""
+    """int64, on the CPU, where a batch's length is needed: reading it from a GPU would wait for all its work."""
     labels: torch.Tensor
     """int64, n."""
     sha256: Mapping[str, str]
-    """Of the files they were read from, and of the tokenizer."""
+    """SHA-256 of the files they were read from, and of the tokenizer."""
     classes: ClassVar[int] = CLASSES
     item: ClassVar[str] = "review"
     form: ClassVar[str] = "review: token ids and mask, both reviews × tokens"
@@ -60,7 +60,7 @@ class Reviews:
         return replace(self, ids=self.ids.to(device), labels=self.labels.to(device))
 
     def inputs(self, which: torch.Tensor | slice, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
-        """Ids and mask (1: a token, 0: padding), int64."""
+        """Return ids and mask (1: a token, 0: padding), int64."""
         import torch
 
         lengths = self.lengths[which if isinstance(which, slice) else which.cpu()]
@@ -70,8 +70,8 @@ class Reviews:
         return ids, inside.to(torch.int64)
 
     def order(self, generator: torch.Generator, batch: int) -> torch.Tensor:
-        """Random, but reviews of about the same length are together: within each 50 batches they are sorted by length,
-        and then the batches are shuffled. In fully random batches nearly half of all tokens would be padding."""
+        """Return a random order in which reviews of similar length share batches: each 50 batches are sorted by length,
+        then the batches are shuffled. In fully random batches nearly half of all tokens would be padding."""
         import torch
 
         shuffled = torch.randperm(len(self), generator=generator)
@@ -83,7 +83,7 @@ class Reviews:
         return torch.cat([moved.reshape(-1), shuffled[whole:]])
 
     def batches(self, size: int) -> Iterator[torch.Tensor | slice]:
-        """By length, the longest first: what does not fit into memory fails at once."""
+        """Yield batches by length, longest first, so that running out of memory happens at once."""
         yield from self.lengths.argsort(descending=True, stable=True).split(size)
 
 
@@ -113,7 +113,7 @@ def blank(batch: int) -> tuple[torch.Tensor, ...]:
 
 
 def load(text: Text, split: str, tokenizer: Asset, tokens: int, tell: Tell) -> Reviews:
-    """That split, each review cut to `tokens`; from the cache, or tokenised into it first."""
+    """Load that split from the cache, after tokenising it if needed, with each review cut to `tokens`."""
     import torch
 
     if not 2 <= tokens <= LONGEST:
@@ -130,12 +130,12 @@ def load(text: Text, split: str, tokenizer: Asset, tokens: int, tell: Tell) -> R
     padded = torch.full((len(labels), int(lengths.max())), PAD, dtype=torch.int32)
     for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=False)):
         padded[row, :length] = ids[start : start + length]
-    padded[torch.arange(len(labels)), lengths - 1] = SEP  # where it was cut, too
+    padded[torch.arange(len(labels)), lengths - 1] = SEP  # also if it was cut
     return Reviews(text.asset.name, padded, lengths, labels, sha256)
 
 
 def cache_file(text: Text, split: str, sha256: Mapping[str, str]) -> Path:
-    """Another tokenizer or another content is another file."""
+    """Return the cache file, which differs for each tokenizer and content."""
     about = "\0".join(f"{name}\0{digest}" for name, digest in sorted(sha256.items()))
     key = hashlib.sha256(f"{_VERSION}\0{split}\0{about}".encode()).hexdigest()[:16]
     return host.data_folder() / "tokens" / f"{text.asset.name}-{split}-{key}.safetensors"
@@ -161,7 +161,7 @@ def _tokenised(reviews: Sequence[Review], tokenizer: Asset, tell: Tell) -> Check
 
 
 def encoded(tokenizer: Asset, texts: Sequence[str], tell: Tell) -> list[list[int]]:
-    """[CLS] … [SEP] of each text, cut to the longest that BERT takes."""
+    """Return the ids of each text, [CLS] … [SEP], cut to the longest that BERT takes."""
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError:

@@ -1,1 +1,1 @@
-"""The models that come with Assay, written as users write theirs: `build()` makes one, `example(batch)` its inputs."""
+"""The models that come with Assay, written like a user's: `build()` makes the model, `example(batch)` its inputs."""

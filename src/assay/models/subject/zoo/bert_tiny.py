@@ -1,4 +1,4 @@
-"""The smallest BERT: 2 layers, 128 wide, 2 heads; every knob of its shape can be turned."""
+"""The smallest BERT: 2 layers, 128 wide, 2 heads; every part of its shape is a knob."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def build(
     feed_forward: str = "512",
     **linears: str,
 ) -> nn.Module:
-    """`linears`: {"layers.0.query": "identity"}."""
+    """`linears`: kinds of single linears: {"layers.0.query": "identity"}."""
     identity = frozenset(name for name, kind in linears.items() if kind == "identity")
     shape = Shape(int(depth), int(width), int(heads), int(feed_forward), identity)
     return Classifier(shape, attention=attention, pooling=pooling)

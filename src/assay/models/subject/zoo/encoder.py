@@ -1,6 +1,7 @@
-"""BERT's encoder in plain torch, of any shape: reviews in, one row of logits for each out. Published BERT weights load.
+"""BERT's encoder in plain torch, in any shape, with a classifier: one row of logits for each review. Published BERT
+weights can be loaded.
 
-Every part of its shape is a knob: depth, width, heads, feed-forward, and for each linear whether it is there at all."""
+Every part of its shape is a knob: depth, width, heads, feed-forward, and for each linear whether it exists."""
 
 from __future__ import annotations
 
@@ -17,23 +18,23 @@ from assay.errors import UsageError
 VOCABULARY, POSITIONS = 30522, 512
 EPSILON = 1e-12
 SPREAD = 0.02
-"""Standard deviation of the initial weights, as BERT's."""
+"""Standard deviation of the initial weights, as in BERT."""
 DROPOUT = 0.1
 LINEARS = ("query", "key", "value", "project", "expand", "contract")
-"""Of a layer, in the order they are computed."""
+"""Linears of a layer, in the order they are computed."""
 HEAD = ("pooler.", "classifier.")
-"""Names of what stands on top of the encoder: where a training starts from published weights, it need not be there."""
+"""Prefixes of weights on top of the encoder, which published weights need not have when training starts from them."""
 
 
 @dataclass(frozen=True)
 class Shape:
     depth: int
-    """Layers."""
+    """Number of layers."""
     width: int
     heads: int
     feed_forward: int
     identity: frozenset[str] = frozenset()
-    """Linears that are left out, what goes in coming out as it is: `layers.0.query`."""
+    """Linears that are replaced by an identity: `layers.0.query`."""
 
     def __post_init__(self) -> None:
         for name in ("depth", "width", "heads", "feed_forward"):
@@ -55,7 +56,7 @@ class Shape:
 
 
 class Layer(nn.Module):
-    """Attention, then two linears with GELU between; after each, the sum with what went in is normalised."""
+    """Attention, then two linears with GELU in between; after each part the sum with its input is normalised."""
 
     def __init__(self, shape: Shape, number: int, attention: str) -> None:
         super().__init__()
@@ -78,7 +79,7 @@ class Layer(nn.Module):
         return result
 
     def _attend(self, x: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
-        """No dropout among the weights of attention, unlike BERT's: kernels for it would have to draw them."""
+        """Compute attention. Unlike BERT it has no dropout of its weights: kernels would need random numbers for it."""
         parts = (part(x) for part in (self.query, self.key, self.value))
         q, k, v = (p.unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in parts)
         if self.attention == "sdpa":
@@ -90,9 +91,9 @@ class Layer(nn.Module):
 
 
 class Classifier(nn.Module):
-    """The encoder; one vector for each text; a linear to the classes.
+    """The encoder, pooling to one vector for each text, and a linear to the classes.
 
-    `pooling`: `mean`, over the text's own tokens; `first`, the first token's, through a linear and tanh, as BERT's."""
+    `pooling`: `mean`: over the text's own tokens; `first`: the first token, through a linear and tanh, as in BERT."""
 
     def __init__(self, shape: Shape, classes: int = 2, attention: str = "sdpa", pooling: str = "mean") -> None:
         super().__init__()
@@ -140,13 +141,13 @@ _PARTS = {
 }
 _BERT = "embeddings.word_embeddings.weight"
 _OLD = {"gamma": "weight", "beta": "bias"}
-"""Names of LayerNorm's parameters in files that were converted from TensorFlow."""
+"""Names of LayerNorm's parameters in files converted from TensorFlow."""
 
 
 def rename(state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """From the names of published BERT files, with `bert.` before them or without, to this module's; its own names stay
-    as they are. The embedding of the first kind of text, of which alone there is one here, is added to the positions.
-    What such files have for other tasks is left out."""
+    """Rename the tensors of published BERT files, with or without the prefix `bert.`, to this module's names, which are
+    kept. The embedding of the first token type, the only one here, is added to the positions. Tensors for other tasks
+    are dropped."""
     bare = {name.removeprefix("bert."): tensor for name, tensor in state.items()}
     if _BERT not in bare:
         return dict(state)

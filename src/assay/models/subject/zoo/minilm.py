@@ -1,4 +1,4 @@
-"""The 6-layer encoder all-MiniLM-L6-v2: sentences in, one vector of length 1 for each out."""
+"""The 6-layer sentence encoder all-MiniLM-L6-v2: one vector of length 1 for each sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import nn
 from assay.errors import Lacking
 
 TOKENS = 128
-"""In an example's row; the model itself takes up to 512."""
+"""Tokens in an example's row; the model itself takes up to 512."""
 CONFIG: Mapping[str, Any] = {
     "vocab_size": 30522,
     "hidden_size": 384,
@@ -29,13 +29,13 @@ CONFIG: Mapping[str, Any] = {
     "pad_token_id": 0,
 }
 _BETWEEN = (999, 29000)
-"""Token ids of ordinary word pieces; below are unused and special ones."""
+"""Range of the token ids of ordinary word pieces; lower ids are unused or special."""
 _CLS, _SEP = 101, 102
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """transformers imports every quantiser it finds, and those say at length what they could not load."""
+    """Silence the messages of all quantisers that transformers imports about what they could not load."""
     logging.disable(logging.ERROR)
     try:
         yield
@@ -67,14 +67,14 @@ def build(attention: str = "sdpa") -> nn.Module:
 
 
 def example(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows of random word pieces, none padded: every row costs the same."""
+    """Return rows of random word pieces without padding, so that every row costs the same."""
     ids = torch.randint(*_BETWEEN, (batch, TOKENS))
     ids[:, 0], ids[:, -1] = _CLS, _SEP
     return ids, torch.ones_like(ids)
 
 
 def build_from(folder: Path, attention: str = "sdpa") -> nn.Module:
-    """A model of any size, as its `config.json` says, with the weights beside it."""
+    """Build a model of any size from its `config.json` and the weights beside it."""
     config = json.loads((folder / "config.json").read_text())
     encoder = SentenceEncoder({k: config[k] for k in CONFIG if k in config}, attention)
     from safetensors.torch import load_file
@@ -84,13 +84,13 @@ def build_from(folder: Path, attention: str = "sdpa") -> nn.Module:
 
 
 def rename(state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """From the published file's names to this module's; what it has beyond the encoder is left out."""
+    """Rename the published file's tensors to this module's names; those beyond the encoder are dropped."""
     extra = ("pooler.", "embeddings.position_ids")
     return {k if k.startswith("bert.") else f"bert.{k}": v for k, v in state.items() if not k.startswith(extra)}
 
 
 def tokenise(folder: Path, sentences: Sequence[str], longest: int = 256) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and mask, padded to the longest sentence."""
+    """Return ids and mask, padded to the longest sentence."""
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError:

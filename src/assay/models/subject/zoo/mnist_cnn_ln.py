@@ -1,4 +1,4 @@
-"""`mnist-cnn` with LayerNorm and GELU where it has its activation, so that both, and their fusion, have sites."""
+"""`mnist-cnn` with LayerNorm and GELU in place of its activation, so that both and their fusion have sites."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def _norm_gelu(columns: int) -> nn.Sequential:
 
 
 class MnistCnnLn(nn.Module):
-    """After a convolution, LayerNorm runs over the channels of each pixel (as ConvNeXt's does): its rows are the last
-    axis and contiguous, which is what a row kernel wants."""
+    """After a convolution, LayerNorm runs over the channels of each pixel (as in ConvNeXt). Its rows are the last axis
+    and contiguous, as a row kernel requires."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class MnistCnnLn(nn.Module):
 
 
 def _over_channels(norm: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """NCHW in and out, NHWC between."""
+    """Apply the norm over channels: NCHW in and out, NHWC in between."""
     pixels: torch.Tensor = norm(x.permute(0, 2, 3, 1).contiguous())
     return pixels.permute(0, 3, 1, 2)
 

@@ -1,4 +1,4 @@
-"""ResNet-18 in plain torch, with the names of torchvision's state dict, so that its weights load."""
+"""ResNet-18 in plain torch, with the names of torchvision's state dict, so that torchvision's weights load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _conv(inner: int, outer: int, size: int, stride: int = 1) -> nn.Conv2d:
 
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions beside a shortcut, which is a 1×1 convolution where the shape changes."""
+    """Two 3×3 convolutions with a shortcut, which is a 1×1 convolution if the shape changes."""
 
     def __init__(self, inner: int, outer: int, stride: int) -> None:
         super().__init__()

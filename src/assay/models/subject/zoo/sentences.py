@@ -1,4 +1,4 @@
-"""Pairs of sentences that say nearly the same: a sentence encoder should find each one's partner among all others."""
+"""Pairs of sentences with nearly the same meaning: a sentence encoder should find each one's partner among all."""
 
 from __future__ import annotations
 
