@@ -26,7 +26,7 @@ def find() -> None:
     from torch._inductor.cpu_vec_isa import VecISA, valid_vec_isa_list
 
     if hasattr(VecISA, "_probe_load"):  # in PyTorch 2.13 and later
-        VecISA._probe_load = _loads  # type: ignore[method-assign]
+        setattr(VecISA, "_probe_load", _loads)  # noqa: B010 (of another class, and private)
     kept, usual = host.cache_folder() / "vector-isa", os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
         _copy(kept, Path(folder))

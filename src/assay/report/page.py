@@ -3,10 +3,11 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from assay import units
+from assay import cached, units
 from assay.errors import UsageError
 from assay.record import Record
 from assay.report import answer, machine, model_compile, model_infer, rows, tables, theme
@@ -105,7 +106,12 @@ def bundle() -> str:
     """Return Vega, Vega-Lite and vega-embed as one script, which vl-convert contains, so that nothing is fetched."""
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(snippet="Object.assign(window, {vegaEmbed, vega, vegaLite})"))
+    snippet = "Object.assign(window, {vegaEmbed, vega, vegaLite})"
+    return cached.text(
+        "vega",
+        f"vl-convert {version('vl-convert-python')} {snippet}",
+        lambda: vl_convert.javascript_bundle(snippet=snippet),
+    )
 
 
 @cache

@@ -6,7 +6,7 @@ import torch._dynamo
 import torch._inductor.compile_fx
 import torch._inductor.graph
 import torch.export._trace  # with what the first graph would import
-import torch.export._unlift  # noqa: F401
+import torch.export._unlift
 from torch._dynamo.utils import counters
 
 from assay.backends import vector_isa
