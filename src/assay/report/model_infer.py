@@ -381,7 +381,7 @@ def _beside(evidence: InferEvidence) -> Iterator[str]:
     were not swapped."""
     rows = evidence.sites or []
     if evidence.predicted and evidence.predicted.why:
-        yield f"nothing can be expected of the kernels by themselves: {evidence.predicted.why}"
+        yield f"no gain is predicted from the kernels alone: {evidence.predicted.why}"
     if evidence.unprofiled:
         yield f"no time in the model: {evidence.unprofiled}"
     if copied := dict.fromkeys(row.kernel.partition("/")[0] for row in rows if row.alone.copied):

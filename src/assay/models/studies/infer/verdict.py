@@ -18,7 +18,7 @@ from assay.models.studies.infer.planning import Case, Plan
 from assay.models.studies.infer.variants import BASELINE, Variant
 from assay.record import Record, Status
 
-INTERPRETED = "its results are an interpreter's: right or wrong is all they say, and its times say nothing"
+INTERPRETED = "it ran in an interpreter, which checks its results and says nothing about its time"
 
 
 @dataclass(frozen=True)
