@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from assay.errors import UsageError
-from assay.target import Target
+from assay.target import DEFAULT, Target
 
 
 @dataclass(frozen=True)
@@ -173,6 +173,12 @@ def tool(name: str) -> Path | None:
 @cache
 def cuda_include() -> Path | None:
     return next((r / "include" for r in cuda_roots() if (r / "include" / "cuda_fp16.h").exists()), None)
+
+
+def target() -> Target:
+    """Return what code is built for unless a target is named: this machine's GPU, or the default without one."""
+    here = gpu()
+    return here.target if here else DEFAULT
 
 
 def cache_folder() -> Path:

@@ -4,7 +4,9 @@ import itertools
 import json
 import math
 import random
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
@@ -23,6 +25,7 @@ from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.machine.model import Figure, Model
 from assay.machine.model import read as read_model
+from assay.worker import measure
 from assay.worker.questions import Activity
 from assay.workload import Workload
 
@@ -336,37 +339,26 @@ def test_a_result_that_is_the_poison_itself_is_not_taken_for_unwritten(tmp_path,
         assert not record.detector
 
 
-LONG = """
-import time
-import torch
-from assay import kernel
+@pytest.mark.parametrize(("later", "calls"), [(0.04, 1), (0.0, 5)], ids=["long", "long at first"])
+def test_a_long_call_on_a_cpu_is_warmed_up_once_in_later_rounds(monkeypatch, later, calls):
+    """A kernel whose calls are no longer long is warmed up like any other."""
+    made, seconds = [], [0.04]
 
-calls = 0
+    def call(i):
+        made.append(i)
+        time.sleep(seconds[0])
 
-@kernel("gelu", backend="torch")
-def slow(x, *, out):
-    global calls
-    calls += 1
-    if calls <= {slow}:
-        time.sleep(0.04)
-    with open({log!r}, "a") as log:
-        log.write("x")
-    out.copy_(torch.nn.functional.gelu(x))
-"""
+    def kernel(request, buffers):
+        call(-1)  # by the backend's rules
+        return call, []
 
-
-@pytest.mark.parametrize("slow", [10**9, 4], ids=["always", "at first"])
-def test_a_long_call_on_a_cpu_is_warmed_up_once_in_later_rounds(tmp_path, quick, slow):
-    """A kernel that is slow only at first is timed like any other."""
-    file, log = tmp_path / "long.py", tmp_path / "calls"
-    file.write_text(LONG.format(log=str(log), slow=slow))
-    (record,) = assay.bench(file, **quick | {"workload": "n=4096,dtype=fp32", "against": ()})
-    assert record.status in ("pass", "inconclusive"), record.reason  # inconclusive: the machine was busy
-    rounds, calls = len(record.samples), len(log.read_text())
-    assert rounds >= 5 and (record.median > 0.04) is (slow > 4)
-    if slow > 4:
-        # preparing takes 3 calls, the first round 3 and a cold, a hot and a single one, each later one 1 and these
-        # three; one call more may be repeated by the parent's clock
-        assert 3 + 6 + 4 * (rounds - 1) <= calls <= 3 + 6 + 5 * (rounds - 1) + 2
-    else:
-        assert calls > 10 * rounds
+    monkeypatch.setattr(measure, "_kernel", kernel)
+    monkeypatch.setattr(measure, "_long", {})
+    request = SimpleNamespace(round=SimpleNamespace(capture=False), workload="n=1")
+    buffers = SimpleNamespace(device="cpu")
+    first = measure._warm(request, buffers)
+    assert len(made) == 3 and first.guess >= 0.04
+    made.clear()
+    seconds[0] = later
+    second = measure._warm(request, buffers)
+    assert len(made) == calls and (second.guess >= 0.03) is (calls == 1)

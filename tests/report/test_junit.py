@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, Skipped
 
+from assay.errors import UsageError
 from assay.record import Status
 from assay.report.junit import junit
 from storing import RECORDS, record
@@ -38,3 +39,18 @@ def test_a_failure_has_its_place_its_reason_and_its_replay():
     (result,) = case.result
     assert result.message == "guard: it wrote outside" and "replay: assay check k.cu --op gelu" in result.text
     assert "\x1b" not in result.text
+
+
+def test_the_name_of_a_check_does_not_depend_on_the_workload_that_fails():
+    failed = record("gelu/cuda:mine", verb="check", status=Status.FAIL)
+    passed = record("gelu/cuda:mine", verb="check", workload="dtype=bf16")
+    names = [next(iter(next(iter(JUnitXml.fromstring(junit([r], "check").encode()))))).name for r in (failed, passed)]
+    assert names == ["gelu/cuda:mine [dtype=bf16]"] * 2
+
+
+def test_what_was_refused_is_an_error():
+    problem = UsageError("no file called k.cu", fix="check the path")
+    (suite,) = JUnitXml.fromstring(junit([record("gelu/torch")], "check", [problem]).encode())
+    assert (suite.tests, suite.errors) == (2, 1)
+    (result,) = list(suite)[-1].result
+    assert result.message == "no file called k.cu" and "check the path" in result.text

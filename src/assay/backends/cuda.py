@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import host
 from assay.artifact import Artifact
-from assay.backends import arguments, nvrtc
+from assay.backends import arguments, launch_limits, nvrtc
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
 from assay.backends.launcher import Launcher
 from assay.dtype import dtype
@@ -21,7 +21,7 @@ from assay.isa import cubin as cubins
 from assay.isa.names import canonical, instance
 from assay.isa.parameters import Parameter, parameters
 from assay.isa.ptx import entries
-from assay.target import DEFAULT, Target
+from assay.target import Target
 
 if TYPE_CHECKING:
     import torch
@@ -89,8 +89,7 @@ def built_for() -> Target:
     """Return the target of the next launch: the one being traced, or this machine's GPU."""
     if _tracing is not None:
         return _tracing.target
-    gpu = host.gpu()
-    return gpu.target if gpu else DEFAULT
+    return host.target()
 
 
 def ctype(tensor: torch.Tensor) -> str:
@@ -237,6 +236,8 @@ class Function:
         if _tracing is not None:
             artifact = self.source.build(self.name, _tracing.target, _tracing.compiler)
             self._check(parameters(artifact.symbol, artifact.ptx), args, where)
+            used = shared + (artifact.shared or 0)
+            launch_limits.check(self.name, grid, block, used, artifact.registers or 0, _tracing.target, where)
             _tracing.launches.append(Launch(artifact, grid, block, shared))
             return
         launcher = self._launcher

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from assay import host, tool
 from assay.artifact import Artifact
-from assay.backends.nvrtc import HEADERS, describe
+from assay.backends.nvrtc import HEADERS, describe, first_error
 from assay.errors import BuildError
 from assay.isa import cubin as cubins
 from assay.target import Target
@@ -19,8 +20,10 @@ def compiler() -> str:
     return f"nvcc {tool.version(tool.path('nvcc'))}"
 
 
+@cache
 def build(source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = ()) -> Artifact:
-    """Compile the one instance `name`; a reference from the host side makes nvcc instantiate the template."""
+    """Compile the one instance `name`; a reference from the host side makes nvcc instantiate the template. A process
+    compiles each instance once: nvcc takes seconds."""
     made_by = compiler()
     instantiated = f"{source}\nstatic void* assay_instance = (void*)({name});\n"
     ptx, cubin = _compile(instantiated, file, name, target, extra)
@@ -61,6 +64,6 @@ def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str
             form = (f"-{kind}", "-gencode", f"arch=compute_{arch},code={code}")
             ran = tool.call([tool.path("nvcc"), *form, *flags, "-o", outputs[kind], unit])
             if ran.code:
-                what = f"nvcc refused {name}:\n{ran.complaint}"
+                what = f"nvcc refused {name}: {first_error(ran.complaint)}\n{ran.complaint}"
                 raise BuildError(what, where=file, fix="fix the source at the line named above")
         return outputs["ptx"].read_bytes(), outputs["cubin"].read_bytes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -120,13 +121,26 @@ def compile_all(
     if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         log = fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode().strip()
         what = names[0] if len(names) == 1 else file
-        raise BuildError(f"NVRTC refused {what}:\n{log}", where=file, fix=_advice(log))
+        raise BuildError(f"NVRTC refused {what}: {first_error(log)}\n{log}", where=file, fix=_advice(log))
     symbols = {name: checked(nvrtc.nvrtcGetLoweredName, program, name.encode()).decode() for name in names}
     ptx = fetch(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
     return symbols, ptx, fetch(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
 
 
+def first_error(log: str) -> str:
+    """Return the first error of a compiler's output, for a headline."""
+    lines = (line.strip() for line in log.splitlines())
+    first = next((line for line in lines if "error" in line or "fatal" in line), "")
+    return re.sub(r"^\S*/(?=[^/\s]+\()", "", first)
+
+
 def _advice(log: str) -> str:
-    if 'cannot open source file "' in log or '"INFINITY" is undefined' in log:
+    if missing := re.search(r'cannot open source file "([^"]+)"', log):
+        if Path(missing[1]).suffix not in (".cuh", ".hpp", ".hh") and "/" not in missing[1]:
+            return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
+        return f'write #include "…/{missing[1]}" with its place relative to the .cu file: no other folder is searched'
+    if '"INFINITY" is undefined' in log:
         return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
+    if "invalid value for --gpu-architecture" in log:
+        return "name a target that this compiler knows: --target sm_80, sm_90, sm_90a, sm_100, …"
     return "fix the source at the line named above"

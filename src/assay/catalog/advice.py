@@ -1,5 +1,6 @@
 """Suggestions for errors about a kernel whose op is unknown: the user's own ops and files, the likeliest first."""
 
+import contextlib
 import shlex
 from collections.abc import Iterable, Mapping
 from difflib import SequenceMatcher
@@ -39,6 +40,11 @@ def which_op(file: Path, named: Mapping[str, Iterable[str]], command: str) -> st
 
 def which_file(name: str, file: Path, known: Iterable[str], command: str) -> str:
     """Return advice on where the op called `name` may be declared, which no file of the command declares."""
+    if name.endswith(".py"):
+        declared: list[str] = []
+        with contextlib.suppress(AssayError, OSError):
+            declared = list(op_names(Path(name)))
+        return f"say which op of that file: --op {name}:{declared[0] if declared else 'NAME'}"
     beside = neighbours(file)
     homes = [home for home, ops in beside.items() if name in ops]
     if homes and file.suffix == ".cu":

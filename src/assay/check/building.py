@@ -1,5 +1,7 @@
 """Checks a kernel that cannot run here: builds every instance that the edges of the contract would launch."""
 
+import math
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,6 +27,8 @@ class Built:
     """The results of the builds."""
 
     workloads: int = 0
+    left: int = 0
+    """The number of workloads that the time limit left out."""
     instances: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     """The instances launched, by name and hash of the machine code."""
     finding: Finding | None = None
@@ -44,12 +48,17 @@ def build(
     target: Target,
     pool: Pool,
     worker: Worker | None,
+    deadline: float | None = None,
 ) -> Built:
-    """Build the kernel for these workloads, up to the first failure."""
+    """Build the kernel for these workloads, up to the first failure or the time limit."""
     built = Built()
+    chosen = list(points)
     try:
         built.worker = worker or pool.worker(kernel.address.backend, mode)
-        for workload in points:
+        for number, workload in enumerate(chosen):
+            if deadline is not None and time.monotonic() > deadline:
+                built.left = len(chosen) - number
+                return built
             call = Call.of(kernel, workload, mode, parameters)
             try:
                 answer = built.worker.ask(Build(call, str(target)))
@@ -58,6 +67,10 @@ def build(
                 built.workload, built.trace = workload, refused.failure.trace
                 return built
             built.workloads += 1
+            if not answer.launches and _launches_alone(kernel) and _writes(workload):
+                built.finding = Finding("launch", "the kernel launches nothing, and its output has elements")
+                built.workload = workload
+                return built
             for launch in answer.launches:
                 a = launch.artifact
                 shape = {"grid": launch.grid, "block": launch.block, "dynamic_shared": launch.shared}
@@ -67,9 +80,20 @@ def build(
             raise
         built.finding, built.worker = Finding(lost.how, lost.detail), None
         return built
-    if not built.instances:
+    if not built.instances and any(map(_writes, chosen)):
         built.finding = Finding("launch", f"the kernel launches nothing on any of {built.workloads} workloads")
     return built
+
+
+def _launches_alone(kernel: Kernel) -> bool:
+    """True if only a launch can write the outputs: a bare .cu file has no Python beside it."""
+    return kernel.file is not None and kernel.file.suffix == ".cu"
+
+
+def _writes(workload: Workload) -> bool:
+    """True if some output has elements."""
+    outputs = (tensor for name, tensor in workload.op.outputs.items() if name not in workload.without)
+    return any(math.prod(workload.shape(tensor)) for tensor in outputs)
 
 
 def edges(op: Op, dtype: DType) -> list[Workload]:

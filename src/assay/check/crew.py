@@ -204,7 +204,7 @@ def unfinished(
         reason,
         settings.run,
         evidence,
-        job.replay(job.workload, settings.parameters),
+        job.replay(job.workload, settings.parameters, settings.target),
         provenance.source_of(job.kernel.home, job.kernel.line),
         [],
         origin,

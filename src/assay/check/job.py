@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from assay import provenance
+from assay import host, provenance
 from assay.backends import Availability, Level, backend
 from assay.backends import here as available
 from assay.catalog.called import called
@@ -91,7 +91,7 @@ class Job:
                 reason,
                 settings.run,
                 known.to_dict(),
-                self.replay(shown, settings.parameters),
+                self.replay(shown, settings.parameters, settings.target),
                 provenance.source_of(self.kernel.home, self.kernel.line),
                 artifacts or [],
                 provenance.provenance(settings.bounds.seed),
@@ -181,10 +181,11 @@ class Job:
         evidence = replace(evidence, detector="gate")
         return replace(judged, status=Status.FAIL, reason="; ".join(broken), evidence=evidence.to_dict())
 
-    def replay(self, workload: Workload | None, parameters: Mapping[str, Any]) -> str:
+    def replay(self, workload: Workload | None, parameters: Mapping[str, Any], target: Target | None = None) -> str:
         """Return the command that repeats this check."""
         which = f"--workload {shlex.quote(str(workload))}" if workload else f"--dtype {self.dtype}"
-        return f"assay check {called(self.kernel, self.op, parameters)} {which}"
+        built_for = f" --target {target}" if target not in (None, host.target()) else ""
+        return f"assay check {called(self.kernel, self.op, parameters)} {which}{built_for}"
 
     def _fuzz(
         self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]
@@ -303,11 +304,22 @@ class Job:
     ) -> tuple[Record, Worker | None]:
         points = [self.workload] if self.workload else building.edges(self.op, self.dtype)
         built = building.build(
-            self.kernel, self.op, points, here.mode, settings.parameters, settings.target, settings.pool, worker
+            self.kernel,
+            self.op,
+            points,
+            here.mode,
+            settings.parameters,
+            settings.target,
+            settings.pool,
+            worker,
+            settings.bounds.deadline,
         )
         if built.finding:
             evidence = CheckEvidence(detector=built.finding.detector, trace=built.trace)
             return record(Status.FAIL, self._words(built.finding), built.workload, evidence), built.worker
+        if built.left:
+            words = f"{built.workloads} workloads were built; --limit left out {built.left} of {len(points)}"
+            return record(Status.INCONCLUSIVE, words, None, CheckEvidence(workloads=built.workloads)), built.worker
         instances = list(built.instances.values())
         evidence = CheckEvidence(
             workloads=built.workloads, mode=here.mode, device=here.device, instances=len(instances)
@@ -315,6 +327,8 @@ class Job:
         names = ", ".join(sorted({name for name, _ in built.instances}))
         plural = "s" * (len(instances) > 1)
         reason = f"{here.reason}; {len(instances)} instance{plural} for {settings.target}: {names}"
+        if not instances:
+            reason = f"{here.reason}; nothing is launched, since the outputs are empty"
         return record(Status.COMPILED, reason, None, evidence, instances), built.worker
 
 

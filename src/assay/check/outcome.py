@@ -67,7 +67,7 @@ def raised(error: Failure, seconds: tuple[float, ...] = ()) -> Outcome:
         detector, lost = "exit", True
     elif "CUDA" in text or "cuda" in error.type.lower():
         detector, lost = "launch", True
-    where = f" at {error.where}" if error.where else ""
+    where = f" at {error.where}" if error.where and error.where not in text else ""
     where += f"\n  → {error.fix}" if error.fix else ""
     finding = Finding(detector, f"{_short(words)}{where}")
     return Outcome(finding, seconds=seconds, lost=lost, detail=vars(error))

@@ -20,9 +20,10 @@ from assay.check.plain import PlainTorch
 from assay.check.schedule import grouped, side_by_side, width
 from assay.dtype import dtype
 from assay.errors import UsageError
+from assay.inspect.gates import refuse_unknown_gates
 from assay.record import Record
 from assay.settings import settings_of
-from assay.target import DEFAULT, Target, target
+from assay.target import Target, target
 from assay.watching import watched
 from assay.worker import Limits, Pool
 
@@ -46,7 +47,7 @@ class Options:
     """Axis lengths to try besides all others."""
     limit: float | None = None
     """Seconds for the whole run; a kernel with workloads that it leaves out is inconclusive."""
-    target: Target = field(default_factory=lambda: host_target())
+    target: Target = field(default_factory=host.target)
     seconds: float = Limits.seconds
     memory: int | None = None
     """Resident bytes a worker may use; None: most of the machine's."""
@@ -58,11 +59,6 @@ class Options:
     run: str = field(default_factory=provenance.new_run)
 
 
-def host_target() -> Target:
-    gpu = host.gpu()
-    return gpu.target if gpu else DEFAULT
-
-
 def plan(what: Iterable[Named], options: Options) -> list[Job]:
     """Return one job per kernel and dtype."""
     named = list(what)
@@ -70,6 +66,8 @@ def plan(what: Iterable[Named], options: Options) -> list[Job]:
     if options.backends:
         choices = [c for c in choices if c[0].address.backend in options.backends]
     refuse_unknown(choices, options.parameters)
+    for kernel, _ in choices:
+        refuse_unknown_gates(kernel)
     jobs = []
     for kernel, op in choices:
         if options.workload:

@@ -64,7 +64,8 @@ def check(
 
     if not what and not everything:
         raise UsageError("check what?", fix="name an op, a kernel or a file (assay check gelu/triton), or say --all")
-    from assay.check.verb import Options, host_target
+    from assay import host
+    from assay.check.verb import Options
     from assay.target import target as named
 
     options = Options(
@@ -74,7 +75,7 @@ def check(
         workloads=workloads,
         thorough=thorough,
         limit=limit,
-        target=named(target) if target else host_target(),
+        target=named(target) if target else host.target(),
         seconds=timeout,
         jobs=jobs,
         seed=seed,

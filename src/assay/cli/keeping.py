@@ -66,7 +66,7 @@ def junit_written(records: Sequence[Record], path: Path, verb: str) -> bool:
     """Write the file of `--junit`. Return whether it was written."""
     from assay.report.junit import junit
 
-    return written("the JUnit file", path, lambda: put(path, junit(records, verb)))
+    return written("the JUnit file", path, lambda: put(path, junit(records, verb, session.refused)))
 
 
 def put(path: Path, text: str) -> None:

@@ -42,14 +42,15 @@ def run(
     strict: common.Strict = False,
 ) -> None:
     """Take kernels from source to verdict: everything this machine can do with them, in one go."""
-    from assay.check.verb import Options, host_target
+    from assay import host
+    from assay.check.verb import Options
     from assay.target import target as named
 
     options = Options(
         op=op,
         dtypes=common.split(dtype),
         workloads=workloads,
-        target=named(target) if target else host_target(),
+        target=named(target) if target else host.target(),
         seconds=timeout,
         jobs=jobs,
     )

@@ -33,7 +33,7 @@ def refuse_unknown_gates(kernel: Kernel) -> None:
             raise SourceError(
                 f"{kernel.name} expects '{name}', which is no gate",
                 where=f"{kernel.file}:{kernel.line}",
-                fix=f"one of: {', '.join(GATES)}",
+                fix=f"one of: {', '.join((*GATES, OF))}",
             )
 
 

@@ -6,16 +6,18 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as xml
 
+from assay.errors import AssayError
 from assay.record import Record, Status, namesakes
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _VERDICTS = {Status.FAIL: "failure", Status.SKIPPED: "skipped", Status.COMPILED: "skipped"}
 
 
-def junit(records: Sequence[Record], verb: str) -> str:
+def junit(records: Sequence[Record], verb: str, refused: Sequence[AssayError] = ()) -> str:
     """Return the text of the file. Compiled and skipped records count as skipped, inconclusive ones as errors: they say
-    nothing about the kernel, and somebody has to look at them."""
+    nothing about the kernel, and somebody has to look at them. So do the files and kernels that were `refused`."""
     cases = [_case(record, namesakes(records)) for record in records]
+    cases += [_refusal(problem, verb) for problem in refused]
     kinds = [case[0].tag if len(case) else "" for case in cases]
     counts = {
         f"{kind}s" if kind != "skipped" else kind: str(kinds.count(kind)) for kind in ("failure", "error", "skipped")
@@ -28,7 +30,9 @@ def junit(records: Sequence[Record], verb: str) -> str:
 
 
 def _case(record: Record, shared: set[str]) -> xml.Element:
-    name = _text(f"{record.named(shared)} [{record.workload}]" if record.workload else record.named(shared))
+    # A failing check has a workload of its own; the name must stay the same for a CI's history.
+    point = f"dtype={record.dtype}" if record.verb == "check" and record.dtype else record.workload
+    name = _text(f"{record.named(shared)} [{point}]" if point else record.named(shared))
     case = xml.Element("testcase", classname=_text(f"assay.{record.verb}"), name=name, time=f"{record.seconds:.3f}")
     for attribute in ("file", "line"):
         if record.source.get(attribute):
@@ -40,6 +44,14 @@ def _case(record: Record, shared: set[str]) -> xml.Element:
         verdict.text = "\n".join(
             filter(None, (first, rest, f"replay: {_text(record.replay)}" if record.replay else ""))
         )
+    return case
+
+
+def _refusal(problem: AssayError, verb: str) -> xml.Element:
+    place = problem.where or problem.what
+    case = xml.Element("testcase", classname=f"assay.{verb}", name=_text(place), time="0.000")
+    error = xml.SubElement(case, "error", message=_text(problem.what.partition("\n")[0]), type="refused")
+    error.text = _text("\n".join(filter(None, (problem.what, problem.fix))))
     return case
 
 
