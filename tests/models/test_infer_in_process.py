@@ -215,3 +215,8 @@ def test_variants_are_the_kernels_each_language_has_for_the_models_ops():
     with pytest.raises(UsageError, match="no variant called 'tritn'") as told:
         variants(["gelu"], "cpu", ("tritn",), {})
     assert "did you mean triton" in told.value.fix
+
+
+def test_a_rule_may_name_a_language_as_for_swap():
+    (own,) = (v for v in variants((), "cpu", ("swap",), {"gelu": "njit", "layernorm+gelu": "njit"}) if v.name == "swap")
+    assert not own.cannot and own.mode == "native" and dict(own.rules) == {"gelu": "njit", "layernorm+gelu": "njit"}

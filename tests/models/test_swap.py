@@ -229,3 +229,9 @@ def test_a_language_is_short_for_the_kernel_of_the_rules_op():
     with assay.swap(model, {"gelu": "njit", "layernorm": "torch"}) as report:
         model(x)
     assert {site.kernel for site in report.sites} - {""} == {"gelu/njit", "layernorm/torch"}
+
+
+def test_rules_that_are_no_dict_are_wrong_use():
+    with pytest.raises(UsageError, match="the rules are a list") as refused:
+        assay.swap(nn.GELU(), ["gelu", "gelu/njit"])
+    assert '{"gelu": "gelu/triton"}' in refused.value.fix

@@ -219,7 +219,8 @@ def _verified(model: str, options: Common, data: str = "") -> Entry:
     if data:
         dataset(data)
     elif known.data not in DATASETS:
-        fix = f"search {', '.join(name for name, e in ENTRIES.items() if e.data in DATASETS)}, or name --data"
+        fix = f"search {', '.join(name for name, e in ENTRIES.items() if e.data in DATASETS)}"
+        fix += "; `assay search architecture` takes --data"
         raise UsageError(f"{model} has no data to be trained on and judged by", fix=fix)
     return known
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from assay.errors import UsageError
 from assay.models.swap.report import Report
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ def swap(model: nn.Module, rules: Mapping[str, Value], *, tuned: bool = False) -
     from assay.models.swap.plan import Plan
     from assay.models.swap.wrapping import apply, undo
 
+    if not isinstance(rules, Mapping):
+        raise UsageError(f"the rules are a {type(rules).__name__}, not a dict", fix='e.g. {"gelu": "gelu/triton"}')
     plan = Plan(model, rules, tuned)
     apply(plan.changes)
     written = {key: "None" if value is None else str(value) for key, value in rules.items()}

@@ -79,11 +79,12 @@ def _rules(ops: list[str]) -> dict[str, dict[str, str]]:
 
 def named(rules: Mapping[str, str], device: str) -> Iterator[tuple[str, Choice]]:
     """Yield the kernels that the rules select, each with the text that names it. If a rule names an op, this is the
-    best kernel that runs. A format without a kernel, for which PyTorch computes, yields none."""
+    best kernel that runs; if a language, the kernel of the key's op in that language. A format without a kernel, for
+    which PyTorch computes, yields none."""
     for key, given in rules.items():
         op, value = key.rpartition(":")[2], kernel_of(given)
-        if value in library.ops():
-            choice = choose(value, op, device, key)
+        if value in library.ops() or value in BACKENDS:
+            choice = choose(value, op if value in library.ops() else FUSIONS.get(op, op), device, key)
             yield choice[0].name, choice
         elif replacement.find(value) is None:
             yield from ((value, choice) for choice in select([value], FUSIONS.get(op, op)))
