@@ -102,7 +102,10 @@ def _layers(ones: Sequence[One]) -> list[str]:
     table = drawn.layers(ones)
     if not any(any(row.seconds.values()) for row in table.rows):
         return []
-    text = "Each layer's own time in one eager pass, as the profiler saw it; the longest first.\n"
+    text = "Each layer's own time in one eager pass, as the profiler saw it; the longest first."
+    if any(one.evidence.rules for one in ones):
+        text += " PyTorch's time → the variant's, both in the process of the variant."
+    text += "\n"
     return [text, *to_markdown(table)]
 
 

@@ -8,7 +8,8 @@ import pytest
 from assay.bench.statistics import Estimate
 from assay.record import Status, read
 from assay.report import model_infer
-from assay.report.table import Note, to_rich
+from assay.report.table import Note, to_html, to_rich
+from assay.units import si
 
 RECORDS = Path(__file__).parents[2] / "results" / "h200" / "models" / "mnist-cnn-ln.json"
 
@@ -58,6 +59,16 @@ def test_layers_and_sites_have_one_baseline(ones):
                 checked += 1
         assert checked or not any(r.form == "module" and r.site in told for r in one.evidence.sites)
         assert f"{one.evidence.variant}, from torch" in [str(c.header) for c in to_rich(layers).columns]
+        longest = layers.rows[0]
+        pair = si(longest.torch[one.evidence.variant], "s", 3) + " → "
+        assert pair in to_html(layers) and longest.torch[one.evidence.variant] == max(told.values())
+
+
+def test_times_of_two_processes_are_not_shown_beside_each_other(ones):
+    """The plain model alone took a process of its own, on a machine that may have been busier then."""
+    assert any(not o.evidence.rules and o.evidence.layers for o in ones)
+    titles = [str(c.header) for c in to_rich(model_infer.layers(ones)).columns]
+    assert "torch" not in titles and any("from torch" in t for t in titles)
 
 
 def test_the_conclusion_comes_before_the_explanations(ones):

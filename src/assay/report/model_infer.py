@@ -295,31 +295,37 @@ def _latency(one: One | None) -> Cell:
 
 def layers(ones: Sequence[One], title: str = "", longest: int = 0) -> Table[Repeated]:
     """Return the table of layers: where a pass spends its time and how that changes, from the profiler's figures of the
-    eager arm. A terminal shows both figures of a variant's own process, as in the table of sites. With `longest`, that
-    many layers are shown individually and the others summed."""
+    eager arm. Both figures of a variant, and the share, are of the variant's own process, as in the table of sites:
+    times of two processes cannot be compared. With `longest`, that many layers are shown individually and the others
+    summed."""
     own = {one.evidence.variant: one.evidence.layers for one in ones if one.evidence.layers}
     compared = [one.evidence.variant for one in ones if one.evidence.layers and one.evidence.rules]
-    rows = by_layer(own)
-    first = next(iter(own), "")
-    whole = sum(row.seconds.get(first, 0.0) for row in rows)
+    shown = compared or list(own)
+
+    def plain(row: Repeated) -> float:
+        """The layer's time in the plain model, in the process of the first variant shown."""
+        return (row.torch if compared else row.seconds).get(next(iter(shown), ""), 0.0)
+
+    rows = sorted(by_layer(own), key=plain, reverse=True)
+    whole = sum(map(plain, rows))
     if longest and len(rows) > longest:
         rest = rows[longest:]
         sums = [{v: sum(getattr(row, of).get(v, 0.0) for row in rest) for v in own} for of in ("seconds", "torch")]
         rows = [*rows[:longest], Repeated(f"{len(rest)} others", 1, *sums)]
 
     def time(name: str) -> Column[Repeated]:
-        def cell(row: Repeated) -> Cell:
+        def cell(row: Repeated) -> Cell | str:
             seconds = row.seconds.get(name) or 0.0
-            page = si(seconds, "s", 3) if seconds else ""
-            return Cell(change(row.torch.get(name, 0.0), seconds).terminal if name in compared else page, page)
+            if name in compared:
+                return change(row.torch.get(name, 0.0), seconds)
+            return si(seconds, "s", 3) if seconds else ""
 
-        title = f"{name}, from torch" if name in compared else "" if compared else name
-        return Column(title, cell, page=name)
+        return Column(f"{name}, from torch" if name in compared else name, cell)
 
     columns: list[Column[Repeated]] = [
         Column("layer", lambda row: row.layer + (f" ×{row.modules}" if row.modules > 1 else ""), left=True),
-        Column("share", lambda row: f"{row.seconds.get(first, 0.0) / whole if whole else 0.0:.0%}", page=""),
-        *map(time, own),
+        Column("share", lambda row: f"{plain(row) / whole if whole else 0.0:.0%}", page=""),
+        *map(time, shown),
     ]
     return Table(title, columns, rows, keep=2)
 
