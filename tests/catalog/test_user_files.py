@@ -286,6 +286,19 @@ def test_in_a_test_it_is_one_line_with_the_same_evidence(tmp_path):
     assert "the oracle" in str(caught.value) and "replay: assay check" in str(caught.value)
 
 
+def test_a_test_in_which_nothing_was_verified_fails(tmp_path):
+    import textwrap
+
+    import assay
+
+    file = tmp_path / "narrow.py"
+    file.write_text(textwrap.dedent(GOOD).replace('@kernel("gelu")', '@kernel("gelu", dtypes=["fp32"])'))
+    with pytest.raises(assay.check.KernelFailed, match="it is written for fp32"):
+        assay.verify(file, dtypes="bf16")
+    passed, skipped = assay.verify(file, dtypes=("fp32", "bf16"), workloads=2)
+    assert (passed.status, skipped.status) == ("pass", "skipped")
+
+
 def test_a_kernel_that_only_returns_says_so_and_is_judged(tmp_path):
     import textwrap
 

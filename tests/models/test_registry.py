@@ -287,3 +287,9 @@ def test_without_transformers_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers.models.bert.configuration_bert", None)
     with pytest.raises(AssayError, match=r"kernel-assay\[models\]"):
         entry("minilm").build()
+
+
+def test_a_file_alone_is_asked_for_its_function():
+    with pytest.raises(UsageError, match="which function builds the model") as refused:
+        entry("my_model.py")
+    assert "my_model.py:build" in refused.value.fix

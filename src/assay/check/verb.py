@@ -21,7 +21,7 @@ from assay.check.schedule import grouped, side_by_side, width
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.inspect.gates import refuse_unknown_gates
-from assay.record import Record
+from assay.record import Record, Status
 from assay.settings import settings_of
 from assay.target import Target, target
 from assay.watching import watched
@@ -130,8 +130,10 @@ class KernelFailed(AssertionError):
 
 
 def verify(*what: str | Path | Callable[..., Any], **settings: Any) -> list[Record]:
-    """Check kernels, and raise KernelFailed with the evidence if anything is wrong: a test in one line."""
+    """Check kernels, and raise KernelFailed with the evidence if one is wrong, or if none passed or was compiled: a test
+    in one line."""
     records = list(check(*what, **settings))
-    if failed := [r for r in records if r.failed]:
-        raise KernelFailed(failed)
+    failed = [r for r in records if r.failed]
+    if failed or not any(r.status in (Status.PASS, Status.COMPILED) for r in records):
+        raise KernelFailed(failed or records)
     return records

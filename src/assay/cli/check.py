@@ -141,7 +141,8 @@ def report(records: list[Record], interrupted: bool, out: Path | None = None) ->
         terminal.print(f"\n[bold red]✗ {escape(record.named(apart))}[/] on [bold]{escape(record.workload)}[/]")
         terminal.print(escape(record.reason))
         if record.source.get("file"):
-            terminal.print(f"  source  {record.source['file']}:{record.source['line']}", style="dim")
+            line = f":{record.source['line']}" if record.source.get("line") else ""  # of a whole file: none
+            terminal.print(f"  source  {record.source['file']}{line}", style="dim")
         terminal.print(f"  replay  {escape(record.replay)}", style="cyan", soft_wrap=True)
     terminal.print(f"\n{screen.summary(records)}" + (" — interrupted; this is what was done" if interrupted else ""))
     if out:

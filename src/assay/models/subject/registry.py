@@ -82,6 +82,8 @@ def entry(name: str) -> Entry:
     if ":" in name:
         own.named(name)
         return Entry(name, "the user's own", "")
+    if name.endswith(".py"):
+        raise UsageError(f"{name}: which function builds the model?", fix=f"name it, e.g. {name}:build")
     raise UsageError(
         f"no model called '{name}'",
         fix=f"there are: {', '.join(ENTRIES)}; or yours: module:function, path/file.py:function",
