@@ -130,8 +130,8 @@ class KernelFailed(AssertionError):
 
 
 def verify(*what: str | Path | Callable[..., Any], **settings: Any) -> list[Record]:
-    """Check kernels, and raise KernelFailed with the evidence if one is wrong, or if none passed or was compiled: a test
-    in one line."""
+    """Check kernels, and raise KernelFailed with the evidence if one is wrong, or if none passed or was compiled: a
+    test in one line."""
     records = list(check(*what, **settings))
     failed = [r for r in records if r.failed]
     if failed or not any(r.status in (Status.PASS, Status.COMPILED) for r in records):
