@@ -5,7 +5,6 @@ import pytest
 import assay
 from assay import host
 from assay.backends import launch_limits
-from assay.errors import LaunchError
 from assay.target import Target
 
 needs_nvrtc = pytest.mark.skipif(not host.has("cuda.bindings"), reason="no NVRTC here: pip install cuda-bindings")
@@ -26,10 +25,8 @@ needs_nvrtc = pytest.mark.skipif(not host.has("cuda.bindings"), reason="no NVRTC
 )
 def test_what_is_too_large_is_named_with_the_limit(launch, words):
     usual = {"grid": (1,), "block": (256,), "shared": 0, "registers": 32}
-    with pytest.raises(LaunchError) as refused:
-        launch_limits.check("f<float>", **usual | launch, target=Target("sm_90"), where="k.cu:1")
-    assert words in refused.value.what and "f<float>" in refused.value.what and refused.value.where == "k.cu:1"
-    assert "at most" in refused.value.fix or "at least" in refused.value.fix
+    problem = launch_limits.problem("f<float>", **usual | launch, target=Target("sm_90"))
+    assert words in problem and "f<float>" in problem and ("→ at most" in problem or "at least" in problem)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +41,7 @@ def test_what_is_too_large_is_named_with_the_limit(launch, words):
 )
 def test_what_fits_is_launched(launch):
     usual = {"grid": (1,), "block": (256,), "shared": 0, "registers": 32, "target": Target("sm_90a")}
-    launch_limits.check("f", **usual | launch)
+    assert launch_limits.problem("f", **usual | launch) == ""
 
 
 KERNEL = """// assay: f<T><<<%s>>>(x, out, n)

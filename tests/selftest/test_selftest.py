@@ -101,7 +101,9 @@ def test_cuda_entries_build() -> None:
             if kernel.address.backend == "cuda":
                 jobs.append(Job(kernel, op, dtype(entry.dtype), Workload.of(op, "").replace(dtype=dtype(entry.dtype))))
     if backend("cuda").availability().level is Level.COMPILE:
-        assert {r.status for r in check_run(jobs, Options())} == {Status.COMPILED}
+        records = list(check_run(jobs, Options()))
+        refused = [Path(r.source["file"]).stem for r in records if r.status is not Status.COMPILED]
+        assert refused == ["too_many_threads"]  # no GPU is needed to know that
 
 
 def _missing(kernel) -> bool:

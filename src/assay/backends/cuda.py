@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import host
 from assay.artifact import Artifact
-from assay.backends import arguments, launch_limits, nvrtc
+from assay.backends import arguments, nvrtc
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
 from assay.backends.launcher import Launcher
 from assay.dtype import dtype
@@ -236,8 +236,6 @@ class Function:
         if _tracing is not None:
             artifact = self.source.build(self.name, _tracing.target, _tracing.compiler)
             self._check(parameters(artifact.symbol, artifact.ptx), args, where)
-            used = shared + (artifact.shared or 0)
-            launch_limits.check(self.name, grid, block, used, artifact.registers or 0, _tracing.target, where)
             _tracing.launches.append(Launch(artifact, grid, block, shared))
             return
         launcher = self._launcher

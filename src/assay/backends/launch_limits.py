@@ -1,11 +1,10 @@
-"""Refuses launches that no GPU of the target can start, before there is a GPU."""
+"""Tells launches that no GPU of the target can start, without a GPU."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from assay.errors import LaunchError
 from assay.target import Target
 
 _THREADS = 1024
@@ -18,14 +17,13 @@ _SHARED = {(7, 5): 64, (8, 0): 163, (8, 6): 99, (8, 7): 163, (8, 9): 99, (9, 0):
 specifications). A capability that is not listed is not judged."""
 
 
-def check(
-    name: str, grid: Sequence[int], block: Sequence[int], shared: int, registers: int, target: Target, where: str = ""
-) -> None:
-    """Raise LaunchError if a launch is certainly too large, or has an empty block. `shared` are all bytes of a block,
-    `registers` those of a thread."""
-    if problem := _problem(tuple(grid), tuple(block), shared, registers, target):
-        what, fix = problem
-        raise LaunchError(f"{what} in the launch of `{name}`: a GPU refuses it", where=where, fix=fix)
+def problem(name: str, grid: Sequence[int], block: Sequence[int], shared: int, registers: int, target: Target) -> str:
+    """Return why no GPU of the target can start a launch, and what to do; empty if one may. `shared` are all bytes of a
+    block, `registers` those of a thread."""
+    if found := _problem(tuple(grid), tuple(block), shared, registers, target):
+        what, fix = found
+        return f"{what} in the launch of `{name}`: a GPU refuses it\n  → {fix}"
+    return ""
 
 
 def _problem(

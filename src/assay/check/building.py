@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from assay.backends import launch_limits
 from assay.check import outcome
 from assay.check.judge import Finding
 from assay.coverage import Effort, plan
@@ -73,6 +74,11 @@ def build(
                 return built
             for launch in answer.launches:
                 a = launch.artifact
+                used = launch.shared + (a["shared"] or 0)
+                why = launch_limits.problem(a["name"], launch.grid, launch.block, used, a["registers"] or 0, target)
+                if why:
+                    built.finding, built.workload = Finding("launch", why), workload
+                    return built
                 shape = {"grid": launch.grid, "block": launch.block, "dynamic_shared": launch.shared}
                 built.instances[a["name"], a["text_hash"]] = {**a, **shape}
     except WorkerLost as lost:
