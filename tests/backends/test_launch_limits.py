@@ -98,7 +98,7 @@ def test_a_headline_holds_the_first_error_of_the_compiler(tmp_path):
     (record,) = assay.check(file, op="gelu", workload="n=5,dtype=fp32", target="sm_90")
     headline = record.reason.splitlines()[0]
     assert 'cannot open source file "math.h"' in headline and "f.cu(" in headline and str(tmp_path) not in headline
-    file.write_text('#include "common.cuh"\n' + KERNEL % "cdiv(n, 256), 256")
+    file.write_text('#include "common.h"\n' + KERNEL % "cdiv(n, 256), 256")
     (record,) = assay.check(file, op="gelu", workload="n=5,dtype=fp32", target="sm_90")
     assert "relative to the .cu file" in record.reason and "nvcc" not in record.reason
 

@@ -127,6 +127,13 @@ def compile_all(
     return symbols, ptx, fetch(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
 
 
+_STANDARD = {
+    f"{name}.h"
+    for name in ("assert", "float", "limits", "math", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string")
+}
+"""C's headers, which NVRTC does not have; C++'s have no suffix."""
+
+
 def first_error(log: str) -> str:
     """Return the first error of a compiler's output, for a headline."""
     lines = (line.strip() for line in log.splitlines())
@@ -136,7 +143,7 @@ def first_error(log: str) -> str:
 
 def _advice(log: str) -> str:
     if missing := re.search(r'cannot open source file "([^"]+)"', log):
-        if Path(missing[1]).suffix not in (".cuh", ".hpp", ".hh") and "/" not in missing[1]:
+        if "." not in missing[1] or missing[1] in _STANDARD:
             return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
         return f'write #include "…/{missing[1]}" with its place relative to the .cu file: no other folder is searched'
     if '"INFINITY" is undefined' in log:
