@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 from assay import values
+from assay.float64 import exactly
 from assay.lazy import torch
 from assay.op import Op, Tensor
 from assay.values import Range
@@ -25,17 +28,16 @@ def generate(workload: Workload, variation: int = 0) -> dict[str, torch.Tensor]:
             drawn[name] = _draw(op, tensor, workload, torch.Generator().manual_seed(seed))
     for name, tensor in workload.present.items():
         if tensor.given is not None:
-            exact = {n: widened(v) for n, v in drawn.items()} | dict(workload.attributes)
-            wanted = tensor.given.__code__.co_varnames[: tensor.given.__code__.co_argcount]
-            drawn[name] = tensor.given(*(exact[n] for n in wanted)).to(workload.dtype_of(tensor).torch)
+            drawn[name] = given(tensor.given, workload, drawn).to(workload.dtype_of(tensor).torch)
     return {name: drawn[name] for name in workload.present}
 
 
-def widened(value: torch.Tensor) -> torch.Tensor:
-    """Return an input as the oracle takes it: floats in float64, integers in int64, booleans unchanged."""
-    if value.is_floating_point():
-        return value.double()
-    return value if value.dtype == torch.bool else value.long()
+def given(function: Callable[..., Any], workload: Workload, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Return an input that follows from others, in float64. The function asks by name for inputs and attributes."""
+    known = inputs | dict(workload.attributes)
+    wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
+    value: torch.Tensor = exactly(function, (known[n] for n in wanted), {})
+    return value
 
 
 def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:

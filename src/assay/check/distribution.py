@@ -13,7 +13,7 @@ from typing import Any
 from assay.check.judge import Finding
 from assay.check.oracle import ulp
 from assay.dtype import DType
-from assay.inputs import widened
+from assay.float64 import exactly
 from assay.lazy import torch
 from assay.workload import Workload
 
@@ -65,9 +65,7 @@ def _outcomes(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[tuple
     op = workload.op
     assert op.random is not None
     attributes = {n: v for n, v in workload.attributes if n != op.random.seed}
-    declared: list[Any] = op.random.outcomes(
-        *(widened(inputs[n]) if n in inputs else None for n in op.inputs), **attributes
-    )
+    declared: list[Any] = exactly(op.random.outcomes, map(inputs.get, op.inputs), attributes)
     return [
         (value.double().flatten(), torch.as_tensor(chance, dtype=torch.float64).expand(value.shape).flatten())
         for value, chance in declared

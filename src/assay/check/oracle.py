@@ -17,7 +17,7 @@ from typing import Any
 from assay.check import evaluations, rounding
 from assay.check.undeclared import Undeclared, undeclared
 from assay.dtype import DType, dtype
-from assay.inputs import widened
+from assay.float64 import exactly, widened
 from assay.lazy import np, torch
 from assay.op import Op
 from assay.workload import Workload
@@ -118,11 +118,11 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
-    exact = _per_output(op, op.reference(*wide, **attributes))
+    exact = _per_output(op, exactly(op.reference, wide, attributes))
     scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
     if op.magnitude is not None:
-        scale = dict(_per_output(op, op.magnitude(*wide, **attributes)))
-    half = _per_output(op, op.half_magnitude(*wide, **attributes)) if op.half_magnitude else None
+        scale = dict(_per_output(op, exactly(op.magnitude, wide, attributes)))
+    half = _per_output(op, exactly(op.half_magnitude, wide, attributes)) if op.half_magnitude else None
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
     others = cache(lambda: evaluations.others(workload, inputs))
     missing = partial(undeclared, op, inputs)
@@ -145,7 +145,7 @@ def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[st
 
     def moved(change: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, torch.Tensor]:
         inputs = [change(v) if v is not None and v.is_floating_point() else v for v in wide]
-        results = _per_output(op, op.reference(*inputs, **attributes))
+        results = _per_output(op, exactly(op.reference, inputs, attributes))
         return {n: (results[n].double() - v.double()).abs() for n, v in exact.items()}
 
     def disturbed(value: torch.Tensor) -> torch.Tensor:

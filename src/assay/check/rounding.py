@@ -11,7 +11,7 @@ import math
 from functools import cache
 from typing import Any
 
-from assay.inputs import widened
+from assay.float64 import exactly, widened
 from assay.lazy import torch
 from assay.op import Op
 from assay.workload import Workload
@@ -64,7 +64,7 @@ def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, tor
     op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
-    exact = _outputs(op, op.reference(*wide, **attributes))
+    exact = _outputs(op, exactly(op.reference, wide, attributes))
     squares = {n: torch.zeros_like(v, dtype=torch.float64) for n, v in exact.items()}
     disturbed = False
     storages = frozenset(t.untyped_storage().data_ptr() for t in wide if t is not None)
@@ -72,7 +72,7 @@ def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, tor
     for sample in range(SAMPLES):
         mode = _mode()(sample, storages, known)
         with mode:
-            results = op.reference(*wide, **attributes)
+            results = exactly(op.reference, wide, attributes)
         if not mode.arithmetic:
             break
         disturbed = True
@@ -87,7 +87,7 @@ def compares(workload: Workload, inputs: dict[str, torch.Tensor]) -> bool:
     op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     with (mode := _mode()(0)):
-        op.reference(*wide, **dict(workload.attributes))
+        exactly(op.reference, wide, dict(workload.attributes))
     return bool(mode.compared)
 
 

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from assay.inputs import given
 from assay.lazy import torch
 from assay.op import Tensor
 from assay.worker.bits import bits
@@ -96,11 +97,9 @@ def completed(workload: Workload, values: Values) -> Values:
     op = workload.op
     inputs = dict(values)
     for name in values:
-        given = op.inputs[name].given
-        if given is not None:
-            exact = {n: v.double() for n, v in inputs.items()} | dict(workload.attributes)
-            wanted = given.__code__.co_varnames[: given.__code__.co_argcount]
-            inputs[name] = given(*(exact[n] for n in wanted)).to(values[name].dtype).contiguous()
+        function = op.inputs[name].given
+        if function is not None:
+            inputs[name] = given(function, workload, inputs).to(values[name].dtype).contiguous()
     return inputs
 
 

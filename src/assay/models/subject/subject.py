@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay import float64
 from assay.dtype import dtype as format_called
 from assay.models.subject.entry import Entry, Inputs
 from assay.models.subject.registry import entry
@@ -54,7 +55,9 @@ class Subject:
 
     def exact(self, batch: int) -> Any:
         """Return the model's outputs in float64, from weights and inputs rounded to the dtype."""
-        return self.entry.forward(copy.deepcopy(self.model).double(), widened(self.inputs(batch)))
+        wide = copy.deepcopy(self.model).double()
+        with float64.mode():
+            return self.entry.forward(wide, widened(self.inputs(batch)))
 
 
 def widened(inputs: Inputs) -> Inputs:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from assay.catalog import library
+from assay.float64 import exactly
 from assay.models.swap.rules import OPS, Rule
 from assay.models.swap.sites import CLOSE, Form
 from assay.models.swap.wrapping import original_class
@@ -85,8 +86,7 @@ def _disagreement(module: nn.Module, kind: type[nn.Module], op: Op) -> str:
     try:
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             got = kind.forward(module, x)
-            exact = [t if t is None or not t.is_floating_point() else t.double() for t in call.tensors]
-            right = op.reference(*exact, **dict(zip(op.attributes, call.attributes, strict=True)))
+            right = exactly(op.reference, call.tensors, dict(zip(op.attributes, call.attributes, strict=True)))
     except Exception as error:
         return f"{kind.__name__} could not be tried out: {type(error).__name__}: {error}".splitlines()[0]
     if not isinstance(got, torch.Tensor) or not isinstance(right, torch.Tensor) or got.shape != right.shape:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from assay.catalog import library
+from assay.float64 import exactly
 from assay.models.swap.wrapping import original_class
 from assay.swappable import Bound, Call, Module, Swappable
 
@@ -117,9 +118,9 @@ def _tried(module: nn.Module, kind: type[nn.Module], form: Form) -> Form:
     try:
         with torch.no_grad(), torch.autocast(device.type, enabled=False):
             outputs = kind.forward(module, x)
-            names = library.ops()[form.op].attributes
-            exact = [t if t is None else t.double() for t in call.tensors] if isinstance(call, Call) else []
-            oracle = library.ops()[form.op].reference(*exact, **dict(zip(names, call[2], strict=True)))
+            op = library.ops()[form.op]
+            tensors = call.tensors if isinstance(call, Call) else []
+            oracle = exactly(op.reference, tensors, dict(zip(op.attributes, call[2], strict=True)))
     except Exception as error:
         return Form(form.op, why=f"{kind.__name__} could not be tried out: {type(error).__name__}", opened=True)
     for got, right in zip(outputs.double(), oracle.view_as(outputs), strict=True):

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from assay import float64
 from assay.models.packed.compare import compare
 from assay.models.studies.agreement import agreement, errors, leaves, share
 from assay.models.studies.infer.calls import watched
@@ -40,7 +41,8 @@ class Truth:
         self.inputs = [subject.inputs(batch), *more]
         self.elements = batch * count
         wide = copy.deepcopy(subject.model).double()
-        self._exact = self.outputs(lambda i: subject.entry.forward(wide, widened(i)))
+        with float64.mode():
+            self._exact = self.outputs(lambda i: subject.entry.forward(wide, widened(i)))
         self._plain = self.outputs(lambda i: subject.entry.forward(subject.model, i))
 
     def outputs(self, forward: Forward) -> list[list[torch.Tensor]]:
@@ -66,7 +68,8 @@ def suspect(entry: Entry, plain: nn.Module, swapped: nn.Module, inputs: Sequence
     """Return where a wrong variant goes wrong: the path of the first module to finish whose output is off; empty if
     each one is within tolerance. Inner modules finish first, so it is the innermost."""
     wide = copy.deepcopy(plain).double()
-    exact = _outputs(entry, wide, [widened(i) for i in inputs])
+    with float64.mode():
+        exact = _outputs(entry, wide, [widened(i) for i in inputs])
     usual = _outputs(entry, plain, inputs)
     for place, got in _outputs(entry, swapped, inputs).items():
         truth = exact.get(place)
