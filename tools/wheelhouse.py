@@ -43,7 +43,12 @@ NEEDED = {
     "pygments": "rich",
     "sqlalchemy": "the store of records",
 }
-TESTS = {"hypothesis": "property tests", "sortedcontainers": "hypothesis"}
+TESTS = {
+    "hypothesis": "property tests",
+    "sortedcontainers": "hypothesis",
+    "pytest-xdist": "tests side by side",
+    "execnet": "pytest-xdist",
+}
 
 # Newest first. Every wheel we use runs on glibc 2.28, and every machine that runs CUDA 13 has at least that.
 GLIBC = ("2_28", "2_27", "2_26", "2_24", "2_17", "2_12", "2_5")

@@ -55,9 +55,9 @@ class Subject:
 
     def exact(self, batch: int) -> Any:
         """Return the model's outputs in float64, from weights and inputs rounded to the dtype."""
-        wide = copy.deepcopy(self.model).double()
+        wide, inputs = copy.deepcopy(self.model).double(), widened(self.inputs(batch))
         with float64.mode():
-            return self.entry.forward(wide, widened(self.inputs(batch)))
+            return self.entry.forward(wide, inputs)
 
 
 def widened(inputs: Inputs) -> Inputs:
