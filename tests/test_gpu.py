@@ -168,9 +168,10 @@ def test_what_cupy_loads_is_what_inspect_shows(kernel, tmp_path, monkeypatch):
     from assay.isa.cubin import functions
 
     monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
     (record,) = assay.check(kernel, workload="dtype=fp32")
     assert record.status == "pass", record.reason
-    kept = [f.read_bytes() + b"\0" for f in tmp_path.glob("*.cubin")]  # CuPy keeps a cubin without its last byte
+    kept = [f.read_bytes() + b"\0" for f in tmp_path.rglob("*.cubin")]  # CuPy keeps a cubin without its last byte
     loaded = {f.text_hash for cubin in kept for f in functions(cubin[cubin.index(b"\x7fELF") :])}
     shown = {r.evidence["text_hash"] for r in assay.inspect(kernel, workload="dtype=fp32", targets="sm_90,sm_90a")}
     assert loaded & shown

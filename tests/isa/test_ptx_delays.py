@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from assay.isa.ptx.delays import delayed
 from ptx_texts import NVRTC, by_nvrtc, has_nvrtc
 
 WAIT = re.compile(r"^\{ \.reg \.b64 %assay_g;.*\}\n", re.MULTILINE)
-ACCESSES = (
+ORDINARY = (
     "\tld.global.nc.v4.f32 \t{%f1, %f2, %f3, %f4}, [%rd4];",
     "\t@%p1 ld.global.v2.b32 { %r1, %r2 }, [ %rd1 + 0 ];",
     "\t@!%p2 st.shared.b32 [%r3], %r4;",
@@ -25,6 +26,8 @@ ACCESSES = (
     "\tldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r5];",
     "\tld.f32 %f1, [%rd1];",
 )
+INITIALISED = "\tmbarrier.init.shared::cta.b64 [%r1], 1;"
+ACCESSES = (*ORDINARY, INITIALISED)
 OTHERS = (
     "\tld.param.u64 \t%rd1, [kernel_param_0];",
     "\tst.param.b32 \t[param0+0], %r1;",
@@ -66,19 +69,29 @@ def test_the_control_differs_in_nothing_but_the_chance():
 
 def test_each_launch_waits_at_another_quarter_of_the_places():
     """And any two places often wait without each other: an evaluation of what the code computes."""
-    code = delayed("\n".join(ACCESSES * 4) + "\n")
+    waits = _waiting(delayed("\n".join(ORDINARY * 4) + "\n"))
+    launches = range(1000, 3000)
+    for place, at in enumerate(found := [{n for n in launches if wait(n)} for wait in waits]):
+        assert 0.2 < len(at) / len(launches) < 0.3
+        assert all(len(at - other) / len(launches) > 0.1 for other in found[:place])
+
+
+def test_every_launch_waits_before_a_barrier_is_initialised():
+    (wait,) = _waiting(delayed(INITIALISED + "\n"))
+    assert all(wait(launch) for launch in range(1000, 3000))
+
+
+def _waiting(code):
+    """Return for each place whether warps may wait there, as a function of the launch."""
     spread, mix = map(int, re.search(r"%assay_a, (\d+), \d+;.*mul\.lo\.u32 %assay_a, %assay_a, (\d+);", code).groups())
     added = [int(n) for n in re.findall(r"mad\.lo\.u32 %assay_a, %assay_a, \d+, (\d+);", code)]
+    limits = [int(n) for n in re.findall(r"setp\.le\.and\.u32 %assay_p, %assay_a, (\d+),", code)]
 
-    def waits(launch, place):
-        a = (launch * spread + added[place]) % 2**32
-        return (a ^ a >> 15) * mix % 2**32 < 0x40000000
+    def wait(launch, number, limit):
+        a = (launch * spread + number) % 2**32
+        return (a ^ a >> 15) * mix % 2**32 <= limit
 
-    launches = range(1000, 3000)
-    for place in range(len(added)):
-        at = {n for n in launches if waits(n, place)}
-        assert 0.2 < len(at) / len(launches) < 0.3
-        assert all(len(at - {n for n in at if waits(n, other)}) / len(launches) > 0.1 for other in range(place))
+    return [partial(wait, number=number, limit=limit) for number, limit in zip(added, limits, strict=True)]
 
 
 @has_nvrtc

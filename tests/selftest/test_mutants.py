@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.backends import Level, backend
+from assay.backends import Availability, Level, backend
 from assay.catalog.select import everything, select
 from assay.check import judge
 from assay.errors import SourceError, UsageError
@@ -192,6 +192,18 @@ def test_reads_and_races_are_never_proven_harmless_by_equal_outputs():
     assert len(barriers) == 3 and all(m.hidden for m in barriers)
     layernorm = mutants(*select(["layernorm/triton"])[0])
     assert any(m.hidden and "inside" not in m.before and m.operator == "boundary" for m in layernorm)
+
+
+def test_indices_of_32_bits_are_changes_for_a_gpu_and_never_proven_harmless(monkeypatch):
+    (choice,) = select(["col_scale/triton"])
+    assert not [m for m in mutants(*choice) if m.narrows]
+    monkeypatch.setattr("assay.host.runs_on_gpu", lambda: True)
+    narrowed = [m for m in mutants(*choice) if m.narrows]
+    assert narrowed and all("int64" in m.before for m in narrowed)
+    gpu = Availability(Level.RUN, "", device="cuda")
+    monkeypatch.setattr("assay.selftest.mutants.equivalent.here", lambda kernel: gpu)
+    assert {Prover._hidden(m) for m in narrowed} == {"indices past 2³¹"}
+    assert Prover._hidden(next(m for m in mutants(*choice) if m.operator == "term")) == ""
 
 
 def test_compared_workloads_are_many_and_hold_the_sizes_asked_for():

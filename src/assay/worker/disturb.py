@@ -7,6 +7,7 @@ kernel runs. `thread`: the call comes from a new thread. `load`: on a GPU anothe
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from ctypes import create_string_buffer, memmove
@@ -29,7 +30,8 @@ T = TypeVar("T")
 _Thread = threading.Thread
 _WORDS, _STAY = (0xFFFFFFFF, 0x4F4F4F4F), 5_000
 """Words left in shared memory, and nanoseconds that the blocks that write them stay. All ones is NaN in every float
-format, −1, and for an mbarrier a completed phase."""
+format, and −1."""
+_turns = itertools.count()
 _Stream, on_stream, _copy = torch.cuda.Stream, torch.cuda.stream, torch._C.TensorBase.copy_
 
 
@@ -104,11 +106,14 @@ def load(kind: str) -> None:
             occupy(2 * _multiprocessors() * _WAVES, 1024, _WAVE)
 
 
-def spoil(place: int) -> None:
-    """Fill the shared memory of the GPU, in the order of the current stream, with NaN in every format or with numbers.
-    A kernel reads them where it has not written."""
-    if (kernel := _kernel("spoil")) is not None:
-        kernel.unseen(5 * _multiprocessors(), 128, _WORDS[place % len(_WORDS)], _STAY)
+def spoil() -> None:
+    """Fill the shared memory of the GPU, in the order of the current stream, in turn with NaN in every format, with
+    numbers, and with barriers whose first phase is complete. A kernel reads them where it has not written, or waits for
+    one that it has not initialised."""
+    turn = next(_turns) % (len(_WORDS) + 1)
+    arguments = (*_WORDS[turn : turn + 1], _STAY)
+    if (kernel := _kernel("spoil" if turn < len(_WORDS) else "leave_barriers")) is not None:
+        kernel.unseen(5 * _multiprocessors(), 128, *arguments)
 
 
 @cache
@@ -137,4 +142,4 @@ def _kernel(name: str) -> Any:
 
 def prepare() -> None:
     """Build and allocate what the load needs, before any kernel's file is imported."""
-    streams(), _memory(), _kernel("occupy"), _kernel("spoil")
+    streams(), _memory(), _kernel("occupy"), _kernel("spoil"), _kernel("leave_barriers")

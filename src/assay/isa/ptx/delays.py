@@ -19,6 +19,7 @@ _SPREAD = 0x9E3779B1
 """Knuth's multiplier, which maps numbers that differ little to very different products."""
 _MIX = 0x85EBCA77
 """The second prime of xxHash32."""
+_ALL = 0xFFFFFFFF
 _AMONG = 4096
 """The number of accesses that wait, out of 16384, at a place where warps wait in this launch."""
 
@@ -33,14 +34,15 @@ def delayed(text: str, still: bool = False) -> str:
         if not _PRIVATE.isdisjoint(found["opcode"].replace("::", ".").split(".")):
             return found[0]
         place += 1
-        return _wait(place, still) + found[0]
+        return _wait(place, still, always=found["opcode"].startswith("mbarrier.init")) + found[0]
 
     return _ACCESS.sub(access, text)
 
 
-def _wait(place: int, still: bool) -> str:
+def _wait(place: int, still: bool, always: bool = False) -> str:
     """Return code that waits for up to 16 microseconds with probability 1/4, at a quarter of all places, which change
-    from launch to launch: a race shows when one access is late and few others are."""
+    from launch to launch: a race shows when one access is late and few others are. With `always` it waits in every
+    launch: a barrier is initialised once, before all that it orders."""
     return (
         "{ .reg .b64 %assay_g; .reg .b32 %assay_a; .reg .b32 %assay_t; .reg .pred %assay_p; "
         "mov.u64 %assay_g, %gridid; cvt.u32.u64 %assay_a, %assay_g; "
@@ -50,6 +52,6 @@ def _wait(place: int, still: bool) -> str:
         "mov.u32 %assay_t, %clock; "
         f"mul.lo.u32 %assay_t, %assay_t, {_SPREAD}; shr.u32 %assay_t, %assay_t, 18; "
         f"setp.lt.u32 %assay_p, %assay_t, {0 if still else _AMONG}; "
-        "setp.lt.and.u32 %assay_p, %assay_a, 0x40000000, %assay_p; "
+        f"setp.le.and.u32 %assay_p, %assay_a, {_ALL if always else _ALL >> 2}, %assay_p; "
         "shl.b32 %assay_t, %assay_t, 2; @%assay_p nanosleep.u32 %assay_t; }\n"
     )

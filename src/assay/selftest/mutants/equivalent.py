@@ -162,20 +162,23 @@ class Prover:
                         same = f"the same machine code for sm_90 in {instances} builds"
                         return replace(bits, how=f"{same}, and {bits.how}")
             bits = self._same_bits(mutant, kernel, op, self._count)
-            if bits.holds and self._hides(mutant):
-                return replace(bits, holds=False, how=f"{bits.how}, which prove nothing about reads and races")
+            if bits.holds and (hidden := self._hidden(mutant)):
+                return replace(bits, holds=False, how=f"{bits.how}, which prove nothing about {hidden}")
             return bits
         except WorkerLost as lost:
             return Proof(False, f"no proof: {lost.detail}")
 
     @staticmethod
-    def _hides(mutant: Mutant) -> bool:
-        """Return whether the mutation may change something that no output shows. Triton's interpreter has no threads
-        and sees every read; on a GPU the unmapped memory of a fence stops reads past a tensor."""
+    def _hidden(mutant: Mutant) -> str:
+        """Return what the mutation may change that no compared output shows; "" if nothing. Triton's interpreter has no
+        threads and sees every read; on a GPU the unmapped memory of a fence stops reads past a tensor, and no compared
+        workload is so large that an index outgrows 32 bits."""
         where = here(mutant.kernel)
         if where.device == "cuda":
-            return mutant.operator == "barrier"
-        return mutant.hidden and where.mode != "triton-interpret"
+            if mutant.narrows:
+                return "indices past 2³¹"
+            return "races" if mutant.operator == "barrier" else ""
+        return "reads and races" if mutant.hidden and where.mode != "triton-interpret" else ""
 
     def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int | None:
         """Return how many workloads launch the same machine code; 0 if one does not, None if the time ran out. This
@@ -232,7 +235,7 @@ class Prover:
     def _points(self, mutant: Mutant, op: Op, mode: str, count: int) -> Iterator[Workload]:
         """Yield workloads in all dtypes, in turn."""
         numbers = dtypes(mutant.kernel, op)
-        each = -(-(min(_SEARCHED, count) if self._hides(mutant) else count) // len(numbers))
+        each = -(-(min(_SEARCHED, count) if self._hidden(mutant) else count) // len(numbers))
         sizes = _around(mutant)
         drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in numbers]
         return filter(None, chain.from_iterable(zip_longest(*drawn)))

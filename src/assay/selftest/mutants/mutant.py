@@ -42,6 +42,8 @@ class Mutant:
     hidden: bool
     """Whether it may change what the outputs need not show: which elements are read, or which threads wait for
     which."""
+    narrows: bool
+    """Whether an index has 32 bits instead of 64, which differs only beyond 2³¹ elements."""
     data: bytes
     """The whole source after the change."""
     marked: bytes = b""
@@ -89,9 +91,9 @@ def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
         distinct[_meaning(source.file, source.data)] = None
         for change in changes:
             before = source.data[change.start : change.end].decode()
-            wide = change.operator == "cast" and ("int64" in before or "long long" in before)
-            if wide and not host.runs_on_gpu():
-                continue  # it differs only beyond 2**31 elements, too many for an interpreter
+            narrows = change.operator == "cast" and ("int64" in before or "long long" in before)
+            if narrows and not host.runs_on_gpu():
+                continue  # too many elements for an interpreter
             key = (source.file, change.start, change.operator)
             line, column = source.place(change.start)
             data = source.changed(change)
@@ -110,6 +112,7 @@ def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
                 device,
                 change.constants,
                 change.hidden,
+                narrows,
                 data,
                 marked,
             )
