@@ -1,9 +1,12 @@
 """What the harness launches beside a kernel on a GPU must not be needed."""
 
+from pathlib import Path
+
 import pytest
 
-from assay.backends import cuda
+from assay.backends import Level, backend, cuda, nvrtc
 from assay.errors import BuildError
+from assay.target import target
 from assay.worker import disturb
 
 
@@ -22,3 +25,12 @@ def test_a_gpu_without_a_compiler_for_cuda_is_left_as_it_is(monkeypatch, problem
             disturb.spoil()
     finally:
         disturb._kernel.cache_clear()
+
+
+@pytest.mark.skipif(backend("cuda").availability().level is Level.MISSING, reason="no compiler for CUDA C++")
+@pytest.mark.parametrize("name", ["occupy", "spoil", "leave_barriers"])
+@pytest.mark.parametrize("sm", ["sm_75", "sm_90"])
+def test_they_are_built_for_every_gpu(name, sm):
+    source = Path(disturb.__file__).with_name("disturb.cu")
+    ptx = nvrtc.build(source.read_text(), source.name, name, target(sm)).ptx
+    assert (b"mbarrier.init" in ptx) == (name == "leave_barriers" and sm == "sm_90")
