@@ -203,6 +203,7 @@ class Trial:
             load=one.load,
             late=one.late,
             thread=one.thread,
+            shared=one.shared,
             delays=self.conditions.delays,
         )
         try:

@@ -84,11 +84,11 @@ def fenced_off(outcome: Outcome, fence: str) -> Outcome:
 
 
 def only_there(one: Run, outcome: Outcome) -> Outcome:
-    """Say in the finding that the exception came in another thread than that of the calls before."""
+    """Say in the finding how the call that raised differed from those before."""
     finding = outcome.finding
-    if not one.thread or finding is None:
+    if not one.circumstances or finding is None:
         return outcome
-    return replace(outcome, finding=replace(finding, what=f"{runs.ELSEWHERE}: {finding.what}"))
+    return replace(outcome, finding=replace(finding, what=f"{one.circumstances}: {finding.what}"))
 
 
 def circumstances(one: Run, usual: Case, again: Again) -> Run:

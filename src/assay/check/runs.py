@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.lazy import torch
 
 USUAL, CHANGED, FRESH = 0, 1, 2
 """The indices of the first sets of values: as drawn, with one element changed, and drawn anew."""
 
+SHARED = ("nan", "number", "barriers")
+"""What may be left in shared memory: NaN in every float format, numbers, or barriers whose first phase is complete."""
 _DELAYED = 8
 """Calls of a workload with delays, besides the first two."""
 ELSEWHERE = "called from another thread than the one that imported its file"
@@ -36,6 +38,8 @@ class Run:
     """The load that keeps a GPU busy during the call."""
     late: str = ""
     """On a GPU: `queued`, the inputs arrive with a delay on the current stream; `arrived`, the call waits for them."""
+    shared: str = "nan"
+    """What an earlier kernel left in the shared memory of a GPU: an item of SHARED."""
 
     @property
     def circumstances(self) -> str:
@@ -55,6 +59,7 @@ class Run:
         words += ["beside a busy thread"] if self.busy else []
         words += [ELSEWHERE] if self.thread else []
         words += [loads[self.load]] if self.load else []
+        words += ["with completed barriers (mbarrier) left in shared memory"] if self.shared == "barriers" else []
         return ", ".join(words)
 
 
@@ -93,7 +98,12 @@ def delayed() -> list[Run]:
     """Return the further calls of a kernel whose code waits at random. Two sets of values take turns, so that stale
     values that a race reads are not right by chance."""
     fresh = 1
-    return [Run(fresh, held="other"), *(Run(i % 2, i % 3, held="nan") for i in range(_DELAYED))]
+    return _on_a_gpu([Run(fresh, held="other"), *(Run(i % 2, i % 3, held="nan") for i in range(_DELAYED))])
+
+
+def _on_a_gpu(runs: list[Run]) -> list[Run]:
+    """Return the calls with other contents of shared memory each time. The first call had the first of them."""
+    return [replace(run, shared=SHARED[i % len(SHARED)]) for i, run in enumerate(runs, 1)]
 
 
 def planned(mode: str, device: str, threads: int, changed: int, rng: random.Random) -> list[Run]:
@@ -118,4 +128,4 @@ def planned(mode: str, device: str, threads: int, changed: int, rng: random.Rand
         runs += [Run(USUAL, 2, held="nan", load="blocks")] if changed else []
         # On other values than the call before, so that stale values that a race reads are not right by chance.
         runs.append(Run(FRESH, 2, held="nan", load="memory"))
-    return runs
+    return _on_a_gpu(runs) if device == "cuda" else runs

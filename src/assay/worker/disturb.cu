@@ -11,7 +11,7 @@ __device__ __forceinline__ void stay(long long nanoseconds) {
 __global__ void occupy(long long nanoseconds) { stay(nanoseconds); }
 
 // Fills the shared memory of every multiprocessor with a word: five such blocks fill one, and stay until all are there.
-__global__ void spoil(long long word, long long nanoseconds) {
+__global__ void leave_words(long long word, long long nanoseconds) {
   __shared__ volatile unsigned memory[11 * 1024];
   for (int i = threadIdx.x; i < 11 * 1024; i += blockDim.x) memory[i] = static_cast<unsigned>(word);
   stay(nanoseconds);

@@ -7,7 +7,6 @@ kernel runs. `thread`: the call comes from a new thread. `load`: on a GPU anothe
 from __future__ import annotations
 
 import contextlib
-import itertools
 import threading
 from collections.abc import Callable, Iterator
 from ctypes import create_string_buffer, memmove
@@ -28,10 +27,9 @@ _BYTES, _COPIES = 1 << 26, 160
 """Bytes, more than a cache holds, and how often they are copied, to keep a fast memory busy for 5 ms."""
 T = TypeVar("T")
 _Thread = threading.Thread
-_WORDS, _STAY = (0xFFFFFFFF, 0x4F4F4F4F), 5_000
+_WORDS, _STAY = {"nan": 0xFFFFFFFF, "number": 0x4F4F4F4F}, 5_000
 """Words left in shared memory, and nanoseconds that the blocks that write them stay. All ones is NaN in every float
 format, and −1."""
-_turns = itertools.count()
 _Stream, on_stream, _copy = torch.cuda.Stream, torch.cuda.stream, torch._C.TensorBase.copy_
 
 
@@ -106,14 +104,13 @@ def load(kind: str) -> None:
             occupy(2 * _multiprocessors() * _WAVES, 1024, _WAVE)
 
 
-def spoil() -> None:
-    """Fill the shared memory of the GPU, in the order of the current stream, in turn with NaN in every format, with
-    numbers, and with barriers whose first phase is complete. A kernel reads them where it has not written, or waits for
-    one that it has not initialised."""
-    turn = next(_turns) % (len(_WORDS) + 1)
-    arguments = (*_WORDS[turn : turn + 1], _STAY)
-    if (kernel := _kernel("spoil" if turn < len(_WORDS) else "leave_barriers")) is not None:
-        kernel.unseen(5 * _multiprocessors(), 128, *arguments)
+def leave(kind: str) -> None:
+    """Fill the shared memory of the GPU, in the order of the current stream, with NaN in every format (`nan`), with
+    numbers (`number`), or with barriers whose first phase is complete (`barriers`). A kernel reads them where it has
+    not written, or waits at one that it has not initialised."""
+    words = [_WORDS[kind]] if kind in _WORDS else []
+    if (kernel := _kernel("leave_words" if words else "leave_barriers")) is not None:
+        kernel.unseen(5 * _multiprocessors(), 128, *words, _STAY)
 
 
 @cache
@@ -142,4 +139,4 @@ def _kernel(name: str) -> Any:
 
 def prepare() -> None:
     """Build and allocate what the load needs, before any kernel's file is imported."""
-    streams(), _memory(), _kernel("occupy"), _kernel("spoil"), _kernel("leave_barriers")
+    streams(), _memory(), _kernel("occupy"), _kernel("leave_words"), _kernel("leave_barriers")

@@ -235,7 +235,7 @@ def _on_device(request: Try, place: Any, invoke: Invoke) -> Result:
             place.delay_inputs([spec.name for spec in request.call.inputs], wait=request.late == "arrived")
         if request.load:
             disturb.load(request.load)
-        disturb.spoil()  # last: other processes use the device too and leave other contents
+        disturb.leave(request.shared)  # last: other processes use the device too and leave other contents
         returned, seconds = invoke(stream.cuda_stream)
         same = torch._C._cuda_getCurrentRawStream(torch._C._cuda_getDevice()) == stream.cuda_stream
     return returned, seconds, () if same else (_OTHER_STREAM,)

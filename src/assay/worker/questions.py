@@ -105,6 +105,8 @@ class Try(Request[Tried], answered_by="assay.worker.execute:trial"):
     """What keeps a GPU busy meanwhile: `blocks` or `memory`."""
     late: str = ""
     """On a GPU: `queued`, the inputs arrive late on the current stream; `arrived`, the call waits for them."""
+    shared: str = "nan"
+    """What is left in the shared memory of a GPU before the call (worker.disturb)."""
     delays: str = ""
     """The kind of delays (worker.delays) in all calls of a worker: what is built once stays as it is."""
 

@@ -4,7 +4,7 @@ left in its place, whose phase may be complete. The first thread is usually ther
 from assay import kernel
 from assay.backends.cuda import Source
 
-DETECTOR = "race or values or unstable"
+DETECTOR = "race or launch or values or unstable"
 NEEDS = "gpu"
 DTYPE = "fp32"
 source = Source("barrier_not_initialised.cu")

@@ -4,7 +4,7 @@ On an idle device it is often zero."""
 from assay import kernel
 from assay.backends.cuda import Source
 
-DETECTOR = "nonfinite"
+DETECTOR = "nonfinite or values"
 NEEDS = "gpu"
 WORKLOAD = "rows=64,cols=100,dtype=fp32"
 source = Source("shared_memory_not_cleared.cu")
