@@ -14,7 +14,8 @@ from typing import Self
 from assay.catalog.contract import verify_op
 from assay.catalog.declared import addressed, declaration
 from assay.catalog.executed import executed
-from assay.catalog.needed import bound_by
+from assay.catalog.language import language
+from assay.catalog.needed import bound_by, top_level
 from assay.catalog.signature import with_default
 from assay.catalog.source import cuda_text, parse
 from assay.dtype import dtype
@@ -165,7 +166,8 @@ def _kernels(
 ) -> list[Kernel]:
     """Return the kernel that a function defines, and the variants that its declaration derives."""
     declared = declaration(decorator, tree, f"{file}:{decorator.lineno}")
-    address = addressed(declared, node.name, backend or _backend_of(tree), variant, library)
+    backend = declared.get("backend") or backend or language(file, tree, node, decorator.lineno)
+    address = addressed(declared, node.name, backend, variant, library)
     arguments = node.args
     stars = [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     stars += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
@@ -231,7 +233,7 @@ def _decorated(file: Path, tree: ast.Module, word: str, result: Contents) -> Ite
     def refuse(what: str, line: int, fix: str) -> None:
         result.refused.append(SourceError(what, where=f"{file}:{line}", fix=fix))
 
-    top = set(_top_level(tree.body))
+    top = set(top_level(tree.body))
     bound = {name for statement in tree.body for name in bound_by(statement)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and marks(node.func):
@@ -271,17 +273,6 @@ def _decorated(file: Path, tree: ast.Module, word: str, result: Contents) -> Ite
             yield node, decorator
 
 
-def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of the module itself, also those inside its `if`, `try` and `with`."""
-    for statement in body:
-        yield statement
-        for part in ("body", "orelse", "finalbody"):
-            if not isinstance(statement, Function) and isinstance(inner := getattr(statement, part, None), list):
-                yield from _top_level(inner)
-        for handler in getattr(statement, "handlers", ()):
-            yield from _top_level(handler.body)
-
-
 def _spellings(tree: ast.Module, word: str) -> set[str]:
     """Return how the file may write Assay's `kernel` or `op`, by the names that it imports."""
     names = set()
@@ -292,28 +283,3 @@ def _spellings(tree: ast.Module, word: str) -> set[str]:
         elif isinstance(node, ast.Import):
             names |= {f"{a.asname or a.name}.{word}" for a in node.names if a.name == "assay"}
     return names
-
-
-def _backend_of(tree: ast.Module) -> str:
-    """Return the language of a user's file, given what it imports."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {a.name for a in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module} | {f"{node.module}.{a.name}" for a in node.names}
-    for name, backend in (
-        ("triton", "triton"),
-        ("assay.backends.cuda", "cuda"),
-        ("cupy", "cupy"),
-        ("numba.cuda", "numba"),
-        ("assay.backends.numba", "numba"),
-        ("numba", "njit"),
-    ):
-        if any(n == name or n.startswith(name + ".") for n in names):
-            return backend
-    compiled = any(
-        isinstance(n, ast.Attribute) and n.attr == "compile" and isinstance(n.value, ast.Name) and n.value.id == "torch"
-        for n in ast.walk(tree)
-    )
-    return "inductor" if compiled else "torch"
