@@ -52,6 +52,11 @@ _AGAIN = 3
 """How often the call with late inputs must be wrong, and the same call after their arrival right, to blame a stream."""
 _MOMENT = 0.25
 """Seconds to wait for a result that was missing when the call returned."""
+_MASK_STORE = "\n  → give that store a mask or a condition"
+_MASK_LOAD = (
+    "\n  → give that load a mask (a block pointer: boundary_check), and a value for the masked lanes if a reduction "
+    "includes them (other=, padding_option=): they are undefined without one"
+)
 _trials = itertools.count()
 
 
@@ -237,10 +242,9 @@ class Trial:
             what = f"the kernel returned {answer.returned}; results go into `out`, or declare returns=True"
             return Finding("returned", what)
         if outside := self.buffers.outside(one.place, one.bands):
-            return Finding("guard", f"it wrote outside its tensors: {outside}")
+            return Finding("guard", f"it wrote outside its tensors: {outside}{_MASK_STORE}")
         if answer.read_outside:
-            what = f"it reads outside its tensors: {answer.read_outside}; give that load a mask"
-            return Finding("overread", what)
+            return Finding("overread", f"it reads outside its tensors: {answer.read_outside}{_MASK_LOAD}")
         if changed := self.buffers.changed(one.place, case.values):
             return Finding("input", f"an input was changed: {changed}")
         return None
