@@ -70,7 +70,7 @@ def mine(x, *, out):
     {body}
 """
 FORGED = (
-    '{"answer": {"seconds": 0, "forks": 0, "read_outside": "", "returned": "", "settings": [], "replaced": [], '
+    '{"answer": {"seconds": 0, "forks": 0, "read_outside": "", "work": 0, "programs": 0, "returned": "", "settings": [], "replaced": [], '
     '"artifacts": []}}'
 )
 DAMAGE = {

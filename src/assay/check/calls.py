@@ -83,6 +83,7 @@ class Trial:
         self.fence = ""
         """The side of the tensors on which memory is unmapped in all calls; empty: it depends on the place."""
         self.seconds: list[float] = []
+        self.work = self.programs = 0
         self.artifacts: list[dict[str, Any]] = []
         self.compared: tuple[int, ...] = ()
         self.delayed = 0
@@ -220,6 +221,7 @@ class Trial:
             output = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
             return Outcome(Finding(lost.how, lost.detail + output), seconds=tuple(self.seconds), lost=True)
         self.seconds.append(answer.seconds)
+        self.work, self.programs = self.work or answer.work, self.programs or answer.programs
         self.artifacts += map(dict, answer.artifacts)
         self.compared += tuple(answer.compared)
         self.delayed = answer.delayed
@@ -276,7 +278,7 @@ class Trial:
 
     def _with_global(self, outcome: Outcome) -> Outcome:
         """Add global changes to the outcome: as its finding, or to the finding it has, since they may be the cause."""
-        outcome = replace(outcome, compared=self.compared, delayed=self.delayed)
+        outcome = replace(outcome, compared=self.compared, delayed=self.delayed, work=self.work, programs=self.programs)
         if not self.global_:
             return outcome
         words = "; ".join(list(self.global_)[:3])
