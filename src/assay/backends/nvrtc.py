@@ -14,6 +14,7 @@ from typing import Any
 from assay import host
 from assay.artifact import Artifact
 from assay.backends import includes
+from assay.backends.misnamed import misnamed, only_the_name
 from assay.errors import BuildError
 from assay.isa import cubin as cubins
 from assay.isa.ptx import tokens
@@ -120,6 +121,8 @@ def compile_all(
     code, *_ = nvrtc.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
     if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         log = fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode().strip()
+        if len(names) == 1 and only_the_name(log):
+            raise misnamed(source, file, names[0])
         what = names[0] if len(names) == 1 else file
         raise BuildError(f"NVRTC refused {what}: {first_error(log)}\n{log}", where=file, fix=_advice(log))
     symbols = {name: checked(nvrtc.nvrtcGetLoweredName, program, name.encode()).decode() for name in names}

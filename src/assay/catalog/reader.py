@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
+from assay.backends.declaration import kernels as declared_in
 from assay.catalog.contract import verify_op
 from assay.catalog.declared import addressed, declaration
 from assay.catalog.executed import executed
@@ -80,11 +81,10 @@ def kernels_in_cuda(file: Path, op: Op) -> list[Kernel]:
         (i, m[1]) for i, line in enumerate(lines, 1) if (m := re.match(r"\s*//\s*assay:\s*(.+?)\s*$", line))
     )
     if not launches:
-        function = re.search(r"__global__\s+void\s+(?:__\w+__\s*\([^()]*\)\s*)?(\w+)", source)
+        function = next((kernel.name for kernel in declared_in(source)), op.name)
         axis = next(iter(op.axes), "n")
         example = (
-            f"// assay: {function[1] if function else op.name}<T><<<cdiv({axis}, 256), 256>>>"
-            f"({', '.join([*op.inputs, *op.outputs, *op.axes])})"
+            f"// assay: {function}<T><<<cdiv({axis}, 256), 256>>>({', '.join([*op.inputs, *op.outputs, *op.axes])})"
         )
         raise SourceError(
             "no launch comment in this file", where=str(file), fix=f"say how it is launched, e.g. `{example}`"
