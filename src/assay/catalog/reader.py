@@ -13,7 +13,7 @@ from typing import Self
 
 from assay.backends.declaration import kernels as declared_in
 from assay.catalog.contract import verify_op
-from assay.catalog.declared import addressed, declaration
+from assay.catalog.declared import OP, addressed, declaration
 from assay.catalog.executed import executed
 from assay.catalog.language import language
 from assay.catalog.needed import bound_by, top_level
@@ -26,6 +26,8 @@ from assay.op import Op
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
+_COMMENT = re.compile(r"\s*//\s*assay:\s*(.+?)\s*$")
+_OP_COMMENT = re.compile(rf"op\s+{OP}")
 LIBRARY = Path(__file__).resolve().parents[1] / "library"
 """One folder per op."""
 
@@ -72,14 +74,27 @@ def kernels_in(file: Path, *, backend: str = "", variant: str = "") -> list[Kern
     return _read_kernels(file, parse(file), Contents(), backend, variant).verified().kernels
 
 
+def op_of_cuda(file: Path) -> tuple[str, str, str] | None:
+    """Return the op that a bare .cu file says it computes, `// assay: op FILE.py:NAME`: the declaring file, which may
+    be empty, the name, and the place of the comment. None if it does not say it."""
+    said = [(line, m) for line, text in _comments(cuda_text(file)) if (m := _OP_COMMENT.fullmatch(text))]
+    if len({match[0] for _, match in said}) > 1:
+        lines = " and on line ".join(str(line) for line, _ in said)
+        raise SourceError(f"the op is named on line {lines}", where=str(file), fix="a .cu file is one kernel: name one")
+    return next(((match["file"] or "", match["name"], f"{file}:{line}") for line, match in said), None)
+
+
+def _comments(source: str) -> list[tuple[int, str]]:
+    """Return the text of each `// assay:` comment, with its line."""
+    found = ((i, _COMMENT.match(line)) for i, line in enumerate(source.splitlines(), 1))
+    return [(i, match[1]) for i, match in found if match]
+
+
 def kernels_in_cuda(file: Path, op: Op) -> list[Kernel]:
     """Return the kernel of a bare .cu file: its `// assay: name<T><<<grid, block>>>(arguments)` comments are the
     launches."""
     source = cuda_text(file)
-    lines = source.splitlines()
-    launches = tuple(
-        (i, m[1]) for i, line in enumerate(lines, 1) if (m := re.match(r"\s*//\s*assay:\s*(.+?)\s*$", line))
-    )
+    launches = tuple((line, text) for line, text in _comments(source) if not _OP_COMMENT.fullmatch(text))
     if not launches:
         function = next((kernel.name for kernel in declared_in(source)), op.name)
         axis = next(iter(op.axes), "n")

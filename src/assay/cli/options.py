@@ -13,7 +13,7 @@ What = Annotated[
     list[str] | None, typer.Argument(help="Ops (gelu), addresses (gelu/triton, 'gelu/*'), or files (my.py, my.cu).")
 ]
 All = Annotated[bool, typer.Option("--all", help="Every kernel of the library.")]
-OpName = Annotated[str | None, typer.Option("--op", help="The op a bare .cu file computes.")]
+OpName = Annotated[str | None, typer.Option("--op", help="The op of the bare .cu files that do not name it.")]
 DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: all the op declares.")]
 OneWorkload = Annotated[
     str, typer.Option("--workload", help="This one alone, as a record prints it: 'n=5,dtype=bf16'.")
