@@ -56,6 +56,7 @@ def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str
             "-std=c++17",
             "-lineinfo",
             f"-I{Path(file).parent}",
+            *(f"-I{folder}" for folder in host.include_folders()),
             f"-I{HEADERS}",
             *([f"-I{include}/cccl"] if include else []),
             *extra,

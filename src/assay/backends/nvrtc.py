@@ -39,6 +39,7 @@ def options(target: Target, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
         "-std=c++17",
         "-lineinfo",
         *extra,  # first: a source's own folder comes before the library's
+        *(f"-I{folder}" for folder in host.include_folders()),
         f"-I{HEADERS}",
         *((f"-I{include}", f"-I{include}/cccl") if include else ()),
     )
@@ -148,7 +149,7 @@ def _advice(log: str) -> str:
     if missing := re.search(r'cannot open source file "([^"]+)"', log):
         if "." not in missing[1] or missing[1] in _STANDARD:
             return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
-        return f'write #include "…/{missing[1]}" with its place relative to the .cu file: no other folder is searched'
+        return f'name the folder of {missing[1]}: -I FOLDER, or write its place relative to the .cu file: #include "…"'
     if '"INFINITY" is undefined' in log:
         return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
     if "invalid value for --gpu-architecture" in log:
