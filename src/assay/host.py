@@ -108,6 +108,24 @@ def compiler() -> str:
     return os.environ.get(_COMPILER, "")
 
 
+_INCLUDE = "ASSAY_INCLUDE"
+
+
+def include_from(folders: list[str] | None) -> list[str]:
+    """Add folders in which CUDA sources find their headers, for this process and its children."""
+    paths = [Path(folder).resolve() for folder in folders or []]
+    if missing := next((given for given, path in zip(folders or [], paths, strict=True) if not path.is_dir()), ""):
+        raise UsageError(f"-I {missing}: there is no such folder", fix="name the folder that the headers lie in")
+    if paths:
+        os.environ[_INCLUDE] = os.pathsep.join(map(str, paths))
+    return folders or []
+
+
+def include_folders() -> list[Path]:
+    """Return the folders that were added, in their order."""
+    return [Path(folder) for folder in os.environ.get(_INCLUDE, "").split(os.pathsep) if folder]
+
+
 @cache
 def version(distribution: str) -> str | None:
     """Return the installed version of a distribution, or None."""

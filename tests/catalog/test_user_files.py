@@ -216,7 +216,7 @@ def test_a_launch_comment_that_makes_no_sense_is_explained(comment, complaint, a
         (("check",), "check what?"),
         (("check", "gelu/jax"), "no kernel called 'gelu/jax'"),
         (("check", "nothing.py"), "no file called"),
-        (("check", "x.cu"), "which op does it compute"),
+        (("check", "x.cu"), "no file called x.cu"),
         (("check", "gelu", "--dtype", "fp8"), "no dtype called 'fp8'"),
         (("check", "gelu", "--target", "sm90"), "no target called 'sm90'"),
         (("check", "gelu/torch", "--workload", "n=5,m=2"), "gelu has no 'm'"),

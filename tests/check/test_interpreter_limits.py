@@ -5,6 +5,7 @@ import pytest
 
 import assay
 from assay import host
+from assay.check import exploring
 
 pytest.importorskip("triton")
 pytestmark = pytest.mark.skipif(host.runs_on_gpu(), reason="there is a GPU: nothing is interpreted")
@@ -86,3 +87,20 @@ def test_where_nothing_can_be_judged_the_check_is_inconclusive(write):
     (record,) = assay.check(file, workload="n=5000,dtype=fp32", seconds=1)
     assert record.status == "inconclusive"
     assert "no workload was tried: too slow in Triton's interpreter" in record.reason
+
+
+def test_the_verdict_on_a_kernel_does_not_depend_on_how_busy_the_machine_is(write, monkeypatch):
+    """Operations are counted, not seconds. What helps is named: few rows, since each is a program."""
+    monkeypatch.setattr(exploring, "_WORK", (2000, 2000))
+    file = write("mine.py", ROW_SUM)
+    (idle,) = assay.check(file, dtypes="fp32")
+    seconds = exploring._processor_seconds
+    monkeypatch.setattr(exploring, "_processor_seconds", lambda worker: 4 * seconds(worker))
+    (busy,) = assay.check(file, dtypes="fp32")
+    assert idle.status == busy.status == "inconclusive"
+    assert idle.reason == busy.reason
+    assert idle.evidence["workloads"] == busy.evidence["workloads"] > 8
+    assert "starts a program for each of `rows`: declare Axis(…, problems=True)" in idle.reason
+    (few,) = assay.check(write("few.py", ROW_SUM.replace("Axis(t", "Axis(problems=True, t")), dtypes="fp32")
+    assert few.evidence["workloads"] > idle.evidence["workloads"]
+    assert "problems=True" not in few.reason

@@ -70,8 +70,8 @@ def mine(x, *, out):
     {body}
 """
 FORGED = (
-    '{"answer": {"seconds": 0, "forks": 0, "read_outside": "", "returned": "", "settings": [], "replaced": [], '
-    '"artifacts": []}}'
+    '{"answer": {"seconds": 0, "forks": 0, "read_outside": "", "work": 0, "programs": 0, "returned": "", '
+    '"settings": [], "replaced": [], "artifacts": []}}'
 )
 DAMAGE = {
     # name: (a word of the reason, what the kernel does)

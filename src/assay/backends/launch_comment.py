@@ -68,7 +68,7 @@ def parse(text: str, where: str) -> LaunchComment:
         raise SourceError(
             f"this launch comment cannot be read: {text}",
             where=where,
-            fix="write it as `// assay: name<T><<<grid, block>>>(x, out, n)`",
+            fix="write it as `// assay: name<T><<<grid, block>>>(x, out, n)`; the op is named by `// assay: op NAME`",
         )
     config, args = (_expressions(shape[part], where) for part in ("config", "args"))
     if not 2 <= len(config) <= 3:

@@ -16,12 +16,12 @@ _round_bf16, _round_fp16 = register_jitable(halves.bf16_of_float), register_jita
 
 def load(array: Any, index: Any) -> Any:
     """Return array[index] as float32, inside an @njit function."""
-    raise TypeError("load() works inside @njit functions")
+    raise TypeError("load() works inside @njit functions only: put the loop into one; see docs/languages.md")
 
 
 def store(array: Any, index: Any, value: Any) -> Any:
     """Store `value`, rounded once to the array's format, in array[index], inside an @njit function."""
-    raise TypeError("store() works inside @njit functions")
+    raise TypeError("store() works inside @njit functions only: put the loop into one; see docs/languages.md")
 
 
 # No annotations: Numba compares an overload's signature with its implementation's, annotations included.

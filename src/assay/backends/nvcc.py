@@ -9,6 +9,7 @@ from pathlib import Path
 
 from assay import host, tool
 from assay.artifact import Artifact
+from assay.backends.misnamed import UNIT, misnamed, only_the_name
 from assay.backends.nvrtc import HEADERS, describe, first_error
 from assay.errors import BuildError
 from assay.isa import cubin as cubins
@@ -25,11 +26,13 @@ def build(source: str, file: str, name: str, target: Target, extra: tuple[str, .
     """Compile the one instance `name`; a reference from the host side makes nvcc instantiate the template. A process
     compiles each instance once: nvcc takes seconds."""
     made_by = compiler()
-    instantiated = f"{source}\nstatic void* assay_instance = (void*)({name});\n"
+    instantiated = f'{source}\n#line 1 "{UNIT}"\nstatic void* assay_instance = (void*)({name});\n'
     ptx, cubin = _compile(instantiated, file, name, target, extra)
     symbols = [f.symbol for f in cubins.functions(cubin)]
     base = name.split("<")[0].split("::")[-1]
     symbol = next((s for s in symbols if base in s), "")
+    if not symbol:
+        raise misnamed(source, file, name)
     source_hash = hashlib.sha256(source.encode()).hexdigest()[:16]
     return describe(name, symbol, target, made_by, ptx, cubin, source_hash)
 
@@ -53,6 +56,7 @@ def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str
             "-std=c++17",
             "-lineinfo",
             f"-I{Path(file).parent}",
+            *(f"-I{folder}" for folder in host.include_folders()),
             f"-I{HEADERS}",
             *([f"-I{include}/cccl"] if include else []),
             *extra,
@@ -64,6 +68,8 @@ def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str
             form = (f"-{kind}", "-gencode", f"arch=compute_{arch},code={code}")
             ran = tool.call([tool.path("nvcc"), *form, *flags, "-o", outputs[kind], unit])
             if ran.code:
+                if only_the_name(ran.complaint):
+                    raise misnamed(source, file, name)
                 what = f"nvcc refused {name}: {first_error(ran.complaint)}\n{ran.complaint}"
                 raise BuildError(what, where=file, fix="fix the source at the line named above")
         return outputs["ptx"].read_bytes(), outputs["cubin"].read_bytes()

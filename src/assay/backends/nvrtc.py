@@ -14,6 +14,7 @@ from typing import Any
 from assay import host
 from assay.artifact import Artifact
 from assay.backends import includes
+from assay.backends.misnamed import misnamed, only_the_name
 from assay.errors import BuildError
 from assay.isa import cubin as cubins
 from assay.isa.ptx import tokens
@@ -38,6 +39,7 @@ def options(target: Target, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
         "-std=c++17",
         "-lineinfo",
         *extra,  # first: a source's own folder comes before the library's
+        *(f"-I{folder}" for folder in host.include_folders()),
         f"-I{HEADERS}",
         *((f"-I{include}", f"-I{include}/cccl") if include else ()),
     )
@@ -120,6 +122,8 @@ def compile_all(
     code, *_ = nvrtc.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
     if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         log = fetch(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).rstrip(b"\0").decode().strip()
+        if len(names) == 1 and only_the_name(log):
+            raise misnamed(source, file, names[0])
         what = names[0] if len(names) == 1 else file
         raise BuildError(f"NVRTC refused {what}: {first_error(log)}\n{log}", where=file, fix=_advice(log))
     symbols = {name: checked(nvrtc.nvrtcGetLoweredName, program, name.encode()).decode() for name in names}
@@ -145,7 +149,7 @@ def _advice(log: str) -> str:
     if missing := re.search(r'cannot open source file "([^"]+)"', log):
         if "." not in missing[1] or missing[1] in _STANDARD:
             return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
-        return f'write #include "…/{missing[1]}" with its place relative to the .cu file: no other folder is searched'
+        return f'name the folder of {missing[1]}: -I FOLDER, or write its place relative to the .cu file: #include "…"'
     if '"INFINITY" is undefined' in log:
         return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
     if "invalid value for --gpu-architecture" in log:

@@ -27,6 +27,8 @@ def called(kernel: Kernel, op: Op, parameters: Mapping[str, Any] | None = None) 
         words.append(home)
     if kernel.address.backend == "cuda" and host.compiler():
         words += ["--compiler", host.compiler()]
+    if kernel.address.backend == "cuda":
+        words += [word for folder in host.include_folders() for word in ("-I", provenance.shown(folder))]
     for name, value in (parameters or {}).items():
         words += ["--param", f"{name}={value}"]
     return shlex.join(words)

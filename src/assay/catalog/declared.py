@@ -194,4 +194,4 @@ def addressed(arguments: dict[str, Any], function: str, backend: str, variant: s
     """Return the address that a declaration gives. In a user's file the variant defaults to the function's name."""
     op = arguments["op"].rpartition(":")[2]
     own = "" if function == op or library else function
-    return Address(op, arguments.get("backend") or backend, arguments.get("variant") or variant or own)
+    return Address(op, backend, arguments.get("variant") or variant or own)

@@ -2,7 +2,9 @@
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+_DEFINITION = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def needed_by(tree: ast.Module, wanted: Sequence[ast.stmt]) -> set[ast.stmt]:
@@ -28,7 +30,7 @@ def needed_by(tree: ast.Module, wanted: Sequence[ast.stmt]) -> set[ast.stmt]:
 
 def bound_by(statement: ast.stmt) -> set[str]:
     """Return the names that a top-level statement assigns, in whole or, as in `AXES["n"] = …`, in part."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(statement, _DEFINITION):
         return {statement.name}
     names = set()
     for node in ast.walk(statement):
@@ -41,3 +43,14 @@ def bound_by(statement: ast.stmt) -> set[str]:
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
             names.add(node.value.id)
     return names
+
+
+def top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of the module itself, also those inside its `if`, `try` and `with`."""
+    for statement in body:
+        yield statement
+        for part in ("body", "orelse", "finalbody"):
+            if not isinstance(statement, _DEFINITION) and isinstance(inner := getattr(statement, part, None), list):
+                yield from top_level(inner)
+        for handler in getattr(statement, "handlers", ()):
+            yield from top_level(handler.body)

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
+from assay.backends.declaration import kernels as declared_in
 from assay.catalog.contract import verify_op
-from assay.catalog.declared import addressed, declaration
+from assay.catalog.declared import OP, addressed, declaration
 from assay.catalog.executed import executed
-from assay.catalog.needed import bound_by
+from assay.catalog.language import language
+from assay.catalog.needed import bound_by, top_level
 from assay.catalog.signature import with_default
 from assay.catalog.source import cuda_text, parse
 from assay.dtype import dtype
@@ -24,6 +26,8 @@ from assay.op import Op
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
+_COMMENT = re.compile(r"\s*//\s*assay:\s*(.+?)\s*$")
+_OP_COMMENT = re.compile(rf"op\s+{OP}")
 LIBRARY = Path(__file__).resolve().parents[1] / "library"
 """One folder per op."""
 
@@ -70,20 +74,32 @@ def kernels_in(file: Path, *, backend: str = "", variant: str = "") -> list[Kern
     return _read_kernels(file, parse(file), Contents(), backend, variant).verified().kernels
 
 
+def op_of_cuda(file: Path) -> tuple[str, str, str] | None:
+    """Return the op that a bare .cu file says it computes, `// assay: op FILE.py:NAME`: the declaring file, which may
+    be empty, the name, and the place of the comment. None if it does not say it."""
+    said = [(line, m) for line, text in _comments(cuda_text(file)) if (m := _OP_COMMENT.fullmatch(text))]
+    if len({match[0] for _, match in said}) > 1:
+        lines = " and on line ".join(str(line) for line, _ in said)
+        raise SourceError(f"the op is named on line {lines}", where=str(file), fix="a .cu file is one kernel: name one")
+    return next(((match["file"] or "", match["name"], f"{file}:{line}") for line, match in said), None)
+
+
+def _comments(source: str) -> list[tuple[int, str]]:
+    """Return the text of each `// assay:` comment, with its line."""
+    found = ((i, _COMMENT.match(line)) for i, line in enumerate(source.splitlines(), 1))
+    return [(i, match[1]) for i, match in found if match]
+
+
 def kernels_in_cuda(file: Path, op: Op) -> list[Kernel]:
     """Return the kernel of a bare .cu file: its `// assay: name<T><<<grid, block>>>(arguments)` comments are the
     launches."""
     source = cuda_text(file)
-    lines = source.splitlines()
-    launches = tuple(
-        (i, m[1]) for i, line in enumerate(lines, 1) if (m := re.match(r"\s*//\s*assay:\s*(.+?)\s*$", line))
-    )
+    launches = tuple((line, text) for line, text in _comments(source) if not _OP_COMMENT.fullmatch(text))
     if not launches:
-        function = re.search(r"__global__\s+void\s+(?:__\w+__\s*\([^()]*\)\s*)?(\w+)", source)
+        function = next((kernel.name for kernel in declared_in(source)), op.name)
         axis = next(iter(op.axes), "n")
         example = (
-            f"// assay: {function[1] if function else op.name}<T><<<cdiv({axis}, 256), 256>>>"
-            f"({', '.join([*op.inputs, *op.outputs, *op.axes])})"
+            f"// assay: {function}<T><<<cdiv({axis}, 256), 256>>>({', '.join([*op.inputs, *op.outputs, *op.axes])})"
         )
         raise SourceError(
             "no launch comment in this file", where=str(file), fix=f"say how it is launched, e.g. `{example}`"
@@ -165,7 +181,8 @@ def _kernels(
 ) -> list[Kernel]:
     """Return the kernel that a function defines, and the variants that its declaration derives."""
     declared = declaration(decorator, tree, f"{file}:{decorator.lineno}")
-    address = addressed(declared, node.name, backend or _backend_of(tree), variant, library)
+    backend = declared.get("backend") or backend or language(file, tree, node, decorator.lineno)
+    address = addressed(declared, node.name, backend, variant, library)
     arguments = node.args
     stars = [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     stars += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
@@ -231,7 +248,7 @@ def _decorated(file: Path, tree: ast.Module, word: str, result: Contents) -> Ite
     def refuse(what: str, line: int, fix: str) -> None:
         result.refused.append(SourceError(what, where=f"{file}:{line}", fix=fix))
 
-    top = set(_top_level(tree.body))
+    top = set(top_level(tree.body))
     bound = {name for statement in tree.body for name in bound_by(statement)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and marks(node.func):
@@ -271,17 +288,6 @@ def _decorated(file: Path, tree: ast.Module, word: str, result: Contents) -> Ite
             yield node, decorator
 
 
-def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of the module itself, also those inside its `if`, `try` and `with`."""
-    for statement in body:
-        yield statement
-        for part in ("body", "orelse", "finalbody"):
-            if not isinstance(statement, Function) and isinstance(inner := getattr(statement, part, None), list):
-                yield from _top_level(inner)
-        for handler in getattr(statement, "handlers", ()):
-            yield from _top_level(handler.body)
-
-
 def _spellings(tree: ast.Module, word: str) -> set[str]:
     """Return how the file may write Assay's `kernel` or `op`, by the names that it imports."""
     names = set()
@@ -292,28 +298,3 @@ def _spellings(tree: ast.Module, word: str) -> set[str]:
         elif isinstance(node, ast.Import):
             names |= {f"{a.asname or a.name}.{word}" for a in node.names if a.name == "assay"}
     return names
-
-
-def _backend_of(tree: ast.Module) -> str:
-    """Return the language of a user's file, given what it imports."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {a.name for a in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module} | {f"{node.module}.{a.name}" for a in node.names}
-    for name, backend in (
-        ("triton", "triton"),
-        ("assay.backends.cuda", "cuda"),
-        ("cupy", "cupy"),
-        ("numba.cuda", "numba"),
-        ("assay.backends.numba", "numba"),
-        ("numba", "njit"),
-    ):
-        if any(n == name or n.startswith(name + ".") for n in names):
-            return backend
-    compiled = any(
-        isinstance(n, ast.Attribute) and n.attr == "compile" and isinstance(n.value, ast.Name) and n.value.id == "torch"
-        for n in ast.walk(tree)
-    )
-    return "inductor" if compiled else "torch"

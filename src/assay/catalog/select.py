@@ -17,7 +17,7 @@ from assay import provenance
 from assay.catalog import advice, library
 from assay.catalog.declared import verify_against
 from assay.catalog.derived import completed
-from assay.catalog.reader import Contents, contents, kernels_in_cuda, ops_in
+from assay.catalog.reader import Contents, contents, kernels_in_cuda, op_of_cuda, ops_in
 from assay.catalog.signature import verify_signature
 from assay.catalog.source import contents as bytes_of
 from assay.errors import AssayError, SourceError, UsageError
@@ -240,12 +240,7 @@ def _of_address(file: Path, wanted: str, files: _Files) -> list[Choice]:
 
 def _of_file(file: Path, op: str | None, files: _Files) -> list[Choice]:
     if file.suffix == ".cu":
-        if op is None:
-            raise UsageError(
-                f"{file}: which op does it compute?", fix=advice.which_op(file, files.declared(), files.command)
-            )
-        home, _, name = op.rpartition(":")
-        its_op = files.op_in(Path(home), name, f"--op {op}") if home else files.op(name, file, f"--op {op}")
+        its_op = _op_of_cuda(file, op, files)
         return [(k, its_op) for k in kernels_in_cuda(file, its_op)]
     choices = []
     for kernel in files.contents(file).kernels:
@@ -256,6 +251,29 @@ def _of_file(file: Path, op: str | None, files: _Files) -> list[Choice]:
         except AssayError as problem:
             files.refused.append(problem)
     return choices
+
+
+def _op_of_cuda(file: Path, op: str | None, files: _Files) -> Op:
+    """Return the op of a bare .cu file: the one that the command names, or else the file itself."""
+    said = op_of_cuda(file)
+    if op is None and said is None:
+        raise UsageError(
+            f"{file}: which op does it compute? It has no comment `// assay: op NAME`",
+            fix=advice.which_op(file, files.declared(), files.command),
+        )
+    if op is None:
+        assert said is not None
+        home, name, where = said
+        return files.op_in(file.parent / home, name, where) if home else files.op(name, file, where)
+    home, _, name = op.rpartition(":")
+    asked = files.op_in(Path(home), name, f"--op {op}") if home else files.op(name, file, f"--op {op}")
+    if said and (said[1] != asked.name or (said[0] and (file.parent / said[0]).resolve() != Path(asked.source))):
+        shown = ":".join(filter(None, said[:2]))
+        raise UsageError(
+            f"{said[2]}: the file says that it computes {shown}, and the command says --op {op}",
+            fix="leave --op out, or change the comment",
+        )
+    return asked
 
 
 def _of_function(function: Callable[..., Any], files: _Files) -> list[Choice]:

@@ -9,7 +9,7 @@ import stat
 import tokenize
 from pathlib import Path
 
-from assay import syntax
+from assay import host, syntax
 from assay.errors import SourceError, UsageError
 
 _INCLUDE = re.compile(r"^\s*#\s*include\s*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
@@ -137,13 +137,14 @@ def named_by(file: Path) -> list[Path]:
 
 
 def with_headers(cuda: Path) -> list[Path]:
-    """Return a CUDA source and the headers in its folder, or below, that it includes, directly or not."""
+    """Return a CUDA source and the headers of its own that it includes, directly or not: those whose place is given
+    relative to it, or in a folder of the command line (`-I`)."""
     found = [cuda]
     for one in found:
         with contextlib.suppress(OSError, ValueError):
             for name in _INCLUDE.findall(one.read_text()):
-                path = one.parent / name
-                found += [path] if path.is_file() and path not in found else []
+                path = next((p for f in (one.parent, *host.include_folders()) if (p := f / name).is_file()), None)
+                found += [path] if path and path not in found else []
     return found
 
 
@@ -178,7 +179,8 @@ def imported_by(file: Path) -> list[Path]:
 
 def texts(file: Path | None, headers: Path) -> list[str]:
     """Return the text of a kernel's file, of the modules that it imports from beside it, of the .cu files that these
-    name, and of what those include from beside them or from `headers`, as far as they can be read."""
+    name, and of what those include from beside them, from a folder of the command line (`-I`) or from `headers`, as far
+    as they can be read."""
     own = [file, *(imported_by(file) if file.suffix == ".py" else [])] if file else []
     todo, found = [*own, *(named for one in own for named in named_by(one))], {}
     while todo:
@@ -189,5 +191,7 @@ def texts(file: Path | None, headers: Path) -> list[str]:
         with contextlib.suppress(OSError, ValueError):
             found[one] = one.read_text()
         for name in _INCLUDE.findall(found[one]):
-            todo += [path for path in (one.parent / name, headers / name) if path.is_file()]
+            todo += [
+                path for path in (f / name for f in (one.parent, *host.include_folders(), headers)) if path.is_file()
+            ]
     return list(found.values())

@@ -52,6 +52,11 @@ _AGAIN = 3
 """How often the call with late inputs must be wrong, and the same call after their arrival right, to blame a stream."""
 _MOMENT = 0.25
 """Seconds to wait for a result that was missing when the call returned."""
+_MASK_STORE = "\n  → give that store a mask or a condition"
+_MASK_LOAD = (
+    "\n  → give that load a mask (a block pointer: boundary_check), and a value for the masked lanes if a reduction "
+    "includes them (other=, padding_option=): they are undefined without one"
+)
 _trials = itertools.count()
 
 
@@ -78,6 +83,7 @@ class Trial:
         self.fence = ""
         """The side of the tensors on which memory is unmapped in all calls; empty: it depends on the place."""
         self.seconds: list[float] = []
+        self.work = self.programs = 0
         self.artifacts: list[dict[str, Any]] = []
         self.compared: tuple[int, ...] = ()
         self.delayed = 0
@@ -216,6 +222,7 @@ class Trial:
             output = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
             return Outcome(Finding(lost.how, lost.detail + output), seconds=tuple(self.seconds), lost=True)
         self.seconds.append(answer.seconds)
+        self.work, self.programs = self.work or answer.work, self.programs or answer.programs
         self.artifacts += map(dict, answer.artifacts)
         self.compared += tuple(answer.compared)
         self.delayed = answer.delayed
@@ -238,10 +245,9 @@ class Trial:
             what = f"the kernel returned {answer.returned}; results go into `out`, or declare returns=True"
             return Finding("returned", what)
         if outside := self.buffers.outside(one.place, one.bands):
-            return Finding("guard", f"it wrote outside its tensors: {outside}")
+            return Finding("guard", f"it wrote outside its tensors: {outside}{_MASK_STORE}")
         if answer.read_outside:
-            what = f"it reads outside its tensors: {answer.read_outside}; give that load a mask"
-            return Finding("overread", what)
+            return Finding("overread", f"it reads outside its tensors: {answer.read_outside}{_MASK_LOAD}")
         if changed := self.buffers.changed(one.place, case.values):
             return Finding("input", f"an input was changed: {changed}")
         return None
@@ -273,7 +279,7 @@ class Trial:
 
     def _with_global(self, outcome: Outcome) -> Outcome:
         """Add global changes to the outcome: as its finding, or to the finding it has, since they may be the cause."""
-        outcome = replace(outcome, compared=self.compared, delayed=self.delayed)
+        outcome = replace(outcome, compared=self.compared, delayed=self.delayed, work=self.work, programs=self.programs)
         if not self.global_:
             return outcome
         words = "; ".join(list(self.global_)[:3])

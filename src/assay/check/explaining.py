@@ -79,7 +79,7 @@ def fenced_off(outcome: Outcome, fence: str) -> Outcome:
     if not fence or finding is None or not _ILLEGAL.search(finding.what):
         return outcome
     what = f"it reads or writes outside its tensors: with no memory {fence} them the launch fails "
-    what += f"({finding.what}); give that access a mask or a condition"
+    what += f"({finding.what})\n  → give that access a mask or a condition"
     return replace(outcome, finding=Finding("overread", what))
 
 

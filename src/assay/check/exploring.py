@@ -42,12 +42,15 @@ minutes on a CPU."""
 _THOROUGH = 8
 _PAST_32_BITS = ("cuda", "cuda, triton")
 """Places where a thorough check also tries more elements than 32 bits can index, which takes some 20 seconds."""
-_OWN_SECONDS = {"triton-interpret": 10.0, "numba-sim": 15.0, "native, inductor": 60.0}
-_OWN_SECONDS_THOROUGH = 300.0
-"""Processor seconds for all workloads of a kernel and dtype in an interpreter, and in torch.compile, which on a CPU
-compiles C++ for seconds whenever sizes or attributes are of another kind."""
+_WORK = (160_000, 4_800_000)
+"""Operations that Triton's interpreter may do for all workloads of a kernel and dtype, usually and in a thorough check.
+It counts them in the first call on each workload; with all calls they take some 10 or 300 processor seconds. A busy
+machine needs more seconds for them, but not more operations."""
+_OWN_SECONDS = {"triton-interpret": (30.0, 900.0), "numba-sim": (15.0, 300.0), "native, inductor": (60.0, 300.0)}
+"""Processor seconds for the same in Numba's simulator, and in torch.compile, which on a CPU compiles C++ for seconds
+whenever sizes or attributes are of another kind. Triton's interpreter gets three times what the operations take."""
 _FOR_PAIRS = 2 / 3
-"""The share of these seconds after which workloads for pairs are left out; the rest is for others, such as those around
+"""The share of this after which workloads for pairs are left out; the rest is for others, such as those around
 the kernel's own constants, which are often the most expensive."""
 _NO_ROOM = {"memory", "OutOfMemoryError"}
 """A detector and an exception: the machine or its GPU has too little memory."""
@@ -117,6 +120,8 @@ class Exploration:
         self._programs = 1 << 62
         self._own = 0.0
         """Processor seconds of the workers so far."""
+        self._work = 0
+        """Operations that the interpreter has counted."""
         self._ahead = Ahead(kernel, conditions) if conditions.here.device == "cuda" else None
         self._compared: tuple[int, ...] = ()
         """Integers that the PTX of the first launch compares registers with."""
@@ -134,6 +139,7 @@ class Exploration:
         prepared = self._ahead.take(workload) if self._ahead else None
         outcome = trial.run(worker, self.kernel, workload, conditions, prepared)
         self._own += _processor_seconds(worker) - before
+        self._work += outcome.work
         self._compared = self._compared or outcome.compared
         if outcome.lost:
             worker.close()
@@ -270,12 +276,12 @@ class Exploration:
         return "Triton's interpreter" if self.here.mode == "triton-interpret" else "Numba's simulator"
 
     def _too_slow(self, row: Planned, bounds: Bounds) -> bool:
-        """True if the processor time for such rows, which come in order of their cost, is used up."""
+        """True if the work or the processor time for such rows, which come in order of their cost, is used up."""
         usual = _OWN_SECONDS.get(self._where())
         if usual is None or not self.seen.tried:
             return False
-        seconds = _OWN_SECONDS_THOROUGH if bounds.thorough else usual
-        return self._own > seconds * (_FOR_PAIRS if row.why == "pairs" else 1)
+        share = _FOR_PAIRS if row.why == "pairs" else 1
+        return self._work > share * _WORK[bounds.thorough] or self._own > share * usual[bounds.thorough]
 
     def smaller(self, finding: Finding) -> tuple[Workload, Finding]:
         """Return the smallest workload nearby that fails in the same way, and what is wrong with it."""

@@ -15,7 +15,7 @@ from assay.backends import Availability, Level, backend
 from assay.backends import here as available
 from assay.catalog.called import called
 from assay.catalog.tunables import tuned
-from assay.check import building, racecheck, races
+from assay.check import building, programs, racecheck, races
 from assay.check.evidence import CheckEvidence
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
@@ -265,7 +265,9 @@ class Job:
         left_out = sum(r.why != AGAIN for why, rows in seen.left_out.items() if why not in excused for r in rows)
         if left_out > seen.first or any("lacks" in why for why in seen.left_out):
             planned = seen.first + left_out
-            return f"only {seen.first} of {planned} workloads could be run: {'; '.join(seen.left_out)}"
+            slow = any("interpreter" in why and "lacks" not in why for why in seen.left_out)
+            helps = programs.advice(self.op, seen.launched) if slow else ""
+            return f"only {seen.first} of {planned} workloads could be run: {'; '.join(seen.left_out)}{helps}"
         powerless = [k for k, (rejected, tried) in seen.controls.items() if tried and not rejected]
         if powerless and self.workload is None:
             return f"the check has no power here: {', '.join(powerless)} would have passed too"

@@ -21,6 +21,10 @@ class Outcome:
     deterministic: bool = True
     controls: dict[str, bool] = field(default_factory=dict)
     seconds: tuple[float, ...] = ()
+    work: int = 0
+    """Operations that an interpreter counted in the first call; 0 if it counts none."""
+    programs: int = 0
+    """The most programs of a launch that it counted."""
     beyond: dict[str, int] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     torch_wrong: str = ""

@@ -42,12 +42,15 @@ class Seen:
     controls: dict[str, list[int]] = field(default_factory=dict)
     beyond: dict[str, int] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    launched: list[tuple[Workload, int]] = field(default_factory=list)
+    """Workloads with the most programs of a launch, where an interpreter counts them."""
     failure: tuple[Workload, Outcome] | None = None
     _largest: dict[str, tuple[float, float]] = field(default_factory=dict)
     """The kernel's and PyTorch's largest errors of each output, in units."""
 
     def add(self, workload: Workload, outcome: Outcome) -> None:
         self.seconds += outcome.seconds
+        self.launched.append((workload, outcome.programs))
         self.nondeterministic += not outcome.deterministic
         self.admitted += any(e.admitted for e in outcome.errors)
         if outcome.torch_wrong:

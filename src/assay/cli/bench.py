@@ -58,6 +58,7 @@ def bench(
     seed: common.Seed = 0,
     device: common.Device = "",
     compiler: common.ChosenCompiler = "",
+    include: common.Include = None,
     param: common.Param = None,
     tuned: Tuned = False,
     json: common.AsJson = False,

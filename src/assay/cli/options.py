@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.host import compile_with, use
+from assay.host import compile_with, include_from, use
 
 What = Annotated[
     list[str] | None, typer.Argument(help="Ops (gelu), addresses (gelu/triton, 'gelu/*'), or files (my.py, my.cu).")
 ]
 All = Annotated[bool, typer.Option("--all", help="Every kernel of the library.")]
-OpName = Annotated[str | None, typer.Option("--op", help="The op a bare .cu file computes.")]
+OpName = Annotated[str | None, typer.Option("--op", help="The op of the bare .cu files that do not name it.")]
 DTypes = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: all the op declares.")]
 OneWorkload = Annotated[
     str, typer.Option("--workload", help="This one alone, as a record prints it: 'n=5,dtype=bf16'.")
@@ -51,6 +51,11 @@ ChosenCompiler = Annotated[
     str, typer.Option("--compiler", callback=lambda name: compile_with(name), help="Of CUDA C++: nvrtc or nvcc.")
 ]
 """Set in the environment like the device, where every worker finds it. For verbs that run kernels."""
+Include = Annotated[
+    list[str] | None,
+    typer.Option("-I", callback=lambda names: include_from(names), help="A folder of headers. May be repeated."),
+]
+"""Set in the environment like the compiler."""
 FirstDType = Annotated[str, typer.Option("--dtype", help="fp32,bf16,fp16; default: the first the op declares.")]
 
 

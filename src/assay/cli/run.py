@@ -30,6 +30,7 @@ def run(
     jobs: common.Jobs = None,
     device: common.Device = "",
     compiler: common.ChosenCompiler = "",
+    include: common.Include = None,
     workloads: common.Count = None,
     against: timing.Against = "torch",
     rounds: timing.Rounds = 10,

@@ -64,6 +64,7 @@ def tune(
     seed: common.Seed = 0,
     device: common.Device = "",
     compiler: common.ChosenCompiler = "",
+    include: common.Include = None,
     param: Fixed = None,
     export: Export = None,
     json: common.AsJson = False,

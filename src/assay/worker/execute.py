@@ -111,7 +111,7 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
     return Tried(
         called.seconds,
         called.forks,
-        _read_outside(request),
+        *_interpreted(request),
         "" if called.returned is None or kernel.returns else _type_name(called.returned),
         [*_imported, *changes, *called.settings],
         _patches.replaced(),
@@ -122,12 +122,13 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
     )
 
 
-def _read_outside(request: Try) -> str:
+def _interpreted(request: Try) -> tuple[str, int, int]:
+    """Return what the interpreter saw of the call: its reads outside the tensors, its work and its programs."""
     if request.call.mode != "triton-interpret":
-        return ""
-    from assay.backends.triton_interpreter import bounds
+        return "", 0, 0
+    from assay.backends.triton_interpreter import bounds, work
 
-    return bounds.reads_outside()
+    return bounds.reads_outside(), work.done, work.programs
 
 
 def _place(request: Try, arena: channel.Arena) -> Any:
@@ -212,9 +213,10 @@ def _on_host(request: Try, place: Any, invoke: Invoke) -> Result:
     from assay.worker.disturb import disturbed
 
     if request.call.mode == "triton-interpret":
-        from assay.backends.triton_interpreter import bounds, launch
+        from assay.backends.triton_interpreter import bounds, launch, work
 
         bounds.watch(place.bands())
+        work.watch()
         launch.most = request.programs
     with disturbed(request):
         return *invoke(0), ()

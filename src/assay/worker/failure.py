@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sysconfig
 import traceback
 from dataclasses import dataclass
@@ -23,11 +24,18 @@ _SCARCE = {
 }
 """Resources that a machine may run out of through no fault of a kernel."""
 _LONG = 20_000
+_HALVES = "in an njit kernel, pass arrays(x, out) of assay.backends.njit, and use its load and store in the loop"
 _KNOWN = {
-    "Cannot determine Numba type of <class 'torch.Tensor'>": (
+    r"Cannot determine Numba type of <class 'torch\.Tensor'>": (
         "a torch tensor was given to a Numba function, which takes arrays",
-        "pass arrays(x, out) from assay.backends.njit, or x.numpy(): see docs/languages.md",
+        "pass arrays(x, out) of assay.backends.njit; in fp16 and bf16, use its load and store in the loop: see "
+        "docs/languages.md",
     ),
+    r"Got unsupported ScalarType BFloat16": (
+        "NumPy, and so Numba, has no bf16",
+        f"{_HALVES}; on a GPU, use launch of assay.backends.numba: see docs/languages.md",
+    ),
+    r"\Afloat16\Z": ("Numba has no fp16 on the CPU", f"{_HALVES}: see docs/languages.md"),
 }
 """Messages of other packages that many lines do not explain, with what happened and what to do."""
 
@@ -84,7 +92,9 @@ def describe(error: BaseException) -> dict[str, Any]:
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{error.filename}:{error.lineno}"
     message = words(error)[:_LONG]
-    plain, fix = next((known for sign, known in _KNOWN.items() if sign in message), (message, _text(error, "fix")))
+    plain, fix = next(
+        (known for sign, known in _KNOWN.items() if re.search(sign, message)), (message, _text(error, "fix"))
+    )
     return {
         "type": type(error).__name__,
         "message": plain,

@@ -60,6 +60,10 @@ class Tried(Answer):
     forks: Count
     read_outside: str
     """A read outside the tensors that an interpreter saw, in words."""
+    work: Count
+    """Operations that an interpreter counted; 0 if it counts none."""
+    programs: Count
+    """The most programs of a launch that it counted."""
     returned: str
     """What a kernel returned that should return nothing, in words."""
     settings: list[Change]

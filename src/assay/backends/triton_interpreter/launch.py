@@ -10,6 +10,7 @@ from typing import Any
 from triton.runtime import interpreter
 
 from assay.backends.base import TOO_MANY
+from assay.backends.triton_interpreter import work
 from assay.errors import AssayError
 
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
@@ -55,4 +56,5 @@ def _fitting(grid: Any) -> Any:
         raise AssayError(
             f"{programs} programs in one launch are {TOO_MANY}", fix="check it on a GPU, or with --thorough"
         )
+    work.launched(programs)
     return grid

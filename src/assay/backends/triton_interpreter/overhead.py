@@ -13,6 +13,8 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
+from assay.backends.triton_interpreter import work
+
 
 class _Kept:
     def restore(self) -> None:
@@ -59,6 +61,7 @@ def _remembering_shapes(self: Any, handle: Any, type: Any) -> None:
     """Replace `tensor.__init__`, which creates the shape's constants anew each time; here they are kept by type."""
     self.handle, self.type, self.dtype = handle, type, type.scalar
     self.numel, self.shape = type.__dict__.get("constants") or _constants(())
+    work.add(self.numel.value)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from assay.cli.inspect.diff import differ
 from assay.cli.inspect.gather import Targets, What, end, gathered, options
 from assay.cli.inspect.phases import FOLDER, compiled
 from assay.cli.inspect.since import changed
-from assay.cli.options import AsJson, Compiler, FirstDType, JUnit, OneWorkload, OpName, Out, Param
+from assay.cli.options import AsJson, Compiler, FirstDType, Include, JUnit, OneWorkload, OpName, Out, Param
 
 if TYPE_CHECKING:
     from assay.inspect import Inspection
@@ -36,6 +36,7 @@ def inspect(
     workload: OneWorkload = "",
     op: OpName = None,
     compiler: Compiler = "",
+    include: Include = None,
     param: Param = None,
     summary: Brief = False,
     html: Html = None,

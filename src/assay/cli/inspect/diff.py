@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import screen
 from assay.cli.inspect.gather import Targets, What, end, gathered, options
-from assay.cli.options import AsJson, Compiler, FirstDType, OneWorkload, OpName, Out, Param
+from assay.cli.options import AsJson, Compiler, FirstDType, Include, OneWorkload, OpName, Out, Param
 
 if TYPE_CHECKING:
     from assay.inspect import Inspection
@@ -20,6 +20,7 @@ def diff(
     workload: OneWorkload = "",
     op: OpName = None,
     compiler: Compiler = "",
+    include: Include = None,
     param: Param = None,
     json: AsJson = False,
     out: Out = None,

@@ -9,7 +9,7 @@ import typer
 
 from assay.cli import screen
 from assay.cli.inspect.gather import Targets, What, end, gathered, options
-from assay.cli.options import AsJson, Compiler, FirstDType, OneWorkload, OpName, Out, Param
+from assay.cli.options import AsJson, Compiler, FirstDType, Include, OneWorkload, OpName, Out, Param
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -25,6 +25,7 @@ def since(
     workload: OneWorkload = "",
     op: OpName = None,
     compiler: Compiler = "",
+    include: Include = None,
     param: Param = None,
     json: AsJson = False,
     out: Out = None,

@@ -1,0 +1,34 @@
+"""The error for a launch that names no kernel of its CUDA source. A compiler says it about a file of its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from assay.backends.declaration import kernels
+from assay.errors import BuildError
+
+UNIT = "__nv_name_map"
+"""The file that NVRTC names in errors about the name of an instance; nvcc is given the same name for it."""
+_ERROR = re.compile(r"^(?P<file>.*?)\(\d+\): (?:catastrophic )?error", re.MULTILINE)
+
+
+def only_the_name(log: str) -> bool:
+    """True if all errors of a build are about the name of the instance."""
+    return {match["file"] for match in _ERROR.finditer(log)} == {UNIT}
+
+
+def misnamed(source: str, file: str, instance: str) -> BuildError:
+    """Return the error that says which kernels a source has instead."""
+    known = kernels(source)
+    base = instance.partition("<")[0].rpartition("::")[2].strip()
+    shown = Path(file).name
+    if own := next((kernel for kernel in known if kernel.name == base), None):
+        what = f"`{instance}` is no instance of `{own}` in {shown}"
+        fix = f"give it the template arguments of its declaration ({shown}:{own.line})" if own.template else ""
+        return BuildError(what, fix=fix or f"it is no template ({shown}:{own.line}): write `{base}`")
+    names = ", ".join(f"`{kernel}` ({shown}:{kernel.line})" for kernel in known)
+    return BuildError(
+        f"{shown} has no kernel called `{base}`",
+        fix=f"it has: {names}" if names else "a kernel is a __global__ function",
+    )

@@ -1,0 +1,47 @@
+"""A bare .cu file names its op, so that one command takes several files with an op each."""
+
+import pytest
+
+from assay.catalog.called import called
+from assay.catalog.select import gather, select
+from assay.errors import SourceError, UsageError
+from own_op import OP
+
+LAUNCHED = "// assay: k<T><<<1, 256>>>(x, out)\ntemplate <typename T> __global__ void k(const T* x, T* y) {}\n"
+OWN = "// assay: op ../my_ops.py:row_sum\n" + LAUNCHED
+LIBRARYS = LAUNCHED + "  //assay:  op gelu\n"
+
+
+@pytest.fixture
+def files(write, tmp_path):
+    (tmp_path / "kernels").mkdir()
+    write("my_ops.py", OP)
+    return write("kernels/own.cu", OWN), write("kernels/librarys.cu", LIBRARYS)
+
+
+def test_several_files_with_an_op_each_are_named_in_one_command(files, tmp_path):
+    (own, own_op), (librarys, librarys_op) = select(files)
+    assert (own.name, own_op.source) == ("row_sum/cuda:own", str(tmp_path / "my_ops.py"))
+    assert (librarys.name, librarys_op.name) == ("gelu/cuda:librarys", "gelu")
+    assert [len(kernel.launches) for kernel in (own, librarys)] == [1, 1]
+    for kernel, op in ((own, own_op), (librarys, librarys_op)):
+        file, _, asked = called(kernel, op).split()
+        ((again, its_op),) = select([file], asked)
+        assert (again, its_op.source) == (kernel, op.source)
+
+
+def test_op_on_the_command_line_is_for_files_that_do_not_name_theirs(files, write):
+    plain = write("plain.cu", LAUNCHED)
+    selection = gather([*files, plain], "gelu")
+    assert [kernel.name for kernel, _ in selection.choices] == ["gelu/cuda:librarys", "gelu/cuda:plain"]
+    (refused,) = selection.refused
+    assert isinstance(refused, UsageError) and "own.cu:1: the file says that it computes ../my_ops.py:row_sum" in str(
+        refused
+    )
+
+
+def test_an_op_that_is_named_twice_or_is_nowhere_is_refused(write):
+    with pytest.raises(SourceError, match="the op is named on line 1 and on line 2"):
+        select([write("two.cu", "// assay: op gelu\n// assay: op silu\n" + LAUNCHED)])
+    with pytest.raises(SourceError, match=r"gone\.cu:1: no op called 'gelo'\n  → did you mean gelu"):
+        select([write("gone.cu", "// assay: op gelo\n" + LAUNCHED)])

@@ -1,0 +1,82 @@
+"""A finding says what to do about it, in the words of the kernel's language."""
+
+import pytest
+
+from assay import check
+
+NJIT = """
+    from numba import njit
+    from assay import kernel
+    from assay.backends.njit import arrays, load, store
+
+    @njit
+    def loop(x, y):
+        for i in range(x.size):
+            y[i] = max(x[i], 0)
+
+    @kernel("relu")
+    def as_numpy(x, *, out):
+        loop(x.numpy(), out.numpy())
+
+    @kernel("relu")
+    def as_tensors(x, *, out):
+        loop(x, out)
+
+    @kernel("relu")
+    def outside(x, *, out):
+        (y,) = arrays(out)
+        for i, v in enumerate(x.flatten().tolist()):
+            store(y, i, v)
+"""
+TRITON = """
+    import triton
+    import triton.language as tl
+    from assay import Axis, Tensor, kernel, op
+
+    AXES = {"rows": Axis(), "cols": Axis(min=1)}
+
+    @op(axes=AXES, inputs={"x": Tensor("rows", "cols")}, outputs={"out": Tensor("rows")})
+    def row_max(x):
+        return x.amax(-1)
+
+    @triton.jit
+    def rows(x, y, cols, BLOCK: tl.constexpr):
+        r = tl.program_id(0)
+        tl.store(y + r, tl.max(tl.load(x + r * cols + tl.arange(0, BLOCK))))
+
+    @kernel("row_max")
+    def unmasked_load(x, *, out):
+        rows[(x.shape[0],)](x, out, x.shape[1], triton.next_power_of_2(x.shape[1]))
+
+    @triton.jit
+    def copy(x, y, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(y + i, tl.load(x + i, mask=i < n))
+
+    @kernel("relu")
+    def unmasked_store(x, *, out):
+        copy[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), 64)
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kernel", "what", "advice"),
+    [
+        ("bf16", "as_numpy", "Numba, has no bf16", "pass arrays(x, out) of assay.backends.njit, and use its load"),
+        ("fp16", "as_numpy", "Numba has no fp16 on the CPU", "pass arrays(x, out) of assay.backends.njit, and use"),
+        ("bf16", "as_tensors", "a torch tensor was given to a Numba function", "in fp16 and bf16, use its load"),
+        ("fp32", "outside", "store() works inside @njit functions only", "put the loop into one"),
+    ],
+)
+def test_a_kernel_in_numba_that_cannot_take_its_tensors_is_told_what_does(dtype, kernel, what, advice, write):
+    records = check(write("k.py", NJIT), dtypes=[dtype], workloads=1)
+    (reason,) = (r.reason for r in records if r.kernel.endswith(kernel))
+    assert what in reason and advice in reason
+
+
+def test_an_access_without_a_mask_is_told_of_the_mask_and_of_the_lanes_that_a_reduction_includes(write):
+    reasons = {r.kernel: r.reason for r in check(write("k.py", TRITON), dtypes=["fp32"], workloads=1)}
+    load, store = reasons["row_max/triton:unmasked_load"], reasons["relu/triton:unmasked_store"]
+    assert load.startswith("overread") and "→ give that load a mask" in load
+    assert "if a reduction includes them (other=, padding_option=)" in load
+    assert store.startswith("guard") and "→ give that store a mask or a condition" in store
