@@ -61,3 +61,19 @@ def test_a_record_taken_beside_a_gpu_may_be_about_the_cpu(evidence, provenance, 
 def test_only_a_failure_has_failed():
     for status in Status:
         assert Record("check", "gelu/torch", "", status, "").failed == (status == "fail")
+
+
+@pytest.mark.parametrize(
+    ("source", "provenance", "commit", "assay_commit"),
+    [
+        ({"file": "mine.py", "commit": "a1"}, {"assay_commit": "b2", "commit": "b2"}, "a1", "b2"),
+        ({"file": "assay/library/gelu/triton.py"}, {"assay_commit": "b2", "commit": "b2"}, "b2", "b2"),
+        ({"file": "mine.py"}, {"commit": "b2"}, "", "b2"),
+        ({"file": "assay/library/gelu/triton.py"}, {"commit": "b2"}, "b2", "b2"),
+        ({}, {}, "", ""),
+    ],
+)
+def test_the_commit_of_the_source_is_not_that_of_assay(source, provenance, commit, assay_commit):
+    """The third and fourth are as older versions wrote them."""
+    made = record(source=source, provenance=provenance)
+    assert (made.commit, made.assay_commit) == (commit, assay_commit)

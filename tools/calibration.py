@@ -42,7 +42,7 @@ def measure(names: list[str]) -> None:
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         running = {pool.submit(_one, *which): which for which in wanted}
         for done, future in enumerate(as_completed(running), 1):
-            result = future.result() | {"commit": provenance.machine()["commit"]}
+            result = future.result() | {"commit": provenance.machine()["assay_commit"]}
             known[running[future]] = result
             print(
                 f"{done} of {len(wanted)}: {result['op']} {result['dtype']}, {len(result['alarms'])} alarms", flush=True

@@ -20,6 +20,7 @@ _PACKAGE = Path(__file__).resolve().parent
 def machine() -> dict[str, Any]:
     """Return the part that does not change during the life of a process."""
     gpu = host.gpu()
+    own = commit((Path(__file__),)) if _tracked((Path(__file__),)) else ""  # else it is installed, not a checkout
     packages = (
         "torch",
         "triton",
@@ -33,7 +34,8 @@ def machine() -> dict[str, Any]:
     )
     return {
         "assay": host.version("kernel-assay") or "source",
-        "commit": commit(Path(__file__).parent),
+        "assay_commit": own,
+        "commit": own,  # its name in records of schema 1 and 2
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cpu": cpu(),
@@ -71,9 +73,22 @@ def _field(text: str, name: str) -> str:
 
 
 @cache
-def commit(folder: Path) -> str:
-    """Return the commit of the code, with a + if it was changed since; empty outside a checkout."""
-    return _printed("git", "-C", str(folder), "describe", "--always", "--dirty=+", "--exclude=*").strip()
+def commit(files: tuple[Path, ...], content: str = "") -> str:
+    """Return the commit of the repository that the first file is in; empty outside of a repository. It ends in a + if
+    the repository was changed since, or does not track all of the files. The result is kept for each `content`, a hash
+    of the files."""
+    folder = str(files[0].resolve().parent)
+    described = _printed("git", "-C", folder, "describe", "--always", "--dirty=+", "--exclude=*").strip()
+    return f"{described.removesuffix('+')}+" if described and not _tracked(files) else described
+
+
+def _tracked(files: tuple[Path, ...]) -> bool:
+    """Return whether one repository tracks all files."""
+    folder, *names = map(str, (files[0].resolve().parent, *(file.resolve() for file in files)))
+    try:
+        return tool.call(("git", "-C", folder, "ls-files", "--error-unmatch", "--", *names)).code == 0
+    except (OSError, AssayError):
+        return False
 
 
 def _printed(*command: str) -> str:
@@ -85,11 +100,16 @@ def _printed(*command: str) -> str:
 
 
 def source_of(file: Path | None, line: int = 0) -> dict[str, Any]:
-    """Return file and line of a kernel's source, and a hash of it and of all of Assay's files that it uses."""
+    """Return file and line of a kernel's source, and a hash of it and of all of Assay's files that it uses. For a
+    user's file, also return the commit of the repository that it is in."""
     if file is None:
         return {"file": "", "line": 0, "hash": ""}
     whole = b"".join(part.read_bytes() for part in parts(file))
-    return {"file": shown(file), "line": line, "hash": hashlib.sha256(whole).hexdigest()[:16]}
+    about = {"file": shown(file), "line": line, "hash": hashlib.sha256(whole).hexdigest()[:16]}
+    if _PACKAGE in file.parents:
+        return about
+    own = tuple(part for part in parts(file) if _PACKAGE not in part.parents)
+    return about | {"commit": commit(own, about["hash"])}
 
 
 @cache

@@ -9,7 +9,9 @@ from typing import Any
 
 from assay.kernel import BACKENDS
 
-LIBRARY = "assay/library/"
+_PACKAGE = "assay/"
+"""Prefix of the file of a record's source if it is one of Assay's."""
+LIBRARY = f"{_PACKAGE}library/"
 """Prefix of the file of a record's kernel if it is one of the library's."""
 SCHEMA = 2
 """Raised whenever a field changes its meaning or is removed. Records of schema 1 are read unchanged: their fields have
@@ -39,7 +41,7 @@ class Record:
     replay: str = ""
     """The command that reproduces this record."""
     source: dict[str, Any] = field(default_factory=dict)
-    """File, line and hash of the kernel's source."""
+    """File, line and hash of the kernel's source and, for a user's file, the commit of its repository."""
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     """What was built: name, target, hash of the machine code's .text, resources."""
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -89,6 +91,18 @@ class Record:
         """Name of the chip that the kernel ran on: the GPU, or the CPU if the evidence says so or there is no GPU."""
         chips = ("cpu",) if self.evidence.get("device") == "cpu" else ("gpu", "cpu")
         return next((str(self.provenance[c]) for c in chips if self.provenance.get(c)), "")
+
+    @property
+    def commit(self) -> str:
+        """The commit of the repository that the kernel's source is in: the user's or, for the library, Assay's. It ends
+        in a + if something was changed since. Empty if unknown, as in records of users' files of older versions."""
+        file = str(self.source.get("file") or "")
+        return str(self.source.get("commit") or "") if file and not file.startswith(_PACKAGE) else self.assay_commit
+
+    @property
+    def assay_commit(self) -> str:
+        """Assay's own commit; empty if Assay was installed from a package."""
+        return str(self.provenance.get("assay_commit") or self.provenance.get("commit") or "")
 
     @property
     def detector(self) -> str:

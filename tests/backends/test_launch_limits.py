@@ -5,6 +5,7 @@ import pytest
 import assay
 from assay import host
 from assay.backends import launch_limits
+from assay.store.current import current_records
 from assay.target import Target
 
 needs_nvrtc = pytest.mark.skipif(not host.has("cuda.bindings"), reason="no NVRTC here: pip install cuda-bindings")
@@ -89,6 +90,20 @@ def test_a_replay_names_the_target_and_the_limit_of_time_ends_builds_too(tmp_pat
     file.write_text(KERNEL % "cdiv(n, 256), 256")
     (record,) = assay.check(file, op="gelu", dtypes="fp32", target="sm_80", limit=1e-6)
     assert record.status == "inconclusive" and "--limit left out" in record.reason
+
+
+@pytest.mark.skipif(host.runs_on_gpu(), reason="it runs here")
+@needs_nvrtc
+def test_a_build_for_one_target_hides_no_failure_for_another(tmp_path):
+    file = tmp_path / "f.cu"
+    only_90 = '#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n#error "needs sm_90"\n#endif\n'
+    file.write_text(only_90 + KERNEL % "cdiv(n, 256), 256")
+    records = [r for t in ("sm_80", "sm_90") for r in assay.check(file, op="gelu", dtypes="fp32", target=t)]
+    assert [(r.status, r.evidence["target"]) for r in records] == [("fail", "sm_80"), ("compiled", "sm_90")]
+    assert current_records(records) == records
+    file.write_text(KERNEL % "cdiv(n, 256), 256")
+    fixed = list(assay.check(file, op="gelu", dtypes="fp32", target="sm_80"))
+    assert current_records(records + fixed) == records[1:] + fixed
 
 
 @needs_nvrtc

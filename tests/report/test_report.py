@@ -87,6 +87,20 @@ def test_the_page_is_one_offline_file_that_opens_with_the_answer(whole):
     assert "A &lt;b&gt;title&lt;/b&gt; &amp; more" in page
 
 
+def test_a_cell_of_verdicts_shows_its_passing_variant_and_counts_the_skipped_ones(tmp_path):
+    def checked(kernel, status, **evidence):
+        return Record("check", kernel, "dtype=fp32", status, "", evidence=evidence)
+
+    passing = checked("gelu/inductor", Status.PASS, errors={"out": {"share": 0.12}})
+    skipped = [checked(f"gelu/inductor:{name}", Status.SKIPPED) for name in ("max_autotune", "freezing")]
+    failing = [checked("gelu/cuda:a", Status.FAIL), checked("gelu/cuda:b", Status.PASS)]
+    report([passing, *skipped, *failing], tmp_path / "page.html", pictures=tmp_path)
+    texts = [t.text for t in ElementTree.parse(tmp_path / "verdicts.svg").iter() if t.tag.endswith("text")]
+    assert {"12\u00a0%", "2 skipped"} <= set(texts)
+    assert texts.count("fail") == 2, "in the cell and in the legend"
+    assert texts.count("skipped") == 1, "only in the legend: no cell is skipped as a whole"
+
+
 def test_the_offline_check_would_notice():
     assert not offline("default-src 'none' <img src='https://example.org/x.png'>")
     assert not offline("default-src 'none' <a href=//example.org>x</a>")
@@ -307,7 +321,9 @@ def test_report_from_the_store(tmp_path):
             store.add(record)
     done = call("--store", where, "--out", tmp_path / "p.html", "--json")
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["records"] == len(rows.latest(SOME))
+    told = json.loads(done.stdout)
+    assert told["removed"] == 3, "the library has no such kernels"
+    assert told["records"] + told["removed"] == len(rows.latest(SOME))
     done = call("--store", where, "--out", tmp_path / "p.html", "--run", "synthetic", "--json")
     assert json.loads(done.stdout)["records"] == 1
 

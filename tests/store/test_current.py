@@ -17,6 +17,17 @@ def made(hour, status, workload="dtype=fp32", verb="check", kernel="rowsum/torch
 
 
 SHRUNK = "rows=1,cols=1,dtype=fp32"
+
+
+def built(hour, status, target, workload="dtype=fp32", kernel="rowsum/cuda:mine", **more):
+    return made(hour, status, workload, kernel=kernel, evidence={"target": target}, **more)
+
+
+def function(hour, status, name):
+    """One of the functions that a kernel launches, as `inspect` records it."""
+    return made(hour, status, SHRUNK, "inspect", evidence={"target": "sm_90", "name": name})
+
+
 CASES = {
     "a complete pass supersedes an older failure at another workload": (
         [made(1, "fail", SHRUNK), made(2, "pass")],
@@ -73,6 +84,52 @@ CASES = {
         [made(t, "pass", SHRUNK, "bench", evidence={"device": "cpu", "threads": t}) for t in (1, 2)],
         {"r1", "r2"},
     ),
+    "a failure that was found before anything was timed is superseded by a time, on any number of threads": (
+        [made(1, "fail", SHRUNK, "tune"), made(2, "pass", SHRUNK, "tune", evidence={"threads": 2})],
+        {"r2"},
+    ),
+    "such a failure supersedes older times, on any number of threads": (
+        [
+            *(made(t, "pass", SHRUNK, "bench", evidence={"threads": t}) for t in (1, 2)),
+            made(3, "fail", SHRUNK, "bench"),
+        ],
+        {"r3"},
+    ),
+    "what was left out on no number of threads supersedes no time": (
+        [made(1, "pass", SHRUNK, "tune", evidence={"threads": 2}), made(2, "skipped", SHRUNK, "tune")],
+        {"r1", "r2"},
+    ),
+    "a build for one target hides no failure for another": (
+        [built(1, "fail", "sm_80"), built(2, "compiled", "sm_90"), built(3, "pass", "sm_100")],
+        {"r1", "r2", "r3"},
+    ),
+    "nor does a complete check, also of a changed kernel": (
+        [built(1, "fail", "sm_80", SHRUNK), built(2, "compiled", "sm_90", hash="b" * 16)],
+        {"r1", "r2"},
+    ),
+    "a build for the same target does": (
+        [built(1, "fail", "sm_80", SHRUNK), built(2, "compiled", "sm_80")],
+        {"r2"},
+    ),
+    "a wrong value that was found without building is fixed by a pass for any target": (
+        [made(1, "fail", SHRUNK, kernel="rowsum/cuda:mine"), built(2, "pass", "sm_90")],
+        {"r2"},
+    ),
+    "sm_90 and sm_90a are two targets of CUDA C++": (
+        [built(1, "fail", "sm_90", verb="inspect"), built(2, "compiled", "sm_90a", verb="inspect")],
+        {"r1", "r2"},
+    ),
+    "and one of Triton, which adds the a itself": (
+        [
+            built(1, "fail", "sm_90", verb="inspect", kernel="rowsum/triton"),
+            built(2, "compiled", "sm_90a", verb="inspect", kernel="rowsum/triton"),
+        ],
+        {"r2"},
+    ),
+    "another run of inspect supersedes all functions of the older one": (
+        [function(1, "fail", "partial"), function(1, "compiled", "join"), function(2, "compiled", "whole")],
+        {"r2"},
+    ),
 }
 
 
@@ -80,6 +137,14 @@ CASES = {
 def test_a_newer_record_supersedes_an_older_one(name):
     records, standing = CASES[name]
     assert {r.run for r in current_records(records)} == standing
+
+
+def test_all_functions_of_one_run_of_inspect_are_current():
+    """A kernel that launches two functions has a record for each: one that is as expected hides no broken gate."""
+    records = [function(1, "fail", "partial"), function(1, "compiled", "join")]
+    assert current_records(records) == records
+    again = [function(2, "compiled", "partial"), function(2, "compiled", "join")]
+    assert current_records(records + again) == again
 
 
 def test_the_store_and_a_document_follow_the_same_rule(where):

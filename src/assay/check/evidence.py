@@ -86,6 +86,8 @@ class CheckEvidence(Evidence):
     mode: str = ""
     """The worker's mode: `native`, `triton-interpret` or `numba-sim`."""
     device: str = ""
+    target: str = ""
+    """What the code was built for; absent where the verdict is only about what ran in an interpreter or on the CPU."""
     interpreted: bool | None = None
     errors: dict[str, OutputError] | None = None
     """By output."""

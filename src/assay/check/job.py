@@ -25,7 +25,7 @@ from assay.check.seen import Seen
 from assay.coverage.again import AGAIN
 from assay.dtype import DType
 from assay.inspect.evidence import Gates
-from assay.inspect.verb import gates
+from assay.inspect.verb import LANGUAGES, gates
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.record import Record, Status
@@ -110,8 +110,10 @@ class Job:
         look_for_races = self._look_for_races(settings, here)
         broken = self._broken_gates(settings, meanwhile=here.device == "cuda")
         outcome, worker = does(settings, worker, here, record)
-        if here.level is Level.INTERPRET and outcome.status is Status.PASS:
-            outcome = self._compiled(outcome, settings, record)
+        if here.level is Level.INTERPRET:
+            outcome = self._compiled(outcome, settings, record) if outcome.status is Status.PASS else outcome
+        elif self.kernel.address.backend in LANGUAGES and (here.level is Level.COMPILE or not outcome.failed):
+            outcome = _for_target(outcome, settings.target)
         return look_for_races(self._gated(outcome, broken)), worker
 
     def _conditions(self, settings: Settings, here: Availability) -> Conditions:
@@ -148,15 +150,17 @@ class Job:
             return passed
         if built.worker:
             built.worker.close()
-        if built.finding is None or built.finding.detector != "build" or "refused" not in built.finding.what:
-            return passed  # it compiles, or no compiler is available
+        if built.finding is None:
+            return _for_target(passed, settings.target)
+        if built.finding.detector != "build" or "refused" not in built.finding.what:
+            return passed  # no compiler is available
         words = f"it passed in an interpreter, and does not compile for {settings.target}: {built.finding.what}"
         # A replay interprets its workload first; the typical one is too large for that, so it names the dtype alone.
         at = built.workload if built.workload != points[0] else None
         evidence = replace(
             CheckEvidence.of(passed), detector="build", trace=built.trace, found_at=str(built.workload or points[0])
         )
-        return record(Status.FAIL, f"build: {words}", at, evidence)
+        return _for_target(record(Status.FAIL, f"build: {words}", at, evidence), settings.target)
 
     def _broken_gates(self, settings: Settings, meanwhile: bool) -> Callable[[], list[str]]:
         """Return a function that returns the gates that the kernel's code breaks. They are computed when it is called
@@ -332,6 +336,11 @@ class Job:
         if not instances:
             reason = f"{here.reason}; nothing is launched, since the outputs are empty"
         return record(Status.COMPILED, reason, None, evidence, instances), built.worker
+
+
+def _for_target(judged: Record, target: Target) -> Record:
+    """Return the record with the target that the code was built for: for another one, the verdict may differ."""
+    return replace(judged, evidence=replace(CheckEvidence.of(judged), target=str(target)).to_dict())
 
 
 def _tried(compute: Callable[[], Any]) -> None:

@@ -37,6 +37,7 @@ def report(
     from assay.errors import UsageError
     from assay.report import report as write
     from assay.report.pictures import draw
+    from assay.report.removed import separated
     from assay.report.rows import latest
 
     paths = [*(named or ()), *(documents or ())]
@@ -46,17 +47,24 @@ def report(
         raise UsageError(
             what, fix="run `assay check` or `assay bench` first" + " (`assay history` lists runs)" * bool(run)
         )
-    page, today = write(records, out, title=title), latest(records)
+    # A document, or one run, stands for what was there then.
+    records, removed = (records, []) if paths or run else separated(records)
+    page, today = write(records, out, title=title, removed=removed), latest(records)
     drawn = draw(today, pictures) if pictures else []
     if json:
         import json as notation
 
         summary = {"page": str(page), "pictures": [str(p) for p in drawn], "records": len(records)}
+        summary |= {"removed": len(removed)} if removed else {}
         print(notation.dumps(summary, indent=1))
         return
     terminal = screen.console()
     older = f" ({len(records) - len(today)} earlier ones are superseded)" if len(today) < len(records) else ""
-    terminal.print(f"{units.count(len(today), 'record')}: {screen.summary(today)}{older}", soft_wrap=True)
+    counts = f": {screen.summary(today)}" if today else ""
+    terminal.print(f"{units.count(len(today), 'record')}{counts}{older}", soft_wrap=True)
+    if removed:
+        count = units.count(len(removed), "record")
+        terminal.print(f"not counted: {count} of kernels that are no longer in the source", soft_wrap=True)
     terminal.print(f"page: {page}", soft_wrap=True)
     if pictures:
         terminal.print(f"pictures: {len(drawn)} in {pictures}", soft_wrap=True)

@@ -13,6 +13,7 @@ class Measured:
     run: str = ""
     median: float | None = None
     commit: str | None = None
+    """Of the repository that the kernel's source is in."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def _record(cell: Cell, old: Record, new: Record, change: Change, run: str) -> R
     retuned = tuned["old"] != tuned["new"]
     if retuned:
         reason += f"; tunables: {_shown(tuned['old'])} → {_shown(tuned['new'])}"
-    before, after = (Measured(r.run, r.median, r.provenance.get("commit")) for r in (old, new))
+    before, after = (Measured(r.run, r.median, r.commit or None) for r in (old, new))
     evidence = CompareEvidence(
         verdict=str(change.verdict),
         ratio=change.ratio,

@@ -15,7 +15,8 @@ WORDS = {"fail": "failed", "compiled": "compiled only", "skipped": "skipped"}
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
     """Return the number of kernels by status. A kernel has the worst status of its checks, and fails if any of its
-    measurements failed; without checks, it has the worst status of its measurements."""
+    measurements failed; without checks, it has the worst status of its measurements. It is skipped only if all of them
+    were: a kernel that is written for one dtype passes if it passes there."""
     checked = any(r.verb == "check" for r in records)
     worst: dict[str, int] = {}
     for record in records:
@@ -35,7 +36,7 @@ def headline(records: Sequence[Record]) -> str:
     checked = any(r.verb == "check" for r in records)
     word = f"pass{'es' * (total == 1)}" if checked else "could be measured"
     passing = f"{by_status.get('pass', 0)} of {units.count(total, 'kernel')} {word}"
-    rest = [f"{n} {WORDS.get(s, s)}" for s in reversed(SEVERITY[1:]) if (n := by_status.get(s))]
+    rest = [f"{n} {WORDS.get(s, s)}" for s in reversed(SEVERITY) if s != "pass" and (n := by_status.get(s))]
     return f"{passing}; {', '.join(rest)}." if rest else f"{passing}."
 
 

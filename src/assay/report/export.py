@@ -24,13 +24,16 @@ _FIRST = {
     "status": "status",
     "reason": "reason",
     "device": "device",
-    "commit": "provenance.commit",
+    "commit": "commit",
+    "assay_commit": "assay_commit",
     "time_utc": "provenance.time",
     "took_s": "seconds",
     "median_s": "median",
     "low_s": "interval.0",
     "high_s": "interval.1",
 }
+_DERIVED = ("op", "backend", "dtype", "device", "commit", "assay_commit")
+"""Columns that are properties of a record, not fields."""
 _LAST = {
     "replay": "replay",
     "source_file": "source.file",
@@ -73,7 +76,7 @@ def writer(path: Path) -> Callable[[list[Record], Path, dict[str, Any]], None]:
 
 def flat(record: Record) -> dict[str, Any]:
     """Return the columns of one record, with None for figures that it does not have."""
-    whole = record.to_dict() | {name: getattr(record, name) for name in ("op", "backend", "dtype", "device")}
+    whole = record.to_dict() | {name: getattr(record, name) for name in _DERIVED}
     own = {name: typed(KINDS[name], at(whole, where)) for name, where in (_FIRST | _LAST).items()}
     own |= {figure.column: figure.value(record.evidence) for figure in _FIGURES}
     return {name: own[name] for name in KINDS}

@@ -12,6 +12,7 @@ from assay.errors import UsageError
 from assay.record import Record
 from assay.report import answer, machine, model_compile, model_infer, rows, tables, theme
 from assay.report.pictures import INSTALL, draw, require_charts
+from assay.report.removed import Removed
 from assay.report.table import Note, Table, to_html
 
 TABLES: dict[str, Callable[[Sequence[Record]], Iterable[Table[Any] | Note]]] = {
@@ -21,11 +22,19 @@ TABLES: dict[str, Callable[[Sequence[Record]], Iterable[Table[Any] | Note]]] = {
 """The figures that have tables below them, and the functions that make these tables."""
 
 
-def report(records: Iterable[Record], out: Path, *, title: str = "Assay report", pictures: Path | None = None) -> Path:
-    """Write the page to `out`, and with `pictures` each chart as SVG and PNG into that folder."""
+def report(
+    records: Iterable[Record],
+    out: Path,
+    *,
+    title: str = "Assay report",
+    pictures: Path | None = None,
+    removed: Sequence[Removed] = (),
+) -> Path:
+    """Write the page to `out`, and with `pictures` each chart as SVG and PNG into that folder. `removed`: records of
+    kernels that are no longer in the source (assay.report.removed), which are only listed."""
     every = list(records)
     latest = rows.latest(every)
-    text = render(latest, title=title, older=len(every) - len(latest))
+    text = render(latest, title=title, older=len(every) - len(latest), removed=removed)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     if pictures is not None:
@@ -33,7 +42,7 @@ def report(records: Iterable[Record], out: Path, *, title: str = "Assay report",
     return out
 
 
-def render(records: Sequence[Record], *, title: str, older: int = 0) -> str:
+def render(records: Sequence[Record], *, title: str, older: int = 0, removed: Sequence[Removed] = ()) -> str:
     """Return the page's text. `older` is the number of records left out because there are newer ones."""
     require_charts("a report")
     figures, shared = figures_of(records)
@@ -59,6 +68,7 @@ def render(records: Sequence[Record], *, title: str, older: int = 0) -> str:
             machines=tables.machines(records),
             every=every,
             older=older,
+            removed=removed,
             bundle=bundle(),
             configs={"light": theme.LIGHT_CONFIG, "dark": theme.DARK_CONFIG},
             theme=theme,

@@ -11,12 +11,13 @@ from typing import Any
 from assay import units
 from assay.bench.evidence import BenchEvidence
 from assay.check.evidence import CheckEvidence
-from assay.record import Record, namesakes
+from assay.record import Record, Status, namesakes
 from assay.store.current import current_records
 
 Row = dict[str, Any]
-SEVERITY = ("pass", "compiled", "skipped", "inconclusive", "fail")
-"""From best to worst: a cell or a kernel has the status of its worst record."""
+SEVERITY = ("skipped", "pass", "compiled", "inconclusive", "fail")
+"""A cell or a kernel has the last of its records' statuses in this order, from best to worst. `skipped` is the first,
+since it says nothing about a kernel: a cell or a kernel is skipped only if all of its records are."""
 NOT_AXES = ("dtype", "seed", "values", "offset", "strided", "without", "inplace")
 
 
@@ -73,7 +74,7 @@ def checks(records: Iterable[Record]) -> list[Row]:
         rows.append(
             common(record)
             | {
-                "rank": rank,
+                "skipped": int(record.status is Status.SKIPPED),
                 "share": evidence.worst_share,
                 "weight": rank * 1e6 + (evidence.worst_share or 0.0),
                 "workloads": evidence.workloads or 0,

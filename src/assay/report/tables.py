@@ -88,14 +88,16 @@ def machines(records: Sequence[Record]) -> list[dict[str, Any]]:
         facts = {name: made[key] for key, name in MADE_WITH.items() if made.get(key)}
         facts = {name: dict(v) if isinstance(v, dict) else str(v) for name, v in facts.items()}
         block = blocks.setdefault(str(facts), {"facts": facts, "runs": {}, "commits": {}})
-        if made.get("commit"):
-            block["commits"][str(made["commit"])] = None
+        other = record.commit if record.commit != record.assay_commit else ""
+        for name, commit in (("Assay's commit", record.assay_commit), ("Commit of the source", other)):
+            if commit:
+                block["commits"].setdefault(name, {})[commit] = None
         run = block["runs"].setdefault((record.run, record.verb), {"records": 0, "times": [], "seeds": set()})
         run["records"] += 1
         run["times"] += [str(made["time"])] if made.get("time") else []
         run["seeds"] |= {made["seed"]} if "seed" in made else set()
     for block in blocks.values():
-        block["commits"] = list(block["commits"])
+        block["commits"] = {name: list(commits) for name, commits in block["commits"].items()}
         block["runs"] = [
             {
                 "run": run,

@@ -1,21 +1,28 @@
 """The rule that decides which records describe the current state. All other records are history.
 
 A newer record supersedes an older one
-- of the same verb, kernel, workload, device, number of threads and parameters;
-- that is a failure or an inconclusive check, if the newer one is a complete check of the same kernel, dtype, device and
-  parameters that found nothing wrong. `check` shrinks a failure to a workload of its own, at which a fixed kernel is
-  never recorded again. The kernel's source must have changed as well if the check was of fewer workloads than usual,
-  which may miss the failure, or if the failure is of another verb, which may find what `check` does not."""
+- of the same verb, kernel, workload, device, target, number of threads and parameters. A record that names no target or
+  no number of threads answers for all of them: a failure that was found before anything was built or timed is
+  superseded by the next result, whatever its target and threads. The records of one `inspect` run about several
+  functions of a kernel stand together.
+- that is a failure or an inconclusive check, if the newer one is a complete check of the same kernel, dtype, device,
+  target and parameters that found nothing wrong. `check` shrinks a failure to a workload of its own, at which a fixed
+  kernel is never recorded again. The kernel's source must have changed as well if the check was of fewer workloads than
+  usual, which may miss the failure, or if the failure is of another verb, which may find what `check` does not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from assay.record import LIBRARY, Record, Status
 
 T = TypeVar("T")
+EVIDENCE = ("threads", "parameters", "asked_workloads", "target", "name")
+"""The parts of a record's evidence that the rule reads."""
+_ADD_A_SUFFIX = ("triton", "numba")
+"""Languages that build sm_90 as sm_90a themselves: for them, these are one target."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,7 @@ class Entry:
     """The fields of a record that the rule reads."""
 
     verb: str
+    run: str
     kernel: str
     file: str
     """File of its source, which with the address identifies a kernel."""
@@ -34,6 +42,11 @@ class Entry:
     cores: str
     """Number of cores of a CPU; empty for a GPU."""
     threads: str
+    """Empty if nothing was timed, or on a GPU."""
+    target: str
+    """What the code was built for; empty if the outcome does not depend on it."""
+    function: str
+    """inspect: the function whose code it is."""
     parameters: str
     asked: str
     """Number of workloads that the user asked a check for; empty if the plan decided."""
@@ -44,6 +57,7 @@ class Entry:
         made = record.provenance
         return cls(
             verb=record.verb,
+            run=record.run,
             kernel=record.kernel,
             file=str(record.source.get("file") or ""),
             source=str(record.source.get("hash") or ""),
@@ -51,16 +65,14 @@ class Entry:
             dtype=record.dtype,
             device=record.device,
             cores=str(made.get("cores") or "") if record.device == made.get("cpu") else "",
-            threads=str(record.evidence.get("threads") or ""),
-            parameters=str(record.evidence.get("parameters") or ""),
-            asked=str(record.evidence.get("asked_workloads") or ""),
             status=str(record.status),
+            **from_evidence(record.verb, record.backend, record.evidence),
         )
 
     @property
     def point(self) -> tuple[str, ...]:
-        """Key of the point: a newer record with the same key replaces an older one."""
-        return self.verb, *self._kernel, self.workload, self.threads
+        """Key of the point. At one point, results for several targets and numbers of threads may stand."""
+        return self.verb, *self._kernel, self.workload
 
     @property
     def subject(self) -> tuple[str, ...]:
@@ -77,9 +89,20 @@ class Entry:
     def cleared_by(self, complete: Entry) -> bool:
         """Return whether a complete check of the same subject supersedes this older record as a fixed failure."""
         changed = bool(self.source and complete.source) and self.source != complete.source
+        if self.verb in ("check", "inspect") and self.target not in ("", complete.target):
+            return False
         if self.verb == "check":
             return self.status in (Status.FAIL, Status.INCONCLUSIVE) and (changed or not complete.asked)
         return self.status == Status.FAIL and changed
+
+    def replaced_by(self, newer: Entry) -> bool:
+        """Return whether a newer record of the same point supersedes this one."""
+        if self.function != newer.function and self.run == newer.run:
+            return False
+        return all(
+            old in ("", new) or (not new and newer.status == Status.FAIL)
+            for old, new in ((self.threads, newer.threads), (self.target, newer.target))
+        )
 
     @property
     def _kernel(self) -> tuple[str, ...]:
@@ -88,19 +111,36 @@ class Entry:
         return self.kernel, file, self.device, self.cores, self.parameters
 
 
+def from_evidence(verb: str, backend: str, evidence: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of an entry that come from a record's evidence."""
+    threads, parameters, asked, target, name = (str(evidence.get(part) or "") for part in EVIDENCE)
+    return {
+        "threads": threads,
+        "parameters": parameters,
+        "asked": asked,
+        "target": target.rstrip("af") if backend in _ADD_A_SUFFIX else target,
+        "function": name if verb == "inspect" else "",
+    }
+
+
 def current(entries: Iterable[tuple[Entry, T]]) -> list[tuple[Entry, T]]:
     """Return the entries that no later one supersedes. They must come in the order in which their records were made."""
-    kept: dict[tuple[str, ...], tuple[Entry, T]] = {}
-    points: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
-    for entry, item in entries:
-        of_subject = points.setdefault(entry.subject, set())
+    kept: dict[int, tuple[Entry, T]] = {}
+    at_point: dict[tuple[str, ...], set[int]] = {}
+    of_subject: dict[tuple[str, ...], set[int]] = {}
+    for number, (entry, item) in enumerate(entries):
+        same_point = at_point.setdefault(entry.point, set())
+        same_subject = of_subject.setdefault(entry.subject, set())
+        superseded = {n for n in same_point if kept[n][0].replaced_by(entry)}
         if entry.clears:
-            for point in [p for p in of_subject if kept[p][0].cleared_by(entry)]:
-                of_subject.discard(point)
-                del kept[point]
-        kept.pop(entry.point, None)
-        kept[entry.point] = entry, item
-        of_subject.add(entry.point)
+            superseded |= {n for n in same_subject if kept[n][0].cleared_by(entry)}
+        for n in superseded:
+            old, _ = kept.pop(n)
+            at_point[old.point].discard(n)
+            of_subject[old.subject].discard(n)
+        kept[number] = entry, item
+        same_point.add(number)
+        same_subject.add(number)
     return list(kept.values())
 
 

@@ -16,7 +16,7 @@ from assay.errors import UsageError
 from assay.record import SCHEMA, Record, Status, read
 from assay.store import when
 from assay.store.connection import connect, one_writer, shown
-from assay.store.current import Entry, current
+from assay.store.current import EVIDENCE, Entry, current, from_evidence
 from assay.store.row import fit, from_row, to_row
 from assay.store.run import Run
 from assay.store.tables import VERSION, about, metadata, records
@@ -26,9 +26,7 @@ _READ = (
     "source.hash",
     "provenance.cpu",
     "provenance.cores",
-    "evidence.threads",
-    "evidence.parameters",
-    "evidence.asked_workloads",
+    *(f"evidence.{part}" for part in EVIDENCE),
 )
 """Fields without a column of their own that decide whether a record is current."""
 _BLOCK = 200
@@ -119,25 +117,23 @@ class Store:
     def _current(self, connection: Connection, chosen: list[ColumnElement[bool]]) -> list[int]:
         """Return the ids of the chosen records that no other one of them supersedes, in the order they were made."""
         c = records.c
-        columns = (c.id, c.verb, c.kernel, c.workload, c.dtype, c.device, c.status, self._inside(_READ).label("inside"))
+        inside = self._inside(_READ).label("inside")
+        columns = (c.id, c.verb, c.run, c.kernel, c.backend, c.workload, c.dtype, c.device, c.status, inside)
         entries = []
         for row in connection.execute(select(*columns).where(*chosen).order_by(c.time, c.id)):
-            file, source, cpu, cores, threads, parameters, asked = (
-                "" if v is None else str(v) for v in json.loads(row.inside)
-            )
+            file, source, cpu, cores, *evidence = json.loads(row.inside)
             entry = Entry(
                 verb=row.verb,
+                run=row.run,
                 kernel=row.kernel,
-                file=file,
-                source=source,
+                file=str(file or ""),
+                source=str(source or ""),
                 workload=row.workload,
                 dtype=row.dtype,
                 device=row.device,
-                cores=cores if row.device == cpu else "",
-                threads=threads,
-                parameters=parameters,
-                asked=asked,
+                cores=str(cores or "") if row.device == cpu else "",
                 status=row.status,
+                **from_evidence(row.verb, row.backend, dict(zip(EVIDENCE, evidence, strict=True))),
             )
             entries.append((entry, row.id))
         return [i for _, i in current(entries)]

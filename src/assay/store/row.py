@@ -20,7 +20,7 @@ _LONGEST = 500
 
 def to_row(record: Record) -> dict[str, Any]:
     kept = _plain(record)
-    whole, about = kept.to_dict(), kept.provenance
+    whole = kept.to_dict()
     columns = {
         "op": kept.op,
         "backend": kept.backend,
@@ -31,8 +31,8 @@ def to_row(record: Record) -> dict[str, Any]:
         "kernel": kept.kernel,
         "workload": kept.workload,
         "status": str(kept.status),
-        "commit": str(about.get("commit") or ""),
-        "time": when.parsed(str(about.get("time"))) or when.now(),
+        "commit": kept.commit,
+        "time": when.parsed(str(kept.provenance.get("time"))) or when.now(),
     }
     fitted = {name: fit(value) for name, value in columns.items()}
     return {"key": _key(whole), **fitted, "median": kept.median, "record": json.dumps(whole)}

@@ -61,8 +61,15 @@ def gathered(
     return built
 
 
-def end(records: list[Record], json: bool, out: Path | None, written: list[Path] | None = None) -> None:
-    """Write and print the document that was asked for, name the files, and exit with the right code."""
+def end(
+    records: list[Record],
+    json: bool,
+    out: Path | None,
+    written: list[Path] | None = None,
+    failing: tuple[str, ...] = ("fail",),
+) -> None:
+    """Write and print the document that was asked for, name the files, and exit with 1 if a record has a `failing`
+    status."""
     files = written or []
     if out and screen.write_document(records, out, verb="inspect"):
         files.append(out)
@@ -70,4 +77,4 @@ def end(records: list[Record], json: bool, out: Path | None, written: list[Path]
         screen.write_document(records, verb="inspect")
     elif files:
         screen.console().print("written: " + ", ".join(map(str, files)))
-    sys.exit(screen.exit_code(records, False, False))
+    sys.exit(1 if any(str(r.status) in failing for r in records) else screen.exit_code(records, False))

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli import screen
+from assay.cli import keeping, screen
 from assay.cli.inspect.gather import Targets, What, end, gathered, options
-from assay.cli.options import AsJson, Compiler, FirstDType, Include, OneWorkload, OpName, Out, Param
+from assay.cli.options import AsJson, Compiler, FirstDType, Include, JUnit, OneWorkload, OpName, Out, Param
 
 if TYPE_CHECKING:
     from assay.record import Record
 
 Old = Annotated[Path, typer.Argument(help="A document that `assay inspect … --out` wrote.")]
+Strict = Annotated[bool, typer.Option("--strict", help="A change of the machine code counts as a failure.")]
 
 
 def since(
@@ -29,13 +30,21 @@ def since(
     param: Param = None,
     json: AsJson = False,
     out: Out = None,
+    junit: JUnit = None,
+    strict: Strict = False,
 ) -> None:
-    """Which kernels' code changed since an older document, and how; both compilers are named."""
+    """Which kernels' code changed since an older document, and how; both compilers are named.
+
+    The exit code is 1 if a kernel does not compile or breaks a gate; with --strict, also if its code changed."""
     inspections = gathered(what, options(target, dtype, workload, op, compiler, param), json)
-    end(changed([one.record for one in inspections], old, json), json, out)
+    records = changed([one.record for one in inspections], old, json)
+    written = [junit] if junit and keeping.junit_written(records, junit, "inspect since") else []
+    end(records, json, out, written, failing=("fail", "inconclusive") if strict else ("fail",))
 
 
 def changed(records: list[Record], file: Path, json: bool) -> list[Record]:
+    from rich.markup import escape
+
     from assay.errors import UsageError
     from assay.inspect.since import changes
     from assay.record import read
@@ -46,10 +55,9 @@ def changed(records: list[Record], file: Path, json: bool) -> list[Record]:
         raise UsageError(
             f"{file} is no document of inspect: {problem}", fix="assay inspect … --out FILE writes one"
         ) from None
-    if not differences:
+    if all(r.status == "skipped" for r in differences):
         raise UsageError(f"{file} has none of these kernels", fix="inspect the same kernels, workloads and targets")
     for r in differences if not json else ():
-        screen.console().print(
-            f"{screen.status_text(str(r.status))}  {r.kernel}  {r.workload}: {r.reason}", soft_wrap=True
-        )
+        text = escape(f"{r.kernel}  {r.workload}: {r.reason}")
+        screen.console().print(f"{screen.status_text(str(r.status))}  {text}", soft_wrap=True)
     return differences

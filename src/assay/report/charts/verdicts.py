@@ -10,6 +10,8 @@ from assay.report.charts import parts
 from assay.report.theme import STATUS_COLOURS, STATUS_SHAPES
 
 CELL = 122, 28
+TWO_LINES = 38
+"""Height of a cell if some cell has a second line: the number of checks that were skipped beside others."""
 
 
 def draw(records: Sequence[Record]) -> parts.Chart | None:
@@ -22,8 +24,8 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         alt.Chart(parts.data("checks", checks))
         .transform_aggregate(
             worst="argmax(weight)",
-            rank="max(rank)",
             share="max(share)",
+            skipped="sum(skipped)",
             workloads="sum(workloads)",
             checks="count()",
             kernels="distinct(kernel)",
@@ -34,10 +36,12 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
             kernel="datum.worst.kernel",
             workload="datum.worst.workload",
             reason="datum.worst.reason",
-            says="datum.rank > 0 ? datum.worst.status : datum.share == null ? 'pass' : "
+            says="datum.worst.status != 'pass' ? datum.worst.status : datum.share == null ? 'pass' : "
             "format(100 * datum.share, '.0f') + '\u00a0%'",
+            beside="datum.worst.status == 'skipped' ? 0 : datum.skipped",
             covers="datum.kernels + (datum.kernels == 1 ? ' kernel, ' : ' kernels, ') + datum.checks + "
-            "(datum.checks == 1 ? ' check, ' : ' checks, ') + datum.workloads + ' workloads'",
+            "(datum.checks == 1 ? ' check, ' : ' checks, ') + (datum.skipped ? datum.skipped + ' skipped, ' : '') + "
+            "datum.workloads + ' workloads'",
         )
         .encode(
             x=alt.X(
@@ -67,8 +71,20 @@ def draw(records: Sequence[Record]) -> parts.Chart | None:
         color=alt.Color("status:N", scale=tint, legend=legend),
         shape=alt.Shape("status:N", scale=outline, legend=legend),
     )
-    words = base.mark_text(align="left", xOffset=-10).encode(text="says:N")
-    chart = cells + marks + words
+    one_line, two_lines = base.transform_filter("!datum.beside"), base.transform_filter("datum.beside")
+    words = one_line.mark_text(align="left", xOffset=-10).encode(text="says:N")
+    upper = two_lines.mark_text(align="left", xOffset=-10, yOffset=-7).encode(text="says:N")
+    lower = two_lines.transform_calculate(left_out="datum.beside + ' skipped'")
+    lower = lower.mark_text(align="left", xOffset=-10, yOffset=8, fontSize=10).encode(text="left_out:N")
+    chart = cells + marks + words + upper + lower
     return chart.properties(
-        width=alt.Step(CELL[0]), height=alt.Step(CELL[1]), description="Check results by op and backend"
+        width=alt.Step(CELL[0]),
+        height=alt.Step(TWO_LINES if _mixed(checks) else CELL[1]),
+        description="Check results by op and backend",
     )
+
+
+def _mixed(checks: Sequence[rows.Row]) -> bool:
+    """Return whether a cell has both checks that were skipped and others."""
+    skipped = {(r["op"], r["backend"]) for r in checks if r["skipped"]}
+    return any((r["op"], r["backend"]) in skipped for r in checks if not r["skipped"])
