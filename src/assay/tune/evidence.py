@@ -40,7 +40,7 @@ class Ranked:
     median: float
     interval: tuple[float, float]
     verdict: str = ""
-    """Against the winner, by compare's rule: `SLOWER`, `SAME` or `AMBIGUOUS`; empty for the winner."""
+    """Against the winner, by compare's rule; empty for the winner."""
     why: str = ""
 
 
@@ -58,7 +58,8 @@ class Choice:
     gain: float | None = None
     """How many times faster the winner is than the default, in the same rounds."""
     gain_verdict: str = ""
-    """By compare's rule: `FASTER`, `SAME` or `AMBIGUOUS`; empty where the default was not timed or wins."""
+    """By compare's rule: `FASTER`; empty where the default was not timed or wins. Older records also have `SAME` and
+    `AMBIGUOUS`."""
     ranking: list[Ranked] | None = None
     lost: list[dict[str, Any]] | None = None
     """Configurations that were right at first and failed when they were timed again: they cannot win."""
