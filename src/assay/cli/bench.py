@@ -37,6 +37,7 @@ _WIDE = 108
 
 
 def bench(
+    context: typer.Context,
     what: common.What = None,
     everything: common.All = False,
     op: common.OpName = None,
@@ -63,22 +64,27 @@ def bench(
 ) -> None:
     """How fast is it? Cold, hot and per call, over rounds, against a baseline, a copy and the device's own limit."""
     from assay.bench.planning import Options, plan
-    from assay.bench.sweep import from_file
+    from assay.bench.sweep_file import SweepFile, from_file
     from assay.errors import UsageError
 
-    settings: dict[str, Any] = from_file(sweep) if sweep else {}
-    kernels = list(what or settings.get("kernels", []))
+    file = from_file(sweep) if sweep else SweepFile()
+
+    def given(name: str) -> bool:
+        source = context.get_parameter_source(name)
+        return source is not None and source.name == "COMMANDLINE"
+
+    kernels = list(what or file.kernels)
     if not kernels and not everything:
         raise UsageError("bench what?", fix="name an op, a kernel or a file (assay bench gelu), or say --all")
-    axes = dict(settings.get("axes", {})) | axes_of(axis or [])
+    named = common.split(against)
     options = Options(
         op=op,
-        dtypes=common.split(dtype) or tuple(common.split(settings.get("dtype", ""))),
+        dtypes=common.split(dtype) or file.dtype,
         workload=workload,
-        axes=axes,
-        against=common.split(settings.get("against", "") if sweep and against == "torch" else against) or ("torch",),
-        rounds=settings.get("rounds", rounds),
-        budget=settings.get("budget", budget),
+        axes={**file.axes, **axes_of(axis or [])},
+        against=(named if given("against") else file.against or named) or ("torch",),
+        rounds=rounds if given("rounds") else file.rounds or rounds,
+        budget=budget if given("budget") else file.budget or budget,
         seconds=timeout,
         threads=threads,
         seed=seed,

@@ -67,7 +67,9 @@ def parts(records: Sequence[Record], wide: bool = True) -> Iterator[Table[Any] |
 
 def times(timed: Sequence[Timed], title: str = "", wide: bool = True) -> Table[Timed]:
     """Return the table of times. Without a title, a page has the workload in a column."""
-    memory = "memory" * any(t.evidence.peak_bytes is not None for t in timed)  # it is measured on a GPU only
+    # Both are measured on a GPU only.
+    memory = "memory" * any(t.evidence.peak_bytes is not None for t in timed)
+    kernels = "kernels" * any(bool(t.evidence.launches) for t in timed)
     columns: list[Column[Timed]] = [
         Column("kernel", _name, left=True),
         Column("", lambda t: t.record.workload, page="" if title else "workload", left=True),
@@ -79,7 +81,7 @@ def times(timed: Sequence[Timed], title: str = "", wide: bool = True) -> Table[T
         Column("TFLOP/s" * wide, _rate, page="TFLOP/s"),
         Column(memory * wide, _memory, page=memory),
         Column("compile" * wide, _compiled, page="compile"),
-        Column("kernels" * wide, lambda t: f"{t.evidence.launches:g}" if t.evidence.launches else "", page="kernels"),
+        Column(kernels * wide, lambda t: f"{t.evidence.launches:g}" if t.evidence.launches else "", page=kernels),
         Column("copy", lambda t: f"{t.evidence.share_of_copy:.0%}" if t.evidence.share_of_copy is not None else ""),
         Column("limit", _limit),
         Column("speedup", lambda t: f"{t.evidence.speedup.median:.2f}×" if t.evidence.speedup else ""),
