@@ -52,7 +52,7 @@ class Choice:
     median: float | None = None
     """Seconds; None where nothing ran."""
     ties: list[dict[str, Any]] | None = None
-    """Configurations that compare's rule does not tell from the winner."""
+    """Configurations that compare's rule does not tell from the winner; where nothing ran, those with its estimate."""
     default: dict[str, Any] | None = None
     """The kernel's own values, where they were timed."""
     gain: float | None = None
