@@ -16,6 +16,9 @@ from pathlib import Path
 from assay import provenance
 from assay.catalog import library
 from assay.kernel import BACKENDS, address
+from assay.record import parsed
+from assay.report import bench
+from assay.report.table import to_markdown
 from assay.units import si
 from assay.workload import Workload
 
@@ -208,25 +211,12 @@ def _integers(document: dict) -> str:
 
 
 def _timed(document: dict) -> str:
-    """Return the table of times by kernel and workload, with the share of the limit."""
-    lines = [
-        "### bench\n",
-        "| kernel | workload | cold | 95 % | hot | call | GB/s | of the limit |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
-    ]
-    for r in document["records"]:
-        e = r["evidence"]
-        if "median" not in r:
-            lines.append(f"| {r['kernel']} | {r['workload']} | {r['status']} | | | | | |")
-            continue
-        low, high = r["interval"]
-        limit = f"{e['roofline']['share']:.0%}" if "roofline" in e else ""
-        times = " | ".join(f"{t * 1e6:.2f} µs" for t in (e["hot"]["median"], e["call"]["median"]))
-        lines.append(
-            f"| {r['kernel']} | {r['workload']} | {r['median'] * 1e6:.2f} µs | ±{(high - low) / 2 / r['median']:.2%} "
-            f"| {times} | {e['gbps']:.0f} | {limit} |"
-        )
-    return "\n".join(lines) + "\n"
+    """Return the table of times by kernel and workload, and what was not timed or is inconclusive."""
+    records = parsed(document)
+    timed = bench.read(records)
+    notes = [note.text for note in (*bench.unclear(records), *bench.legend(timed))]
+    left = [f"– {r.kernel}, {r.workload}: {r.status}" for r in records if not r.median]
+    return "\n".join(["### bench\n", *to_markdown(bench.times(timed)), *(f"{text}\n" for text in left + notes)])
 
 
 def _memory_bound(document: dict) -> str:

@@ -118,15 +118,6 @@ def test_a_sweep_is_the_product_of_axes_and_dtypes():
         sweep.workloads(op, ["fp32"], {"n": [1]})
 
 
-def test_a_sweep_comes_from_a_file_too(tmp_path):
-    file = tmp_path / "s.toml"
-    file.write_text('kernels = ["gelu"]\ndtype = "bf16"\n[axes]\nn = "8..32:x2"\n')
-    assert sweep.from_file(file)["axes"] == {"n": [8, 16, 32]}
-    file.write_text("kernel = 3\n")
-    with pytest.raises(UsageError, match="'kernel' is no setting"):
-        sweep.from_file(file)
-
-
 # Limits and clocks
 
 

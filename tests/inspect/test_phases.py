@@ -3,10 +3,13 @@
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from assay import host
+from assay.backends.nvrtc import HEADERS
+from assay.catalog import library
 from assay.errors import BuildError, UsageError
 from assay.inspect.phases import many, phases, running
 from assay.isa import cubin as cubins
@@ -94,6 +97,20 @@ def test_the_steps_are_those_of_nvcc_and_each_reads_what_one_before_it_wrote(com
     host_compile = build.steps[-1]
     assert f"{kernel.stem}.fatbin.c" in {f.path for f in host_compile.reads}, "by way of two #includes"
     assert "NVVMIR_LIBRARY_DIR" in build.steps[3].environment
+
+
+@pytest.mark.parametrize("op", ["gelu", "layernorm"])
+def test_a_library_kernel_finds_assays_own_headers_also_in_another_place(op, tmp_path):
+    (kernel,) = {k.file.parent / "kernel.cu" for k in library.kernels() if k.name == f"{op}/cuda"}
+    result = phases(kernel, [SM_90], tmp_path / "out")
+    (build,) = result.builds
+    assert build.error is None, build.error
+    headers = {Path(f.path) for f in build.steps[0].reads if f.path.endswith(".cuh")}
+    assert headers and all(h.is_relative_to(HEADERS) or h.parent == kernel.parent for h in headers)
+    for folder, code in ((shutil.copytree(HEADERS, tmp_path / "moved"), 0), (tmp_path / "empty", 1)):
+        environment = dict(os.environ) | {"HEADERS": str(folder)}
+        ran = subprocess.run(["sh", result.replay], check=False, env=environment, capture_output=True, text=True)
+        assert ran.returncode == code and ("fatal error: assay/" in ran.stderr) == bool(code), ran.stderr
 
 
 def test_a_main_behind_a_macro_is_seen_and_the_program_is_linked(write, tmp_path):

@@ -16,6 +16,19 @@ declared("dtypes the op does not have", '"gelu", dtypes=["int8"]', "f.py:4: gelu
 declared("tune as a list", '"gelu", tune=["BLOCK"]', "f.py:3: tune=['BLOCK'] in @kernel is not a dict of lists")
 declared("a tunable without choices", '"gelu", tune={"BLOCK": 512}', "f.py:3: tune: 'BLOCK' has the choices 512")
 declared(
+    "tune of a parameter that the function does not have",
+    '"gelu", tune={"BLOK": [512]}',
+    "f.py:4: tune names 'BLOK', which is no parameter of mine that may be tuned",
+    "it has: BLOCK, warps",
+    signature="x, *, out, BLOCK=512, warps=4",
+)
+declared(
+    "tune of a function without tunables",
+    '"gelu", tune={"BLOCK": [512, 1024]}',
+    "f.py:4: tune names 'BLOCK', which is no parameter of mine",
+    "add it to the signature: BLOCK=512",
+)
+declared(
     "variants as a list", '"gelu", variants=["wide"]', "f.py:3: variants=['wide'] in @kernel is not a dict of dicts"
 )
 declared("a variant that changes nothing", '"gelu", variants={"wide": {}}', "f.py:3: variants={'wide': {}} in @kernel")

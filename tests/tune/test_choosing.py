@@ -1,4 +1,4 @@
-"""The winner is the fastest by compare's rule, ties are named, and a default that is as fast is kept."""
+"""The default is kept unless another is faster by compare's rule, and ties are named."""
 
 import math
 
@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.record import Record, Status
-from assay.tune.choosing import FINALISTS, chosen, considered, finalists
+from assay.tune.choosing import FINALISTS, chosen, considered, described, finalists
+from assay.tune.evidence import Choice
 from assay.tune.space import key
 
 A, B, C = {"BLOCK": 1}, {"BLOCK": 2}, {"BLOCK": 4}
@@ -27,16 +28,52 @@ def test_the_fastest_wins_and_those_that_the_rule_cannot_tell_from_it_are_named(
     assert winner.gain == pytest.approx(1.2, rel=1e-3) and winner.gain_verdict == "FASTER"
 
 
-def test_a_default_that_is_as_fast_is_kept():
-    winner = chosen({key(A): timed(10e-6), key(B): timed(10.02e-6)}, ALL, key(B))
+@pytest.mark.parametrize(
+    ("time", "wobble"), [(10.02e-6, 0.001), (10.07e-6, 0.001), (10.5e-6, 0.5)], ids=["same", "nearly", "ambiguous"]
+)
+def test_a_default_that_nothing_is_faster_than_is_kept(time, wobble):
+    winner = chosen({key(A): timed(10e-6), key(B): timed(time, wobble=wobble)}, ALL, key(B))
     assert winner.configuration == B and winner.ties == [A] and winner.gain is None
-    slower = chosen({key(A): timed(10e-6), key(B): timed(10.07e-6)}, ALL, key(B))
-    assert slower.configuration == A and slower.ties == [B] and slower.gain_verdict == "SAME"
+    assert [r.verdict for r in winner.ranking] == ["", "AMBIGUOUS" if wobble > 0.1 else "SAME"]
 
 
-def test_a_default_whose_time_is_not_known_well_enough_is_not_kept():
-    winner = chosen({key(A): timed(10e-6), key(B): timed(10.5e-6, wobble=0.5)}, ALL, key(B))
-    assert winner.configuration == A and winner.ties == [B] and winner.gain_verdict == "AMBIGUOUS"
+def test_a_steady_configuration_that_is_faster_than_the_default_wins_over_an_unsteady_one_that_may_be():
+    noisy, steady, default = timed(9e-6, wobble=0.9), timed(10e-6), timed(10.5e-6)
+    winner = chosen({key(A): noisy, key(B): steady, key(C): default}, ALL, key(C))
+    assert winner.configuration == B and winner.ties == [A] and winner.gain_verdict == "FASTER"
+
+
+def test_without_a_time_of_the_default_the_fastest_wins():
+    winner = chosen({key(A): timed(10e-6), key(B): timed(10.02e-6)}, ALL, key(C))
+    assert winner.configuration == A and winner.ties == [B] and winner.gain is None
+
+
+@pytest.mark.parametrize(
+    ("choice", "text"),
+    [
+        (
+            Choice(B, 1e-5, ties=[A], default=B),
+            "2 configurations are tied: BLOCK=2; BLOCK=1; recommended: BLOCK=2, 10.00 µs, the default, because none is "
+            "faster, ",
+        ),
+        (
+            Choice(A, 1e-5, ties=[B], default=C, gain=1.25, gain_verdict="FASTER"),
+            "2 configurations are tied: BLOCK=1; BLOCK=2; recommended: BLOCK=1, 10.00 µs, the fastest of them that is "
+            "faster than the default, 1.25× the default's speed (FASTER), ",
+        ),
+        (
+            Choice(A, 1e-5, ties=[B]),
+            "2 configurations are tied: BLOCK=1; BLOCK=2; recommended: BLOCK=1, 10.00 µs, the fastest of them, ",
+        ),
+        (
+            Choice(A, 1e-5, default=C, gain=1.25, gain_verdict="FASTER"),
+            "the best is BLOCK=1, 10.00 µs, 1.25× the default's speed (FASTER), ",
+        ),
+        (Choice(A, 1e-5, default=A), "the best is BLOCK=1, 10.00 µs, the default, "),
+    ],
+)
+def test_tied_configurations_are_named_and_the_reason_for_the_recommended_one_is_given(choice, text):
+    assert described(choice) == f"{text}0 of 0 configurations measured ()"
 
 
 def test_a_wrong_configuration_never_wins_however_fast_it_is():

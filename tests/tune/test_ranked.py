@@ -29,6 +29,15 @@ def test_a_gpu_kernel_is_ranked_for_a_target_and_the_records_say_that_nothing_ra
     assert "nothing was run" in choice["reason"] and choice["evidence"]["choice"]["winner"]
 
 
+def test_configurations_of_one_estimate_are_named_and_the_default_is_recommended_if_it_is_among_them():
+    options = Options(target="sm_90", parameters={"threads": 256, "vectors": 4, "store": "plain"})
+    *_, choice = run(plan(["gelu/cuda"], options), options)
+    made = TuneEvidence.of(choice).choice
+    assert len(made.ties) == 2 and made.winner == made.default
+    assert "3 have the smallest estimate: threads=256, vectors=4, load=plain" in choice.reason
+    assert "recommended: the default; nothing was run" in choice.reason
+
+
 def test_a_configuration_that_no_device_would_launch_is_pruned_with_the_number():
     options = Options(target="sm_90", parameters={"threads": 2048})
     pruned, choice = run(plan(["silu/cuda"], options), options)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from assay.catalog.constraint import Constraint, verify
 from assay.catalog.reader import kernels_in
 from assay.catalog.select import select
+from assay.catalog.tunables import refuse_unknown, tunables
 from assay.errors import SourceError, UsageError
 from assay.tune.space import Space, key, label, space_of
 from assay.workload import Workload
@@ -134,3 +135,10 @@ def test_a_bare_cuda_file_is_told_where_tunables_can_stand(tmp_path):
     with pytest.raises(UsageError) as problem:
         space_of(kernel, Workload.of(op))
     assert 'Source("my_relu.cu")' in problem.value.fix and "tune=" in problem.value.fix
+
+
+def test_a_tunable_may_have_the_name_of_a_size_of_its_op():
+    """mx_linear's `blocks` is a grid; the op's own `blocks`, the length of `scales`, is never passed by name."""
+    ((kernel, op),) = select(["mx_linear/cuda"])
+    assert tunables(kernel, op) == ["warps", "blocks"]
+    refuse_unknown([(kernel, op)], {"blocks": 396})

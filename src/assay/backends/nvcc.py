@@ -21,6 +21,13 @@ def compiler() -> str:
     return f"nvcc {tool.version(tool.path('nvcc'))}"
 
 
+def include_flags() -> list[str]:
+    """Return the flags by which nvcc finds the user's headers, Assay's own, and CUDA's C++ libraries."""
+    include = host.cuda_include()
+    folders = [*host.include_folders(), HEADERS, *([f"{include}/cccl"] if include else [])]
+    return [f"-I{folder}" for folder in folders]
+
+
 @cache
 def build(source: str, file: str, name: str, target: Target, extra: tuple[str, ...] = ()) -> Artifact:
     """Compile the one instance `name`; a reference from the host side makes nvcc instantiate the template. A process
@@ -48,7 +55,6 @@ def whole(file: Path, target: Target, extra: tuple[str, ...] = ()) -> tuple[byte
 
 
 def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str, ...]) -> tuple[bytes, bytes]:
-    include = host.cuda_include()
     with tempfile.TemporaryDirectory() as folder:
         unit = Path(folder) / "unit.cu"
         unit.write_text(f'#line 1 "{file}"\n{source}')
@@ -56,9 +62,7 @@ def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str
             "-std=c++17",
             "-lineinfo",
             f"-I{Path(file).parent}",
-            *(f"-I{folder}" for folder in host.include_folders()),
-            f"-I{HEADERS}",
-            *([f"-I{include}/cccl"] if include else []),
+            *include_flags(),
             *extra,
         ]
         arch = str(target).removeprefix("sm_")

@@ -1,11 +1,8 @@
-"""Sweeps: the product of axes written as ranges, on the command line or in a TOML file."""
+"""Sweeps: the product of axes written as ranges."""
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 from assay.errors import UsageError
 from assay.op import Op
@@ -52,20 +49,3 @@ def workloads(op: Op, dtypes: Sequence[str], axes: Mapping[str, Iterable[int]], 
         Workload.of(op, "".join(f"{n}={v}," for n, v in zip(axes, sizes, strict=True)) + f"dtype={number},seed={seed}")
         for number, *sizes in points
     ]
-
-
-def from_file(path: Path) -> dict[str, Any]:
-    """Return a sweep read from TOML: `kernels`, `dtype`, `against`, and `[axes]` with ranges as text, numbers or
-    lists."""
-    try:
-        table = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}", fix="see docs/bench.md for an example") from None
-    known = {"kernels", "dtype", "against", "axes", "rounds", "budget"}
-    if unknown := sorted(set(table) - known):
-        raise UsageError(f"{path}: '{unknown[0]}' is no setting of a sweep", fix=f"known: {', '.join(sorted(known))}")
-    axes = table.get("axes", {})
-    table["axes"] = {
-        n: axis_values(v) if isinstance(v, str) else [v] if isinstance(v, int) else v for n, v in axes.items()
-    }
-    return table

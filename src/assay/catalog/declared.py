@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from assay.catalog import constraint
+from assay.catalog.tunables import tunables
 from assay.dtype import dtype
 from assay.errors import SourceError, UsageError
 from assay.kernel import BACKENDS, Address, Kernel
@@ -171,6 +172,14 @@ def verify_against(kernel: Kernel, op: Op) -> None:
                 where=where,
                 fix=f"its {'axes' if kind == 'axis' else 'inputs'}: {', '.join(known)}",
             )
+    own = tunables(kernel, op)
+    if unknown := [name for name in kernel.tune if name not in own]:
+        first = next(iter(kernel.tune[unknown[0]]))
+        raise SourceError(
+            f"tune names '{unknown[0]}', which is no parameter of {kernel.function} that may be tuned",
+            where=where,
+            fix=f"it has: {', '.join(own)}" if own else f"add it to the signature: {unknown[0]}={first!r}",
+        )
     constraint.verify_names(kernel.fits, [*kernel.tune, *op.axes, *op.attributes], where)
     for name, (_, *sizes) in kernel.scratch.items():
         for size in sizes:

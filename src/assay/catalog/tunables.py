@@ -10,8 +10,9 @@ from assay.op import Op
 
 def tunables(kernel: Kernel, op: Op) -> list[str]:
     """Return the names of a kernel's tunables."""
-    taken = {*op.inputs, *op.outputs, *op.attributes, *op.axes, *op.derived, *kernel.scratch}
+    taken = {*op.inputs, *op.outputs, *op.attributes, *kernel.scratch}
     taken |= {PREPARED} if kernel.prepare else set()
+    taken |= {*op.axes, *op.derived} if kernel.launches else set()  # only a launch comment passes sizes
     return [name for name in kernel.parameters if name not in taken]
 
 

@@ -20,6 +20,7 @@ from assay.watching import left, strike
 
 if TYPE_CHECKING:
     from assay.record import Record
+    from assay.report.table import Note, Table
 
 __all__ = [
     "MARKS",
@@ -29,6 +30,7 @@ __all__ = [
     "error",
     "exit_code",
     "on_terminal",
+    "print_parts",
     "progress",
     "status_text",
     "summary",
@@ -142,6 +144,22 @@ def remembered() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def print_parts(parts: Iterable[Table[Any] | Note], terminal: Any) -> None:
+    """Print tables as wide as the terminal, and the lines between them."""
+    from rich.markup import escape
+
+    from assay.cli.fitted import Repeating
+    from assay.report.table import Table, to_rich
+
+    for part in parts:
+        if isinstance(part, Table):
+            terminal.print(Repeating(to_rich(part), part.keep))
+        elif part.loud:
+            terminal.print(escape(part.text), soft_wrap=True)
+        else:
+            terminal.print(part.text, style="dim", markup=False)
 
 
 def exit_code(records: Iterable[Record], strict: bool, interrupted: bool = False) -> int:

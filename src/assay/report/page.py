@@ -10,12 +10,13 @@ from typing import Any
 from assay import cached, units
 from assay.errors import UsageError
 from assay.record import Record
-from assay.report import answer, machine, model_compile, model_infer, rows, tables, theme
+from assay.report import answer, bench, machine, model_compile, model_infer, rows, tables, theme
 from assay.report.pictures import INSTALL, draw, require_charts
 from assay.report.removed import Removed
 from assay.report.table import Note, Table, to_html
 
 TABLES: dict[str, Callable[[Sequence[Record]], Iterable[Table[Any] | Note]]] = {
+    "runtime": bench.parts,
     "models": model_infer.parts,
     "compile": lambda records: model_compile.parts(records, wide=True),
 }

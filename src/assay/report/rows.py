@@ -94,12 +94,12 @@ def _timed(records: Iterable[Record]) -> list[tuple[Record, Row]]:
     """Return the measured records with their rows. If kernels ran in several places, a case includes its place, since
     times of different places are not compared."""
     timed = [r for r in records if r.verb == "bench" and (number(r.median) or 0) > 0]
-    several = len({_place(r) for r in timed}) > 1
+    several = len({place(r) for r in timed}) > 1
     return [(r, _bench(r, several)) for r in timed]
 
 
-def _place(record: Record) -> str:
-    """Return the device and, for a CPU, the number of threads."""
+def place(record: Record) -> str:
+    """Return the device that a kernel was timed on and, for a CPU, the number of threads."""
     threads = BenchEvidence.of(record).threads
     return device(record) + (f", {units.count(threads, 'thread')}" if threads is not None else "")
 
@@ -113,10 +113,10 @@ def _bench(record: Record, several_places: bool) -> Row:
     moved, done = evidence.bytes or 0, evidence.operations or 0
     copied = evidence.copy.median if evidence.copy else 0
     limit = roofline.share if roofline else None
-    case = [row["op"], shape(record.workload), row["dtype"], *([_place(record)] if several_places else [])]
+    case = [row["op"], shape(record.workload), row["dtype"], *([place(record)] if several_places else [])]
     return row | {
         "case": " · ".join(filter(None, case)),
-        "place": _place(record),
+        "place": place(record),
         "seconds": median,
         "low": low,
         "high": high,
@@ -136,9 +136,9 @@ def _bench(record: Record, several_places: bool) -> Row:
         "bound": roofline.bound if roofline else "",
         "model": roofline.model if roofline else "",
         "converged": evidence.converged is not False,
-        "Notes": "; ".join(notes(evidence)) or units.NOTHING,
+        "Notes": "; ".join(notes(record.status, evidence)) or units.NOTHING,
         "Time": units.between(median, (low, high), "s"),
-        "Label": units.si(median, "s"),
+        "Label": units.si(median, "s") + " ?" * (record.status is Status.INCONCLUSIVE),
         "Faster": units.times(faster),
         "Speedup": f"{units.times(faster)} over {evidence.baseline}" if faster else units.NOTHING,
         "Bandwidth": units.si(moved / median or None, "B/s"),
@@ -149,11 +149,13 @@ def _bench(record: Record, several_places: bool) -> Row:
     }
 
 
-def notes(evidence: BenchEvidence) -> list[str]:
-    """Return the caveats of a time: it did not converge, the chip was throttled, two clocks disagree, or several
-    kernels were launched."""
+def notes(status: Status, evidence: BenchEvidence) -> list[str]:
+    """Return the caveats of a time: it is inconclusive or did not converge, the chip was throttled, two clocks
+    disagree, or several kernels were launched."""
     clocks, second = evidence.clocks, evidence.second_clock
     result = []
+    if status is Status.INCONCLUSIVE:
+        result.append("inconclusive")
     if evidence.converged is False:
         result.append("not converged: the interval is wider than asked for")
     if clocks and clocks.throttle:

@@ -1,5 +1,4 @@
-"""Chooses the winner by compare's rule: the fastest finalist, and the finalists that the rule cannot distinguish from
-it."""
+"""Chooses the winner by compare's rule, and names the finalists that the rule cannot distinguish from it."""
 
 from __future__ import annotations
 
@@ -10,15 +9,18 @@ from dataclasses import dataclass
 
 from assay.bench.evidence import BenchEvidence
 from assay.bench.statistics import of_rounds
-from assay.compare.rule import MATTERS, Side, Verdict, judge
+from assay.compare.rule import Side, Verdict, judge
 from assay.record import Record
-from assay.tune.evidence import Ranked
-from assay.tune.space import Configuration, Key, key
+from assay.tune.evidence import Choice, Ranked
+from assay.tune.space import Configuration, Key, key, label
+from assay.units import duration
 
 MARGIN = 0.05
 """Configurations within this share of the best time are timed again, together."""
 FINALISTS = 4
 """The most configurations that are timed again, besides the default."""
+_RULE = "the default, unless another is FASTER"
+"""Part of a choice's hash, so that a choice by an earlier rule is made again."""
 
 
 @dataclass(frozen=True)
@@ -88,22 +90,21 @@ def spread(record: Record) -> float | None:
 
 
 def chosen(records: Mapping[Key, Record], configurations: Mapping[Key, Configuration], default: Key) -> Winner | None:
-    """Return the winner among records of the same rounds. A default that is as fast (SAME, and slower by no more than
-    half of what matters) beats the fastest: nothing is changed without evidence."""
+    """Return the winner among records of the same rounds: the default, unless the rule calls others `FASTER`; then the
+    fastest of these. Nothing is changed without evidence. Without a time of the default, the fastest wins."""
     timed = {k: r for k, r in records.items() if r.median and not r.failed}
     if not timed:
         return None
     ordered = sorted(timed, key=lambda k: timed[k].median or 0.0)
-    first = ordered[0]
+    first, gain, verdict = ordered[0], None, ""
+    if default in timed:
+        changes = _against(default, ordered, timed)
+        first = next((k for k in ordered if k != default and changes[k][0] is Verdict.FASTER), default)
+    if default in timed and first != default:
+        gain, verdict = _gain(timed[default], timed[first]), str(Verdict.FASTER)
+    ordered = [first, *(k for k in ordered if k != first)]
     verdicts = _against(first, ordered, timed)
-    if default in verdicts and verdicts[default][0] is Verdict.SAME and _near(timed[default], timed[first]):
-        first = default
-        ordered = [default, *(k for k in ordered if k != default)]
-        verdicts = _against(first, ordered, timed)
     ranking = [_ranked(configurations[k], timed[k], verdicts.get(k)) for k in ordered]
-    gain, verdict = None, ""
-    if default in verdicts:
-        gain, verdict = _gain(timed[default], timed[first]), _faster(verdicts[default][0])
     return Winner(configurations[first], timed[first], ranking, gain, verdict)
 
 
@@ -114,13 +115,6 @@ def _against(winner: Key, ordered: Sequence[Key], timed: Mapping[Key, Record]) -
         return {}
     changes = judge([(_side(timed[winner]), _side(timed[k])) for k in others])
     return {k: (change.verdict, change.why) for k, change in zip(others, changes, strict=True)}
-
-
-def _near(default: Record, fastest: Record) -> bool:
-    """Return whether the default is within half of what matters of the fastest. The margin is halved because a winner
-    should be within what matters of the true best, which may not have been measured."""
-    assert default.median and fastest.median
-    return default.median <= (1 + MATTERS / 2) * fastest.median
 
 
 def _side(record: Record) -> Side:
@@ -142,15 +136,29 @@ def _gain(default: Record, winner: Record) -> float:
     return of_rounds([statistics.median(a) / statistics.median(b) for a, b in pairs if a and b]).median
 
 
-def _faster(verdict: Verdict) -> str:
-    """Return the winner's verdict against the default, given the default's against the winner."""
-    turned = {Verdict.SLOWER: Verdict.FASTER, Verdict.FASTER: Verdict.SLOWER}
-    return str(turned.get(verdict, verdict))
+def described(choice: Choice) -> str:
+    """Describe the choice in one sentence. Where configurations are tied, it names them and says why one of them is
+    recommended."""
+    kept = choice.default == choice.winner
+    timed = f"{label(choice.winner)}, {duration(choice.median or 0.0)}"
+    if tied := choice.ties:
+        names = "; ".join(map(label, [choice.winner, *tied]))
+        why = "the fastest of them" if choice.gain is None else "the fastest of them that is faster than the default"
+        why = "the default, because none is faster" if kept else why
+        parts = [f"{len(tied) + 1} configurations are tied: {names}; recommended: {timed}, {why}"]
+    else:
+        parts = [f"the best is {timed}" + ", the default" * kept]
+    if choice.gain is not None:
+        parts.append(f"{choice.gain:.3g}× the default's speed ({choice.gain_verdict})")
+    if choice.lost:
+        parts.append(f"{len(choice.lost)} failed when timed again")
+    parts.append(f"{choice.measured} of {choice.configurations} configurations measured ({choice.strategy})")
+    return ", ".join(parts)
 
 
 def considered(times: Mapping[Key, float]) -> str:
-    """Return a hash of configurations and their times, so that the same choice is not made twice."""
-    return hashlib.sha256(repr(sorted(times.items())).encode()).hexdigest()[:16]
+    """Return a hash of configurations, their times and the rule, so that the same choice is not made twice."""
+    return hashlib.sha256(repr((_RULE, sorted(times.items()))).encode()).hexdigest()[:16]
 
 
 def configurations_by_key(configurations: Sequence[Configuration]) -> dict[Key, Configuration]:

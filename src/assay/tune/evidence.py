@@ -40,7 +40,7 @@ class Ranked:
     median: float
     interval: tuple[float, float]
     verdict: str = ""
-    """Against the winner, by compare's rule: `SLOWER`, `SAME` or `AMBIGUOUS`; empty for the winner."""
+    """Against the winner, by compare's rule; empty for the winner."""
     why: str = ""
 
 
@@ -52,13 +52,14 @@ class Choice:
     median: float | None = None
     """Seconds; None where nothing ran."""
     ties: list[dict[str, Any]] | None = None
-    """Configurations that compare's rule does not tell from the winner."""
+    """Configurations that compare's rule does not tell from the winner; where nothing ran, those with its estimate."""
     default: dict[str, Any] | None = None
     """The kernel's own values, where they were timed."""
     gain: float | None = None
     """How many times faster the winner is than the default, in the same rounds."""
     gain_verdict: str = ""
-    """By compare's rule: `FASTER`, `SAME` or `AMBIGUOUS`; empty where the default was not timed or wins."""
+    """By compare's rule: `FASTER`; empty where the default was not timed or wins. Older records also have `SAME` and
+    `AMBIGUOUS`."""
     ranking: list[Ranked] | None = None
     lost: list[dict[str, Any]] | None = None
     """Configurations that were right at first and failed when they were timed again: they cannot win."""

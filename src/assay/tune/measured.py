@@ -13,7 +13,7 @@ from assay.check.plain import PlainTorch
 from assay.machine.model import this_device
 from assay.record import Record, Status
 from assay.store.tuned import shape_class
-from assay.tune.choosing import Winner, considered, decided, spread
+from assay.tune.choosing import Winner, considered, decided, described, spread
 from assay.tune.evidence import Choice, Static, TuneEvidence
 from assay.tune.judging import Judge, Judged
 from assay.tune.known import known
@@ -210,7 +210,7 @@ class Measured:
             spent=spent,
         )
         evidence = replace(self._evidence(this, **method_of(winner.record)), parameters=None, choice=choice, place=None)
-        reason = _words(choice)
+        reason = described(choice)
         if held:
             reason = f"the clocks were held down by {' and '.join(held)}, so nothing is chosen; {reason}"
         return Record(
@@ -223,21 +223,3 @@ class Measured:
             samples=winner.record.samples,
             **self.common,
         )
-
-
-def _words(choice: Choice) -> str:
-    """Describe the choice in one sentence."""
-    parts = [f"the best is {label(choice.winner)}"]
-    parts += [duration(choice.median)] if choice.median else []
-    if choice.default == choice.winner:
-        parts.append("the default")
-    elif choice.gain is not None:
-        parts.append(f"{choice.gain:.3g}× the default's speed ({choice.gain_verdict})")
-    if choice.ties:
-        shown = "; ".join(label(t) for t in choice.ties[:3])
-        more = f" and {len(choice.ties) - 3} more" if len(choice.ties) > 3 else ""
-        parts.append(f"not told from {shown}{more}")
-    if choice.lost:
-        parts.append(f"{len(choice.lost)} failed when timed again")
-    parts.append(f"{choice.measured} of {choice.configurations} configurations measured ({choice.strategy})")
-    return ", ".join(parts)

@@ -18,6 +18,9 @@ from assay.tune.static import Compiled, Compiler
 from assay.units import duration
 from assay.worker import Limits, Pool
 
+_NAMED = 3
+"""The most configurations with the same estimate that the reason names."""
+
 
 def compile_all(
     planned: TunePlan, options: Options, tick: Callable[[str], None], device: str | None
@@ -51,8 +54,11 @@ def ranked(
         reason = f"none of {len(space.configurations)} configurations can be launched on {target}"
         yield Record(status=Status.FAIL, reason=reason, evidence=TuneEvidence(target=target).to_dict(), **common)
         return
+    estimate = best.static.estimate if best.static else None
+    tied = [c.configuration for c in sorted_out.ordered if c.static and estimate and c.static.estimate == estimate]
     choice = Choice(
         winner=best.configuration,
+        ties=tied[1:],
         default=space.default or None,
         strategy="static model",
         combinations=space.combinations,
@@ -62,11 +68,23 @@ def ranked(
     )
     counted = f"{len(sorted_out.ordered)} of {len(space.configurations)} configurations"
     reason = (
-        f"{counted} ranked by the static model for {target}, the first is {label(best.configuration)}; "
+        f"{counted} ranked by the static model for {target}, {_first(choice)}; "
         f"nothing was run: {planned.here.reason or f'this machine is no {target}'}"
     )
     evidence = TuneEvidence(target=target, static=best.static, choice=choice)
     yield Record(status=Status.COMPILED, reason=reason, evidence=evidence.to_dict(), **common)
+
+
+def _first(choice: Choice) -> str:
+    """Describe the first configuration, and those that have the same estimate."""
+    own = ", the default" * (choice.default == choice.winner)
+    if not choice.ties:
+        return f"the first is {label(choice.winner)}{own}"
+    listed = "; ".join(map(label, [choice.winner, *choice.ties][:_NAMED]))
+    more = len(choice.ties) + 1 - _NAMED
+    others = f" and {more} more" if more > 0 else ""
+    which = "the default" if own else "the first in the table"
+    return f"{len(choice.ties) + 1} have the smallest estimate: {listed}{others}; recommended: {which}"
 
 
 def left_out(

@@ -11,6 +11,7 @@ import typer
 from assay.cli import screen
 from assay.cli.inspect.gather import Targets, end, options
 from assay.cli.options import AsJson, Out
+from assay.units import count
 from assay.watching import left
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def compiled(what: list[str], options: Options, keep: Path, json: bool) -> list[
             for step in build.steps:
                 here = [Path(f.path).name for f in step.reads if Path(f.path).name.startswith(build.file.stem + ".")]
                 others = len(step.reads) - len(here)
-                own = [*here, f"+ {others} headers"] if others else here
+                own = [*here, f"+ {count(others, 'header')}"] if others else here
                 took = f"{step.seconds * 1e3:.0f} ms" if step.seconds is not None else ""
                 table.add_row(step.name, took, " ".join(own), " ".join(Path(f.path).name for f in step.writes))
             terminal.print(table)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.cli import screen
 
 if TYPE_CHECKING:
     from assay.inspect import Inspection
     from assay.inspect.evidence import Launch, Summary
-    from assay.record import Record
 
 
 def show(one: Inspection, brief: bool, shared: Collection[str] = ()) -> None:
     """Print an inspection. `shared`: addresses of kernels in several files, which are shown with the file."""
     from rich.markup import escape
     from rich.table import Table
+
+    from assay.cli.inspect.instructions import instructions
 
     terminal = screen.console()
     record = one.record
@@ -41,7 +42,11 @@ def show(one: Inspection, brief: bool, shared: Collection[str] = ()) -> None:
     for line in e.unavailable or ():
         terminal.print(f"unavailable  {line}", style="yellow")
     if not brief:
-        terminal.print(_instructions(record))
+        table, left_out = instructions(record.instructions, terminal.width)
+        screen.print_parts([table], terminal)
+        if left_out:
+            what = f"not shown at this width: {', '.join(left_out)}"
+            terminal.print(f"{what}; a wider terminal, a pipe and --csv show every column", style="dim")
     terminal.print()
 
 
@@ -83,33 +88,3 @@ def facts(s: Summary, launch: Launch | None) -> list[tuple[str, str]]:
         lines.append(("loop", f"{size}{copies}, {loop.cycles} cycles to issue"))
     lines += [("ptxas", remark) for remark in s.remarks or ()]
     return lines
-
-
-def _instructions(record: Record) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("address", "stall", "wait", "set", "pipe", "live", "instruction", "line", "ptx"):
-        table.add_column(
-            column, justify="right" if column in ("address", "stall", "live", "line", "ptx") else "left", no_wrap=True
-        )
-    last = None
-    for row in record.instructions or ():
-        if row["block"] != last and last is not None:
-            table.add_section()
-        last = row["block"]
-        sets = [f"w{row['write_barrier']}"] if row["write_barrier"] is not None else []
-        sets += [f"r{row['read_barrier']}"] if row["read_barrier"] is not None else []
-        table.add_row(
-            f"{row['address']:04x}",
-            str(row["stall"]),
-            "".join(map(str, row["waits"])),
-            " ".join(sets),
-            row["pipe"],
-            "" if row["live_registers"] is None else str(row["live_registers"]),
-            escape("  " * row["loop_depth"] + row["text"]),
-            str(row["source_line"] or ""),
-            str(row["ptx_line"] or ""),
-        )
-    return table

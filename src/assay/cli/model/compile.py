@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.cli import options as common
+from assay.cli import screen
 from assay.cli.model import options as shared
-from assay.cli.model.study import Ending, finish, print_parts
+from assay.cli.model.study import Ending, finish
 
 if TYPE_CHECKING:
     from assay.record import Record
@@ -90,4 +91,4 @@ def compile_(
 def show(records: list[Record], terminal: Any) -> None:
     from assay.report.model_compile import parts
 
-    print_parts(parts(records, terminal.width >= _WIDE), terminal)
+    screen.print_parts(parts(records, terminal.width >= _WIDE), terminal)

@@ -11,7 +11,7 @@ import typer
 from assay.cli import options as common
 from assay.cli import screen
 from assay.cli.model import options as shared
-from assay.cli.model.study import Ending, finish, print_parts
+from assay.cli.model.study import Ending, finish
 
 if TYPE_CHECKING:
     from assay.models.studies.infer import Trained
@@ -108,7 +108,7 @@ def infer(
 def show(records: Sequence[Record], terminal: Any) -> None:
     from assay.report.model_infer import parts
 
-    print_parts(parts(records), terminal)
+    screen.print_parts(parts(records), terminal)
 
 
 def _alone(text: str, sizes: tuple[int, ...]) -> tuple[int, ...] | None:

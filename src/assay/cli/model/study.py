@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -13,7 +13,6 @@ from assay.cli import screen
 
 if TYPE_CHECKING:
     from assay.record import Record
-    from assay.report.table import Note, Table
 
 
 class Ticked(Protocol):
@@ -76,22 +75,6 @@ def finish(
         for file in pictures:
             screen.console().print(f"chart: {file}", soft_wrap=True)
     sys.exit(screen.exit_code(records, ending.strict, interrupted))
-
-
-def print_parts(parts: Iterable[Table[Any] | Note], terminal: Any) -> None:
-    """Print tables as wide as the terminal, and the lines between them."""
-    from rich.markup import escape
-
-    from assay.cli.fitted import Repeating
-    from assay.report.table import Table, to_rich
-
-    for part in parts:
-        if isinstance(part, Table):
-            terminal.print(Repeating(to_rich(part), part.keep))
-        elif part.loud:
-            terminal.print(escape(part.text), soft_wrap=True)
-        else:
-            terminal.print(part.text, style="dim", markup=False)
 
 
 def draw(name: str, records: list[Record], *files: Path | None) -> list[Path]:

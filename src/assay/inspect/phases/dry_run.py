@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay import host, tool
+from assay.backends.nvcc import include_flags
 from assay.errors import BuildError
 from assay.inspect.phases.step import WHAT, Step
 from assay.target import Target
@@ -29,6 +30,7 @@ def plan(source: Path, target: Target, folder: Path, extra: Sequence[str]) -> tu
         "-lineinfo",
         "-gencode",
         f"arch=compute_{arch},code=sm_{arch}",
+        *include_flags(),
         *extra,
         *libraries,
         "-x",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay.backends.nvcc import compiler
+from assay.backends.nvrtc import HEADERS
 from assay.inspect.phases.dry_run import toolkit
 from assay.inspect.phases.step import WHAT, Build
 
@@ -15,13 +16,13 @@ from assay.inspect.phases.step import WHAT, Build
 def write_replay(file: Path, builds: Sequence[Build], out: Path) -> Path:
     """Write replay.sh. Failed targets come last, so that they do not stop the others."""
     root = toolkit()
-    paths = {"SOURCE": str(file.absolute())} | ({"CUDA": str(root)} if root else {})
+    paths = {"SOURCE": str(file.absolute()), "HEADERS": str(HEADERS)} | ({"CUDA": str(root)} if root else {})
     steps = [step for build in builds for step in build.steps]
     shared = dict(steps[0].environment) if steps else {}
     lines = [
         "#!/bin/sh",
         f"# The steps by which {compiler()} makes code from {' '.join(file.name.split())}. Written by assay inspect.",
-        "# It works in its own folder, wherever it is called from; set SOURCE or CUDA to use others.",
+        "# It works in its own folder, wherever it is called from; set SOURCE, HEADERS or CUDA to use others.",
         "set -eu",
         'CDPATH= cd -- "$(dirname -- "$0")"',
         *(f'[ -n "${{{name}:-}}" ] || {name}={shlex.quote(path)}' for name, path in paths.items()),
@@ -44,8 +45,8 @@ def write_replay(file: Path, builds: Sequence[Build], out: Path) -> Path:
 
 
 def _quoted(word: str, paths: dict[str, str], variable: str = "") -> str:
-    """Quote a word for a shell, with `$SOURCE` and `$CUDA` in place of their paths, and with the user's value of
-    `variable`."""
+    """Quote a word for a shell, with `$SOURCE`, `$HEADERS` and `$CUDA` in place of their paths, and with the user's
+    value of `variable`."""
     known = {path: f'"${name}"' for name, path in paths.items()}
     if variable:
         known[f"${variable}"] = f'"${{{variable}:-}}"'

@@ -55,7 +55,8 @@ FIGURES = (
         "runtime",
         "Runtime and speedup",
         "Median of one cold call, with its 95 % interval over rounds. Dashed: the "
-        "floor that the machine model sets. Speedups are against the named baseline, measured in the same rounds.",
+        "floor that the machine model sets. Speedups are against the named baseline, measured in the same rounds. "
+        "? marks an inconclusive time.",
         runtime.draw,
     ),
     Figure(
