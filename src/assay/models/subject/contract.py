@@ -1,11 +1,11 @@
-"""What the functions of a user's own model must fulfil: they can be called as documented. Errors name the function's own
-line."""
+"""What the functions of a user's own model must fulfil: they can be called as documented, and `example(batch)` returns
+inputs of as many elements as it was asked for. Errors name the function's own line."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +62,40 @@ def line_of(function: Any, module: str) -> str:
         return module
     own = module.endswith(".py") and Path(module).resolve() == Path(code.co_filename)
     return f"{module if own else provenance.shown(Path(code.co_filename))}:{code.co_firstlineno}"
+
+
+def verify_batch(function: Callable[[int], Any], module: str, batch: int, made: Any) -> None:
+    """Raise a SourceError if the inputs that the function made for `batch` do not depend on it: rates are computed from
+    the batch size. The batch need not be the first dimension (packed inputs, a list of images), so inputs without it
+    are only refused if those of another batch size have the same shapes."""
+    shapes = _shapes(made)
+    if any(isinstance(shape, tuple) and shape[:1] == (batch,) for shape in shapes):
+        return
+    other = batch // 2 or batch + 1
+    try:
+        others = _shapes(function(other))
+    except Exception:  # it depends on the batch size, then
+        return
+    if shapes == others:
+        name, seen = _name(function), " and ".join(str(shape) for shape in shapes if isinstance(shape, tuple))
+        raise SourceError(
+            f"{name}({batch}) returns the shapes of {name}({other}), {seen or 'no tensor'}: it ignores the batch size",
+            where=line_of(function, module),
+            fix="make the inputs of as many elements as it is asked for: `torch.randn(batch, …)`",
+        )
+
+
+def _shapes(made: Any) -> list[Any]:
+    """Return the shape of every tensor, numbers and texts as they are, and the types of other values."""
+    from torch.utils import _pytree as pytree
+
+    return [_shape(leaf) for leaf in pytree.tree_leaves(dict(made) if isinstance(made, Mapping) else made)]
+
+
+def _shape(leaf: Any) -> Any:
+    if isinstance(leaf, int | float | str | None):
+        return leaf
+    if getattr(leaf, "is_nested", False):
+        return tuple(tuple(part.shape) for part in leaf.unbind())
+    shape = getattr(leaf, "shape", None)
+    return type(leaf) if shape is None else tuple(shape)

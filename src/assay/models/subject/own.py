@@ -74,7 +74,9 @@ def example(text: str, batch: int) -> Any:
         raise UsageError(f"{name}: what goes in?", fix=f"beside it, write {contract.EXAMPLE}")
     contract.verify_example(make, name.module)
     with named_in_errors(name, f"making the inputs of a batch of {batch}"):
-        return make(batch)
+        made = make(batch)
+        contract.verify_batch(make, name.module, batch, made)
+    return made
 
 
 def _made(name: Name, options: Mapping[str, str]) -> tuple[torch.nn.Module, Callable[[int], Any] | None]:
