@@ -12,12 +12,14 @@ import torch
 
 from assay.errors import UsageError
 from assay.models.packed.packing import kernel_of, packing
+from assay.models.studies.infer import unswapped
 from assay.models.studies.infer.calls import calls
 from assay.models.studies.infer.pairing import VARIANT, Pairing, about, pairing
 from assay.models.subject.subject import Setup, Subject, load
 from assay.models.swap import swap
 from assay.models.swap.boundary import boundary_cost
 from assay.models.swap.plan import Plan
+from assay.models.swap.report import Entry, Site
 from assay.models.swap.rules import CALLED, FUSIONS
 from assay.worker.fresh import Tick, serve
 
@@ -49,9 +51,10 @@ def scout(question: Question, tick: Tick) -> Answer:
     depend on the kernel."""
     tick("building the model")
     subject = load(Setup(**question["subject"]))
+    planned: list[Entry] = []
     if question["own"]:
         with subject.entry.guarded():
-            Plan(copy.deepcopy(subject.model), question["own"])  # raises first if a rule does not fit
+            planned = Plan(copy.deepcopy(subject.model), question["own"]).entries  # raises first if a rule does not fit
     batches, too_long = _affordable(subject, question["batches"], question["budget"], tick)
     workloads: dict[str, dict[tuple[str, str], None]] = {str(b): {} for b in batches}
     ops: dict[str, None] = {}
@@ -65,6 +68,8 @@ def scout(question: Question, tick: Tick) -> Answer:
                     ops[site.op] = None
                     op = site.kernel.partition("/")[0]
                     workloads[str(batch)] |= {(op, text): None for text in site.workloads}
+    if question["own"] and (idle := _idle(subject, planned, batches)) is not None:
+        raise UsageError(unswapped.why(idle, question["own"]), fix=unswapped.instead(ops))
     return {
         "ops": list(ops),
         "workloads": {batch: list(map(list, pairs)) for batch, pairs in workloads.items()},
@@ -123,6 +128,24 @@ def _packed(own: Mapping[str, str]) -> list[dict[str, str]]:
     return [rules] if rules else []
 
 
+def _idle(subject: Subject, planned: Sequence[Entry], batches: Sequence[int]) -> list[Site] | None:
+    """Return the planned sites if a kernel is called at none of them, else None. Functional calls are only known once
+    the model runs, here with PyTorch's own kernels. A call that these do not take may be one for the user's kernel."""
+    possible = [entry for entry in planned if not entry.left]
+    rules = {entry.rule: f"{entry.op}/torch" for entry in possible if entry.form == "function"}
+    if any(entry.form != "function" for entry in possible) or not all(
+        _matches(subject.model, key, kernel) for key, kernel in rules.items()
+    ):
+        return None
+    if not rules:
+        return [entry.site() for entry in planned]
+    model = copy.deepcopy(subject.model)
+    with subject.entry.guarded(), swap(model, rules) as report:
+        for batch in batches:
+            subject.entry.forward(model, subject.inputs(batch))
+        return None if any(site.calls or site.fallbacks for site in report.sites) else list(report.sites)
+
+
 def _matches(model: torch.nn.Module, key: str, kernel: str) -> bool:
     try:
         Plan(model, {key: kernel})
@@ -136,13 +159,18 @@ def _matches(model: torch.nn.Module, key: str, kernel: str) -> bool:
 
 def _prepare(question: Question, tick: Tick) -> Answer:
     made = _made["variant"] = pairing(question, tick)
-    return about(made) | {"sites": {str(b): made.sites(b) for b in question["batches"]}}
+    sites = {str(b): made.sites(b) for b in question["batches"]}
+    return about(made) | {"sites": sites, "swap": _swapped(made)}
 
 
 def _measure(made: Pairing, question: Question, tick: Tick) -> Answer:
     """Measure one batch size, and report the state of every site."""
     measured = made.measure(question["arms"], question["batch"], question["timed"], tick)
-    return measured | {"swap": [asdict(site) for site in made.report.sites] if made.report else []}
+    return measured | {"swap": _swapped(made)}
+
+
+def _swapped(made: Pairing) -> list[dict[str, Any]]:
+    return [asdict(site) for site in made.report.sites] if made.report else []
 
 
 def _profile(made: Pairing, question: Question, tick: Tick) -> Answer:

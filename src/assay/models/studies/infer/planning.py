@@ -115,6 +115,8 @@ class Plan:
     options: Options
     budget: float
     variants: tuple[Variant, ...] = ()
+    ops: tuple[str, ...] = ()
+    """Ops that the model calls, and pairs of them that can be fused."""
     batches: tuple[int, ...] = ()
     """Affordable batch sizes, smallest first."""
     too_long: dict[int, str] = field(default_factory=dict)
@@ -170,6 +172,7 @@ def plan(model: str, options: Options | None = None, tick: Tick = lambda text: N
         options,
         budget,
         tuple(variants(seen["ops"], device, options.variants, options.swap)),
+        tuple(seen["ops"]),
         tuple(seen["batches"]),
         {int(b): why for b, why in seen["too_long"].items()},
         {int(b): [(op, text) for op, text in sites] for b, sites in seen["workloads"].items()},

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from assay.errors import AssayError
+from assay.models.studies.infer import unswapped
 from assay.models.studies.infer.alone import Times, times
 from assay.models.studies.infer.evidence import Called, InferEvidence
 from assay.models.studies.infer.joined import layers, rows
@@ -165,6 +166,14 @@ def _records(process: Process, alone: Times) -> Iterator[Record]:
         evidence = InferEvidence.read(case().about() | {"mode": variant.mode})
         yield record(planned, case(), process.failure.status, str(process.failure), evidence)
         return
+    if variant.rules and (idle := [batch for batch in process.batches if not about["sites"][str(batch)]]):
+        evidence = InferEvidence.read(case().about() | {"mode": variant.mode, "swap": about["swap"]})
+        why = unswapped.why(evidence.swap or (), variant.rules)
+        if len(idle) == len(process.batches):
+            yield record(planned, case(), Status.SKIPPED, f"{why}; {unswapped.instead(planned.ops)}", evidence)
+            return
+        process.batches = tuple(batch for batch in process.batches if batch not in idle)
+        yield from (skipped(planned, case(arm, batch), why) for batch in idle for arm in process.arms)
     for batch, why in planned.too_long.items() if not variant.interpreted else ():
         yield from (skipped(planned, case(arm, batch), why) for arm in planned.arms)
     measured, failed = _measured(process)
