@@ -91,7 +91,7 @@ def infer(
         effort=Effort(rounds=rounds, budget=budget, threads=threads, seed=seed),
         trained=_trained(model),
     )
-    with screen.progress(None, f"infer {model}", json, "planning") as tick:
+    with screen.progress(None, f"infer {model}", json, "planning", late=True) as tick:
         planned = plan(model, options, lambda text: tick(text, 0))
     finish(
         "infer",
