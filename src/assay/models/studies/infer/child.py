@@ -46,16 +46,17 @@ def answer(question: Question, tick: Tick) -> Answer:
 
 
 def scout(question: Question, tick: Tick) -> Answer:
-    """Return `ops`: those with a site that ran; `workloads`: batch → [op, workload]; `batches`: those to run;
-    `too_long`: batch → why it is not run. PyTorch's own kernels are swapped in, because sites and workloads do not
-    depend on the kernel."""
+    """Return `ops`: those with a site that ran; `calls`: batch → seconds of one call; `workloads`: batch → [op,
+    workload], for batch sizes of which one call fits the budget. PyTorch's own kernels are swapped in, because sites
+    and workloads do not depend on the kernel."""
     tick("building the model")
     subject = load(Setup(**question["subject"]))
     planned: list[Entry] = []
     if question["own"]:
         with subject.entry.guarded():
             planned = Plan(copy.deepcopy(subject.model), question["own"]).entries  # raises first if a rule does not fit
-    batches, too_long = _affordable(subject, question["batches"], question["budget"], tick)
+    seconds = _calls(subject, question["batches"], question["budget"], tick)
+    batches = [batch for batch, one in seconds.items() if one <= question["budget"]]
     workloads: dict[str, dict[tuple[str, str], None]] = {str(b): {} for b in batches}
     ops: dict[str, None] = {}
     for rules in (*_rules(subject.model), *_packed(question["own"])):
@@ -73,30 +74,22 @@ def scout(question: Question, tick: Tick) -> Answer:
     return {
         "ops": list(ops),
         "workloads": {batch: list(map(list, pairs)) for batch, pairs in workloads.items()},
-        "batches": batches,
-        "too_long": too_long,
+        "calls": {str(batch): one for batch, one in seconds.items()},
     }
 
 
-def _affordable(
-    subject: Subject, batches: Sequence[int], budget: float, tick: Tick
-) -> tuple[list[int], dict[str, str]]:
-    """Return the batch sizes whose calls fit the budget, and why others do not. They are tried from small to large,
-    assuming that the time of a call is proportional to its batch size."""
-    fits: list[int] = []
-    too_long: dict[str, str] = {}
+def _calls(subject: Subject, batches: Sequence[int], budget: float, tick: Tick) -> dict[int, float]:
+    """Return the seconds of one call by batch size. They are tried from small to large; those that would take more than
+    twice the budget are estimated, assuming that the time is proportional to the batch size."""
+    calls: dict[int, float] = {}
     last: tuple[int, float] | None = None
     for batch in sorted(batches):
-        guess = last[1] * batch / last[0] if last else 0.0
-        if guess <= 2 * budget:
+        calls[batch] = last[1] * batch / last[0] if last else 0.0
+        if calls[batch] <= 2 * budget:
             tick(f"one call, batch {batch}")
-            guess = _once(subject, batch)
-            last = batch, guess
-        if guess <= budget:
-            fits.append(batch)
-        else:
-            too_long[str(batch)] = f"one call takes about {guess:.3g} s, more than --budget {budget:g}"
-    return fits, too_long
+            calls[batch] = _once(subject, batch)
+            last = batch, calls[batch]
+    return calls
 
 
 def _once(subject: Subject, batch: int) -> float:

@@ -46,6 +46,8 @@ def run(planned: Plan, tick: Tick = lambda text: None) -> Iterator[Record]:
     if planned.cannot:
         yield skipped(planned, Case(planned.subject, BASELINE, {}), planned.cannot)
         return
+    if planned.left_out:
+        yield skipped(planned, Case(planned.subject, planned.variants[0].name, {}), planned.left_out)
     for variant in (v for v in planned.variants if v.cannot):
         yield skipped(planned, Case(planned.subject, variant.name, variant.rules), variant.cannot)
     alone = times(planned, tick)
@@ -68,7 +70,7 @@ class Process:
 
     def __init__(self, planned: Plan, variant: Variant, tick: Tick) -> None:
         self.planned, self.variant = planned, variant
-        self._tick: Tick = lambda text: tick(f"{planned.subject.model} {variant.name}: {text}")
+        self._tick: Tick = lambda text: tick(f"{variant.name}: {text}")
         self.batches = INTERPRETED if variant.interpreted else planned.batches
         self.arms = tuple(a for a in planned.arms if not variant.interpreted or a == "eager") or ("eager",)
         self.refused: dict[str, str] = {}
