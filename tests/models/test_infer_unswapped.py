@@ -1,12 +1,14 @@
 """A swap that puts no kernel to work is said to have done so, with the reason and with what can be swapped, and nothing
 is called a gain."""
 
+from dataclasses import replace
+
 import pytest
 
 from assay.errors import UsageError
 from assay.report.model_infer import parts
 from assay.report.table import Note, Table, to_rich
-from inference import by, here, quick  # noqa: F401
+from inference import QUICK, by, here, quick  # noqa: F401
 
 MODELS = """
     import torch
@@ -70,6 +72,13 @@ def test_calls_that_the_kernel_cannot_take_are_one_statement_and_no_gain(mine, m
     names = [list(to_rich(table).columns[0].cells) for table in shown if isinstance(table, Table)]
     assert names and not any("swap" in cells for cells in names)
     assert [part.text for part in shown if isinstance(part, Note) and "swap" in part.text] == [f"– swap: {swap.reason}"]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_model_that_was_never_run_is_not_said_to_make_no_call(mine):
+    effort = replace(QUICK, budget=1e-9)
+    records = quick(f"{mine}:sometimes", batches=(4,), swap={"gelu": "gelu/njit"}, effort=effort)
+    assert {r.status for r in records} == {"skipped"} and all("more than --budget" in r.reason for r in records)
 
 
 @pytest.mark.usefixtures("here")
