@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from assay.models.studies.train.evidence import TrainEvidence
 from assay.record import Record, Status
-from assay.report import model_infer as drawn
-from assay.report.model_infer import One
+from assay.report import infer_tables as drawn
+from assay.report.infer_tables import One
 from assay.report.table import Column, Table, to_markdown
 from assay.units import NOTHING, si, times
 

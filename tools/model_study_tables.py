@@ -9,7 +9,7 @@ from typing import Any
 from assay.models.studies.train.evidence import TrainEvidence
 from assay.record import Record
 from assay.report import model_compile
-from assay.report.model_infer import spread
+from assay.report.infer_tables import spread
 from assay.report.rows import parts
 from assay.report.table import Column, Table, to_markdown
 from assay.units import share, si, times

@@ -23,8 +23,8 @@ from assay.models.studies.infer.variants import variants
 from assay.record import document, read
 from assay.report.charts import Figure
 from assay.report.charts import infer as chart
-from assay.report.model_infer import change, gain
-from assay.report.model_infer import read as timed
+from assay.report.infer_tables import change, gain
+from assay.report.infer_tables import read as timed
 from assay.report.page import figures_of
 from assay.report.table import Cell
 from inference import QUICK, by, here, quick, users_folder  # noqa: F401

@@ -342,7 +342,7 @@ class Breaks(torch.nn.Linear):
     ("model", "more", "says"),
     [
         ("no-such-model", {}, "there are: mnist-cnn"),
-        ("resnet18", {}, "no data set for it"),
+        ("resnet18", {}, "no data set for resnet18"),
         ("mnist-cnn", {"options": {"activation": "mish"}}, "gelu, relu, silu"),
         ("mnist-cnn", {"data": "cifar"}, "mnist, fashion-mnist"),
         ("mnist-cnn", {"lr": 0.0}, "learning rate"),

@@ -7,7 +7,7 @@ import pytest
 
 from assay.bench.statistics import Estimate
 from assay.record import Status, read
-from assay.report import model_infer
+from assay.report import infer_tables, model_infer
 from assay.report.table import Note, to_html, to_rich
 from assay.units import si
 
@@ -16,15 +16,15 @@ RECORDS = Path(__file__).parents[2] / "results" / "h200" / "models" / "mnist-cnn
 
 @pytest.fixture(scope="module")
 def ones():
-    timed = [one for one in model_infer.read(read(RECORDS)) if one.record.median and one.evidence.dtype == "fp32"]
-    batch = model_infer.shown_batch(timed)
+    timed = [one for one in infer_tables.read(read(RECORDS)) if one.record.median and one.evidence.dtype == "fp32"]
+    batch = infer_tables.shown_batch(timed)
     return [one for one in timed if one.evidence.batch == batch]
 
 
 def one_of(ones, low, median, high, status=Status.PASS, arm="eager"):
     one = next(o for o in ones if o.evidence.speedup and o.evidence.arm == arm)
     evidence = replace(one.evidence, speedup=Estimate(median, (low, high)), variant="njit", arm=arm)
-    return model_infer.One(replace(one.record, status=status), evidence)
+    return infer_tables.One(replace(one.record, status=status), evidence)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_layers_and_sites_have_one_baseline(ones):
     compared = [o for o in ones if o.evidence.sites and o.evidence.layers and o.evidence.rules]
     assert compared
     for one in compared:
-        layers = model_infer.layers([one])
+        layers = infer_tables.layers([one])
         told = {row.layer: row.torch[one.evidence.variant] for row in layers.rows}
         checked = 0
         for row in one.evidence.sites:
@@ -67,7 +67,7 @@ def test_layers_and_sites_have_one_baseline(ones):
 def test_times_of_two_processes_are_not_shown_beside_each_other(ones):
     """The plain model alone took a process of its own, on a machine that may have been busier then."""
     assert any(not o.evidence.rules and o.evidence.layers for o in ones)
-    titles = [str(c.header) for c in to_rich(model_infer.layers(ones)).columns]
+    titles = [str(c.header) for c in to_rich(infer_tables.layers(ones)).columns]
     assert "torch" not in titles and any("from torch" in t for t in titles)
 
 

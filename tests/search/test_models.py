@@ -4,8 +4,8 @@ import json
 import re
 import shlex
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,9 +14,10 @@ pytest.importorskip("optuna")
 
 import assay  # noqa: E402
 import search_run  # noqa: E402
-from assay.compress import items, task  # noqa: E402
+from assay.compress import items  # noqa: E402
 from assay.errors import UsageError  # noqa: E402
-from assay.models.subject.data.digits import QUICK, Digits  # noqa: E402
+from assay.models.subject.data.datasets import DATASETS  # noqa: E402
+from assay.models.subject.data.digits import Digits  # noqa: E402
 from assay.search import child, planning, storage, verb  # noqa: E402
 from assay.search.options import Architecture, Precision, Sensitivity  # noqa: E402
 from assay.search.subjects import precision as subjects  # noqa: E402
@@ -63,8 +64,8 @@ def made_up(monkeypatch, folder, tmp_path, one_thread):
     monkeypatch.setenv("ASSAY_DATA", str(folder))
     monkeypatch.setattr(storage, "FILE", str(tmp_path / "studies.sqlite"))
     splits = {"train": images(384, 0), "validation": images(100, 1), "test": images(100, 2)}
-    known = SimpleNamespace(load=lambda *names, **how: tuple(splits[name] for name in names), tokens=0, quick=QUICK)
-    monkeypatch.setattr(task, "dataset", lambda name: known)
+    known = replace(DATASETS["mnist"], read=lambda names, tokens, tell: tuple(splits[name] for name in names))
+    monkeypatch.setitem(DATASETS, "mnist", known)
     looks = Counter()
     right = items.right
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import terminal
+from assay.cli.lines import lines
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -23,9 +24,21 @@ _ROOM_FOR_A_BAR, _ROOM_FOR_A_LONG_ONE = 60, 100
 
 
 @contextmanager
-def progress(total: int | None, what: str, quiet: bool, doing: str = "starting", mixed: bool = False) -> Iterator[Tick]:
-    """Show a bar that says `doing` at first. `total`: None if unknown. `mixed`: records go to the same console."""
+def progress(
+    total: int | None,
+    what: str,
+    quiet: bool,
+    doing: str = "starting",
+    mixed: bool = False,
+    late: bool = False,
+) -> Iterator[Tick]:
+    """Show a bar that says `doing` at first. `total`: None if unknown. `mixed`: records go to the same console. `late`:
+    the command prints nothing until its end, so without a terminal it prints lines of progress to standard error."""
     screen = None if quiet else _console(mixed)
+    if screen is None and late and not quiet:
+        with lines(total, what) as tick:
+            yield tick
+        return
     if screen is None:
         yield lambda text, done: None
         return

@@ -181,5 +181,6 @@ def _replay(planned: Plan, point: Point, seed: int) -> str:
             words.append(f"--sparsity {point.sparsity:g} --method {point.method} --scope {point.scope}")
         words += [f"--recover {point.epochs}"]
     words += [f"--of {','.join(point.of)}"] if point.of else []
+    words += [f"--data {planned.options.data}"] * bool(planned.options.data)
     words += [f"--seeds {seed}"] + [f"--tokens {planned.options.tokens}"] * bool(planned.options.tokens)
     return " ".join(words + ["--quick"] * planned.options.quick)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay import provenance
 from assay.compress import pruning, templates
-from assay.compress.task import data_of
 from assay.errors import UsageError
 from assay.models.studies import study
 from assay.models.subject.entry import Entry
 from assay.models.subject.registry import entry
+from assay.models.subject.suitable import data_of
 
 CONTROL = "control"
 QUANTIZE_METHODS = ("ptq", "qat")
@@ -24,6 +24,8 @@ WIDTHS = range(2, 33)
 class Common:
     """Options of both studies."""
 
+    data: str = ""
+    """Data set to train on and to judge by; empty: the model's own, or mnist for a user's model."""
     seeds: tuple[int, ...] = (0,)
     quick: bool = False
     """Use a subset of the data, and a base model trained for few epochs; records say so."""
@@ -150,7 +152,7 @@ def _planned(model: str, options: Quantize | Prune, points: list[Point], epochs:
     if not points or not options.seeds:
         raise UsageError("there is nothing to do", fix="name at least one width or sparsity, one method and one seed")
     known = entry(model)
-    data_of(known)
+    known = replace(known, data=data_of(known, options.data).name)
     control = Point(points[0].study, CONTROL, epochs)
     return Plan(known, options, (control, *points), study.device(options.device))
 

@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING
 
 from assay import host
 from assay.compress.evidence import Sizes
-from assay.errors import UsageError
 from assay.models.studies.train.evidence import Config
 from assay.models.studies.train.fit import Fit
-from assay.models.studies.train.planning import OWN_DATA
 from assay.models.subject import checkpoint
 from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.asset import Tell, silent
-from assay.models.subject.data.datasets import DATASETS, dataset
-from assay.models.subject.data.labelled import SPLITS, DataSet, Labelled
+from assay.models.subject.data.labelled import SPLITS, Labelled
 from assay.models.subject.entry import Entry, seeded
-from assay.models.subject.registry import ENTRIES
+from assay.models.subject.suitable import data_of, verify_takes
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,15 +29,6 @@ _AFTER = 1 / 3
 """Learning rate of epochs after the base model's, as a fraction of the recipe's."""
 Doing = Callable[[str], None]
 """Called with the current activity."""
-
-
-def data_of(entry: Entry) -> DataSet:
-    """Return the model's data set; a user's own model without one is trained on MNIST."""
-    name = entry.data or ("" if entry.module else OWN_DATA)
-    if name not in DATASETS:
-        known = ", ".join(n for n, e in ENTRIES.items() if e.data in DATASETS)
-        raise UsageError(f"{entry.name} has no data to be trained on and judged by", fix=f"name {known}, or your own")
-    return dataset(name)
 
 
 @dataclass(frozen=True)
@@ -60,6 +48,8 @@ class Task:
     @classmethod
     def of(cls, entry: Entry, device: str, quick: bool = False, tokens: int = 0, tell: Tell = silent) -> Task:
         known = data_of(entry)
+        if not entry.module:
+            verify_takes(entry, entry.build(), known)
         tokens = tokens or (known.quick.tokens if quick else known.tokens)
         parts = known.load(*SPLITS, tokens=tokens, tell=tell)
         counts = [min(known.quick.sizes[s], len(p)) if quick else len(p) for s, p in zip(SPLITS, parts, strict=True)]
@@ -111,7 +101,7 @@ class Task:
             self._fit(model, self._config(seed, epochs, _AFTER * self.entry.recipe.lr))
 
     def _fit(self, model: nn.Module, config: Config) -> None:
-        with seeded(config.seed), self.entry.guarded():
+        with seeded(config.seed), self.entry.guarded("training it"):
             fit = Fit(model, self.train, self.validation, config)
             fit.run(lambda: None, float("inf"), lambda: None)
             model.load_state_dict(fit.best)

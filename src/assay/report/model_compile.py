@@ -10,7 +10,7 @@ from typing import Any
 from assay.models.studies.compile.evidence import CompileEvidence, Step, Worth
 from assay.models.studies.compile.planning import SHAPES
 from assay.record import Record, Status
-from assay.report.model_infer import spread
+from assay.report.infer_tables import spread
 from assay.report.table import Cell, Column, Note, Table
 from assay.units import count, duration, si, times
 

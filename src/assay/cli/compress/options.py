@@ -12,6 +12,9 @@ from assay.errors import UsageError
 Model = Annotated[
     str, typer.Argument(help="mnist-cnn, mnist-cnn-ln, bert-tiny, minilm-imdb, or yours: path/file.py:function.")
 ]
+Data = Annotated[
+    str, typer.Option("--data", help="mnist, fashion-mnist, imdb or imdb-official; default: the model's own.")
+]
 Seeds = Annotated[str, typer.Option("--seeds", help="0,1,2: each its own base model and curve.")]
 Quick = Annotated[bool, typer.Option("--quick", help="On a part of the data, from a base model of few epochs.")]
 Tokens = Annotated[int, typer.Option("--tokens", min=0, help="Of each text, at most; default: all.")]

@@ -32,7 +32,7 @@ def finish(planned: Plan, json: bool, out: Path | None, charts: tuple[Path | Non
             screen.write_document(kept, out, **about, interrupted=True)
 
     tell = (lambda text: None) if json else (lambda text: print(text, file=sys.stderr))
-    with screen.progress(planned.total, f"{about['study']} {planned.entry.name}", json) as tick:
+    with screen.progress(planned.total, f"{about['study']} {planned.entry.name}", json, late=True) as tick:
         records, interrupted = screen.drain(run(planned, lambda text: tick(text, len(done)), tell), done, None, save)
     pictures = draw(about["study"], records, *charts)
     if json:

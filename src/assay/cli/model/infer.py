@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from assay.record import Record
 
 Model = Annotated[str, typer.Argument(help="mnist-cnn, mnist-cnn-ln, minilm, … or module:function of your own.")]
-Batches = Annotated[str, typer.Option("--batch", help="Sizes: 1,16,64.")]
+Batches = Annotated[str, typer.Option("--batch", help="Sizes: 1,16,64; default: up to 1024, by their time.")]
 Arms = Annotated[str, typer.Option("--arm", help="How the model is run: eager,compiled,graphed; default: all.")]
 Variants = Annotated[str, typer.Option("--variant", help="torch,triton,cuda:inline_ptx,triton+fused,swap or all.")]
 Swap = Annotated[
@@ -69,11 +69,12 @@ def infer(
     """The same weights through every backend: each kernel by itself and in the model, and what the model gained."""
     from assay.bench.sweep import axis_values
     from assay.models.studies.infer import Effort, Options, plan, run
-    from assay.models.studies.infer.planning import ARMS, BATCHES
+    from assay.models.studies.infer.planning import ARMS
+    from assay.models.studies.infer.sizes import USUAL
 
     ending = Ending(json, out, (html, png), strict)
     ending.check()
-    sizes = tuple(axis_values(batch)) if batch else BATCHES
+    sizes = tuple(axis_values(batch)) if batch else ()
     chosen = {"activation": activation, "attention": attention}
     options = Options(
         batches=sizes,
@@ -85,13 +86,13 @@ def infer(
         options={k: v for k, v in chosen.items() if v},
         weights=weights,
         score=score,
-        alone=_alone(alone, sizes),
+        alone=_alone(alone, sizes or USUAL),
         backend=backend,
         timeout=timeout,
         effort=Effort(rounds=rounds, budget=budget, threads=threads, seed=seed),
         trained=_trained(model),
     )
-    with screen.progress(None, f"infer {model}", json, "planning") as tick:
+    with screen.progress(None, f"infer {model}", json, "planning", late=True) as tick:
         planned = plan(model, options, lambda text: tick(text, 0))
     finish(
         "infer",

@@ -58,7 +58,7 @@ def finish(
         if out:
             screen.write_document(kept, out, **about, interrupted=True)
 
-    with screen.progress(total, title or study, ending.json) as tick:
+    with screen.progress(total, title or study, ending.json, late=True) as tick:
 
         def ticked(text: str, steps: int | None = None) -> None:
             tick(text, len(done) if steps is None else steps)

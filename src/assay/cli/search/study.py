@@ -34,7 +34,7 @@ def finish(
             screen.write_document(kept, out, **about, interrupted=True)
 
     total = planned.trials * len(planned.studies) if planned.trials else None
-    with screen.progress(total, f"search {planned.kind} {planned.entry.name}", json) as tick:
+    with screen.progress(total, f"search {planned.kind} {planned.entry.name}", json, late=True) as tick:
         records, interrupted = screen.drain(run(planned, tick), [], None, save)
     pictures = draw("sensitivity" if planned.kind == "sensitivity" else "search", records, *charts)
     if json:

@@ -86,12 +86,12 @@ class Entry:
         return model(*args, **named)
 
     @contextmanager
-    def guarded(self) -> Iterator[None]:
+    def guarded(self, doing: str = "running the model on the inputs of `example`") -> Iterator[None]:
         """Turn exceptions in a user's own model into errors that name the line, around code that runs the model."""
         if self.module:
             yield
         else:
-            with own.named_in_errors(own.named(self.name), "running the model on the inputs of `example`"):
+            with own.named_in_errors(own.named(self.name), doing):
                 yield
 
     def chosen(self, options: Mapping[str, str]) -> dict[str, str]:

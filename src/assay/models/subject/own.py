@@ -10,12 +10,12 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import provenance
 from assay.errors import AssayError, SourceError, UsageError
+from assay.models.subject import contract
 from assay.models.subject.knobs import Knob
 from assay.settings import did_you_mean
 from assay.worker.load import module as imported
@@ -61,29 +61,31 @@ def knobs(text: str) -> dict[str, Knob]:
 
 def build(text: str, options: Mapping[str, str]) -> torch.nn.Module:
     """Call the user's function. An exception in it becomes a SourceError with its line."""
-    name = named(text)
-    return _made(name, partial(_function(name), **options) if options else _function(name))[0]
+    return _made(named(text), options)[0]
 
 
 def example(text: str, batch: int) -> Any:
     """Return the result of the user's `example(batch)`: a tensor, or a tuple or dict of them."""
     name = named(text)
-    function = _function(name)
-    make = getattr(_module(name), "example", None) or _made(name, function)[1]
+    _function(name)
+    make = getattr(_module(name), "example", None)
+    make = _made(name, {})[1] if make is None else make
     if make is None:
-        raise UsageError(
-            f"{name}: what goes in?",
-            fix="beside it, write `def example(batch): …` that returns a tensor, a tuple or a dict of them",
-        )
+        raise UsageError(f"{name}: what goes in?", fix=f"beside it, write {contract.EXAMPLE}")
+    contract.verify_example(make, name.module)
     with named_in_errors(name, f"making the inputs of a batch of {batch}"):
-        return make(batch)
+        made = make(batch)
+        contract.verify_batch(make, name.module, batch, made)
+    return made
 
 
-def _made(name: Name, function: Callable[[], Any]) -> tuple[torch.nn.Module, Callable[[int], Any] | None]:
+def _made(name: Name, options: Mapping[str, str]) -> tuple[torch.nn.Module, Callable[[int], Any] | None]:
     import torch
 
+    function = _function(name)
+    contract.verify_build(function, name.module, options)
     with named_in_errors(name, "building the model"):
-        made = function()
+        made = function(**options)
     model, make = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(model, torch.nn.Module):
         raise SourceError(
@@ -94,9 +96,9 @@ def _made(name: Name, function: Callable[[], Any]) -> tuple[torch.nn.Module, Cal
     return model, make
 
 
-def _function(name: Name) -> Callable[[], Any]:
+def _function(name: Name) -> Callable[..., Any]:
     module = _module(name)
-    function: Callable[[], Any] | None = getattr(module, name.function, None)
+    function: Callable[..., Any] | None = getattr(module, name.function, None)
     if not callable(function):
         hint = did_you_mean(name.function, (n for n, v in vars(module).items() if callable(v)))
         raise UsageError(
@@ -136,8 +138,9 @@ def named_in_errors(name: Name, doing: str) -> Iterator[None]:
         elif own:
             where = f"{name.module}:{own.lineno}"
         else:
-            where, what = name.module, f"{what} (at {_elsewhere(frames[-1])})"
-        fix = f"this was while {doing}: fix {name}, which is called without arguments, or the module it returns"
+            where = name.module
+            what += f" (at {_elsewhere(frames[-1])})" if frames[-1].filename != __file__ else ""
+        fix = f"this was while {doing}: fix it in {name.module}"
         raise SourceError(what, where=where, fix=fix) from None
 
 

@@ -11,7 +11,7 @@ from assay.models.studies.infer.joined import alike
 from assay.record import Record
 from assay.report import rows
 from assay.report.charts import parts
-from assay.report.model_infer import One, read
+from assay.report.infer_tables import One, read
 from assay.report.theme import BACKEND_COLOURS, OTHER_COLOUR
 
 TITLE = "Kernels in a model"

@@ -12,12 +12,14 @@ import torch
 
 from assay.errors import UsageError
 from assay.models.packed.packing import kernel_of, packing
+from assay.models.studies.infer import unswapped
 from assay.models.studies.infer.calls import calls
 from assay.models.studies.infer.pairing import VARIANT, Pairing, about, pairing
 from assay.models.subject.subject import Setup, Subject, load
 from assay.models.swap import swap
 from assay.models.swap.boundary import boundary_cost
 from assay.models.swap.plan import Plan
+from assay.models.swap.report import Entry, Site
 from assay.models.swap.rules import CALLED, FUSIONS
 from assay.worker.fresh import Tick, serve
 
@@ -44,15 +46,17 @@ def answer(question: Question, tick: Tick) -> Answer:
 
 
 def scout(question: Question, tick: Tick) -> Answer:
-    """Return `ops`: those with a site that ran; `workloads`: batch → [op, workload]; `batches`: those to run;
-    `too_long`: batch → why it is not run. PyTorch's own kernels are swapped in, because sites and workloads do not
-    depend on the kernel."""
+    """Return `ops`: those with a site that ran; `calls`: batch → seconds of one call; `workloads`: batch → [op,
+    workload], for batch sizes of which one call fits the budget. PyTorch's own kernels are swapped in, because sites
+    and workloads do not depend on the kernel."""
     tick("building the model")
     subject = load(Setup(**question["subject"]))
+    planned: list[Entry] = []
     if question["own"]:
         with subject.entry.guarded():
-            Plan(copy.deepcopy(subject.model), question["own"])  # raises first if a rule does not fit
-    batches, too_long = _affordable(subject, question["batches"], question["budget"], tick)
+            planned = Plan(copy.deepcopy(subject.model), question["own"]).entries  # raises first if a rule does not fit
+    seconds = _calls(subject, question["batches"], question["budget"], tick)
+    batches = [batch for batch, one in seconds.items() if one <= question["budget"]]
     workloads: dict[str, dict[tuple[str, str], None]] = {str(b): {} for b in batches}
     ops: dict[str, None] = {}
     for rules in (*_rules(subject.model), *_packed(question["own"])):
@@ -65,33 +69,27 @@ def scout(question: Question, tick: Tick) -> Answer:
                     ops[site.op] = None
                     op = site.kernel.partition("/")[0]
                     workloads[str(batch)] |= {(op, text): None for text in site.workloads}
+    if question["own"] and (idle := _idle(subject, planned, batches)) is not None:
+        raise UsageError(unswapped.why(idle, question["own"]), fix=unswapped.instead(ops))
     return {
         "ops": list(ops),
         "workloads": {batch: list(map(list, pairs)) for batch, pairs in workloads.items()},
-        "batches": batches,
-        "too_long": too_long,
+        "calls": {str(batch): one for batch, one in seconds.items()},
     }
 
 
-def _affordable(
-    subject: Subject, batches: Sequence[int], budget: float, tick: Tick
-) -> tuple[list[int], dict[str, str]]:
-    """Return the batch sizes whose calls fit the budget, and why others do not. They are tried from small to large,
-    assuming that the time of a call is proportional to its batch size."""
-    fits: list[int] = []
-    too_long: dict[str, str] = {}
+def _calls(subject: Subject, batches: Sequence[int], budget: float, tick: Tick) -> dict[int, float]:
+    """Return the seconds of one call by batch size. They are tried from small to large; those that would take more than
+    twice the budget are estimated, assuming that the time is proportional to the batch size."""
+    calls: dict[int, float] = {}
     last: tuple[int, float] | None = None
     for batch in sorted(batches):
-        guess = last[1] * batch / last[0] if last else 0.0
-        if guess <= 2 * budget:
+        calls[batch] = last[1] * batch / last[0] if last else 0.0
+        if calls[batch] <= 2 * budget:
             tick(f"one call, batch {batch}")
-            guess = _once(subject, batch)
-            last = batch, guess
-        if guess <= budget:
-            fits.append(batch)
-        else:
-            too_long[str(batch)] = f"one call takes about {guess:.3g} s, more than --budget {budget:g}"
-    return fits, too_long
+            calls[batch] = _once(subject, batch)
+            last = batch, calls[batch]
+    return calls
 
 
 def _once(subject: Subject, batch: int) -> float:
@@ -123,6 +121,26 @@ def _packed(own: Mapping[str, str]) -> list[dict[str, str]]:
     return [rules] if rules else []
 
 
+def _idle(subject: Subject, planned: Sequence[Entry], batches: Sequence[int]) -> list[Site] | None:
+    """Return the planned sites if a kernel is called at none of them, else None. Functional calls are only known once
+    the model runs, here with PyTorch's own kernels. A call that these do not take may be one for the user's kernel."""
+    possible = [entry for entry in planned if not entry.left]
+    rules = {entry.rule: f"{entry.op}/torch" for entry in possible if entry.form == "function"}
+    if any(entry.form != "function" for entry in possible) or not all(
+        _matches(subject.model, key, kernel) for key, kernel in rules.items()
+    ):
+        return None
+    if not rules:
+        return [entry.site() for entry in planned]
+    if not batches:  # every call takes too long
+        return None
+    model = copy.deepcopy(subject.model)
+    with subject.entry.guarded(), swap(model, rules) as report:
+        for batch in batches:
+            subject.entry.forward(model, subject.inputs(batch))
+        return None if any(site.calls or site.fallbacks for site in report.sites) else list(report.sites)
+
+
 def _matches(model: torch.nn.Module, key: str, kernel: str) -> bool:
     try:
         Plan(model, {key: kernel})
@@ -136,13 +154,18 @@ def _matches(model: torch.nn.Module, key: str, kernel: str) -> bool:
 
 def _prepare(question: Question, tick: Tick) -> Answer:
     made = _made["variant"] = pairing(question, tick)
-    return about(made) | {"sites": {str(b): made.sites(b) for b in question["batches"]}}
+    sites = {str(b): made.sites(b) for b in question["batches"]}
+    return about(made) | {"sites": sites, "swap": _swapped(made)}
 
 
 def _measure(made: Pairing, question: Question, tick: Tick) -> Answer:
     """Measure one batch size, and report the state of every site."""
     measured = made.measure(question["arms"], question["batch"], question["timed"], tick)
-    return measured | {"swap": [asdict(site) for site in made.report.sites] if made.report else []}
+    return measured | {"swap": _swapped(made)}
+
+
+def _swapped(made: Pairing) -> list[dict[str, Any]]:
+    return [asdict(site) for site in made.report.sites] if made.report else []
 
 
 def _profile(made: Pairing, question: Question, tick: Tick) -> Answer:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from assay.errors import UsageError
 from assay.models.studies import study
+from assay.models.studies.infer import sizes
 from assay.models.studies.infer.variants import OWN, Variant, variants
 from assay.models.studies.study import Child, Failure
 from assay.models.subject.entry import Entry
@@ -23,7 +24,6 @@ ARMS = {
     "compiled": "by torch.compile, the kernels inside its graph",
     "graphed": "captured once into a CUDA graph, and replayed",
 }
-BATCHES = (1, 16, 32, 64, 128, 1024)
 BUDGET = {"cuda": 0.25, "cpu": 1.0}
 """Default seconds for each arm at each batch size."""
 
@@ -53,7 +53,8 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Options(study.Options):
-    batches: tuple[int, ...] = BATCHES
+    batches: tuple[int, ...] = ()
+    """Empty: of the usual batch sizes as many as fit into a stated time."""
     arms: tuple[str, ...] = tuple(ARMS)
     variants: tuple[str, ...] = ()
     """Names of variants; `all`: every one for which the model has sites. Empty: all of them, or with `swap` only the
@@ -115,9 +116,13 @@ class Plan:
     options: Options
     budget: float
     variants: tuple[Variant, ...] = ()
+    ops: tuple[str, ...] = ()
+    """Ops that the model calls, and pairs of them that can be fused."""
     batches: tuple[int, ...] = ()
     """Affordable batch sizes, smallest first."""
-    too_long: dict[int, str] = field(default_factory=dict)
+    too_long: Mapping[int, str] = field(default_factory=dict)
+    left_out: str = ""
+    """Which of the usual batch sizes are not run, why, and how to run them."""
     workloads: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     """Batch size → op and workload of every site."""
     cannot: str = ""
@@ -131,7 +136,7 @@ class Plan:
     def measurements(self) -> int:
         """Number of records to expect."""
         each = len(self.arms) * (len(self.batches) + len(self.too_long))
-        return sum(1 if v.cannot or v.interpreted else each for v in self.variants) or 1
+        return sum(1 if v.cannot or v.interpreted else each for v in self.variants) + bool(self.left_out) or 1
 
     @property
     def alone(self) -> tuple[int, ...]:
@@ -144,7 +149,8 @@ class Plan:
 def plan(model: str, options: Options | None = None, tick: Tick = lambda text: None) -> Plan:
     """Return the plan. Anything wrong with the request is raised here; the model is built and run in a separate
     process."""
-    options = options or Options()
+    asked = options or Options()
+    options = replace(asked, batches=asked.batches or sizes.USUAL)
     known = entry(model)
     study.verify("arm", options.arms, ARMS)
     number = options.number(known)
@@ -165,13 +171,23 @@ def plan(model: str, options: Options | None = None, tick: Tick = lambda text: N
         if failure.mistake:
             raise failure.mistake from None
         return Plan(subject, options, budget, cannot=str(failure))
+    chosen = tuple(variants(seen["ops"], device, options.variants, options.swap))
+    calls = {int(batch): seconds for batch, seconds in seen["calls"].items()}
+    if asked.batches:
+        run = sizes.named(calls, budget)
+    else:
+        models = sum(2 if variant.rules else 1 for variant in chosen if not (variant.cannot or variant.interpreted))
+        arms = [arm for arm in options.arms if device == "cuda" or arm != "graphed"]
+        run = sizes.usual(calls, budget, models * len(arms), sizes.SECONDS[device])
     return Plan(
         subject,
         options,
         budget,
-        tuple(variants(seen["ops"], device, options.variants, options.swap)),
-        tuple(seen["batches"]),
-        {int(b): why for b, why in seen["too_long"].items()},
+        chosen,
+        tuple(seen["ops"]),
+        run.batches,
+        run.too_long,
+        run.left_out,
         {int(b): [(op, text) for op, text in sites] for b, sites in seen["workloads"].items()},
     )
 
@@ -193,5 +209,5 @@ def _subject(known: Entry, options: Options, number: str, device: str) -> Setup:
 def _scouted(subject: Setup, options: Options, budget: float, own: Variant | None, tick: Tick) -> dict[str, Any]:
     rules = dict(own.rules) if own and not own.cannot and not own.interpreted else {}
     batches = sorted(set(options.batches))
-    with Child(CHILD, {}, options.timeout, lambda text: tick(f"{subject.model}: {text}")) as child:
+    with Child(CHILD, {}, options.timeout, tick) as child:
         return child.ask(do="scout", subject=asdict(subject), batches=batches, budget=budget, own=rules)

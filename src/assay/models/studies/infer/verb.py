@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from assay.errors import AssayError
+from assay.models.studies.infer import unswapped
 from assay.models.studies.infer.alone import Times, times
 from assay.models.studies.infer.evidence import Called, InferEvidence
 from assay.models.studies.infer.joined import layers, rows
@@ -45,6 +46,8 @@ def run(planned: Plan, tick: Tick = lambda text: None) -> Iterator[Record]:
     if planned.cannot:
         yield skipped(planned, Case(planned.subject, BASELINE, {}), planned.cannot)
         return
+    if planned.left_out:
+        yield skipped(planned, Case(planned.subject, planned.variants[0].name, {}), planned.left_out)
     for variant in (v for v in planned.variants if v.cannot):
         yield skipped(planned, Case(planned.subject, variant.name, variant.rules), variant.cannot)
     alone = times(planned, tick)
@@ -67,7 +70,7 @@ class Process:
 
     def __init__(self, planned: Plan, variant: Variant, tick: Tick) -> None:
         self.planned, self.variant = planned, variant
-        self._tick: Tick = lambda text: tick(f"{planned.subject.model} {variant.name}: {text}")
+        self._tick: Tick = lambda text: tick(f"{variant.name}: {text}")
         self.batches = INTERPRETED if variant.interpreted else planned.batches
         self.arms = tuple(a for a in planned.arms if not variant.interpreted or a == "eager") or ("eager",)
         self.refused: dict[str, str] = {}
@@ -165,6 +168,14 @@ def _records(process: Process, alone: Times) -> Iterator[Record]:
         evidence = InferEvidence.read(case().about() | {"mode": variant.mode})
         yield record(planned, case(), process.failure.status, str(process.failure), evidence)
         return
+    if variant.rules and (idle := [batch for batch in process.batches if not about["sites"][str(batch)]]):
+        evidence = InferEvidence.read(case().about() | {"mode": variant.mode, "swap": about["swap"]})
+        why = unswapped.why(evidence.swap or (), variant.rules)
+        if len(idle) == len(process.batches):
+            yield record(planned, case(), Status.SKIPPED, f"{why}; {unswapped.instead(planned.ops)}", evidence)
+            return
+        process.batches = tuple(batch for batch in process.batches if batch not in idle)
+        yield from (skipped(planned, case(arm, batch), why) for batch in idle for arm in process.arms)
     for batch, why in planned.too_long.items() if not variant.interpreted else ():
         yield from (skipped(planned, case(arm, batch), why) for arm in planned.arms)
     measured, failed = _measured(process)

@@ -14,15 +14,13 @@ from assay import host, provenance
 from assay.errors import UsageError
 from assay.models.studies import study
 from assay.models.studies.train.evidence import Config
-from assay.models.subject.data.datasets import DATASETS, dataset
 from assay.models.subject.data.labelled import DataSet
 from assay.models.subject.entry import Entry
-from assay.models.subject.registry import ENTRIES, entry
+from assay.models.subject.registry import entry
+from assay.models.subject.suitable import OWN_DATA, data_of
 
 SETTINGS = ("epochs", "batch", "seed", "lr", "weight_decay", "patience")
 """Options on which the outcome depends, for any model."""
-OWN_DATA = "mnist"
-"""Default data set of a user's own model."""
 LEAST_TOKENS = 8
 """Minimum number of tokens of a text: the two that mark its ends, and a few words."""
 
@@ -126,13 +124,7 @@ class Plan:
 def plan(model: str, options: Options) -> Plan:
     known = entry(model)
     chosen = known.chosen(options.options)
-    if known.module and known.data not in DATASETS:
-        fix = f"train {', '.join(e for e in ENTRIES if ENTRIES[e].data in DATASETS)}, or your own"
-        raise UsageError(f"{model} cannot be trained: there is no data set for it", fix=fix)
-    data = dataset(options.data or known.data or OWN_DATA)
-    if known.module and data.item != (item := DATASETS[known.data].item):
-        fix = " or ".join(f"--data {d.name}" for d in DATASETS.values() if d.item == item)
-        raise UsageError(f"{model} takes {item}s and {data.name} has {data.item}s", fix=fix)
+    data = data_of(known, options.data)
     settings = {name: _setting(known, options, name) for name in SETTINGS}
     for name, least in (("epochs", 1), ("batch", 1), ("patience", 1), ("items", 0), ("threads", 0)):
         value = settings[name] if name in settings else getattr(options, name)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay import host, provenance
 from assay.errors import UsageError
@@ -21,13 +21,11 @@ from assay.models.subject.checkpoint import Checkpoint
 from assay.models.subject.data.asset import Tell, silent
 from assay.models.subject.data.labelled import Labelled
 from assay.models.subject.entry import seeded
-from assay.models.subject.score import Score, accuracy, verify_logits
+from assay.models.subject.score import Score, accuracy
+from assay.models.subject.suitable import verify_takes
 from assay.models.swap import swap
 from assay.record import Record, Status
 from assay.settings import settings_of
-
-if TYPE_CHECKING:
-    from torch import nn
 
 _POINTS = 40
 """Points of the loss curve for each epoch."""
@@ -80,7 +78,7 @@ def _kept(planned: Plan) -> Checkpoint | None:
 def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> TrainEvidence:
     """Train the model, evaluate it once on the test split, and return the evidence."""
     model = planned.entry.build(planned.options.seed, **planned.options.options).to(planned.device)
-    _takes_it(planned, model)
+    verify_takes(planned.entry, model, planned.data)
     if not kept:
         planned.entry.start(model, planned.options.initial, tell)
     learn, validate = _loaded(planned, ("train", "validation"), tell)
@@ -89,7 +87,7 @@ def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> 
 
         torch.cuda.reset_peak_memory_stats()
     rules = dict(planned.options.swap)
-    with planned.entry.guarded(), swap(model, rules) if rules else nullcontext() as report:
+    with planned.entry.guarded("training it"), swap(model, rules) if rules else nullcontext() as report:
         fit = Fit(model, learn, validate, planned.config)
         evidence = TrainEvidence(planned.config, sum(p.numel() for p in model.parameters()))
         if kept:
@@ -119,17 +117,6 @@ def _trained(planned: Plan, kept: Checkpoint | None, tick: Tick, tell: Tell) -> 
         swap=swapped,
         weights=_keep_weights(planned, fit, score),
     )
-
-
-def _takes_it(planned: Plan, model: nn.Module) -> None:
-    """Raise an error if the model does not take this data, before any of it is fetched."""
-    import torch
-
-    training = model.training
-    with planned.entry.guarded(), torch.no_grad():
-        logits = model.eval()(*(part.to(planned.device) for part in planned.data.blank(2)))
-    verify_logits(logits, 2, planned.data)
-    model.train(training)
 
 
 def _loaded(planned: Plan, splits: tuple[str, ...], tell: Tell) -> list[Labelled]:
