@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 
 import psutil
 
@@ -13,8 +14,9 @@ _COPIES = 3
 """Each tensor exists three times: as it is drawn, in the memory shared with the worker, and inside the worker."""
 
 
-def asked(text: str, op: Op) -> Workload:
-    """Return the workload printed as `text`. Parts that it does not name take their defaults."""
+def asked(text: str, op: Op, in_memory: Callable[[Workload], bool] = lambda workload: True) -> Workload:
+    """Return the workload printed as `text`. Parts that it does not name take their defaults. `in_memory` tells whether
+    its tensors will exist."""
     given: set[str] = set()
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = (t.strip() for t in part.partition("="))
@@ -29,7 +31,8 @@ def asked(text: str, op: Op) -> Workload:
         if whole and value.startswith("-"):
             raise UsageError(f"{name}={value} in workload '{text}' is negative", fix=f"choose {name}=0 or more")
     workload = Workload.of(op, text)
-    _refuse_too_large(workload)
+    if in_memory(workload):
+        _refuse_too_large(workload)
     return workload
 
 

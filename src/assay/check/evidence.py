@@ -76,6 +76,23 @@ class Delays:
 
 
 @dataclass(frozen=True)
+class Past32Bits:
+    """What the addresses show that some programs of a Triton kernel access if a tensor has more than 2³¹ elements."""
+
+    workloads: list[str]
+    """Those whose launches were looked at."""
+    programs: int
+    """How many programs were run."""
+    problem: str = ""
+    """The access whose offset overflows 32 bits."""
+    stores: bool = False
+    where: str = ""
+    """Its file and line."""
+    trouble: str = ""
+    """Why not every launch could be looked at."""
+
+
+@dataclass(frozen=True)
 class CheckEvidence(Evidence):
     detector: str = ""
     """On failure: the detector that noticed it."""
@@ -110,6 +127,7 @@ class CheckEvidence(Evidence):
     gates: Gates | None = None
     racecheck: Racecheck | None = None
     delays: Delays | None = None
+    past_32_bits: Past32Bits | None = None
     asked_workloads: int | None = None
     """How many workloads the user asked for; absent where that was left to the plan."""
     parameters: dict[str, Any] | None = None

@@ -15,7 +15,7 @@ from assay.backends import Availability, Level, backend
 from assay.backends import here as available
 from assay.catalog.called import called
 from assay.catalog.tunables import tuned
-from assay.check import building, programs, racecheck, races
+from assay.check import building, past_32_bits, programs, racecheck, races
 from assay.check.evidence import CheckEvidence
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
@@ -106,6 +106,18 @@ class Job:
                 or f"it is written for {', '.join(self.kernel.dtypes)}"
             )
             return record(Status.SKIPPED, f"not for {self.dtype}: {quoted}"), worker
+        if self.workload and not past_32_bits.in_memory(self.kernel, self.workload):
+            return self._without_memory(self.workload, settings, worker, record)
+        look_past = past_32_bits.beside(
+            self.kernel,
+            self.op,
+            self.dtype,
+            self.workload,
+            here,
+            settings.parameters,
+            settings.pool,
+            settings.bounds.thorough,
+        )
         does = self._build if here.level is Level.COMPILE else self._fuzz
         look_for_races = self._look_for_races(settings, here)
         broken = self._broken_gates(settings, meanwhile=here.device == "cuda")
@@ -114,7 +126,17 @@ class Job:
             outcome = self._compiled(outcome, settings, record) if outcome.status is Status.PASS else outcome
         elif self.kernel.address.backend in LANGUAGES and (here.level is Level.COMPILE or not outcome.failed):
             outcome = _for_target(outcome, settings.target)
+        outcome, worker = look_past(outcome, worker)
         return look_for_races(self._gated(outcome, broken)), worker
+
+    def _without_memory(
+        self, workload: Workload, settings: Settings, worker: Worker | None, record: Callable[..., Record]
+    ) -> tuple[Record, Worker | None]:
+        seen, worker = past_32_bits.look(self.kernel, [workload], settings.parameters, settings.pool, worker)
+        reason = f"too large to interpret: of {seen.programs} programs only the addresses were looked at"
+        reason += f" ({seen.trouble})" if seen.trouble else ""
+        undecided = record(Status.INCONCLUSIVE, reason, None, CheckEvidence(mode=past_32_bits.MODE, device="cpu"))
+        return past_32_bits.joined(undecided, seen, thorough=True), worker
 
     def _conditions(self, settings: Settings, here: Availability) -> Conditions:
         threads = settings.threads if self.kernel.address.backend == "njit" else 1

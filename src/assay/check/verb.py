@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from assay import host, provenance
 from assay.catalog.asked import asked
 from assay.catalog.select import Choice, Named, everything, select
 from assay.catalog.tunables import refuse_unknown
+from assay.check import past_32_bits
 from assay.check.exploring import Bounds
 from assay.check.job import Job, Settings
 from assay.check.plain import PlainTorch
@@ -71,7 +73,7 @@ def plan(what: Iterable[Named], options: Options) -> list[Job]:
     jobs = []
     for kernel, op in choices:
         if options.workload:
-            one = asked(options.workload, op)
+            one = asked(options.workload, op, partial(past_32_bits.in_memory, kernel))
             jobs.append(Job(kernel, op, one.dtype, one))
             continue
         wanted = [dtype(d) for d in options.dtypes or op.dtypes]

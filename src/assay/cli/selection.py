@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,9 +109,11 @@ def _apart(choices: list[Choice], refused: list[AssayError], verify: Callable[[C
 
 def _workload(text: str, wanted: list[str], choice: Choice) -> None:
     from assay.catalog.asked import asked
+    from assay.check.past_32_bits import in_memory
     from assay.errors import UsageError
 
-    number = asked(text, choice[1]).dtype.name
+    kernel, op = choice
+    number = asked(text, op, partial(in_memory, kernel)).dtype.name
     if wanted and number not in wanted:
         raise UsageError(
             f"--workload {text} is in {number}, --dtype says {','.join(wanted)}", fix="leave one of them out"

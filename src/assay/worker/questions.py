@@ -116,6 +116,35 @@ class Try(Request[Tried], answered_by="assay.worker.execute:trial"):
 
 
 @dataclass(frozen=True)
+class Examined(Answer):
+    """What the addresses show that a few programs of a kernel's launches access."""
+
+    programs: Count
+    """How many programs were run, of all launches."""
+    parameter: str = ""
+    """If an offset overflows 32 bits: the parameter of the launched function that is the tensor."""
+    index: Count = 0
+    """The element whose offset overflows."""
+    stores: bool = False
+    program: tuple[int, ...] = ()
+    file: str = ""
+    line: Count = 0
+    trouble: str = ""
+    """Why not all of them could be examined."""
+
+
+@dataclass(frozen=True)
+class Addresses(Request[Examined], answered_by="assay.worker.addresses:examine"):
+    """Call a kernel in Triton's interpreter on tensors that have addresses and no memory."""
+
+    call: Call
+    programs: int
+    """The most programs of a launch."""
+    operations: int
+    """The most operations of a program."""
+
+
+@dataclass(frozen=True)
 class Evaluate(Request[Done], answered_by="assay.worker.execute:reference"):
     """Evaluate the op's reference in the workload's dtype on a device: plain PyTorch's own outputs, into the arena."""
 
