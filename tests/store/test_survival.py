@@ -134,3 +134,24 @@ def test_a_verb_killed_in_mid_run_leaves_a_readable_store(tmp_path):
     with open_store(tmp_path / "assay" / "records.sqlite", create=False) as store:
         kernels = [record.kernel for record in store.records()]
     assert first.split()[0] in kernels and len(kernels) < 4
+
+
+def test_ctrl_c_while_a_connection_is_closed_prints_no_traceback(tmp_path):
+    code = """
+from assay.store.connection import connect
+from sqlalchemy import make_url, text
+import sys
+
+def closed(connection):
+    raise KeyboardInterrupt
+
+engine = connect(make_url("sqlite:///" + sys.argv[1]), 1)
+engine.dialect.do_close = closed
+try:
+    with engine.begin() as connection:
+        connection.execute(text("select 1"))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "store.sqlite"], capture_output=True, text=True)
+    assert done.stdout == "interrupted\n" and done.stderr == ""

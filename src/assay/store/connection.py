@@ -2,6 +2,7 @@
 
 No connection outlives its transaction (NullPool): a fork inherits none, and a server may close idle ones."""
 
+import logging
 import os
 import sqlite3
 from contextlib import suppress
@@ -56,6 +57,8 @@ def connect(url: URL, patience: float) -> Engine:
         engine = create_engine(url, poolclass=NullPool, connect_args=options)
     except ModuleNotFoundError:
         raise UsageError("records in PostgreSQL need psycopg", fix="pip install 'psycopg[binary]'") from None
+    # SQLAlchemy logs with a traceback that Ctrl-C came while a connection was closed, and raises it all the same.
+    logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
     prepare = _prepare_sqlite if local else _prepare_server
     event.listen(engine, "connect", lambda connection, _: prepare(connection, patience))
     event.listen(engine, "begin", _begin)
