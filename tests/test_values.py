@@ -53,3 +53,13 @@ def test_a_huge_tensor_repeats_values_of_its_own_format(monkeypatch, number):
 
 def test_the_length_of_what_is_repeated_is_a_prime():
     assert all(values.BLOCK % n for n in range(2, math.isqrt(values.BLOCK) + 1)) and 2**23 < values.BLOCK < 2**24
+
+
+@pytest.mark.parametrize("kind", ["normal", "wide", "ends", "sorted", "offset"])
+def test_long_integers_have_all_their_digits(kind):
+    within = values.Range(0, 2**62, dtype("int64"))
+    found = values.integers(kind, (64, 64), within, torch.Generator().manual_seed(1))
+    assert found.dtype == torch.int64 and int(found.min()) >= 0 and int(found.max()) <= 2**62
+    assert (found % 2 == 1).any(), "a float64 has no odd number of that size"
+    if kind == "ends":
+        assert set(found.unique().tolist()) == {0, 1, 2**62 - 1, 2**62}

@@ -25,4 +25,4 @@ def settings_of(kind: type[Options], settings: Mapping[str, Any]) -> Options:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a question that suggests similar names; empty if there are none."""
     near = get_close_matches(name, list(known), n=3)
-    return f"did you mean {' or '.join(near)}? " if near else ""
+    return f"did you mean {' or '.join(dict.fromkeys(near))}? " if near else ""

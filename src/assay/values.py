@@ -63,11 +63,17 @@ def floats(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generato
     return _lines(values, within.specials) if kind == "lines" else values
 
 
+_EXACT = 1 << 53
+"""Integers up to here are exact in float64."""
+
+
 def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Generator) -> torch.Tensor:
     """Return integers of `kind`: around the middle of their range, with a deviation of a sixteenth of it, unless the
     kind says otherwise; `wide`: anywhere in it."""
     low, high = within.low, within.high
     length = high - low
+    if max(-low, high) > _EXACT and kind in ("ends", "wide", "beyond", "normal", "offset", "sorted"):
+        return _long_integers(kind, shape, int(low), int(high), rng)
     if kind in ("wide", "beyond", "zeros", "sorted", "halfway"):
         values = torch.rand(shape, generator=rng, dtype=torch.float64) * length + low
     elif kind == "ends":
@@ -87,6 +93,18 @@ def integers(kind: str, shape: tuple[int, ...], within: Range, rng: torch.Genera
     if kind == "sorted" and values.dim():
         values = values.sort(-1).values
     return sprinkled(values, within.specials, rng) if kind == "special" else values
+
+
+def _long_integers(kind: str, shape: tuple[int, ...], low: int, high: int, rng: torch.Generator) -> torch.Tensor:
+    """Return integers of which a float64 does not hold the last digits."""
+    if kind == "ends":
+        ends = torch.tensor([low, min(low + 1, high), max(high - 1, low), high])
+        return ends[torch.randint(4, shape, generator=rng)]
+    if kind == "normal":  # a sixteenth of the range around its middle
+        middle, away = (low + high) // 2, (high - low) // 32
+        low, high = middle - away, middle + away
+    values = torch.randint(low, high, shape, generator=rng)
+    return values.sort(-1).values if kind == "sorted" and values.dim() else values
 
 
 def indices(kind: str, shape: tuple[int, ...], size: int, rng: torch.Generator) -> torch.Tensor:

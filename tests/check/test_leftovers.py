@@ -1,17 +1,22 @@
 """A wrong result that equals the old content: it was not written, or it is alike by chance."""
 
+import random
 from types import SimpleNamespace
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.catalog import library
+from assay.check import leftovers
 from assay.check.case import Case
 from assay.check.explaining import explained as explained_by
 from assay.check.judge import Finding
 from assay.check.outcome import Conditions
 from assay.check.plain import Baseline
 from assay.check.runs import FRESH, Done, Run
+from assay.dtype import dtype
 from assay.inputs import generate
 from assay.workload import Workload
 
@@ -63,3 +68,12 @@ def test_elements_that_keep_random_bits_again_were_not_written_even_if_a_few_are
         return called(result, held, "random")
 
     assert explained(case, random, random, "random", again).detector == detector
+
+
+@given(st.integers(0, 1 << 30))
+@settings(max_examples=50, deadline=None)
+def test_contents_of_one_byte_differ_from_the_right_result_and_from_the_contents_before(seed):
+    rng = random.Random(seed)
+    right, unlike = (torch.randint(-128, 128, (4000,), dtype=torch.int8) for _ in range(2))
+    found = leftovers.before("random", (4000,), dtype("int8"), rng, right, unlike=unlike)
+    assert not (found == right).any() and not (found == unlike).any()

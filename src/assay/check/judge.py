@@ -108,7 +108,8 @@ class _Measure:
         self.plain = plain
         self.scale: _Scale | _Only
         if oracle.only(name, number):
-            self.scale = _Only(self.rounded, self.unit, _numbers(plain.to(number.torch)), oracle.signed)
+            between = partial(_of, oracle, name)
+            self.scale = _Only(self.rounded, self.unit, _numbers(plain.to(number.torch)), oracle.signed, between)
         else:
             floor = oracle.floor(name, number)
             side = sides(self.exact, self.rounded, self.unit, number)
@@ -217,11 +218,25 @@ class _Scale:
         return worst, place
 
 
-class _Only:
-    """An output whose elements each have exactly one right value."""
+Between = tuple[torch.Tensor, torch.Tensor]
 
-    def __init__(self, rounded: torch.Tensor, unit: torch.Tensor, plain: torch.Tensor, signed: bool) -> None:
-        self.rounded, self.unit, self.signed = rounded, unit, signed
+
+def _of(oracle: Oracle, name: str) -> Between | None:
+    return oracle.between().get(name)
+
+
+class _Only:
+    """An output whose elements each have exactly one right value, but for integers that a rounding decides."""
+
+    def __init__(
+        self,
+        rounded: torch.Tensor,
+        unit: torch.Tensor,
+        plain: torch.Tensor,
+        signed: bool,
+        between: Callable[[], Between | None],
+    ) -> None:
+        self.rounded, self.unit, self.signed, self._between = rounded, unit, signed, between
         self.torch = figures(self._off(plain), None)
 
     def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors, int]:
@@ -240,6 +255,8 @@ class _Only:
         if self.signed:
             same &= got.signbit() == self.rounded.signbit()
         same |= got.isnan() & self.rounded.isnan()
+        if not bool(same.all()) and (between := self._between()) is not None:
+            same |= (got >= between[0]) & (got <= between[1])
         away = ((got - self.rounded).abs() / self.unit).nan_to_num(nan=1.0, posinf=1.0).clamp(min=0.5)
         return away.masked_fill(same, 0.0).flatten()
 
@@ -273,7 +290,8 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
             return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
         unit = truth.unit(name, rounded, number)
         if truth.only(name, number) and value.numel():
-            errors_here, first = _Only(rounded, unit, rounded, truth.signed).compare(name, got)
+            only = _Only(rounded, unit, rounded, truth.signed, partial(_of, truth, name))
+            errors_here, first = only.compare(name, got)
             errors.append(errors_here)
             if errors_here.share > 1:
                 what = _explain(errors_here, value, rounded, unit, first)

@@ -51,14 +51,17 @@ def before(
     size = math.prod(shape) * number.itemsize
     drawn = bytearray(np.random.default_rng(rng.getrandbits(63)).bytes(size))
     values = torch.frombuffer(drawn, dtype=torch.uint8).view(held).view(shape) if size else torch.empty(shape).to(held)
-    if right is not None and number.itemsize == 1:  # one in 256 would be right by chance
-        return _changed(values, right)
-    return _changed(values, unlike) if unlike is not None else values
+    few = right if number.itemsize == 1 else None  # one in 256 would be right by chance
+    return _changed(values, [bits(other) for other in (few, unlike) if other is not None])
 
 
-def _changed(values: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-    """Return the values with another last bit wherever both are the same."""
-    return torch.where(bits(values) == bits(others), bits(others) ^ 1, bits(values)).view(values.dtype)
+def _changed(values: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
+    """Return the values with another bit wherever one of up to two others is the same."""
+    drawn = changed = bits(values)
+    for flipped in (1, 2):  # of three different values, one is neither of the others
+        for other in others:
+            changed = torch.where(changed == other, drawn ^ flipped, changed)
+    return changed.view(values.dtype)
 
 
 def _constant(kind: str, shape: tuple[int, ...], number: DType, rng: random.Random) -> torch.Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -40,6 +40,9 @@ _SMALLEST_NORMAL = 2.0**-126
 _SMALLEST = 8 * _SMALLEST_NORMAL
 """Float32 arithmetic may flush subnormal numbers to zero, as GPUs do in approximate functions and CuPy does everywhere;
 this is the error of a few such terms. An op that only moves data may not flush."""
+_SAMPLES, _TIMES = 24, 2.0
+"""Disturbed evaluations of integers, and the size of their errors in those of one float32 evaluation: a kernel may
+round a few times more than the reference."""
 _DISTURBED = 6
 """Samples that estimate the cost of flushing."""
 _DEVIATIONS = 4.0
@@ -69,6 +72,9 @@ class Oracle:
     """The scale of intermediate values that kernels round to a 16-bit format."""
     others: Callable[[], list[dict[str, torch.Tensor]]] = list
     """The outputs of other honest float32 evaluations than PyTorch's, computed on first use."""
+    between: Callable[[], dict[str, tuple[torch.Tensor, torch.Tensor]]] = dict
+    """The least and the largest value of each integer of honest evaluations, if it follows from numbers that are
+    rounded: of a value halfway between two codes either may be the result. Computed on first use."""
     undeclared: Callable[[], Undeclared | None] = lambda: None
     """The op, if it is a user's and declares no magnitude; for the reason of a failure."""
 
@@ -125,17 +131,37 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     half = _per_output(op, exactly(op.half_magnitude, wide, attributes)) if op.half_magnitude else None
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
     others = cache(lambda: evaluations.others(workload, inputs))
+    between = cache(lambda: _between(workload, inputs, others()))
     missing = partial(undeclared, op, inputs)
+    known = Oracle(exact, scale, flushed=flushed, others=others, between=between, undeclared=missing)
     if op.magnitude is not None or op.roundings is not None:
-        return Oracle(
-            exact, scale, op.lost(), workload.lost_in_sums, None, flushed, half=half, others=others, undeclared=missing
-        )
+        return replace(known, single=op.lost(), in_sums=workload.lost_in_sums, half=half)
     whole = all(hasattr(v, "numel") for v in exact.values())  # the caller refuses a result that is no tensor
     noise = rounding.spread(workload, inputs) if whole else None
-    if noise is None:
-        return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)))
-    spread = {n: _smooth(v, exact[n].double()) for n, v in noise.items()}
-    return Oracle(exact, scale, 1.0, dict.fromkeys(exact, 1.0), spread, flushed, others=others, undeclared=missing)
+    if noise is not None:
+        spread = {n: _smooth(v, exact[n].double()) for n, v in noise.items()}
+        return replace(known, in_sums=dict.fromkeys(exact, 1.0), spread=spread)
+    if whole and rounding.rounds(op, workload.attributes):
+        return known  # here the reference only moves values; another formula for the same may round
+    return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)))
+
+
+def _between(
+    workload: Workload, inputs: dict[str, torch.Tensor], others: list[dict[str, torch.Tensor]]
+) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    """Return the range of each element of the integer outputs over all kinds of honest evaluations."""
+    op = workload.op
+    names = [n for n, t in op.outputs.items() if not workload.dtype_of(t).is_float]
+    disturbed = list(rounding.samples(workload, inputs, _SAMPLES, _TIMES)) if names and op.roundings != 0 else []
+    if not disturbed:
+        return {}
+    found = {}
+    for name in names:
+        number = workload.dtype_of(op.outputs[name])
+        values = [one[name].double() for one in (*disturbed, *others, baseline(workload, inputs))]
+        every = torch.stack([number.rounded(value) for value in values])
+        found[name] = every.amin(0), every.amax(0)
+    return found
 
 
 def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[str, torch.Tensor]) -> dict[str, Any]:

@@ -8,10 +8,13 @@ used for every op that declares neither `magnitude` nor `roundings`."""
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from assay.dtype import dtype
 from assay.float64 import exactly, widened
+from assay.inputs import generate
 from assay.lazy import torch
 from assay.op import Op
 from assay.workload import Workload
@@ -62,24 +65,52 @@ _WHOLE = _ARITHMETIC | _LINEAR | _FUNCTIONS
 def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
     """Return the standard deviation of each output's elements; None if nothing is rounded."""
     op = workload.op
-    wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
-    attributes = dict(workload.attributes)
-    exact = _outputs(op, exactly(op.reference, wide, attributes))
+    exact = _outputs(op, exactly(op.reference, map(inputs.get, op.inputs), dict(workload.attributes)))
     squares = {n: torch.zeros_like(v, dtype=torch.float64) for n, v in exact.items()}
     disturbed = False
-    storages = frozenset(t.untyped_storage().data_ptr() for t in wide if t is not None)
-    known: _Known = {}
-    for sample in range(SAMPLES):
-        mode = _mode()(sample, storages, known)
-        with mode:
-            results = exactly(op.reference, wide, attributes)
-        if not mode.arithmetic:
-            break
+    for results in samples(workload, inputs, SAMPLES):
         disturbed = True
-        for name, value in _outputs(op, results).items():
+        for name, value in results.items():
             off = (value.double() - exact[name].double()).nan_to_num(0.0, 0.0, 0.0)
             squares[name] += off * off
     return {n: (s / SAMPLES).sqrt() for n, s in squares.items()} if disturbed else None
+
+
+def samples(
+    workload: Workload, inputs: dict[str, torch.Tensor], count: int, scale: float = 1.0
+) -> Iterator[dict[str, torch.Tensor]]:
+    """Yield the outputs of disturbed evaluations, with errors of `scale` times float32's; none if nothing is
+    rounded."""
+    op = workload.op
+    wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
+    storages = frozenset(t.untyped_storage().data_ptr() for t in wide if t is not None)
+    known: _Known = {}
+    for sample in range(count):
+        mode = _mode()(sample, storages, known, scale)
+        with mode:
+            results = exactly(op.reference, wide, dict(workload.attributes))
+        if not mode.arithmetic:
+            return
+        yield _outputs(op, results)
+
+
+_FEW = (7, 4, 16, 2)
+"""Lengths of axes at which a formula is looked at; the first that the contract allows."""
+
+
+def rounds(op: Op, attributes: tuple[tuple[str, Any], ...]) -> bool:
+    """True if the reference computes on a few ordinary values, though on others it may only move them: a running mean
+    of one element is that element."""
+    key = op.source, op.name, attributes
+    if key not in _rounds:
+        sizes = ({n: max(a.min, min(a.max, few)) for n, a in op.axes.items()} for few in _FEW)
+        tried = (Workload(op, tuple(axes.items()), dtype(op.dtypes[0]), attributes) for axes in sizes)
+        workload = next((one for one in tried if one.allowed), None)
+        _rounds[key] = workload is not None and any(samples(workload, generate(workload), 1))
+    return _rounds[key]
+
+
+_rounds: dict[Any, bool] = {}
 
 
 def compares(workload: Workload, inputs: dict[str, torch.Tensor]) -> bool:
@@ -109,12 +140,15 @@ def _mode() -> Any:
             """Return False: nothing is compiled here, and PyTorch would import its compiler, which takes seconds."""
             return False
 
-        def __init__(self, seed: int, inputs: frozenset[int] = frozenset(), known: _Known | None = None) -> None:
+        def __init__(
+            self, seed: int, inputs: frozenset[int] = frozenset(), known: _Known | None = None, times: float = 1.0
+        ) -> None:
             """`inputs` are the addresses of tensors that no operation has disturbed. Results computed from them alone
             are the same in every sample and are kept in `known`."""
             super().__init__()
             self.arithmetic = self.compared = False
             self._rng, self._inputs, self._known = torch.Generator().manual_seed(seed), inputs, known
+            self._times = times
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
@@ -165,7 +199,8 @@ def _mode() -> Any:
             if scale is None:
                 return result
             self.arithmetic = True
-            noise = torch.rand(result.shape, generator=self._rng, dtype=torch.float64).mul_(2).sub_(1).mul_(scale)
+            noise = torch.rand(result.shape, generator=self._rng, dtype=torch.float64).mul_(2).sub_(1)
+            noise.mul_(scale).mul_(self._times)
             return noise.nan_to_num_(0.0, 0.0, 0.0).add_(result)
 
     return RandomRounding

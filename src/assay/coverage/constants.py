@@ -16,6 +16,9 @@ from assay.kernel import Kernel
 from assay.syntax import last_name
 
 _LARGEST = 1 << 24
+_SMALLEST = 1e-15
+"""The smallest literal that inputs are brought near to, such as an eps. Squares of much smaller ones are no normal
+numbers."""
 _GRID = 256
 """The least number of blocks to which a grid may be limited."""
 _SCHEDULE = ("num_warps", "num_stages", "num_ctas")
@@ -70,7 +73,7 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
     tuned = [n for name, choices in kernel.tune.items() if name not in _SCHEDULE for n in choices if type(n) is int]
     kept = [n for n in dict.fromkeys([*sizes, *tuned]) if 3 <= n <= _LARGEST][:_MOST]
     kept += [n for n in dict.fromkeys(immediates) if 3 <= n <= _LARGEST and n not in kept][:_MORE]
-    near = [v for v in dict.fromkeys(map(abs, values)) if 1e-3 <= v <= 1e6 and v not in (0.5, 1.0, 2.0)]
+    near = [v for v in dict.fromkeys(map(abs, values)) if _SMALLEST <= v <= 1e6 and v not in (0.5, 1.0, 2.0)]
     return Constants(tuple(kept), tuple(near[:_MOST]), tuple(bounds), limits)
 
 
@@ -78,12 +81,19 @@ def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ..
     """Return the literals of a Python file, and the limits in the code that the function needs. Literals in that code,
     which may be in files beside this one, come first, because the file may hold other kernels."""
     own, rest = _statements(file, function, file.parent.parent, set())
+    own, rest = ([s for s in part if not _declares_an_op(s)] for part in (own, rest))
     sizes: list[int] = []
     values: list[float] = []
     for part in (own, rest):
         more, floats = _literals(part)
         sizes, values = sizes + more, values + floats
     return tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(values)), _limits(own)
+
+
+def _declares_an_op(statement: ast.stmt) -> bool:
+    """True for `@op(…)` above a reference: its numbers are those of the contract, not of a kernel."""
+    decorators = statement.decorator_list if isinstance(statement, ast.FunctionDef) else []
+    return any(isinstance(d, ast.Call) and last_name(d.func) == "op" for d in decorators)
 
 
 def _limits(statements: list[ast.stmt]) -> tuple[int, ...]:

@@ -39,8 +39,9 @@ def of(axis: Axis, largest: int) -> dict[str, tuple[int, ...]]:
 
 
 def around(constants: Iterable[int], axis: Axis) -> list[int]:
-    """Return sizes at which a kernel with these constants may branch: c − 1, c, c + 1 and multiples."""
+    """Return sizes at which a kernel with these constants may branch: c − 1, c, c + 1 and multiples. The first three
+    are one block and a bit, one block, and a loop that goes around more than once after the first time."""
     wanted: list[int] = []
     for c in constants:
-        wanted += [c + 1, c, c - 1, 2 * c, 2 * c + 1, 3 * c, 3 * c + 1]
+        wanted += [c + 1, c, 3 * c + 1, c - 1, 2 * c, 2 * c + 1, 3 * c]
     return [n for n in dict.fromkeys(wanted) if axis.min <= n <= axis.max]

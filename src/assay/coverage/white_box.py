@@ -32,11 +32,11 @@ def around(space: Factors, constants: Constants) -> Iterator[Planned]:
 
 def _at_sizes(space: Factors, constants: Constants) -> Iterator[Planned]:
     wanted = [(c, name) for c in constants.sizes for name in space.lengths]
-    per = max(2, space.effort.constants // max(1, len(wanted)))
+    per = max(3, space.effort.constants // max(1, len(wanted)))
     for c, name in wanted:
         for number, size in enumerate(regimes.around([c], space.op.axes[name])[:per]):
             # The first sizes use plain values: on zeros, ties or NaN a wrong index may change nothing.
-            levels, row = _beside(space, name, size, constants, plain=number < 2)
+            levels, row = _beside(space, name, size, constants, plain=number < 3)
             if row is not None:
                 yield space.planned(row, f"constant {c}", levels)
 
