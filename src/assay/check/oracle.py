@@ -3,7 +3,7 @@
 The oracle is the op's reference in float64. The unit of error is one ulp at the larger of |oracle| and the scale at
 which the op's arithmetic rounds; for 16-bit outputs that scale counts in float32, where their arithmetic is done, so
 that a result small against its terms is still judged. Where there is one right answer, as for integers and for ops that
-move data, nothing else passes, down to the sign of zero."""
+move data, nothing else passes, down to the sign of zero. An integer that a rounding decides may be either neighbour."""
 
 from __future__ import annotations
 
