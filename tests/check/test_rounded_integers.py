@@ -31,6 +31,18 @@ def positive(x):
 
 
 @declare(
+    axes={"n": Axis()},
+    inputs={"x": Tensor("n", range=(0, 2**62))},
+    outputs={"out": Tensor("n")},
+    dtypes=("int64",),
+)
+def root(x):
+    r = x.double().sqrt().long()
+    r = r - (r * r > x).long()
+    return r + ((r + 1) * (r + 1) <= x).long()
+
+
+@declare(
     axes={"rows": Axis(), "steps": Axis(min=1)}, inputs={"x": Tensor("rows", "steps")}, outputs={"out": Tensor("rows")}
 )
 def running_mean(x):
@@ -80,6 +92,12 @@ def test_an_op_that_promises_bits_or_moves_data_has_one_right_answer():
     workload = Workload.of(positive, "rows=20,cols=64,dtype=fp32")
     assert not oracle.oracle(workload, inputs.generate(workload)).between()
     assert verdict(positive, workload, lambda x, truth: x >= 0.01) is not None
+
+
+def test_what_follows_from_integers_alone_is_exact():
+    workload = Workload.of(root, "n=500,dtype=int64,values=ends")
+    assert verdict(root, workload, lambda x, truth: root.reference(x)) is None
+    assert verdict(root, workload, lambda x, truth: x.double().sqrt().long()) is not None
 
 
 def test_a_formula_that_only_moves_values_of_short_rows_may_round_there_too():

@@ -218,7 +218,7 @@ class _Scale:
         return worst, place
 
 
-Between = tuple[torch.Tensor, torch.Tensor]
+Between = tuple["torch.Tensor", "torch.Tensor"]
 
 
 def _of(oracle: Oracle, name: str) -> Between | None:
