@@ -52,8 +52,9 @@ whenever sizes or attributes are of another kind. Triton's interpreter gets thre
 _FOR_PAIRS = 2 / 3
 """The share of this after which workloads for pairs are left out; the rest is for others, such as those around
 the kernel's own constants, which are often the most expensive."""
-_FOR_CONSTANTS = 1.5
-"""The same for workloads around the kernel's own constants, which alone reach the third round of its loops."""
+_FOR_CONSTANTS, _FEW = (1, 2), 4
+"""The same for workloads around the kernel's own constants, first in general, then for those with few independent
+results, each of which may be a program: they alone reach the third round of its loops."""
 _NO_ROOM = {"memory", "OutOfMemoryError"}
 """A detector and an exception: the machine or its GPU has too little memory."""
 _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
@@ -282,7 +283,9 @@ class Exploration:
         usual = _OWN_SECONDS.get(self._where())
         if usual is None or not self.seen.tried:
             return False
-        share = _FOR_PAIRS if row.why == "pairs" else _FOR_CONSTANTS if row.why.startswith("constant") else 1
+        share = _FOR_PAIRS if row.why == "pairs" else 1
+        if row.why.startswith("constant"):
+            share = _FOR_CONSTANTS[row.workload.named.get(self.op.independent, _FEW) <= _FEW]
         return self._work > share * _WORK[bounds.thorough] or self._own > share * usual[bounds.thorough]
 
     def smaller(self, finding: Finding) -> tuple[Workload, Finding]:
