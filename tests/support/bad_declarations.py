@@ -115,6 +115,17 @@ op(
     f'axes={{"n": Axis(max=9)}}, {IN}, {OUT}',
     "axis 'n' is typically 1024, outside its own 0..9",
 )
+op(
+    "a range upside down",
+    f'{AXES}, inputs={{"x": Tensor("n", range=(1, -1))}}, {OUT}',
+    "f.py:4: op mine: input 'x' has the range (1, -1), which holds no numbers",
+    "range=(-1, 1)",
+)
+op(
+    "a range of one number",
+    f'{AXES}, inputs={{"x": Tensor("n", range=5)}}, {OUT}',
+    "f.py:4: op mine: input 'x' has the range 5",
+)
 op("no axes", 'axes={}, inputs={"x": Tensor()}, outputs={"out": Tensor()}', "f.py:4: op mine: it has no axis")
 op("no outputs", f"{AXES}, {IN}, outputs={{}}", "f.py:4: op mine: it has no outputs")
 op(

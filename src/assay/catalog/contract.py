@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from numbers import Real
 from typing import Any
 
 from assay.dtype import dtype
@@ -80,11 +81,21 @@ def _tensor_problems(op: Op, kind: str, tensors: Mapping[str, Any]) -> Iterator[
                 )
             elif not isinstance(size, str) and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
                 yield f"{kind} '{name}' has the size {size!r}", "a size is an axis's name or a whole number"
+        if not _is_range(tensor.range):
+            yield (
+                f"{kind} '{name}' has the range {tensor.range!r}, which holds no numbers",
+                "write two numbers, the smaller one first: range=(-1, 1)",
+            )
         if tensor.dtype is not None:
             try:
                 dtype(tensor.dtype)
             except UsageError as problem:
                 yield f"{kind} '{name}': {problem.what}", problem.fix
+
+
+def _is_range(value: Any) -> bool:
+    numbers = isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(n, Real) for n in value)
+    return numbers and bool(value[0] <= value[1])
 
 
 def _call_problems(op: Op, what: str, function: Any) -> Iterator[tuple[str, str]]:
