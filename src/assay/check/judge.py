@@ -108,7 +108,7 @@ class _Measure:
         self.plain = plain
         self.scale: _Scale | _Only
         if oracle.only(name, number):
-            between = partial(_of, oracle, name)
+            between = partial(oracle.range_of, name)
             self.scale = _Only(self.rounded, self.unit, _numbers(plain.to(number.torch)), oracle.signed, between)
         else:
             floor = oracle.floor(name, number)
@@ -218,13 +218,6 @@ class _Scale:
         return worst, place
 
 
-Between = tuple["torch.Tensor", "torch.Tensor"]
-
-
-def _of(oracle: Oracle, name: str) -> Between | None:
-    return oracle.between().get(name)
-
-
 class _Only:
     """An output whose elements each have exactly one right value, but for integers that a rounding decides."""
 
@@ -234,7 +227,7 @@ class _Only:
         unit: torch.Tensor,
         plain: torch.Tensor,
         signed: bool,
-        between: Callable[[], Between | None],
+        between: Callable[[], tuple[torch.Tensor, torch.Tensor] | None],
     ) -> None:
         self.rounded, self.unit, self.signed, self._between = rounded, unit, signed, between
         self.torch = figures(self._off(plain), None)
@@ -290,7 +283,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
             return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
         unit = truth.unit(name, rounded, number)
         if truth.only(name, number) and value.numel():
-            only = _Only(rounded, unit, rounded, truth.signed, partial(_of, truth, name))
+            only = _Only(rounded, unit, rounded, truth.signed, partial(truth.range_of, name))
             errors_here, first = only.compare(name, got)
             errors.append(errors_here)
             if errors_here.share > 1:

@@ -102,6 +102,10 @@ class Oracle:
         wide = ulp(scale, number) if number.itemsize >= 4 else 2 * self.lost(name) * ulp(scale, dtype("fp32"))
         return torch.maximum(unit, wide)
 
+    def range_of(self, name: str) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Return the least and the largest value of each integer of this output; None where one alone is right."""
+        return self.between().get(name)
+
     def lost(self, name: str) -> float:
         """Return the ulps lost in single elements and in sums together."""
         return self.single + self.in_sums.get(name, 0.0)
@@ -131,7 +135,7 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     half = _per_output(op, exactly(op.half_magnitude, wide, attributes)) if op.half_magnitude else None
     flushed = _flushed(op, wide, attributes, exact) if workload.values == "subnormal" else None
     others = cache(lambda: evaluations.others(workload, inputs))
-    between = cache(lambda: _between(workload, inputs, others()))
+    between = cache(lambda: _between(workload, inputs, others))
     missing = partial(undeclared, op, inputs)
     known = Oracle(exact, scale, flushed=flushed, others=others, between=between, undeclared=missing)
     if op.magnitude is not None or op.roundings is not None:
@@ -147,22 +151,26 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
 
 
 def _between(
-    workload: Workload, inputs: dict[str, torch.Tensor], others: list[dict[str, torch.Tensor]]
+    workload: Workload, inputs: dict[str, torch.Tensor], others: Callable[[], list[dict[str, torch.Tensor]]]
 ) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
     """Return the range of each element of the integer outputs over all kinds of honest evaluations. What follows from
     integers alone is exact: if its reference computes in a float format on the way, then in one that suffices."""
     op = workload.op
     names = [n for n, t in op.outputs.items() if not workload.dtype_of(t).is_float]
     rounds = bool(names) and op.roundings != 0 and any(v.is_floating_point() for v in inputs.values())
-    disturbed = list(rounding.samples(workload, inputs, _SAMPLES, _TIMES)) if rounds else []
-    if not disturbed:
-        return {}
-    found = {}
-    for name in names:
-        number = workload.dtype_of(op.outputs[name])
-        values = [one[name].double() for one in (*disturbed, *others, baseline(workload, inputs))]
-        every = torch.stack([number.rounded(value) for value in values])
-        found[name] = every.amin(0), every.amax(0)
+    found: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def add(results: dict[str, torch.Tensor]) -> None:
+        for name in names:
+            value = workload.dtype_of(op.outputs[name]).rounded(results[name].double())
+            least, most = found.get(name, (value, value))
+            found[name] = torch.minimum(least, value), torch.maximum(most, value)
+
+    for sample in rounding.samples(workload, inputs, _SAMPLES, _TIMES) if rounds else ():
+        add(sample)
+    if found:
+        for other in (*others(), baseline(workload, inputs)):
+            add(other)
     return found
 
 

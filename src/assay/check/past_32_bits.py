@@ -34,6 +34,7 @@ INDEXED = 1 << 31
 _ELEMENTS = INDEXED + INDEXED // 4 + 3
 """Elements of the largest tensor: a fifth of them lie beyond 2³¹, and none beyond 2³²."""
 _PROGRAMS, _OPERATIONS = 24, 4_000
+"""The most programs of a launch that are interpreted, and the most operations of each."""
 _AXES = 2
 """The most axes that are made long, each in turn."""
 _ADVICE = "compute the offset in 64 bits, as in tl.program_id(0).to(tl.int64)"
@@ -73,16 +74,22 @@ def beside(
 
     def join(record: Record, worker: Worker | None) -> tuple[Record, Worker | None]:
         if record.status is not Status.PASS:
+            if meanwhile is not None:
+                meanwhile.add_done_callback(_closed)
             return record, worker
         if meanwhile is None:
             seen, worker = looked(worker)
         else:
-            seen, own = meanwhile.result()
-            if own:
-                own.close()
+            seen, _ = meanwhile.result()
+            _closed(meanwhile)
         return joined(record, seen, thorough), worker
 
     return join
+
+
+def _closed(looked: Future[tuple[Past32Bits, Worker | None]]) -> None:
+    if not looked.exception() and (worker := looked.result()[1]):
+        worker.close()
 
 
 def chosen(op: Op, dtype: DType) -> Iterator[Workload]:
