@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from assay.catalog import library
 from assay.check import evaluations, judge, oracle
 from assay.check.evaluations import Variation
+from assay.op import Axis, Op, Tensor
 from assay.workload import Workload
 
 
@@ -75,3 +76,35 @@ def test_only_a_sum_that_is_divided_may_be_of_scaled_terms():
         total, mean, written_out = x.sum(-1), x.mean(-1), x.sum(-1) / 701
     assert total.equal(torch.full((2,), 701 * 0.3125))
     assert mean.equal(written_out) and not mean.equal(torch.full((2,), 0.3125))
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 700), reciprocal=st.booleans(), seed=st.integers(0, 1 << 16))
+def test_a_running_mean_by_terms_is_the_mean_and_the_variance(n, reciprocal, seed):
+    x = torch.randn(3, n, generator=torch.Generator().manual_seed(seed))
+    mean, squares = evaluations._by_terms(x, reciprocal)
+    var, exact = torch.var_mean(x.double(), 1, correction=0)
+    assert torch.allclose(mean.double(), exact, atol=1e-5)
+    assert torch.allclose(squares.double() / n, var, rtol=1e-4, atol=1e-6)
+
+
+def test_a_long_running_mean_by_terms_is_cut_into_lanes():
+    x = torch.randn(2, 3 * evaluations._MERGES + 5)
+    mean, squares = evaluations._by_terms(x, False)
+    var, exact = torch.var_mean(x.double(), 1, correction=0)
+    assert torch.allclose(mean.double(), exact, atol=1e-5)
+    assert torch.allclose(squares.double() / x.shape[1], var, rtol=1e-4)
+
+
+def test_the_textbooks_running_variance_of_two_near_values_is_honest():
+    """Its mean is rounded, and the error does not cancel as it does in two passes."""
+    axes, x, out = {"rows": Axis(), "cols": Axis(min=2)}, {"x": Tensor("rows", "cols")}, {"out": Tensor("rows")}
+    op = Op("variance", lambda x: x.var(1), axes, x, out, dtypes=("fp32",), source=__file__)
+    workload = Workload.of(op, "rows=64,cols=2,dtype=fp32")
+    x = 1 + torch.rand(64, 2, generator=torch.Generator().manual_seed(1)) / 50
+    _, squares = evaluations._by_terms(x, False)
+    measures = judge.Measures(oracle.oracle(workload, {"x": x}), oracle.baseline(workload, {"x": x}), {})
+    assert judge.judge({"out": squares}, measures, orders=False).finding is not None
+    assert judge.judge({"out": squares}, measures).finding is None
+    at_once = x.square().sum(1) - x.sum(1).square() / 2
+    assert judge.judge({"out": at_once}, measures).finding is not None

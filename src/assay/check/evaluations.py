@@ -34,7 +34,7 @@ _WORK = 1 << 29
 class Variation:
     reduction: str = "plain"
     variance: str = "two passes"
-    """Or `welford`."""
+    """Or `welford`, which merges blocks, or `welford by terms`, which adds (x − old mean)·(x − new mean) for each."""
     exponential: str = "exp"
     """Or `exp2`, of the argument times log₂e."""
     division: str = "division"
@@ -54,6 +54,7 @@ def variations() -> Iterator[Variation]:
         for exponential, division in itertools.product(("exp", "exp2"), ("division", "reciprocal")):
             yield Variation(reduction, exponential=exponential, division=division)
         yield Variation(reduction, variance="welford")
+        yield Variation(reduction, variance="welford by terms")
         yield Variation(reduction, products="fused")
 
 
@@ -70,6 +71,8 @@ def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str
         Variation("backwards", products="fused"),
         Variation("reversed", variance="welford"),
         Variation("serial", variance="welford"),
+        Variation("serial", variance="welford by terms"),
+        Variation("reversed", variance="welford by terms", division="reciprocal"),
     )
     try:
         return [evaluate(workload, inputs, how) for how in some]
@@ -176,6 +179,27 @@ def _welford(x: torch.Tensor, lanes: int) -> tuple[torch.Tensor, torch.Tensor]:
     return merged.mean, merged.squares
 
 
+def _by_terms(x: torch.Tensor, reciprocal: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the same by the textbook's update, whose rounded mean costs more where terms are nearly equal. Long rows
+    are cut into lanes, which are merged."""
+    n = x.shape[-1]
+    lanes = -(-n // _MERGES)
+    whole = n // lanes
+    parts = x[..., : whole * lanes].unflatten(-1, (lanes, whole))
+    mean, squares = torch.zeros_like(parts[..., 0]), torch.zeros_like(parts[..., 0])
+    for count in range(1, whole + 1):
+        term = parts[..., count - 1]
+        off = term - mean
+        mean = mean + (off * (1 / torch.tensor(float(count))) if reciprocal else off / count)
+        squares = squares + off * (term - mean)
+    merged = _Running(mean[..., 0], squares[..., 0], whole)
+    for lane in range(1, lanes):
+        merged.merge(mean[..., lane], squares[..., lane], whole)
+    if whole * lanes < n:
+        merged.merge(*_two_passes(x[..., whole * lanes :]), n - whole * lanes)
+    return merged.mean, merged.squares
+
+
 def _two_passes(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     mean = x.mean(-1)
     return mean, (x - mean[..., None]).square().sum(-1)
@@ -257,6 +281,10 @@ def _mode() -> Any:
             count = n - (1 if correction is None else correction)
             if self.how.variance == "welford":
                 mean, squares = _welford(flat, 1 if self.how.reduction == "serial" else 32)
+                var = self._shared(squares, count)
+            elif self.how.variance == "welford by terms":
+                flat = flat.flip(-1) if self.how.reduction in ("reversed", "backwards") else flat
+                mean, squares = _by_terms(flat, self.how.division == "reciprocal")
                 var = self._shared(squares, count)
             else:
                 mean = self._average(flat, n)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from assay.check.figures import NEEDED, ROUNDED, SLACK, Figures, distinct, figures, joined, sides
 from assay.check.oracle import Oracle, all_finite, bins, ulp
@@ -94,6 +94,12 @@ class Measures:
             self._measures[key] = _Measure(name, number, self.oracle, self._plain[name], self._prior)
         return self._measures[key]
 
+    @cached_property
+    def refined(self) -> Measures:
+        """The same with tolerances that are estimated more accurately, if they are estimates."""
+        better = self.oracle.refined()
+        return self if better is None else Measures(better, self._plain, self._prior)
+
     def others(self, name: str) -> list[torch.Tensor]:
         """Return this output of other honest evaluations."""
         return [outputs[name].double() for outputs in self.oracle.others()]
@@ -140,14 +146,19 @@ def judge(
         if worst is None:
             continue
         if orders and 1 < worst.share <= HOPELESS and isinstance(scale, _Scale):
+            right = measures.refined.of(name, dtype(value.dtype))
+            scale = right.scale
+            assert isinstance(scale, _Scale)
             scale.admit(partial(measures.others, name))
             worst, place = scale.compare(name, got, admitted=True)
             assert worst is not None
             worst = replace(worst, admitted=worst.share <= 1)
         errors.append(worst)
         if worst.share > 1:
-            what = _explain(worst, value, right.rounded, right.unit, place)
-            if isinstance(scale, _Scale):
+            if isinstance(scale, _Only):
+                what = scale.explain(worst, value, place)
+            else:
+                what = _explain(worst, value, right.rounded, right.unit, place)
                 what += _hint(measures.oracle, value, right.rounded, place)
             share = worst.share if isinstance(scale, _Scale) else 0.0  # where bits are promised, none may be off
             rounded = share > 0 and as_rounded(measures.oracle, name, got, dtype(value.dtype), transformed=True)
@@ -230,7 +241,8 @@ class _Only:
         between: Callable[[], tuple[torch.Tensor, torch.Tensor] | None],
     ) -> None:
         self.rounded, self.unit, self.signed, self._between = rounded, unit, signed, between
-        self.torch = figures(self._off(plain), None)
+        off = self._off(plain)
+        self.torch, self.torch_wrong = figures(off, None), int(off.count_nonzero())
 
     def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors, int]:
         """Return the errors and the index of the worst element. One value is right, whatever other evaluations lose."""
@@ -241,6 +253,17 @@ class _Only:
         ratio = kernel["max"] / plain_max if plain_max else 1.0 if not wrong else math.inf
         where = f"the largest of {wrong} differences" if wrong else "every element is the right one"
         return Errors(name, kernel, self.torch, share, ratio, where), int(off.argmax())
+
+    def explain(self, errors: Errors, value: torch.Tensor, place: int) -> str:
+        """Return one wrong element with its right value, and how many elements are wrong."""
+        seen = f"`{errors.output}`{_index(place, value)} is {float(_numbers(value).flatten()[place]):.9g}"
+        low, high = (float(v.flatten()[place]) for v in self._between() or (self.rounded, self.rounded))
+        right = f"must be {low:.9g}" if low == high else f"must be from {low:.9g} to {high:.9g}"
+        if value.numel() > 1:
+            right += f"; {int(self._off(_numbers(value)).count_nonzero())} of {value.numel()} elements are wrong"
+        if self.torch_wrong:
+            right += f"; plain PyTorch's result is wrong too, in {self.torch_wrong}"
+        return f"{seen}, {right}"
 
     def _off(self, got: torch.Tensor) -> torch.Tensor:
         """Return the distance from the right value in units: 0 only if both are the same number or both are NaN."""
@@ -287,7 +310,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
             errors_here, first = only.compare(name, got)
             errors.append(errors_here)
             if errors_here.share > 1:
-                what = _explain(errors_here, value, rounded, unit, first)
+                what = only.explain(errors_here, value, first)
                 return Judgement(Finding("values", what), tuple(errors), {})
             continue
         error = ((got - exact).abs() / unit).nan_to_num(nan=0.0).flatten()
@@ -297,6 +320,8 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
         share = worst / max(floor, SLACK["max"] * torch_max)
         tight = share <= 1
         if 1 < share <= HOPELESS:
+            unit = (truth.refined() or truth).unit(name, rounded, number)
+            worst, place = (v.item() for v in ((got - exact).abs() / unit).nan_to_num(nan=0.0).flatten().max(0))
             off = [((other[name].double() - exact).abs() / unit).nan_to_num(nan=0.0) for other in truth.others()]
             share = worst / max(floor, SLACK["max"] * max([torch_max, *(float(o.max()) for o in off)]))
         ratio = worst / torch_max if torch_max else 1.0

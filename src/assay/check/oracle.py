@@ -47,6 +47,8 @@ _DISTURBED = 6
 """Samples that estimate the cost of flushing."""
 _DEVIATIONS = 4.0
 """Standard deviations in a unit: honest evaluations stay within two units, eight of them."""
+_LEAST = 0.5
+"""An estimated deviation is at least this share of the lower quartile of those at results of its size."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Oracle:
     """Whether the sign of a zero counts, if there is one right answer."""
     half: dict[str, torch.Tensor] | None = None
     """The scale of intermediate values that kernels round to a 16-bit format."""
+    refined: Callable[[], Oracle | None] = lambda: None
+    """The same with the spread estimated from many samples; None if there is no spread. Computed on first use."""
     others: Callable[[], list[dict[str, torch.Tensor]]] = list
     """The outputs of other honest float32 evaluations than PyTorch's, computed on first use."""
     between: Callable[[], dict[str, tuple[torch.Tensor, torch.Tensor]]] = dict
@@ -141,10 +145,9 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     if op.magnitude is not None or op.roundings is not None:
         return replace(known, single=op.lost(), in_sums=workload.lost_in_sums, half=half)
     whole = all(hasattr(v, "numel") for v in exact.values())  # the caller refuses a result that is no tensor
-    noise = rounding.spread(workload, inputs) if whole else None
-    if noise is not None:
-        spread = {n: _smooth(v, exact[n].double()) for n, v in noise.items()}
-        return replace(known, in_sums=dict.fromkeys(exact, 1.0), spread=spread)
+    if whole and (noise := rounding.spread(workload, inputs, rounding.FEW)) is not None:
+        estimate = replace(known, in_sums=dict.fromkeys(exact, 1.0), spread=_smooth(noise, exact))
+        return replace(estimate, refined=cache(lambda: _refined(estimate, workload, inputs)))
     if whole and rounding.rounds(op, workload.attributes):
         return known  # here the reference only moves values; another formula for the same may round
     return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)))
@@ -193,13 +196,23 @@ def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[st
     return {n: v + torch.stack([sample[n] for sample in samples]).amax(0) for n, v in flushed.items()}
 
 
-def _smooth(spread: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    """Raise each deviation to at least half the RMS of its |oracle| bin: from few samples it may be far too small."""
-    smooth = spread.flatten().clone()
-    for _, where in bins(exact, exact.isfinite()):
-        usual = smooth[where].square().mean().sqrt()
-        smooth[where] = torch.maximum(smooth[where], usual / 2)
-    return smooth.view_as(spread)
+def _refined(estimate: Oracle, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
+    noise = rounding.spread(workload, inputs, rounding.MANY)
+    return replace(estimate, spread=_smooth(noise, estimate.exact)) if noise is not None else estimate
+
+
+def _smooth(spread: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Raise deviations that are far below the usual ones at results of the same size: from few samples some are
+    estimated far too small. Results of other sizes do not count, since a result near zero may be off by far less."""
+    smooth = {}
+    for name, value in spread.items():
+        flat = smooth[name] = value.clone()
+        flat = flat.view(-1)
+        for _, where in _of_one_size(exact[name].double(), exact[name].isfinite()):
+            here = flat[where]
+            usual = here.kthvalue(max(1, len(here) // 4)).values
+            flat[where] = here.clamp_(min=_LEAST * float(usual))
+    return smooth
 
 
 def baseline(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -239,6 +252,17 @@ def ulp(value: torch.Tensor, number: DType) -> torch.Tensor:
 
 def bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
     """Return element indices grouped by |oracle| in factors of sixteen, each group large enough for statistics."""
+    bins: list[tuple[int, torch.Tensor]] = []
+    for label, part in _of_one_size(rounded, finite):
+        if bins and (part.numel() < FEW or bins[-1][1].numel() < FEW):
+            bins[-1] = (bins[-1][0], torch.cat([bins[-1][1], part]))
+        else:
+            bins.append((label, part))
+    return bins
+
+
+def _of_one_size(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
+    """Return element indices grouped by |oracle| in factors of sixteen, from the largest to zero."""
     first_bits = rounded.flatten().numpy().view(np.int16)[_FIRST_BITS::4]
     group = ((first_bits >> 4 & 0x7FF) - 1022) >> 2  # zero: the last
     where = None if bool(finite.all()) else finite.flatten().nonzero().flatten()
@@ -251,10 +275,4 @@ def bins(rounded: torch.Tensor, finite: torch.Tensor) -> list[tuple[int, torch.T
     lowest = int(group.min())
     counts = np.bincount(group - lowest)[::-1]
     present = [(lowest + len(counts) - 1 - i, n) for i, n in enumerate(counts.tolist()) if n]
-    bins: list[tuple[int, torch.Tensor]] = []
-    for (label, _), part in zip(present, where.split([n for _, n in present]), strict=True):
-        if bins and (part.numel() < FEW or bins[-1][1].numel() < FEW):
-            bins[-1] = (bins[-1][0], torch.cat([bins[-1][1], part]))
-        else:
-            bins.append((label, part))
-    return bins
+    return [(label, part) for (label, _), part in zip(present, where.split([n for _, n in present]), strict=True)]

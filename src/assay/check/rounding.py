@@ -21,7 +21,8 @@ from assay.workload import Workload
 
 _Known = dict[tuple[Any, ...], tuple["torch.Tensor", "torch.Tensor"]]
 """Calls, with their results and how far those may be off."""
-SAMPLES = 6
+FEW, MANY = 6, 36
+"""Samples for a first estimate, and for the one that decides before a kernel is called wrong."""
 _HALF_ULP = 2.0**-24
 """The relative rounding error of float32."""
 _MOVES = frozenset(
@@ -62,18 +63,18 @@ _WHOLE = _ARITHMETIC | _LINEAR | _FUNCTIONS
 """Never decomposed."""
 
 
-def spread(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
-    """Return the standard deviation of each output's elements; None if nothing is rounded."""
+def spread(workload: Workload, inputs: dict[str, torch.Tensor], count: int) -> dict[str, torch.Tensor] | None:
+    """Return the standard deviation of each output's elements in `count` samples; None if nothing is rounded."""
     op = workload.op
     exact = _outputs(op, exactly(op.reference, map(inputs.get, op.inputs), dict(workload.attributes)))
     squares = {n: torch.zeros_like(v, dtype=torch.float64) for n, v in exact.items()}
     disturbed = False
-    for results in samples(workload, inputs, SAMPLES):
+    for results in samples(workload, inputs, count):
         disturbed = True
         for name, value in results.items():
             off = (value.double() - exact[name].double()).nan_to_num(0.0, 0.0, 0.0)
             squares[name] += off * off
-    return {n: (s / SAMPLES).sqrt() for n, s in squares.items()} if disturbed else None
+    return {n: (s / count).sqrt() for n, s in squares.items()} if disturbed else None
 
 
 def samples(
@@ -94,7 +95,7 @@ def samples(
         yield _outputs(op, results)
 
 
-_FEW = (7, 4, 16, 2)
+_SIZES = (7, 4, 16, 2)
 """Lengths of axes at which a formula is looked at; the first that the contract allows."""
 
 
@@ -103,7 +104,7 @@ def rounds(op: Op, attributes: tuple[tuple[str, Any], ...]) -> bool:
     of one element is that element."""
     key = op.source, op.name, attributes
     if key not in _rounds:
-        sizes = ({n: max(a.min, min(a.max, few)) for n, a in op.axes.items()} for few in _FEW)
+        sizes = ({n: max(a.min, min(a.max, few)) for n, a in op.axes.items()} for few in _SIZES)
         tried = (Workload(op, tuple(axes.items()), dtype(op.dtypes[0]), attributes) for axes in sizes)
         workload = next((one for one in tried if one.allowed), None)
         _rounds[key] = workload is not None and any(samples(workload, generate(workload), 1))

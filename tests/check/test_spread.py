@@ -1,0 +1,89 @@
+"""The tolerance of an op that declares no magnitude is estimated: from few samples, and from many before a kernel is
+called wrong. It holds for results of one size and does not hide an error in far smaller ones."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from assay.check import judge, oracle
+from assay.inputs import generate
+from assay.op import Axis, Op, Tensor
+from assay.workload import Workload
+
+
+def op(reference):
+    axes, x, out = {"n": Axis()}, {"x": Tensor("n")}, {"out": Tensor("n")}
+    return Op(reference.__name__, reference, axes, x, out, dtypes=("fp32",), source=__file__)
+
+
+def softplus(x):
+    return F.softplus(x)
+
+
+def expm1(x):
+    return torch.expm1(x)
+
+
+def product(x):
+    return torch.cumsum(x, 0)
+
+
+def judged(reference, x, evaluate, change=lambda truth: truth, **options):
+    workload = Workload.of(op(reference), f"n={x.numel()},dtype=fp32")
+    truth = change(oracle.oracle(workload, {"x": x}))
+    measures = judge.Measures(truth, oracle.baseline(workload, {"x": x}), {})
+    return judge.judge({"out": evaluate(x)}, measures, **options)
+
+
+TAILS = {
+    "softplus": (softplus, lambda x: torch.log(1 + x.exp()), lambda x: torch.log1p(x.exp()), -12.0),
+    "expm1": (expm1, lambda x: x.exp() - 1, lambda x: 2 * (x / 2).sinh() * (x / 2).exp(), 1e-4),
+}
+
+
+@pytest.mark.parametrize("count", [1, 7, 63, 300])
+@pytest.mark.parametrize("name", TAILS)
+def test_digits_lost_in_a_few_small_results_are_found_beside_many_large_ones(name, count):
+    reference, naive, careful, tail = TAILS[name]
+    x = torch.cat([torch.full((count,), tail), torch.linspace(0.5, 3, 2000)])
+    wrong = judged(reference, x, naive)
+    assert wrong.finding is not None and wrong.finding.detector == "values"
+    assert judged(reference, x, careful).finding is None
+
+
+def test_an_estimate_that_is_far_too_small_is_taken_again_before_a_kernel_is_called_wrong():
+    x = generate(Workload.of(op(product), "n=3000,dtype=fp32"))["x"]
+
+    def serial(x):
+        return torch.from_numpy(x.numpy().cumsum(dtype="float32"))
+
+    def unlucky(truth):
+        estimate = replace(truth, others=list, spread={n: v / 100 for n, v in truth.spread.items()})
+        return replace(estimate, refined=lambda: replace(truth, others=list))
+
+    hopeful = judged(product, x, serial, unlucky, orders=False)
+    assert hopeful.finding is not None
+    assert judged(product, x, serial, unlucky).finding is None
+    wrong = judged(product, x, lambda x: serial(x) * (1 + 1e-4), unlucky)
+    assert wrong.finding is not None
+
+
+def test_few_samples_never_estimate_a_deviation_far_below_the_usual_ones():
+    exact = torch.cat([torch.linspace(1, 2, 1000), torch.full((3,), 1e-6), torch.tensor([torch.inf])]).double()
+    spread = torch.cat([torch.full((1000,), 1e-3), torch.full((3,), 1e-9), torch.tensor([0.0])]).double()
+    spread[5] = 0.0
+    smooth = oracle._smooth({"out": spread}, {"out": exact})["out"]
+    assert float(smooth[5]) == pytest.approx(5e-4), "half of what is usual among results of its size"
+    assert torch.equal(smooth[1000:1003], spread[1000:1003]), "results of another size do not count"
+    assert torch.equal(smooth[6:1000], spread[6:1000])
+
+
+def test_the_second_estimate_is_near_the_first_and_varies_less():
+    workload = Workload.of(op(product), "n=4000,dtype=fp32")
+    first = oracle.oracle(workload, generate(workload))
+    again = first.refined()
+    ratio = (again.spread["out"] / first.spread["out"]).log2()[100:]
+    assert float(ratio.min()) > -2 and float(ratio.max()) < 2
+    assert first.refined() is again, "it is computed once"
