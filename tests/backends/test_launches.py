@@ -15,7 +15,7 @@ from assay import host
 from assay.backends import cuda
 from assay.backends.cuda import BACKEND, Source
 from assay.backends.declaration import find
-from assay.errors import LaunchError
+from assay.errors import LaunchError, UsageError
 from assay.target import Target
 
 needs_nvrtc = pytest.mark.skipif(not host.has("cuda.bindings"), reason="no NVRTC here: pip install cuda-bindings")
@@ -132,6 +132,29 @@ def test_an_argument_of_another_type_is_refused_by_name(launch, declared, value,
 def test_the_sizes_alone_refuse_an_int_for_a_c_function(launch):
     with pytest.raises(LaunchError, match="8 bytes for a parameter of 4 bytes: `int p0`"):
         launch(["int"], [7], 'extern "C" ')
+
+
+TWO_STEPS = """#include <cuda_fp16.h>
+__device__ float total;
+__device__ const float weight = 0.5f;
+template <int N> __global__ void add(const float* x) { for (int i = 0; i < N; i++) total += weight * x[i]; }
+__global__ void scale(float* x) { x[0] *= weight; }
+__global__ void divide(float* x) { x[0] /= total; }
+"""
+
+
+@needs_nvrtc
+def test_kernels_that_share_a_variable_are_refused_for_each_has_its_own(tmp_path):
+    file = tmp_path / "steps.cu"
+    file.write_text(TWO_STEPS)
+    x = torch.zeros(4)
+    with BACKEND.tracing(Target("sm_90")):
+        source = Source(file)
+        for name in ("add<2>", "add<4>", "scale"):
+            source[name](1, 1, x)
+        with pytest.raises(UsageError, match=r"steps.cu: add<2> and divide share the __device__ variable total") as no:
+            source["divide"](1, 1, x)
+    assert "Scratch memory" in no.value.fix
 
 
 @needs_nvrtc

@@ -57,3 +57,12 @@ def test_an_error_in_the_source_itself_is_the_compilers(refused):
 def test_a_declaration_is_found_whatever_stands_before_its_name():
     text = 'extern "C" __global__ __launch_bounds__(128, 2) void a(int n);\n__global__\nvoid\nb() {}\n'
     assert [(k.name, k.line) for k in kernels(text)] == [("a", 1), ("b", 4)]
+
+
+@pytest.mark.parametrize(("element", "header"), [("__nv_bfloat16", "cuda_bf16.h"), ("__half", "cuda_fp16.h")])
+def test_an_element_type_that_no_header_declares_is_named_with_its_header(refused, element, header):
+    error = refused(f"wide<{element}, 4>")
+    assert error.what == f"`wide<{element}, 4>`: k.cu does not declare `{element}`"
+    assert f"`#include <{header}>`" in error.fix and "<assay/vector.cuh>" in error.fix
+    known = refused(f"wide<{element}>", f"#include <{header}>\n{SOURCE}")
+    assert "is no instance of `template <typename T, int N> wide`" in known.what

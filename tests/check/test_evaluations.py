@@ -108,3 +108,45 @@ def test_the_textbooks_running_variance_of_two_near_values_is_honest():
     assert judge.judge({"out": squares}, measures).finding is None
     at_once = x.square().sum(1) - x.sum(1).square() / 2
     assert judge.judge({"out": at_once}, measures).finding is not None
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
+def test_truncation_is_towards_zero_and_less_than_one_ulp(values):
+    exact = torch.tensor(values, dtype=torch.float64)
+    cut = evaluations._truncated(exact)
+    assert (cut.double().abs() <= exact.abs()).all()
+    assert (cut.nextafter(cut.sign() * torch.inf).double().abs() > exact.abs())[cut != 0].all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(m=st.integers(1, 5), n=st.integers(1, 5), k=st.integers(1, 70), seed=st.integers(0, 1 << 16))
+def test_products_on_tensor_cores_are_products(m, n, k, seed):
+    rng = torch.Generator().manual_seed(seed)
+    a, b = torch.randn(2, m, k, generator=rng).bfloat16().float(), torch.randn(2, k, n, generator=rng).bfloat16().float()
+    exact = a.double() @ b.double()
+    bound = (k // evaluations._TERMS + 1) * 2.0**-23 * (a.abs().double() @ b.abs().double())
+    assert ((evaluations._on_tensor_cores(a, b).double() - exact).abs() <= bound).all()
+    least = evaluations._on_tensor_cores(a.abs(), b.abs()).double()
+    assert (least <= a.abs().double() @ b.abs().double()).all()
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
+def test_sums_that_tensor_cores_truncate_are_honest_for_16_bits_only(dtype):
+    """Of 16384 products that grow, every addition cuts off the same way."""
+    op = Op(
+        "product",
+        lambda a, b: a.float() @ b.float(),
+        {"m": Axis(), "k": Axis(), "n": Axis()},
+        {"a": Tensor("m", "k"), "b": Tensor("k", "n")},
+        {"out": Tensor("m", "n", dtype="fp32")},
+        dtypes=("bf16", "fp32"),
+        source=__file__,
+    )
+    workload = Workload.of(op, f"m=4,k=16384,n=4,dtype={dtype}")
+    rng = torch.Generator().manual_seed(1)
+    inputs = {"a": torch.rand(4, 16384, generator=rng).sort(1)[0], "b": torch.rand(16384, 4, generator=rng)}
+    inputs = {name: value.bfloat16().to(workload.dtype.torch) for name, value in inputs.items()}
+    out = evaluations._on_tensor_cores(inputs["a"].float(), inputs["b"].float())
+    measures = judge.Measures(oracle.oracle(workload, inputs), oracle.baseline(workload, inputs), {})
+    assert (judge.judge({"out": out}, measures).finding is None) == (dtype == "bf16")
+    assert judge.judge({"out": out * (1 - 3e-4)}, measures).finding is not None

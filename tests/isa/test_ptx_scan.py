@@ -88,3 +88,24 @@ def test_local_variables_are_told_by_their_token():
 def test_tokens_are_the_text_without_comments_and_blanks():
     bare = re.sub(r"//.*|/\*[\s\S]*?\*/|^#.*|\s", "", HAND, flags=re.MULTILINE)
     assert "".join(ptx.tokens(HAND)).replace(" ", "") == bare
+
+
+SHARED = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .global .align 4 .u32 counter;
+.global .align 16 .b8 buffer[4096];
+.global .align 4 .f32 unused;
+.global .align 4 .f32 table[2] = {0f3F800000, 0f40000000};
+.const .align 4 .f32 constant[2];
+.global .align 4 .f32 elsewhere;
+.func called() { .reg .u64 %a; mov.u64 %a, buffer; ret; }
+.visible .entry k(.param .u64 .ptr .global .align 4 p) { .reg .u64 %a; mov.u64 %a, counter; mov.u64 %a, table; ret; }
+.visible .entry other() { .reg .u64 %a; mov.u64 %a, elsewhere; ret; }
+"""
+
+
+def test_what_a_launch_leaves_for_the_next_one_is_in_variables_without_a_value_that_code_uses():
+    assert ptx.shared_by_launches(SHARED, "k") == ["counter", "buffer"]
+    assert ptx.shared_by_launches(SHARED, "other") == ["buffer", "elsewhere"]
+    assert ptx.shared_by_launches(HAND, ptx.entries(HAND)[0]) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,7 @@ from assay.errors import UsageError
 from assay.isa import cubin as cubins
 from assay.isa.names import canonical, instance
 from assay.isa.parameters import Parameter, parameters
-from assay.isa.ptx import entries
+from assay.isa.ptx import entries, shared_by_launches
 from assay.target import Target
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ _change: Callable[[str], str] | None = None
 """Applied to PTX before it is assembled."""
 
 
+_VARIABLE = re.compile(rb"^(?:\.visible |\.weak )?\.global ", re.MULTILINE)
+
+
 def built_for() -> Target:
     """Return the target of the next launch: the one being traced, or this machine's GPU."""
     if _tracing is not None:
@@ -125,6 +129,8 @@ class Source:
             path = Path(inspect.stack()[1].filename).parent / path
         self.file, self.options, self.compiler = path, options, compiler
         self._functions: dict[str, Function] = {}
+        self._users: dict[str, str] = {}
+        """By variable in global memory: the kernel built first that uses it."""
 
     @cached_property
     def text(self) -> str:
@@ -140,8 +146,25 @@ class Source:
         if (compiler or host.compiler() or self.compiler) == "nvcc":
             from assay.backends import nvcc
 
-            return nvcc.build(self.text, str(self.file), name, target, self.options)
-        return nvrtc.build(self.text, str(self.file), name, target, (f"-I{self.file.parent}", *self.options))
+            artifact = nvcc.build(self.text, str(self.file), name, target, self.options)
+        else:
+            include = f"-I{self.file.parent}"
+            artifact = nvrtc.build(self.text, str(self.file), name, target, (include, *self.options))
+        self._refuse_shared(name, artifact)
+        return artifact
+
+    def _refuse_shared(self, name: str, artifact: Artifact) -> None:
+        """Raise if another kernel uses the same `__device__` variable: each is a module with variables of its own."""
+        if not _VARIABLE.search(artifact.ptx):
+            return
+        for variable in shared_by_launches(artifact.ptx.decode(errors="replace"), artifact.symbol):
+            other = self._users.setdefault(variable, name)
+            if other.partition("<")[0] != name.partition("<")[0]:
+                raise UsageError(
+                    f"{self.file.name}: {other} and {name} share the __device__ variable {variable}, and each kernel "
+                    "is built by itself with its own",
+                    fix="pass it from one kernel to the other as scratch memory (docs/languages.md, “Scratch memory”)",
+                )
 
     def load(self, name: str) -> Loaded:
         """Build one instance for this GPU and load it."""

@@ -8,6 +8,8 @@ from pathlib import Path
 from assay.backends.declaration import kernels
 from assay.errors import BuildError
 
+_HEADERS = {"__nv_bfloat16": "cuda_bf16.h", "__half": "cuda_fp16.h"}
+_VECTOR = "assay/vector.cuh"
 UNIT = "__nv_name_map"
 """The file that NVRTC names in errors about the name of an instance; nvcc is given the same name for it."""
 _ERROR = re.compile(r"^(?P<file>.*?)\(\d+\): (?:catastrophic )?error", re.MULTILINE)
@@ -19,7 +21,14 @@ def only_the_name(log: str) -> bool:
 
 
 def misnamed(source: str, file: str, instance: str) -> BuildError:
-    """Return the error that says which kernels a source has instead."""
+    """Return the error that says which kernels a source has instead, or which header declares the type of its
+    elements."""
+    for element, header in _HEADERS.items():
+        if element in instance and not any(name in source for name in (header, _VECTOR)):
+            what = f"`{instance}`: {Path(file).name} does not declare `{element}`"
+            return BuildError(
+                what, fix=f"write `#include <{header}>`, or `#include <{_VECTOR}>` for loads of 16 bytes too"
+            )
     known = kernels(source)
     base = instance.partition("<")[0].rpartition("::")[2].strip()
     shown = Path(file).name

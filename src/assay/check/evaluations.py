@@ -1,8 +1,8 @@
 """Honest evaluations of an op's reference in float32, in other orders and by other formulas than PyTorch's.
 
 A dispatch mode decomposes composite operations and evaluates sums, products of matrices, variances, exponentials and
-divisions as kernels do: serially, in pairs, in lanes, with compensation, by Welford's update, as exp2, by a reciprocal.
-All of these are correct and must pass."""
+divisions as kernels do: serially, in pairs, in lanes, with compensation, by Welford's update, as exp2, by a reciprocal,
+on tensor cores. All of these are correct and must pass."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ and the loss varies with the factor, so the worst of several counts. The factors
 a short number is not short too."""
 _MERGES = 4096
 """The most blocks that are merged into one running mean, to limit the time as well."""
+_TERMS = 8
+"""Products that a tensor core of the A100 adds at once. Hopper's add 16, and lose less."""
 _WORK = 1 << 29
 """Multiplications of a matrix product beyond which several terms are added at a time."""
 
@@ -41,8 +43,17 @@ class Variation:
     """Or `reciprocal`: times 1/b."""
     products: str = "rounded"
     """Or `fused`: elementwise products and sums keep their bits until the next reduction, as with FMA."""
+    matrices: str = "rounded"
+    """Or `truncated`: products of matrices add few terms at a time, without rounding, and then cut off the bits that
+    float32 has no room for, as tensor cores do (Fasi, Higham, Mikaitis, Pranesh: “Numerical behavior of NVIDIA tensor
+    cores”, 2021)."""
     means: str = "summed"
     """Or `scaled`: the terms are scaled first. Sums that are not divided by anything stay as they are."""
+
+    @property
+    def orders_products(self) -> bool:
+        """True if products of matrices are added in another order than PyTorch's."""
+        return self.reduction != "plain" or self.matrices != "rounded"
 
     def __str__(self) -> str:
         return ", ".join(getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default) or "plain"
@@ -56,6 +67,7 @@ def variations() -> Iterator[Variation]:
         yield Variation(reduction, variance="welford")
         yield Variation(reduction, variance="welford by terms")
         yield Variation(reduction, products="fused")
+    yield Variation(matrices="truncated")
 
 
 def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
@@ -73,6 +85,7 @@ def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str
         Variation("serial", variance="welford"),
         Variation("serial", variance="welford by terms"),
         Variation("reversed", variance="welford by terms", division="reciprocal"),
+        *([Variation(matrices="truncated")] if workload.dtype.itemsize == 2 else []),
     )
     try:
         return [evaluate(workload, inputs, how) for how in some]
@@ -205,6 +218,22 @@ def _two_passes(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return mean, (x - mean[..., None]).square().sum(-1)
 
 
+def _on_tensor_cores(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return the product of two matrices, or batches of them, whose sum is truncated to float32 after every few
+    terms."""
+    step = max(_TERMS, a.numel() * b.shape[-1] // _WORK)
+    total = a.new_zeros(*a.shape[:-1], b.shape[-1])
+    for k in range(0, a.shape[-1], step):
+        total = _truncated(total.double() + a[..., k : k + step].double() @ b[..., k : k + step, :].double())
+    return total
+
+
+def _truncated(x: torch.Tensor) -> torch.Tensor:
+    """Return float64 values in float32, rounded towards zero."""
+    nearest = x.float()
+    return torch.where(nearest.double().abs() > x.abs(), nearest.nextafter(torch.zeros_like(nearest)), nearest)
+
+
 class _Running:
     """Mean and sum of squared deviations of the terms so far."""
 
@@ -317,7 +346,9 @@ def _mode() -> Any:
             return x.float() * (1 / other.float())
 
         def _mm(self, a: torch.Tensor, b: torch.Tensor) -> Any:
-            if self.how.reduction == "plain":
+            if self.how.matrices == "truncated":
+                return _on_tensor_cores(a, b)
+            if not self.how.orders_products:
                 return None
             step = {"serial": 1, "kahan": 1, "reversed": 4, "pairwise": 16}.get(self.how.reduction, 8)
             step = max(step, a.numel() * b.shape[-1] // _WORK)
@@ -344,7 +375,7 @@ def _mode() -> Any:
             outside: Any,
             groups: int,
         ) -> Any:
-            if transposed or groups != 1 or x.dim() != 4 or self.how.reduction == "plain":
+            if transposed or groups != 1 or x.dim() != 4 or not self.how.orders_products:
                 return None
             columns = torch.nn.functional.unfold(x, weight.shape[2:], dilation, padding, stride)
             flat = weight.reshape(weight.shape[0], -1)

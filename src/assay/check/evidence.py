@@ -114,8 +114,8 @@ class CheckEvidence(Evidence):
     admitted_workloads: int | None = None
     """Workloads on which the error is within its tolerance only because another order in float32 loses as much."""
     torch_wrong: dict[str, list[str]] | None = None
-    """Workloads on which PyTorch is wrong with a vendor's library, by library. The kernel was held against PyTorch
-    without it."""
+    """Workloads on which PyTorch is wrong with a vendor's library or an arithmetic that leaves its range, by what is
+    wrong. The kernel was held against PyTorch without it."""
     controls_rejected: dict[str, str] | None = None
     """Wrong outputs that the judge made itself, and how many of them it rejected."""
     beyond_range: dict[str, int] | None = None

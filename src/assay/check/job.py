@@ -20,7 +20,7 @@ from assay.check.evidence import CheckEvidence
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
 from assay.check.outcome import Conditions
-from assay.check.plain import PlainTorch
+from assay.check.plain import VENDOR, PlainTorch
 from assay.check.seen import Seen
 from assay.coverage.again import AGAIN
 from assay.dtype import DType
@@ -318,7 +318,8 @@ class Job:
             words = f"a peer, less accurate than the tolerance for our own kernels: {finding.what}"
             return record(Status.INCONCLUSIVE, words, shown, evidence)
         words = self._words(finding)
-        if outcome.torch_wrong and (self.kernel.peer or self.kernel.address.backend == "torch"):
+        vendors = outcome.torch_wrong in VENDOR.values()
+        if outcome.torch_wrong and (not vendors or self.kernel.peer or self.kernel.address.backend == "torch"):
             words = f"PyTorch itself is wrong with {outcome.torch_wrong}; {words}"
         excused = outcome.torch_wrong and self.kernel.peer
         return record(Status.INCONCLUSIVE if excused else Status.FAIL, words, shown, evidence)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-from assay.check import evaluations, rounding
+from assay.check import evaluations, overflow, rounding
 from assay.check.undeclared import Undeclared, undeclared
 from assay.dtype import DType, dtype
 from assay.float64 import exactly, widened
@@ -47,6 +47,9 @@ _DISTURBED = 6
 """Samples that estimate the cost of flushing."""
 _DEVIATIONS = 4.0
 """Standard deviations in a unit: honest evaluations stay within two units, eight of them."""
+_OTHER_FORMULA = 1.5
+"""The errors of samples that decide before a kernel is called wrong, in those of one float32 evaluation of the
+reference: another formula may round more often."""
 _LEAST = 0.5
 """An estimated deviation is at least this share of the lower quartile of those at results of its size."""
 
@@ -73,7 +76,8 @@ class Oracle:
     half: dict[str, torch.Tensor] | None = None
     """The scale of intermediate values that kernels round to a 16-bit format."""
     refined: Callable[[], Oracle | None] = lambda: None
-    """The same with the spread estimated from many samples; None if there is no spread. Computed on first use."""
+    """The same with the spread estimated from many samples, with room for another formula; None if there is no spread.
+    Computed on first use."""
     others: Callable[[], list[dict[str, torch.Tensor]]] = list
     """The outputs of other honest float32 evaluations than PyTorch's, computed on first use."""
     between: Callable[[], dict[str, tuple[torch.Tensor, torch.Tensor]]] = dict
@@ -172,7 +176,8 @@ def _between(
     for sample in rounding.samples(workload, inputs, _SAMPLES, _TIMES) if rounds else ():
         add(sample)
     if found:
-        for other in (*others(), baseline(workload, inputs)):
+        in_range = overflow.in_wide_formats(workload, inputs)
+        for other in (*others(), in_range[0] if in_range else baseline(workload, inputs)):
             add(other)
     return found
 
@@ -197,7 +202,7 @@ def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[st
 
 
 def _refined(estimate: Oracle, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
-    noise = rounding.spread(workload, inputs, rounding.MANY)
+    noise = rounding.spread(workload, inputs, rounding.MANY, _OTHER_FORMULA)
     return replace(estimate, spread=_smooth(noise, estimate.exact)) if noise is not None else estimate
 
 

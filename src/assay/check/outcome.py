@@ -28,7 +28,7 @@ class Outcome:
     beyond: dict[str, int] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     torch_wrong: str = ""
-    """The vendor's library with which PyTorch is wrong on this workload."""
+    """The vendor's library, or the arithmetic, with which PyTorch is wrong on this workload."""
     compared: tuple[int, ...] = ()
     """Integers that the launched PTX compares registers with."""
     delayed: int = 0

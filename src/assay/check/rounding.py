@@ -63,13 +63,16 @@ _WHOLE = _ARITHMETIC | _LINEAR | _FUNCTIONS
 """Never decomposed."""
 
 
-def spread(workload: Workload, inputs: dict[str, torch.Tensor], count: int) -> dict[str, torch.Tensor] | None:
-    """Return the standard deviation of each output's elements in `count` samples; None if nothing is rounded."""
+def spread(
+    workload: Workload, inputs: dict[str, torch.Tensor], count: int, scale: float = 1.0
+) -> dict[str, torch.Tensor] | None:
+    """Return the standard deviation of each output's elements in `count` samples, with errors of `scale` times
+    float32's; None if nothing is rounded."""
     op = workload.op
     exact = _outputs(op, exactly(op.reference, map(inputs.get, op.inputs), dict(workload.attributes)))
     squares = {n: torch.zeros_like(v, dtype=torch.float64) for n, v in exact.items()}
     disturbed = False
-    for results in samples(workload, inputs, count):
+    for results in samples(workload, inputs, count, scale):
         disturbed = True
         for name, value in results.items():
             off = (value.double() - exact[name].double()).nan_to_num(0.0, 0.0, 0.0)

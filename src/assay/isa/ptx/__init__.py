@@ -23,7 +23,7 @@ from assay.isa.ptx.operands import (
     Vector,
 )
 from assay.isa.ptx.parse_module import read, read_instruction
-from assay.isa.ptx.scan import architecture, compared, entries, entry_parameters, instructions
+from assay.isa.ptx.scan import architecture, compared, entries, entry_parameters, instructions, shared_by_launches
 from assay.isa.ptx.tokens import tokens
 
 __all__ = [
@@ -57,5 +57,6 @@ __all__ = [
     "line_table",
     "read",
     "read_instruction",
+    "shared_by_launches",
     "tokens",
 ]

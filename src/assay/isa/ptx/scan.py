@@ -54,6 +54,27 @@ def instructions(text: str, opcode: str) -> Iterator[Instruction]:
                 continue
 
 
+def shared_by_launches(text: str, entry: str) -> list[str]:
+    """Return the variables in global memory that start without a value and that an entry, or a function that is not
+    inlined, uses: what one launch leaves there, another one of the same module finds."""
+    declared: list[str] = []
+    used: set[str] = set()
+    stream, before, inside = tokens(text), "", entry
+    for token in stream:
+        if before == ".entry":
+            inside = token
+        elif token == ".func":
+            inside = entry
+        if token == ".global" and before != ".ptr":  # not a parameter that points to global memory
+            statement = list(takewhile(lambda t: t != ";", stream))
+            names = [t for t in takewhile(lambda t: t not in ("[", "="), statement) if NAME.fullmatch(t)]
+            declared += names[-1:] if "=" not in statement else []
+        elif inside == entry:
+            used.add(token)
+        before = token
+    return [name for name in declared if name in used]
+
+
 def compared(text: str) -> list[int]:
     """Return the distinct integers that `setp` compares a register with."""
     statements = _LINE_COMMENT.sub("", without_comments(text)[0]).split(";")
