@@ -122,7 +122,7 @@ def test_truncation_is_towards_zero_and_less_than_one_ulp(values):
 @given(m=st.integers(1, 5), n=st.integers(1, 5), k=st.integers(1, 70), seed=st.integers(0, 1 << 16))
 def test_products_on_tensor_cores_are_products(m, n, k, seed):
     rng = torch.Generator().manual_seed(seed)
-    a, b = torch.randn(2, m, k, generator=rng).bfloat16().float(), torch.randn(2, k, n, generator=rng).bfloat16().float()
+    a, b = (torch.randn(2, *shape, generator=rng).bfloat16().float() for shape in ((m, k), (k, n)))
     exact = a.double() @ b.double()
     bound = (k // evaluations._TERMS + 1) * 2.0**-23 * (a.abs().double() @ b.abs().double())
     assert ((evaluations._on_tensor_cores(a, b).double() - exact).abs() <= bound).all()
