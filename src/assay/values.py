@@ -12,6 +12,8 @@ from assay.lazy import torch
 BLOCK = 16_777_213
 """The largest prime below 2**24. A huge tensor repeats a block of so many values: elements a power of two apart then
 differ, so that an index that wraps around is detected."""
+_OCTAVES = 12
+"""Rows near a constant have norms between a 64th and 64 times that."""
 _FEW_BITS = 3
 """Significant bits of a repeated value: so few that the sum of 2**17 of them, or of their squares, is exact in float32
 in any order."""
@@ -231,12 +233,24 @@ def _halfway(drawn: torch.Tensor, within: Range, rng: torch.Generator) -> torch.
 
 
 def _near(drawn: torch.Tensor, constant: float, rng: torch.Generator) -> torch.Tensor:
-    """The constant and its negative, their neighbours on both sides, and ordinary values among them."""
+    """The constant and its negative, their neighbours on both sides, and ordinary values among them. Every third row,
+    for constants below 1 two of three, is instead scaled so that its norm is near the constant or near its square root:
+    as an eps, the constant makes a difference there."""
+    shape = drawn.shape
     around = constant * (1 + drawn * 2.0**-10)
     kind = torch.randint(4, drawn.shape, generator=rng)
     values = torch.where(kind == 0, torch.full_like(drawn, constant).copysign(drawn), around)
     values = torch.where(kind == 2, -around, values)
-    return torch.where(kind == 3, drawn, values)
+    values = torch.where(kind == 3, drawn, values)
+    if drawn.dim() < 2 or not drawn.numel():
+        return values
+    values, drawn = values.view(-1, drawn.shape[-1]), drawn.view(-1, drawn.shape[-1])
+    norms = [abs(constant), math.sqrt(abs(constant))][: 2 if abs(constant) < 1 else 1]
+    for turn, norm in enumerate(norms):
+        rows = drawn[turn + 1 :: 3]
+        away = torch.exp2(torch.rand((len(rows), 1), generator=rng) * _OCTAVES - _OCTAVES / 2)
+        values[turn + 1 :: 3] = rows * away * (norm / math.sqrt(drawn.shape[-1]))
+    return values.view(shape)
 
 
 def _lines(values: torch.Tensor, specials: Sequence[float]) -> torch.Tensor:

@@ -204,6 +204,26 @@ def test_past_32_bits_only_in_the_narrowest_dtype_and_where_memory_suffices(monk
     assert set(explore.seen.left_out) == left_out and not explore.seen.failure
 
 
+def test_the_typical_sizes_have_other_attributes_and_values_that_repeat():
+    """A counter of 16 bits overflows only where many elements are alike."""
+    rows = [r.workload for r in plan("softmax").rows if r.why == "at length"]
+    (usual,) = [r.workload for r in plan("softmax").rows if r.why == "typical"]
+    assert {r.values for r in rows} >= {"constant", "sorted"} and all(r.axes == usual.axes for r in rows)
+    normalised = plan("layernorm").rows
+    eps = {dict(r.workload.attributes)["eps"] for r in normalised if r.why == "at length"}
+    assert eps == set(library.find_op("layernorm").attributes["eps"].choices)
+    assert not [r for r in plan("softmax", EFFORTS["triton-interpret"]).rows if r.why == "at length"]
+
+
+@pytest.mark.parametrize("constant", [1e-12, 1e-5, 3.5])
+def test_some_rows_have_a_norm_near_a_constant_on_either_side(constant):
+    near = floats(f"near:{constant}", (60, 256), Range(-1e4, 1e4, dtype("fp32")), torch.Generator().manual_seed(1))
+    for turn, norm in enumerate([constant, constant**0.5][: 2 if constant < 1 else 1]):
+        norms = near[turn + 1 :: 3].norm(dim=1) / norm
+        assert norms.min() < 0.25 and norms.max() > 4 and norms.min() > 1 / 128 and norms.max() < 128
+    assert (near == constant).any() and (near == -constant).any()
+
+
 @pytest.mark.parametrize("effort", [e for e in EFFORTS if "inductor" not in e])
 def test_every_value_of_an_attribute_meets_special_values_in_tensors_that_show_them(effort):
     """alpha = 0 with a single special value, which may be a 0 as well, shows nothing of 0 · NaN."""

@@ -3,16 +3,19 @@
 A kernel may behave differently on either side of each, so they give sizes (`regimes.around`) and values (`near:C`) that
 a list made without looking at the kernel would not contain."""
 
+from __future__ import annotations
+
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.catalog import source
 from assay.catalog.needed import bound_by, needed_by
 from assay.errors import AssayError
 from assay.kernel import Kernel
+from assay.op import Op
 from assay.syntax import last_name
 
 _LARGEST = 1 << 24
@@ -54,6 +57,12 @@ class Constants:
     limits: tuple[int, ...] = ()
     """Integer arguments of `min` in the kernel's own Python: a helper may limit a grid to that many blocks."""
 
+    def beside(self, op: Op) -> Constants:
+        """Return these with the values of the op's reference. Those that only one of both has come first."""
+        own, others = self.values, _of_reference(op)
+        apart = [v for v in (*own, *others) if (v in own) != (v in others)]
+        return replace(self, values=tuple(dict.fromkeys((*apart, *own))))
+
 
 def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] = ()) -> Constants:
     """Return the constants in a kernel's file, in the .cu files that it or a module beside it names, in their headers,
@@ -73,8 +82,22 @@ def of(kernel: Kernel, immediates: Iterable[int] = (), bounds: Iterable[Bound] =
     tuned = [n for name, choices in kernel.tune.items() if name not in _SCHEDULE for n in choices if type(n) is int]
     kept = [n for n in dict.fromkeys([*sizes, *tuned]) if 3 <= n <= _LARGEST][:_MOST]
     kept += [n for n in dict.fromkeys(immediates) if 3 <= n <= _LARGEST and n not in kept][:_MORE]
-    near = [v for v in dict.fromkeys(map(abs, values)) if _SMALLEST <= v <= 1e6 and v not in (0.5, 1.0, 2.0)]
-    return Constants(tuple(kept), tuple(near[:_MOST]), tuple(bounds), limits)
+    return Constants(tuple(kept), _telling(values)[:_MOST], tuple(bounds), limits)
+
+
+def _telling(values: Iterable[float]) -> tuple[float, ...]:
+    """Return the distinct magnitudes that inputs can be brought near to."""
+    return tuple(v for v in dict.fromkeys(map(abs, values)) if _SMALLEST <= v <= 1e6 and v not in (0.5, 1.0, 2.0))
+
+
+def _of_reference(op: Op) -> tuple[float, ...]:
+    """Return the floating-point literals in the code of an op's reference."""
+    todo, values = [getattr(op.reference, "__code__", None)], []
+    while todo:
+        constants = getattr(todo.pop(), "co_consts", ())
+        todo += constants
+        values += [c for c in constants if isinstance(c, float)]
+    return _telling(values)
 
 
 def _python(file: Path, function: str) -> tuple[tuple[int, ...], tuple[float, ...], tuple[int, ...]]:

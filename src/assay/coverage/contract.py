@@ -12,6 +12,7 @@ _EQUAL = ((37, 5, 3), (64, 16, 8, 4, 2))
 """Lengths that two axes share; of each row, the first that contract and budget allow."""
 _DIVISORS = (24, 12, 6, 5, 3)
 """Lengths, none a power of two, of which another axis is a multiple; the first that contract and budget allow."""
+_AT_LENGTH = ("constant", "sorted")
 _EXPOSING = ("special", "lines", "negative")
 _RAGGED = 2
 """The most ragged workloads with each of these kinds of values."""
@@ -45,6 +46,21 @@ def typical(space: Factors) -> Iterator[Planned]:
             near = space.at({**small, name: size if name != first else small[name] + size - axis.typical}, space.plain)
             if near is not None and near.elements <= space.effort.most:
                 yield space.planned(near, "near typical", space.plain)
+
+
+def at_length(space: Factors) -> Iterator[Planned]:
+    """Yield the typical sizes with each value of an attribute and with values that repeat or ascend: a counter of 16
+    bits overflows only where many elements are alike, a product of a length and an attribute only where both are
+    large."""
+    usual = {n: a.typical for n, a in space.op.axes.items()}
+    sizes = fit.shortened(space, usual, next(iter(usual), ""), space.effort.typical)
+    values = [("values", kind) for kind in _AT_LENGTH if kind in space.levels["values"]]
+    choices = [(n, level) for n in space.op.attributes for level in space.levels[n] if level != space.plain[n]]
+    kept = space.rng.sample(choices, min(len(choices), max(0, space.effort.at_length - len(values))))
+    for name, level in [*values, *kept][: space.effort.at_length]:
+        row = space.at(sizes, space.plain | {name: level})
+        if row is not None and row.elements <= space.effort.typical:
+            yield space.planned(row, "at length", space.plain | {name: level})
 
 
 def huge(space: Factors) -> Iterator[Planned]:

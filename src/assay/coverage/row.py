@@ -34,6 +34,8 @@ class Effort:
     """The greatest length of an axis that counts problems (`Axis.problems`); 0: as long as any other."""
     related: int = 24
     """The most pairs of axes tried at equal lengths; a third as many are tried with one a multiple of the other."""
+    at_length: int = 0
+    """The most workloads of the typical sizes with other attributes and with values that repeat or ascend."""
     huge: int = 0
     """The most elements of a huge workload, and of a typical one that is not shortened, if results are independent
     along an axis; 0: there is no huge workload."""
@@ -45,16 +47,18 @@ class Effort:
     """The most workloads that repeat earlier sizes."""
 
     def times(self, factor: int) -> Effort:
-        more = {name: getattr(self, name) * factor for name in ("workloads", "most", "typical", "constants", "again")}
-        return replace(self, **more)
+        return replace(self, **{name: getattr(self, name) * factor for name in _GROWING})
+
+
+_GROWING = ("workloads", "most", "typical", "constants", "at_length", "again")
 
 
 @dataclass(frozen=True)
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `huge`, `past 2³¹`, `equal axes`, `ragged`, `attribute`, `multiples`, `pairs`,
-    `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`, `branch cols > 9, many rows`,
+    """`typical`, `near typical`, `at length`, `huge`, `past 2³¹`, `equal axes`, `ragged`, `attribute`, `multiples`,
+    `pairs`, `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`, `branch cols > 9, many rows`,
     `more than 65535 rows` or `again`"""
     pairs: frozenset[Pair] = frozenset()
     """The pairs that it visits. Levels without effect do not count: the strides of a single row, and everything but the

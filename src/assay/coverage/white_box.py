@@ -22,7 +22,7 @@ def around(space: Factors, constants: Constants) -> Iterator[Planned]:
     yield from _many(space, constants.bounds)
     yield from itertools.islice(_more_blocks(space, constants), max(2, space.effort.constants // 4))
     yield from itertools.islice(_equal(space, constants.sizes), max(4, space.effort.constants // 8))
-    for value in constants.values[: max(2, space.effort.constants // 8)]:
+    for value in constants.values[: max(2, space.effort.constants // 5)]:
         levels = space.random_levels({"values": "normal"})
         row = fit.resolve(space, levels, space.effort.elements)
         if row is not None:
