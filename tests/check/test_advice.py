@@ -80,3 +80,44 @@ def test_an_access_without_a_mask_is_told_of_the_mask_and_of_the_lanes_that_a_re
     assert load.startswith("overread") and "→ give that load a mask" in load
     assert "if a reduction includes them (other=, padding_option=)" in load
     assert store.startswith("guard") and "→ give that store a mask or a condition" in store
+
+
+MAXIMUM = """
+    from assay import Axis, Tensor, kernel, op
+
+    @op(
+        axes={"rows": Axis(), "cols": Axis()},
+        inputs={"x": Tensor("rows", "cols")},
+        outputs={"out": Tensor("rows")},
+        require=lambda w: w.cols != 1,
+    )
+    def row_max(x):
+        if x.shape[1] > 300:
+            raise ValueError("too long")
+        return x.max(-1).values
+
+    @kernel("row_max", backend="torch")
+    def refuses_too(x, *, out):
+        out.copy_(x.amax(-1) if x.shape[1] < 300 else None)
+
+    @kernel("row_max", backend="torch")
+    def returns(x, *, out):
+        out.zero_()
+"""
+
+
+@pytest.mark.parametrize(
+    ("cols", "said", "advice"),
+    [
+        (0, "IndexError: max(): Expected reduction dim 1", "declare cols as Axis(min=1)"),
+        (301, "ValueError: too long", "Axis(max=…) or require= excludes sizes"),
+    ],
+)
+def test_a_reference_that_raises_is_named_with_its_line_and_the_workload(
+    cols, said, advice, write
+):
+    for record in check(write("k.py", MAXIMUM), workload=f"rows=3,cols={cols},dtype=fp32"):
+        assert record.status == "inconclusive"
+        assert f"op row_max: the reference failed: {said}" in record.reason
+        assert f"(on rows=3,cols={cols},dtype=fp32)" in record.reason and "k.py:1" in record.reason
+        assert advice in record.reason

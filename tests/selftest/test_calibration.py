@@ -22,7 +22,7 @@ RECORDS = json.loads((ROOT / "results" / "cpu" / "calibration.json").read_text()
 )
 def test_honest_evaluations_pass_and_planted_errors_are_found(name, number):
     found = calibration.measure(library.ops()[name], dtype(number), runs=6)
-    assert found.honest == 56 and found.judged > 500
+    assert found.honest == len(list(evaluations.variations(dtype(number)))) > 50 and found.judged > 500
     assert found.alarms == ()
     assert found.found == 1
     floors = [found.floors[share] for share in calibration.SHARES]
@@ -82,7 +82,7 @@ def test_an_element_left_out_of_a_long_row_is_seen_where_every_order_is_exact(na
     assert found is not None and found.detector == "values"
 
 
-@pytest.mark.parametrize("how", list(evaluations.variations())[::7], ids=str)
+@pytest.mark.parametrize("how", list(evaluations.variations(dtype("bf16")))[::7], ids=str)
 def test_an_evaluation_differs_from_pytorch_and_is_as_good(how):
     op = library.ops()["layernorm"]
     workload = Workload.of(op, "rows=33,cols=1000,dtype=fp32")

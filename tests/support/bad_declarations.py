@@ -179,9 +179,15 @@ op(
     "op mine: magnitude takes (), but it is called",
 )
 op(
+    "an attribute as an axis",
+    f'{AXES}, {IN}, outputs={{"out": Tensor("bins")}}, attributes={{"bins": Attribute(4)}}',
+    "f.py:4: op mine: output 'out' has the axis 'bins', which is not declared",
+    'derived={"len_bins": lambda w: w.bins}',
+)
+op(
     "a reference that fails",
     f"{AXES}, {IN}, {OUT}",
-    "f.py:6: op mine: the reference or magnitude failed: ZeroDivisionError",
+    "f.py:6: op mine: the reference failed: ZeroDivisionError",
     body="return x / (1 // 0)",
 )
 op(

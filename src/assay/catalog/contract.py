@@ -75,10 +75,10 @@ def _tensor_problems(op: Op, kind: str, tensors: Mapping[str, Any]) -> Iterator[
             return
         for size in tensor.shape:
             if isinstance(size, str) and size not in op.axes and size not in op.derived:
-                yield (
-                    f"{kind} '{name}' has the axis '{size}', which is not declared",
-                    f"declare it in axes, or use one of: {', '.join([*op.axes, *op.derived])}",
-                )
+                fix = f"declare it in axes, or use one of: {', '.join([*op.axes, *op.derived])}"
+                if size in op.attributes:
+                    fix = f'an attribute gives a length through derived={{"len_{size}": lambda w: w.{size}}}'
+                yield f"{kind} '{name}' has the axis '{size}', which is not declared", fix
             elif not isinstance(size, str) and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
                 yield f"{kind} '{name}' has the size {size!r}", "a size is an axis's name or a whole number"
         if not _is_range(tensor.range):

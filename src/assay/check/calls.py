@@ -101,6 +101,8 @@ class Trial:
             return self._with_global(self._random(cases))
         first = self._call(runs.FIRST, cases, [])  # a call that fails at once costs no oracle
         if isinstance(first, Outcome):
+            if first.finding and first.finding.detector == "exception" and not self.large:
+                _ = cases[0].truth  # raises if the reference does too: then the workload is not in the contract
             return self._with_global(first)
         done = [first]
         for one in self._planned(cases):

@@ -182,7 +182,8 @@ class _Crew:
 def broken(job: Job, settings: Settings, error: BaseException, seconds: float) -> Record:
     """Return the record of a job that could not be judged because judging itself raised."""
     failure = describe(error)
-    where = f" at {failure['where']}" if failure["where"] and not failure["ours"] else ""
+    known = getattr(error, "where", "") or not failure["ours"]
+    where = f" at {failure['where']}" if failure["where"] and known else ""
     what = (failure["scarce"] or failure["what"] or failure["message"]).strip()
     name = "" if failure["ours"] or isinstance(error, WorkerLost) else f"{failure['type']}: "
     reason = f"it could not be judged: {name}{what[:1500]}{where}"

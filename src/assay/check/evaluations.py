@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
+from assay.dtype import DType
 from assay.lazy import np, torch
 from assay.workload import Workload
 
@@ -28,6 +29,8 @@ _MERGES = 4096
 """The most blocks that are merged into one running mean, to limit the time as well."""
 _TERMS = 8
 """Products that a tensor core of the A100 adds at once. Hopper's add 16, and lose less."""
+_HALF = 2
+"""Bytes of a number that tensor cores multiply exactly."""
 _WORK = 1 << 29
 """Multiplications of a matrix product beyond which several terms are added at a time."""
 
@@ -59,15 +62,17 @@ class Variation:
         return ", ".join(getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default) or "plain"
 
 
-def variations() -> Iterator[Variation]:
-    """Yield each reduction with each exponential and division, with Welford's variance, and with fused products."""
+def variations(number: DType) -> Iterator[Variation]:
+    """Yield each reduction with each exponential and division, with Welford's variance, and with fused products; in 16
+    bits also products on tensor cores."""
     for reduction in REDUCTIONS:
         for exponential, division in itertools.product(("exp", "exp2"), ("division", "reciprocal")):
             yield Variation(reduction, exponential=exponential, division=division)
         yield Variation(reduction, variance="welford")
         yield Variation(reduction, variance="welford by terms")
         yield Variation(reduction, products="fused")
-    yield Variation(matrices="truncated")
+    if number.itemsize == _HALF:
+        yield Variation(matrices="truncated")
 
 
 def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
@@ -85,7 +90,7 @@ def others(workload: Workload, inputs: dict[str, torch.Tensor]) -> list[dict[str
         Variation("serial", variance="welford"),
         Variation("serial", variance="welford by terms"),
         Variation("reversed", variance="welford by terms", division="reciprocal"),
-        *([Variation(matrices="truncated")] if workload.dtype.itemsize == 2 else []),
+        *([Variation(matrices="truncated")] if workload.dtype.itemsize == _HALF else []),
     )
     try:
         return [evaluate(workload, inputs, how) for how in some]

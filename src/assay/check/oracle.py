@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-from assay.check import evaluations, overflow, rounding
+from assay.check import evaluations, overflow, raising, rounding
 from assay.check.undeclared import Undeclared, undeclared
 from assay.dtype import DType, dtype
 from assay.float64 import exactly, widened
@@ -136,7 +136,9 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     attributes = dict(workload.attributes)
-    exact = _per_output(op, exactly(op.reference, wide, attributes))
+    with raising.named(workload, "the reference failed"):
+        results = exactly(op.reference, wide, attributes)
+    exact = _per_output(op, results)
     scale: dict[str, torch.Tensor | None] = dict.fromkeys(op.outputs)
     if op.magnitude is not None:
         scale = dict(_per_output(op, exactly(op.magnitude, wide, attributes)))

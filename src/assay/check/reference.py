@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from assay import inputs as drawing
+from assay.check import raising
 from assay.check.oracle import Oracle, oracle
 from assay.dtype import dtype
-from assay.errors import AssayError, SourceError
+from assay.errors import SourceError
 from assay.lazy import torch
 from assay.op import Op
 from assay.provenance import shown
@@ -25,22 +26,17 @@ def verify_reference(op: Op) -> None:
     if workload is None:
         return
     where = f"{shown(Path(op.source))}:{op.reference.__code__.co_firstlineno}"
-    try:
+    with raising.named(workload, "its inputs could not be drawn"):
         drawn = drawing.generate(workload)
-    except AssayError:
-        raise
-    except Exception as error:
-        raise _failed(workload, error, "its inputs could not be drawn", where) from error
-    try:
-        truth = oracle(workload, drawn)
-    except AssayError:
-        raise
-    except Exception as error:
-        if isinstance(error, ValueError) and str(error).startswith("zip()"):
+    with raising.named(workload, "the reference or magnitude failed"):
+        try:
+            truth = oracle(workload, drawn)
+        except ValueError as error:
+            if not str(error).startswith("zip()"):
+                raise
             what = f"op {op.name}: the reference or magnitude does not return one result for each output"
             fix = f"return as many as there are outputs: {', '.join(op.outputs)}"
             raise SourceError(what, where=where, fix=fix) from error
-        raise _failed(workload, error, "the reference or magnitude failed", where) from error
     _verify_results(workload, truth, where)
 
 
@@ -85,18 +81,3 @@ def _verify_magnitude(op: Op, name: str, scale: torch.Tensor | None, expected: t
         shape = tuple(scale.shape) if isinstance(scale, torch.Tensor) else type(scale).__name__
         what = f"op {op.name}: magnitude gives {shape} for '{name}', whose shape is {expected}"
         raise SourceError(what, where=where, fix="return one scale for each element of the output") from None
-
-
-def _failed(workload: Workload, error: Exception, what: str, where: str) -> SourceError:
-    op = workload.op
-    at = error.__traceback__
-    while at:
-        if at.tb_frame.f_code.co_filename == op.source:
-            where = f"{shown(Path(op.source))}:{at.tb_lineno}"
-        at = at.tb_next
-    lines = str(error).strip().splitlines()
-    return SourceError(
-        f"op {op.name}: {what}: {type(error).__name__}: {lines[0] if lines else ''} (on {workload})",
-        where=where,
-        fix="try it in Python on tensors of these sizes",
-    )

@@ -115,7 +115,7 @@ def measure(op: Op, number: DType, runs: int = RUNS) -> Calibration:
     plans = [[_Case(row.workload, prior) for row in coverage.plan(op, number, EFFORT, seed).rows] for seed in range(3)]
     plans = [[case for case in plan if case.workload.values not in UNUSUAL] for plan in plans]
     # If every bit is promised, a quotient computed through a reciprocal is wrong: it may cross a tie.
-    ways = [way for way in variations() if op.roundings != 0 or way.division == "division"]
+    ways = [way for way in variations(number) if op.roundings != 0 or way.division == "division"]
     closest, alarms = 0.0, []
     for way, case in itertools.product(ways, plans[0]):
         verdict = judge(evaluate(case.workload, case.inputs, way), case.measures)
