@@ -113,9 +113,7 @@ MAXIMUM = """
         (301, "ValueError: too long", "Axis(max=…) or require= excludes sizes"),
     ],
 )
-def test_a_reference_that_raises_is_named_with_its_line_and_the_workload(
-    cols, said, advice, write
-):
+def test_a_reference_that_raises_is_named_with_its_line_and_the_workload(cols, said, advice, write):
     for record in check(write("k.py", MAXIMUM), workload=f"rows=3,cols={cols},dtype=fp32"):
         assert record.status == "inconclusive"
         assert f"op row_max: the reference failed: {said}" in record.reason

@@ -44,6 +44,4 @@ def _fix(workload: Workload) -> str:
     empty = [name for name, size in workload.axes if size == 0]
     if empty:
         return f"if empty tensors are not in the op's contract, declare {empty[0]} as Axis(min=1)"
-    return (
-        "try it in Python on tensors of these sizes; Axis(max=…) or require= excludes sizes"
-    )
+    return "try it in Python on tensors of these sizes; Axis(max=…) or require= excludes sizes"
