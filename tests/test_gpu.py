@@ -43,6 +43,27 @@ def test_a_launch_goes_to_torchs_current_stream_and_into_a_graph():
     torch.testing.assert_close(out, torch.nn.functional.gelu(x))
 
 
+WAITING = """#include <cooperative_groups.h>
+__global__ void last_of_all(const float* x, float* part, float* out, long long n) {
+  if (threadIdx.x == 0) part[blockIdx.x] = x[blockIdx.x % n];
+  cooperative_groups::this_grid().sync();
+  if (threadIdx.x == 0) out[blockIdx.x] = part[gridDim.x - 1 - blockIdx.x];
+}
+"""
+
+
+def test_blocks_of_a_cooperative_launch_wait_for_each_other_and_too_many_are_refused(tmp_path):
+    from assay.backends.cuda import Source
+
+    file = tmp_path / "waiting.cu"
+    file.write_text(WAITING)
+    x, part, out = (torch.randn(200_000, device="cuda") for _ in range(3))
+    Source(file)["last_of_all"](128, 32, x, part, out, x.numel(), cooperative=True)
+    assert out[:128].equal(x[:128].flip(0))
+    with pytest.raises(Exception, match="COOPERATIVE_LAUNCH_TOO_LARGE"):
+        Source(file)["last_of_all"](200_000, 32, x, part, out, x.numel(), cooperative=True)
+
+
 @pytest.mark.parametrize("kind", ["cubin", "ptx"])
 @pytest.mark.parametrize("compiler", [nvrtc, nvcc])
 def test_a_binary_is_loaded_and_launched_by_its_demangled_name(kind, compiler, tmp_path):

@@ -15,6 +15,7 @@ from assay import host
 from assay.backends import cuda
 from assay.backends.cuda import BACKEND, Source
 from assay.backends.declaration import find
+from assay.backends.launcher import Options
 from assay.errors import LaunchError, UsageError
 from assay.target import Target
 
@@ -177,7 +178,7 @@ def test_on_a_gpu_a_wrong_launch_is_refused_before_it_is_started(tmp_path, monke
         function(1, 1, x)
     assert not started
     function(1, 1, x, 4)
-    assert started == [((1,), (1,), (x, 4), 0, False)]
+    assert started == [((1,), (1,), (x, 4), Options())]
     with BACKEND.launched(), pytest.raises(LaunchError, match="int64 elements would be read as `float`"):
         function(1, 1, tensor(torch.int64), 4)
 

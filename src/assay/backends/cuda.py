@@ -15,7 +15,7 @@ from assay import host
 from assay.artifact import Artifact
 from assay.backends import arguments, nvrtc
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
-from assay.backends.launcher import Launcher
+from assay.backends.launcher import Launcher, Options
 from assay.dtype import dtype
 from assay.errors import UsageError
 from assay.isa import cubin as cubins
@@ -247,11 +247,14 @@ class Function:
         *args: Any,
         shared: int = 0,
         early: bool = False,
+        cooperative: bool = False,
         where: str = "",
     ) -> None:
-        """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`. `early`:
-        the kernel may start while the launch before it ends, and waits for that itself (sm_90; assay/bulk.cuh).
-        `where`: the place of the launch for messages, if it is not the line of the call."""
+        """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`.
+
+        `shared`: bytes of dynamic shared memory. `early`: the kernel may start while the launch before it ends, and
+        waits for that itself (sm_90; assay/bulk.cuh). `cooperative`: all blocks run at once and may wait for each other
+        (`this_grid().sync()`). `where`: the place of the launch for messages, if it is not the line of the call."""
         grid = grid if isinstance(grid, tuple) else (grid,)
         block = block if isinstance(block, tuple) else (block,)
         if 0 in grid:
@@ -265,7 +268,7 @@ class Function:
         if not self._checked or _launched is not None:  # not every time: it would double the cost of a launch
             self._check(self._parameters, args, where)
             self._checked = True
-        launcher(grid, block, args, shared, early)
+        launcher(grid, block, args, Options(shared, early, cooperative))
         if _launched is not None and self.artifact is not None:
             _launched.append(self.artifact)
 
@@ -276,7 +279,7 @@ class Function:
 
     def unseen(self, grid: int, block: int, *args: Any) -> None:
         """Launch for the harness's own purposes, without listing it in `launched`."""
-        self._launcher((grid,), (block,), args, 0, False)
+        self._launcher((grid,), (block,), args)
 
     def _check(self, takes: tuple[Parameter, ...] | None, args: tuple[Any, ...], where: str) -> None:
         arguments.check(

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 Sizes = tuple[int, ...]
+
+
+class Options(NamedTuple):
+    """How a kernel is launched, besides its grid and block."""
+
+    shared: int = 0
+    """Bytes of dynamic shared memory."""
+    early: bool = False
+    cooperative: bool = False
+
+
+_USUAL = Options()
 
 
 class Launcher:
@@ -19,16 +31,14 @@ class Launcher:
         self._int, self._float, self._bool, self._tensor = numpy.int64, numpy.float32, numpy.bool_, torch.Tensor
         self._stream, self._device = torch._C._cuda_getCurrentRawStream, torch.cuda.current_device
 
-    def __call__(
-        self, grid: Sizes, block: Sizes, arguments: tuple[Any, ...], shared: int = 0, early: bool = False
-    ) -> None:
+    def __call__(self, grid: Sizes, block: Sizes, arguments: tuple[Any, ...], options: Options = _USUAL) -> None:
         from cuda.core import launch
 
-        if shared > 48 * 1024 and shared > self._shared:
-            _allow(self._kernel, shared)
-            self._shared = shared
+        if options.shared > 48 * 1024 and options.shared > self._shared:
+            _allow(self._kernel, options.shared)
+            self._shared = options.shared
         stream = _stream(self._stream(self._device()))
-        launch(stream, _config(grid, block, shared, early), self._kernel, *map(self._plain, arguments))
+        launch(stream, _config(grid, block, options), self._kernel, *map(self._plain, arguments))
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, self._tensor):
@@ -52,11 +62,11 @@ def _stream(handle: int) -> Any:
 
 
 @lru_cache(4096)
-def _config(grid: Sizes, block: Sizes, shared: int, early: bool) -> Any:
+def _config(grid: Sizes, block: Sizes, options: Options) -> Any:
     from cuda.core import LaunchConfig
 
-    more = {"programmatic_stream_serialization": True} if early else {}  # older cuda-core does not know it
-    return LaunchConfig(grid=grid, block=block, shmem_size=shared, **more)
+    more = {"programmatic_stream_serialization": True} if options.early else {}  # older cuda-core does not know it
+    return LaunchConfig(grid=grid, block=block, shmem_size=options.shared, is_cooperative=options.cooperative, **more)
 
 
 def _allow(kernel: Any, shared: int) -> None:

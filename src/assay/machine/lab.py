@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay import host
 from assay.artifact import Artifact
-from assay.backends.launcher import Launcher
+from assay.backends.launcher import Launcher, Options
 from assay.errors import AssayError
 from assay.machine.build import build
 from assay.machine.probe import Probe
@@ -57,7 +57,7 @@ class Kernel:
 
     def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0) -> None:
         """Launch on torch's current stream."""
-        self._launch((grid,), (block,), arguments, shared)
+        self._launch((grid,), (block,), arguments, Options(shared))
 
 
 class Lab:

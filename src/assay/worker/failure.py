@@ -35,6 +35,10 @@ _KNOWN = {
         "NumPy, and so Numba, has no bf16",
         f"{_HALVES}; on a GPU, use launch of assay.backends.numba: see docs/languages.md",
     ),
+    r"COOPERATIVE_LAUNCH_TOO_LARGE": (
+        "a cooperative launch has more blocks than the GPU can run at once",
+        "start at most as many blocks as it has multiprocessors, times those that fit on each",
+    ),
     r"\Afloat16\Z": ("Numba has no fp16 on the CPU", f"{_HALVES}: see docs/languages.md"),
 }
 """Messages of other packages that many lines do not explain, with what happened and what to do."""
