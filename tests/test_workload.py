@@ -12,6 +12,7 @@ from assay.check.shrink import shrink
 from assay.coverage.constants import Constants
 from assay.dtype import dtype
 from assay.errors import UsageError
+from assay.op import Attribute, Axis, Op, Tensor
 from assay.workload import Workload
 
 OPS = sorted(library.ops())
@@ -78,3 +79,23 @@ def test_a_failing_workload_is_made_as_small_as_it_can_be():
     start = Workload.of(op, "rows=977,cols=1021,dtype=bf16,seed=77,values=wide,offset=3")
     found = shrink(start, lambda w: w.sizes.rows >= 13 and w.sizes.cols >= 129 and w.offset > 0)
     assert str(found) == "rows=13,cols=129,dtype=bf16,offset=3"
+
+
+def test_an_ops_functions_know_its_derived_sizes():
+    op = Op(
+        "strided",
+        lambda x, step: x[::step],
+        {"n": Axis(min=1)},
+        {"x": Tensor("n")},
+        {"out": Tensor("kept")},
+        {"step": Attribute(2, (2, 3))},
+        derived={"kept": lambda w: -(-w.n // w.step), "twice": lambda w: 2 * w.kept, "never": lambda w: w.n // 0},
+        operations=lambda w: w.twice,
+        require=lambda w: w.kept != 4,
+        source=__file__,
+    )
+    workload = Workload.of(op, "n=9,dtype=fp32")
+    assert workload.operations == 10 and workload.length("kept") == 5 and workload.allowed
+    assert not workload.replace(axes=(("n", 7),)).allowed
+    with pytest.raises(ZeroDivisionError):
+        workload.length("never")

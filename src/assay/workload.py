@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -197,10 +199,16 @@ class Workload:
         """Axes and attributes by name."""
         return dict((*self.axes, *self.attributes))
 
-    @property
+    @cached_property
     def sizes(self) -> SimpleNamespace:
-        """The argument of the op's own functions: axes and attributes by name, and the dtype."""
-        return SimpleNamespace(**self.named, dtype=self.dtype)
+        """The argument of the op's own functions: axes, derived sizes and attributes by name, and the dtype. A derived
+        size may use those that are declared before it. One that fails is left out: sizes may lie outside the
+        contract."""
+        known = SimpleNamespace(**self.named, dtype=self.dtype)
+        for name, length in self.op.derived.items():
+            with contextlib.suppress(Exception):
+                setattr(known, name, length(known))
+        return known
 
     def replace(self, **changes: Any) -> Workload:
         return replace(self, **changes)

@@ -32,7 +32,11 @@ def misnamed(source: str, file: str, instance: str) -> BuildError:
     known = kernels(source)
     base = instance.partition("<")[0].rpartition("::")[2].strip()
     shown = Path(file).name
-    if own := next((kernel for kernel in known if kernel.name == base), None):
+    own = next((kernel for kernel in known if kernel.name == base), None)
+    if own and not own.template and "<" not in instance:
+        what = f"`{base}` ({shown}:{own.line}) is also the name of a function of CUDA's own headers"
+        return BuildError(what, fix="give the kernel another name, or put it into a namespace")
+    if own:
         what = f"`{instance}` is no instance of `{own}` in {shown}"
         fix = f"give it the template arguments of its declaration ({shown}:{own.line})" if own.template else ""
         return BuildError(what, fix=fix or f"it is no template ({shown}:{own.line}): write `{base}`")

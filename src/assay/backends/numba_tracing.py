@@ -22,6 +22,7 @@ from assay.errors import BuildError, UsageError
 from assay.isa.ptx import architecture
 from assay.target import Target
 
+_NUL = "\0"
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
@@ -116,7 +117,10 @@ def _artifact(kernel: Any, args: tuple[Any, ...]) -> Artifact:
     try:
         with contextlib.nullcontext() if options["debug"] or options["lineinfo"] else _plain_symbols():
             built = _Kernel(kernel.py_func, types, **(options | {"lineinfo": True}))
-        return _described(built)
+        try:
+            return _described(built)
+        except Exception:  # nvJitLink 13 loses a label in some code with a line table
+            return _described(_Kernel(kernel.py_func, types, **options))
     except Exception as error:
         raise _refusal(kernel, error) from error
 
@@ -207,7 +211,7 @@ def _refusal(kernel: Any, error: Exception) -> BuildError:
     code = kernel.py_func.__code__
     line = _line(error, code.co_filename) or code.co_firstlineno
     return BuildError(
-        f"Numba refused {kernel.py_func.__name__}:\n{type(error).__name__}: {error}",
+        f"Numba refused {kernel.py_func.__name__}:\n{type(error).__name__}: {str(error).replace(_NUL, '')}",
         where=f"{code.co_filename}:{line}",
         fix="fix the source at the line named above",
     )

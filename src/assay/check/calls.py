@@ -24,8 +24,9 @@ from assay.check import distribution, leftovers, runs, variations
 from assay.check.buffers import Buffers, same
 from assay.check.case import Case
 from assay.check.explaining import circumstances, differs, explained, fenced_off, only_there
-from assay.check.judge import Errors, Finding, beyond
-from assay.check.outcome import Conditions, Outcome, raised
+from assay.check.figures import Errors
+from assay.check.judge import Finding, beyond
+from assay.check.outcome import LEAST, Conditions, Outcome, raised
 from assay.check.runs import Done, Run
 from assay.check.slices import judged_in_slices
 from assay.check.variations import Values, Variation
@@ -215,7 +216,7 @@ class Trial:
             delays=self.conditions.delays,
         )
         try:
-            answer = self.worker.ask(ask, self.worker.limits.seconds * 10 if self.large else None)
+            answer = self.worker.ask(ask, self._seconds())
         except Refused as refused:
             return only_there(one, fenced_off(raised(refused.failure, tuple(self.seconds)), fence))
         except WorkerLost as lost:
@@ -236,6 +237,13 @@ class Trial:
         self.last[one.place] = Done(one, result, held, final or result)
         self._look_again(one.place)
         return self.last[one.place]
+
+    def _seconds(self) -> float | None:
+        """Return the seconds of its own time that a call may take; None if the worker's limit applies."""
+        usual = self.worker.limits.seconds * (10 if self.large else 1)
+        if self.conditions.until is None:
+            return usual if self.large else None
+        return min(usual, max(LEAST, self.conditions.until - time.monotonic()))
 
     def _conduct(self, one: Run, case: Case, answer: Tried) -> Finding | None:
         """Return the first forbidden effect of a call, whatever it computed; None if there is none."""

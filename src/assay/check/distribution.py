@@ -2,8 +2,9 @@
 
 Every element must be one of the declared outcomes, rounded once or nearly so. The frequency of each outcome is compared
 with its probability, over all elements and over each of the parts that careless generators treat alike (halves, odd and
-even places, rows of a block). Neighbours at many distances must be independent, and so must the draws of two seeds. All
-bounds are SIGMAS standard deviations: an honest generator exceeds one of them in one of a million checks."""
+even places, rows of a block). Elements at any distance must be independent, in one draw and in those of two seeds: a
+block that is drawn again elsewhere, or with the next seed, is found by its correlation. All bounds are SIGMAS or
+REPEATED standard deviations: an honest generator exceeds one of them in one of a million checks."""
 
 from __future__ import annotations
 
@@ -18,6 +19,13 @@ from assay.lazy import torch
 from assay.workload import Workload
 
 SIGMAS = 6.0
+REPEATED = 8.0
+"""The same for the correlation at any distance, of which there are as many as elements."""
+_COINCIDENCES = 30
+"""The least number of pairs that are expected to draw the rarer outcome both; fewer would not be normally
+distributed."""
+_MANY = 1 << 20
+"""The most elements whose correlation is computed."""
 _NEAR = 4.0
 """Units of the output's format by which a value may differ from its outcome."""
 _DISTANCES = (1, 2, 3, 4, 7, 8, 16, 31, 32, 64, 127, 128, 256, 512, 1024, 4096)
@@ -57,6 +65,10 @@ def judge(
             return finding
         if _deviations(off * off_elsewhere, variance * variance) > SIGMAS:
             return Finding("seed", f"two seeds draw outcome {which} at the same places more often than by chance")
+        if apart := _apart(off, off, variance):
+            return Finding("distribution", f"outcome {which} is drawn again {apart} elements further on")
+        if (apart := _apart(off, off_elsewhere, variance)) is not None:
+            return Finding("seed", f"two seeds draw outcome {which} alike, {abs(apart)} elements apart")
     return None
 
 
@@ -125,3 +137,22 @@ def _neighbours(off: torch.Tensor, variance: torch.Tensor, which: int) -> Findin
                 words = f"outcome {which} depends on the element {distance} before, by {far:.1f} standard deviations"
                 return Finding("distribution", words)
     return None
+
+
+def _apart(first: torch.Tensor, other: torch.Tensor, variance: torch.Tensor) -> int | None:
+    """Return the distance at which the second draw repeats the first one; None if there is none. A draw repeats itself
+    at 0, which does not count."""
+    usable = variance > 0
+    one, two = (torch.where(usable, off / variance.sqrt(), 0.0)[:_MANY] for off in (first, other))
+    count = one.numel()
+    rare = float(variance[usable].mean()) if bool(usable.any()) else 0.0
+    overlap = count - torch.arange(count)
+    sums = torch.fft.irfft(torch.fft.rfft(one, 2 * count).conj() * torch.fft.rfft(two, 2 * count), 2 * count)
+    later, earlier = sums[:count], sums[count + 1 :].flip(0)  # shifted by 0…count − 1, and by −1…1 − count
+    far = torch.cat([earlier.flip(0), later]) / torch.cat([overlap[1:].flip(0), overlap]).double().sqrt()
+    enough = torch.cat([overlap[1:].flip(0), overlap]) * rare**2 >= _COINCIDENCES
+    far = torch.where(enough, far.abs(), 0.0)
+    if first is other:
+        far[:count] = 0.0
+    place = int(far.argmax())
+    return place - (count - 1) if float(far[place]) > REPEATED else None

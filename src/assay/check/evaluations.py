@@ -145,6 +145,21 @@ def _one_after_another(x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(np.add.accumulate(x.numpy(), axis=-2)[..., -1, :].copy())
 
 
+def scanned(x: torch.Tensor, how: str, ufunc: Any) -> torch.Tensor:
+    """Return the running sums or products over the last dimension: one by one, or in blocks with a carry."""
+    lanes = int(how.partition(" ")[2]) if how.startswith("lanes") else {"reversed": 8, "pairwise": 64}.get(how, 0)
+    n = x.shape[-1]
+    with np.errstate(all="ignore"):
+        if not lanes or n <= lanes:
+            return torch.from_numpy(ufunc.accumulate(x.numpy(), axis=-1))
+        whole = n // lanes * lanes
+        blocks = ufunc.accumulate(x[..., :whole].unflatten(-1, (-1, lanes)).numpy(), axis=-1)
+        carries = ufunc.accumulate(blocks[..., -1], axis=-1)
+        blocks[..., 1:, :] = ufunc(blocks[..., 1:, :], carries[..., :-1, None])
+        rest = ufunc(ufunc.accumulate(x[..., whole:].numpy(), axis=-1), carries[..., -1:])
+    return torch.cat([torch.from_numpy(blocks).flatten(-2), torch.from_numpy(rest)], -1)
+
+
 def scaled(x: torch.Tensor) -> torch.Tensor:
     """Return the sum over the last dimension of terms that are scaled first, with the factor that is farthest off."""
     sums = torch.stack([reduce(x * factor, "serial") / factor for factor in _FACTORS])
@@ -296,6 +311,17 @@ def _mode() -> Any:
                 self.sums.append((total, _kept(scaled(flat), chosen, keepdim)))
             return total
 
+        def _cumsum(self, x: torch.Tensor, dim: int, dtype: Any = None) -> Any:
+            return self._scan(x, dim, np.add)
+
+        def _cumprod(self, x: torch.Tensor, dim: int, dtype: Any = None) -> Any:
+            return self._scan(x, dim, np.multiply)
+
+        def _scan(self, x: torch.Tensor, dim: int, ufunc: Any) -> Any:
+            if not x.dim() or self.how.reduction == "plain":
+                return None
+            return scanned(x.float().movedim(dim, -1), self.how.reduction, ufunc).movedim(-1, dim)
+
         def _mean(self, x: torch.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
             flat, chosen = _moved(x.float(), dim)
             return _kept(self._average(flat, flat.shape[-1]), chosen, keepdim)
@@ -396,5 +422,7 @@ def _mode() -> Any:
 
 
 _KEPT = frozenset(
-    {"sum", "mean", "mm", "bmm", "addmm", "convolution", "exp", "div", "erf", "var_mean", "amax", "max", "where"}
+    """sum mean mm bmm addmm convolution exp div erf var_mean amax max where cumsum cumprod cummax cummin
+    logcumsumexp""".split()  # noqa: SIM905
 )
+"""Not decomposed. PyTorch would make a running sum of n terms from n² of them."""

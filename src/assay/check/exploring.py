@@ -55,6 +55,8 @@ the kernel's own constants, which are often the most expensive."""
 _FOR_CONSTANTS, _FEW = (1, 2), 4
 """The same for workloads around the kernel's own constants, first in general, then for those with few independent
 results, each of which may be a program: they alone reach the third round of its loops."""
+_OUTSIDE = 5.0
+"""Seconds for a workload that is only reported: a loop may not end on values that the op excludes."""
 _NO_ROOM = {"memory", "OutOfMemoryError"}
 """A detector and an exception: the machine or its GPU has too little memory."""
 _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
@@ -125,6 +127,7 @@ class Exploration:
         """Processor seconds of the workers so far."""
         self._work = 0
         """Operations that the interpreter has counted."""
+        self._deadline: float | None = None
         self._ahead = Ahead(kernel, conditions) if conditions.here.device == "cuda" else None
         self._compared: tuple[int, ...] = ()
         """Integers that the PTX of the first launch compares registers with."""
@@ -133,12 +136,12 @@ class Exploration:
     def here(self) -> Availability:
         return self.conditions.here
 
-    def attempt(self, workload: Workload, depth: str = "deep") -> Outcome:
+    def attempt(self, workload: Workload, depth: str = "deep", until: float | None = None) -> Outcome:
         """Try one workload, in a worker that is started if there is none."""
         worker = self.worker or self.pool.worker(self.kernel.address.backend, self.here.mode)
         self.worker = worker
         before = _processor_seconds(worker)
-        conditions = replace(self.conditions, depth=depth, programs=self._programs)
+        conditions = replace(self.conditions, depth=depth, programs=self._programs, until=until or self._deadline)
         prepared = self._ahead.take(workload) if self._ahead else None
         outcome = trial.run(worker, self.kernel, workload, conditions, prepared)
         self._own += _processor_seconds(worker) - before
@@ -160,6 +163,7 @@ class Exploration:
     def run(self, bounds: Bounds) -> None:
         """Try the planned workloads until one fails or a bound is reached."""
         where = self._where()
+        self._deadline = bounds.deadline
         omittable = [n for n, t in self.op.outputs.items() if t.optional and n in with_default(self.kernel)]
         self._programs = _PROGRAMS["thorough" if bounds.thorough else "default"]
         effort = bounds.effort(where)
@@ -177,7 +181,7 @@ class Exploration:
                 rows = [row for row in plan.rows if str(row.workload) not in tried]
                 self.seen.plan = plan
                 continue
-            if bounds.deadline is not None and time.monotonic() > bounds.deadline:
+            if self._late():
                 self.seen.leave_out("the time limit", rows)
                 return
             if self.stopped():
@@ -192,6 +196,14 @@ class Exploration:
             elif self._look(row):
                 self._look_for_state()
                 return
+
+    def outside(self, workload: Workload) -> None:
+        """Try a workload beyond the declared range, which is never judged, for a few seconds."""
+        if not self._late():
+            self.seen.beyond = self.attempt(workload, until=time.monotonic() + _OUTSIDE).beyond
+
+    def _late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
 
     def _where(self) -> str:
         """Return the key of EFFORTS for this kernel."""
@@ -210,6 +222,9 @@ class Exploration:
             return False
         if finding and row.why == PAST and _NO_ROOM & {finding.detector, outcome.detail.get("type")}:
             self.seen.leave_out("more memory than this GPU has free", [row])
+            return False
+        if finding and finding.detector == "timeout" and self._late():
+            self.seen.leave_out("the time limit", [row])
             return False
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:
             self.seen.leave_out(f"too slow in {self._place()}", [row])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from assay.check.oracle import FEW, ulp
 from assay.dtype import DType
@@ -22,6 +23,22 @@ NEEDED = {"rms": FEW, "p995": ENOUGH, "max": 1, "bias": FEW}
 """Elements that each figure needs to be reliable."""
 _TIE = 1 - 1 / 32
 """Twice the distance to the nearest number of the format, in ulps, above which either neighbour may be chosen."""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The errors of the bin that comes closest to its tolerance, or exceeds it most."""
+
+    output: str
+    kernel: dict[str, float]
+    torch: dict[str, float]
+    share: float
+    """The largest of kernel/tolerance over the figures; above 1 is a failure."""
+    ratio: float
+    """Kernel over PyTorch in that figure; 1 if both are exact."""
+    where: str
+    admitted: bool = False
+    """Whether the error is within the tolerance only because another order in float32 loses as much on these values."""
 
 
 def sides(exact: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, number: DType) -> torch.Tensor | None:

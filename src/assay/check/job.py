@@ -231,7 +231,7 @@ class Job:
                 failed = self._failed(exploring, record)
                 return racecheck.explained(failed, self.kernel, self.op, settings.parameters), exploring.worker
             if self.workload is None:
-                exploring.seen.beyond = exploring.attempt(self._outside(here)).beyond
+                exploring.outside(self._outside(here))
         except WorkerLost as lost:
             done = f"after {exploring.seen.workloads} workloads that passed" if lost.blameless else "no worker"
             return record(Status.INCONCLUSIVE, f"{done}: {lost.detail}", None, exploring.seen.evidence(here)), None

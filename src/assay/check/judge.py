@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from assay.check.figures import NEEDED, ROUNDED, SLACK, Figures, distinct, figures, joined, sides
+from assay.check.figures import NEEDED, ROUNDED, SLACK, Errors, Figures, distinct, figures, joined, sides
+from assay.check.one_right_value import OneRightValue, numbers, place_in
 from assay.check.oracle import Oracle, all_finite, bins, ulp
 from assay.dtype import DType, dtype
 from assay.kernel import Kernel
@@ -28,6 +29,7 @@ bf16 result are about 256 tolerances off."""
 HOPELESS = 4096.0
 """The multiple of the tolerance that no order of operations reaches. A single accumulator for 2¹⁸ terms, one of which
 is larger than all others, reaches 1200."""
+_FAR = 1e6
 _STAGES = 8
 """The stages of a transform of 256 elements, each of which rounds."""
 Prior = dict[str, dict[int, Figures]]
@@ -55,22 +57,6 @@ class Finding:
         workload's format, as cuDNN does before a bias is added, or inside an FFT: where terms cancel, that costs any
         multiple of the tolerance."""
         return kernel.peer and (self.less_accurate or self.as_rounded)
-
-
-@dataclass(frozen=True)
-class Errors:
-    """The errors of the bin that comes closest to its tolerance, or exceeds it most."""
-
-    output: str
-    kernel: dict[str, float]
-    torch: dict[str, float]
-    share: float
-    """The largest of kernel/tolerance over the figures; above 1 is a failure."""
-    ratio: float
-    """Kernel over PyTorch in that figure; 1 if both are exact."""
-    where: str
-    admitted: bool = False
-    """Whether the error is within the tolerance only because another order in float32 loses as much on these values."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +98,10 @@ class _Measure:
         self.exact, self.rounded = oracle.exact[name].double(), oracle.rounded(name, number)
         self.unit, self.finite = oracle.unit(name, self.rounded, number), self.rounded.isfinite()
         self.plain = plain
-        self.scale: _Scale | _Only
+        self.scale: _Scale | OneRightValue
         if oracle.only(name, number):
             between = partial(oracle.range_of, name)
-            self.scale = _Only(self.rounded, self.unit, _numbers(plain.to(number.torch)), oracle.signed, between)
+            self.scale = OneRightValue(self.rounded, self.unit, numbers(plain.to(number.torch)), oracle.signed, between)
         else:
             floor = oracle.floor(name, number)
             side = sides(self.exact, self.rounded, self.unit, number)
@@ -139,23 +125,20 @@ def judge(
         if value.numel() == 0:
             continue
         right = measures.of(name, dtype(value.dtype))
-        got, scale = _numbers(value), right.scale
+        got, scale = numbers(value), right.scale
         if wrong := _non_finite(name, got, right.rounded, right.exact, dtype(value.dtype), right.plain):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), tried)
         worst, place = scale.compare(name, got)
         if worst is None:
             continue
-        if orders and 1 < worst.share <= HOPELESS and isinstance(scale, _Scale):
+        if orders and worst.share > 1 and isinstance(scale, _Scale):
             right = measures.refined.of(name, dtype(value.dtype))
             scale = right.scale
             assert isinstance(scale, _Scale)
-            scale.admit(partial(measures.others, name))
-            worst, place = scale.compare(name, got, admitted=True)
-            assert worst is not None
-            worst = replace(worst, admitted=worst.share <= 1)
+            worst, place = scale.nearest(name, got, partial(measures.others, name))
         errors.append(worst)
         if worst.share > 1:
-            if isinstance(scale, _Only):
+            if isinstance(scale, OneRightValue):
                 what = scale.explain(worst, value, place)
             else:
                 what = _explain(worst, value, right.rounded, right.unit, place)
@@ -207,6 +190,17 @@ class _Scale:
             allowed = zip(self._admitted, self._figures(other), strict=True)
             self._admitted = [{k: max(a[k], s[k] * varies[k]) for k in a} for a, s in allowed]
 
+    def nearest(self, name: str, got: torch.Tensor, others: Callable[[], list[torch.Tensor]]) -> tuple[Errors, int]:
+        """Return the worst bin, and the index of its worst element, with other orders admitted if it needs them."""
+        worst, place = self.compare(name, got)
+        assert worst is not None
+        if 1 < worst.share <= HOPELESS:
+            self.admit(others)
+            worst, place = self.compare(name, got, admitted=True)
+            assert worst is not None
+            worst = replace(worst, admitted=worst.share <= 1)
+        return worst, place
+
     def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors | None, int]:
         """Return the worst bin and the index of its worst element. `admitted`: other evaluations' errors count too."""
         limits = self._admitted if admitted and self._admitted is not None else self.torch
@@ -229,54 +223,6 @@ class _Scale:
         return worst, place
 
 
-class _Only:
-    """An output whose elements each have exactly one right value, but for integers that a rounding decides."""
-
-    def __init__(
-        self,
-        rounded: torch.Tensor,
-        unit: torch.Tensor,
-        plain: torch.Tensor,
-        signed: bool,
-        between: Callable[[], tuple[torch.Tensor, torch.Tensor] | None],
-    ) -> None:
-        self.rounded, self.unit, self.signed, self._between = rounded, unit, signed, between
-        off = self._off(plain)
-        self.torch, self.torch_wrong = figures(off, None), int(off.count_nonzero())
-
-    def compare(self, name: str, got: torch.Tensor, admitted: bool = False) -> tuple[Errors, int]:
-        """Return the errors and the index of the worst element. One value is right, whatever other evaluations lose."""
-        off = self._off(got)
-        wrong, kernel = int(off.count_nonzero()), figures(off, None)
-        share = max(2.0, 2 * kernel["max"]) if wrong else 0.0  # the nearest other value is half a unit away
-        plain_max = self.torch["max"]
-        ratio = kernel["max"] / plain_max if plain_max else 1.0 if not wrong else math.inf
-        where = f"the largest of {wrong} differences" if wrong else "every element is the right one"
-        return Errors(name, kernel, self.torch, share, ratio, where), int(off.argmax())
-
-    def explain(self, errors: Errors, value: torch.Tensor, place: int) -> str:
-        """Return one wrong element with its right value, and how many elements are wrong."""
-        seen = f"`{errors.output}`{_index(place, value)} is {float(_numbers(value).flatten()[place]):.9g}"
-        low, high = (float(v.flatten()[place]) for v in self._between() or (self.rounded, self.rounded))
-        right = f"must be {low:.9g}" if low == high else f"must be from {low:.9g} to {high:.9g}"
-        if value.numel() > 1:
-            right += f"; {int(self._off(_numbers(value)).count_nonzero())} of {value.numel()} elements are wrong"
-        if self.torch_wrong:
-            right += f"; plain PyTorch's result is wrong too, in {self.torch_wrong}"
-        return f"{seen}, {right}"
-
-    def _off(self, got: torch.Tensor) -> torch.Tensor:
-        """Return the distance from the right value in units: 0 only if both are the same number or both are NaN."""
-        same = got == self.rounded
-        if self.signed:
-            same &= got.signbit() == self.rounded.signbit()
-        same |= got.isnan() & self.rounded.isnan()
-        if not bool(same.all()) and (between := self._between()) is not None:
-            same |= (got >= between[0]) & (got <= between[1])
-        away = ((got - self.rounded).abs() / self.unit).nan_to_num(nan=1.0, posinf=1.0).clamp(min=0.5)
-        return away.masked_fill(same, 0.0).flatten()
-
-
 def as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType, transformed: bool = False) -> bool:
     """True if every error is at most one ulp of the format at the op's magnitude: half of it for terms that were
     rounded to the format, half for the result. Always False for an op that declares no magnitude. With `transformed`,
@@ -291,22 +237,17 @@ def as_rounded(truth: Oracle, name: str, got: torch.Tensor, number: DType, trans
     return bool(((got - truth.exact[name].double()).abs().nan_to_num(0.0, 0.0, 0.0) <= allowed).all())
 
 
-def _numbers(value: torch.Tensor) -> torch.Tensor:
-    """Return the values as float64. A boolean is read as its byte, which must be 0 or 1."""
-    return value.view(torch.uint8).double() if value.dtype == torch.bool else value.double()
-
-
 def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior) -> Judgement:
     """Judge slices of a huge workload: NaN and Inf must match, and no error may exceed what the prior allows."""
     errors: list[Errors] = []
     for name, value in outputs.items():
         exact, number = truth.exact[name].double(), dtype(value.dtype)
-        rounded, got = truth.rounded(name, number), _numbers(value)
+        rounded, got = truth.rounded(name, number), numbers(value)
         if wrong := _non_finite(name, got, rounded, exact, number):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
         unit = truth.unit(name, rounded, number)
         if truth.only(name, number) and value.numel():
-            only = _Only(rounded, unit, rounded, truth.signed, partial(truth.range_of, name))
+            only = OneRightValue(rounded, unit, rounded, truth.signed, partial(truth.range_of, name))
             errors_here, first = only.compare(name, got)
             errors.append(errors_here)
             if errors_here.share > 1:
@@ -392,7 +333,7 @@ def _non_finite(
     first = int(wrong.flatten().nonzero()[0])
     count = int(wrong.sum())
     seen, true = float(got.flatten()[first]), float(exact.flatten()[first])
-    return f"`{name}`{_index(first, got)} is {seen:g}, the oracle {true:g} ({count} such elements)"
+    return f"`{name}`{place_in(first, got)} is {seen:g}, the oracle {true:g} ({count} such elements)"
 
 
 def beyond(outputs: dict[str, torch.Tensor], truth: Oracle) -> dict[str, int]:
@@ -419,27 +360,20 @@ def _controls(rounded: torch.Tensor, finite: torch.Tensor, unit: torch.Tensor) -
     return {name: fake for name, fake in fakes.items() if bool((((fake - rounded).abs() > 4 * unit) & finite).any())}
 
 
-def _index(flat: int, like: torch.Tensor) -> str:
-    place = []
-    for size in reversed(like.shape):
-        place.append(flat % size)
-        flat //= size
-    return str(list(reversed(place))) if place else ""
-
-
 def _hint(truth: Oracle, value: torch.Tensor, rounded: torch.Tensor, place: int) -> str:
     """Return what may be missing in the op's declaration, if the error is only large beside a tiny result."""
     op = truth.undeclared()
-    return op.hint(float(_numbers(value).flatten()[place]), float(rounded.flatten()[place])) if op else ""
+    return op.hint(float(numbers(value).flatten()[place]), float(rounded.flatten()[place])) if op else ""
 
 
 def _explain(errors: Errors, value: torch.Tensor, rounded: torch.Tensor, unit: torch.Tensor, place: int) -> str:
-    got, want = float(_numbers(value).flatten()[place]), float(rounded.flatten()[place])
+    got, want = float(numbers(value).flatten()[place]), float(rounded.flatten()[place])
     torch_max = errors.torch["max"]
     off = abs(got - want) / float(unit.flatten()[place])
+    far = f"{off:.3g} rounding units" if off < _FAR else "over a million rounding units"
     what = (
-        f"`{errors.output}`{_index(place, value)} is {got:.9g}, the oracle {want:.9g}: {off:.3g} rounding "
-        f"units off, plain PyTorch at most {torch_max:.3g}; {errors.where} is {errors.share:.3g}× its tolerance"
+        f"`{errors.output}`{place_in(place, value)} is {got:.9g}, the oracle {want:.9g}: {far} "
+        f"off, plain PyTorch at most {torch_max:.3g}; {errors.where} is {errors.share:.3g}× its tolerance"
     )
     bias = errors.kernel.get("bias", 0.0)
     if not errors.where.startswith("bias") or bias > 1:  # digits that are cut cost at most a unit

@@ -38,6 +38,8 @@ def before(
     the contents at the first call: an element that is right by chance in one of two calls is not in the other."""
     generator = torch.Generator().manual_seed(rng.getrandbits(63))
     held = number.torch
+    if held == torch.bool and unlike is not None:
+        return ~unlike
     if kind == "other" and other is not None:
         return other.clone()
     if kind == "shuffled" and right is not None and right.numel():

@@ -204,7 +204,7 @@ def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[st
 
 
 def _refined(estimate: Oracle, workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
-    noise = rounding.spread(workload, inputs, rounding.MANY, _OTHER_FORMULA)
+    noise = rounding.spread(workload, inputs, rounding.MANY, _OTHER_FORMULA, every=True)
     return replace(estimate, spread=_smooth(noise, estimate.exact)) if noise is not None else estimate
 
 
@@ -213,8 +213,8 @@ def _smooth(spread: dict[str, torch.Tensor], exact: dict[str, torch.Tensor]) -> 
     estimated far too small. Results of other sizes do not count, since a result near zero may be off by far less."""
     smooth = {}
     for name, value in spread.items():
-        flat = smooth[name] = value.clone()
-        flat = flat.view(-1)
+        smooth[name] = value.clone(memory_format=torch.contiguous_format)
+        flat = smooth[name].view(-1)
         for _, where in _of_one_size(exact[name].double(), exact[name].isfinite()):
             here = flat[where]
             usual = here.kthvalue(max(1, len(here) // 4)).values

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay.backends import Availability
-from assay.check.judge import Errors, Finding, Prior
+from assay.check.figures import Errors
+from assay.check.judge import Finding, Prior
 from assay.worker.failure import Failure
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class Outcome:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
+LEAST = 2.0
+
+
 @dataclass(frozen=True)
 class Conditions:
     """The conditions that all workloads of one kernel and dtype share."""
@@ -56,6 +60,8 @@ class Conditions:
     Only some of many workloads are examined this closely. `delayed`: ten on two sets."""
     delays: str = ""
     """The kind of delays in the kernel's code (worker.delays), for all workloads of a worker."""
+    until: float | None = None
+    """When the next call must end, on the monotonic clock; a call gets at least LEAST seconds of its own time."""
 
 
 def raised(error: Failure, seconds: tuple[float, ...] = ()) -> Outcome:

@@ -64,15 +64,15 @@ _WHOLE = _ARITHMETIC | _LINEAR | _FUNCTIONS
 
 
 def spread(
-    workload: Workload, inputs: dict[str, torch.Tensor], count: int, scale: float = 1.0
+    workload: Workload, inputs: dict[str, torch.Tensor], count: int, scale: float = 1.0, every: bool = False
 ) -> dict[str, torch.Tensor] | None:
     """Return the standard deviation of each output's elements in `count` samples, with errors of `scale` times
-    float32's; None if nothing is rounded."""
+    float32's; None if nothing is rounded. `every`: see `samples`."""
     op = workload.op
     exact = _outputs(op, exactly(op.reference, map(inputs.get, op.inputs), dict(workload.attributes)))
     squares = {n: torch.zeros_like(v, dtype=torch.float64) for n, v in exact.items()}
     disturbed = False
-    for results in samples(workload, inputs, count, scale):
+    for results in samples(workload, inputs, count, scale, every):
         disturbed = True
         for name, value in results.items():
             off = (value.double() - exact[name].double()).nan_to_num(0.0, 0.0, 0.0)
@@ -81,16 +81,17 @@ def spread(
 
 
 def samples(
-    workload: Workload, inputs: dict[str, torch.Tensor], count: int, scale: float = 1.0
+    workload: Workload, inputs: dict[str, torch.Tensor], count: int, scale: float = 1.0, every: bool = False
 ) -> Iterator[dict[str, torch.Tensor]]:
-    """Yield the outputs of disturbed evaluations, with errors of `scale` times float32's; none if nothing is
-    rounded."""
+    """Yield the outputs of disturbed evaluations, with errors of `scale` times float32's; none if nothing is rounded.
+    `every`: products with powers of two are disturbed too. They are exact, but another formula for the same rounds
+    there: y + (x − y) / 2 in place of x / 2 + y / 2."""
     op = workload.op
     wide = [widened(inputs[n]) if n in inputs else None for n in op.inputs]
     storages = frozenset(t.untyped_storage().data_ptr() for t in wide if t is not None)
     known: _Known = {}
     for sample in range(count):
-        mode = _mode()(sample, storages, known, scale)
+        mode = _mode()(sample, storages, known, scale, every)
         with mode:
             results = exactly(op.reference, wide, dict(workload.attributes))
         if not mode.arithmetic:
@@ -145,14 +146,19 @@ def _mode() -> Any:
             return False
 
         def __init__(
-            self, seed: int, inputs: frozenset[int] = frozenset(), known: _Known | None = None, times: float = 1.0
+            self,
+            seed: int,
+            inputs: frozenset[int] = frozenset(),
+            known: _Known | None = None,
+            times: float = 1.0,
+            every: bool = False,
         ) -> None:
             """`inputs` are the addresses of tensors that no operation has disturbed. Results computed from them alone
             are the same in every sample and are kept in `known`."""
             super().__init__()
             self.arithmetic = self.compared = False
             self._rng, self._inputs, self._known = torch.Generator().manual_seed(seed), inputs, known
-            self._times = times
+            self._times, self._every = times, every
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
@@ -173,13 +179,13 @@ def _mode() -> Any:
                 return self._disturbed(*self._known[key])
             result = func(*args, **kwargs)
             if isinstance(result, torch.Tensor):
-                scale = _scale(name, func, args, kwargs, result)
+                scale = _scale(name, func, args, kwargs, result, self._every)
                 if self._known is not None and key is not None and scale is not None:
                     self._known[key] = result, scale
                 return self._disturbed(result, scale)
             if isinstance(result, tuple | list):
                 parts = [
-                    self._disturbed(r, _scale("", func, args, kwargs, r)) if isinstance(r, torch.Tensor) else r
+                    self._disturbed(r, _scale("", func, args, kwargs, r, False)) if isinstance(r, torch.Tensor) else r
                     for r in result
                 ]
                 return type(result)(parts) if type(result) in (tuple, list) else tuple(parts)
@@ -221,11 +227,11 @@ def _variance(name: str, x: torch.Tensor, dim: Any = None, *, correction: Any = 
     return (value, mean if keepdim else x.mean(dims)) if name.endswith("mean") else value
 
 
-def _scale(name: str, func: Any, args: Any, kwargs: Any, result: torch.Tensor) -> torch.Tensor | None:
+def _scale(name: str, func: Any, args: Any, kwargs: Any, result: torch.Tensor, every: bool) -> torch.Tensor | None:
     """Return how far off float32 would be at most, in each element; None if nothing is rounded."""
     if not result.is_floating_point() or not result.numel():
         return None
-    if name in ("sub", "add", "mul", "div", "rsub") and _without_rounding(name, args):
+    if name in ("sub", "add", "mul", "div", "rsub") and _without_rounding(name, args, every):
         return None
     if name in _LINEAR:
         absolute = func(*_absolute(args), **_absolute(kwargs)).abs()
@@ -245,11 +251,11 @@ def _absolute(value: Any) -> Any:
     return type(value)(_absolute(v) for v in value) if type(value) in (tuple, list) else value
 
 
-def _without_rounding(name: str, args: Any) -> bool:
-    """True for adding zero, and for multiplying or dividing by a power of two such as one, given as a number."""
+def _without_rounding(name: str, args: Any, every: bool) -> bool:
+    """True for adding zero, and for multiplying or dividing by a power of two, or by one alone, given as a number."""
     other = args[1] if len(args) > 1 else None
     if isinstance(other, bool | int | float) and other:
-        return name in ("mul", "div") and math.frexp(abs(other))[0] == 0.5
+        return name in ("mul", "div") and (abs(other) == 1 if every else math.frexp(abs(other))[0] == 0.5)
     return other == 0 and name in ("add", "sub") if isinstance(other, int | float) else False
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from assay.check.judge import Errors, Prior, judge_maximum
+from assay.check.figures import Errors
+from assay.check.judge import Prior, judge_maximum
 from assay.check.oracle import oracle
 from assay.check.outcome import Outcome
 from assay.errors import UsageError

@@ -1,9 +1,9 @@
 """Types of numbers. Numba types every literal, global and argument that is a Python float as float64, so that `x[i] *
-0.5` of a float32 is a float64; in numpy, which the simulator computes with, it is a float32. Numba computes with 8- and
-16-bit integers in at least 64 bits, where numpy wraps. `math.exp` of a float32 is a float32 (`expf`), where Python's is
-a float64. Where Python raises an exception, as in `math.exp(1000)` or `math.sqrt(-1)`, a GPU returns ±∞ or NaN. `max`
-and `min` of floats return the one that is a number. With `fastmath=True` the functions of `math` are the approximate
-ones. (bf16 arrives as uint16, which is therefore left as it is.)"""
+0.5` of a float32 is a float64; in numpy, which the simulator computes with, it is a float32. Numba computes with signed
+integers of up to 32 bits, and with uint8, in 64 bits, where numpy wraps. `math.exp` of a float32 is a float32 (`expf`),
+where Python's is a float64. Where Python raises an exception, as in `math.exp(1000)` or `math.sqrt(-1)`, a GPU returns
+±∞ or NaN. `max` and `min` of floats return the one that is a number. With `fastmath=True` the functions of `math` are
+the approximate ones. (bf16 arrives as uint16, which is therefore left as it is.)"""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _with_float64_literals(fn: Any) -> Any:
     return again
 
 
-_WIDENED = (np.int8, np.uint8, np.int16)
+_WIDENED = (np.int8, np.uint8, np.int16, np.int32)
 
 
 def _element(self: Any, index: Any) -> Any:

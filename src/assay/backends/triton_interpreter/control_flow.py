@@ -30,23 +30,26 @@ def patch() -> None:
 
     def patch_tensor(tensor: Any, *scope: Any) -> None:
         original(tensor, *scope)
-        # Triton's own code tests a mask or an `other` for its truth to see whether it is present.
         tensor.__bool__ = _truth
 
     module._patch_lang_tensor = patch_tensor
 
 
 def _truth(tensor: Any) -> bool:
+    if _caller() == "triton.language.semantic":
+        return True  # it asks whether a mask or an `other` is present, also of a scalar 0.0
     data = tensor.handle.data
     if data.size == 1:
         return bool(data.reshape(-1)[0])
-    if _called_by_triton():
+    if _caller().split(".")[0] == "triton":
         return True
     raise ValueError("a condition on a block of several elements: the compiler refuses it too; use tl.where")
 
 
-def _called_by_triton() -> bool:
-    return sys._getframe(2).f_globals.get("__name__", "").split(".")[0] == "triton"
+def _caller() -> str:
+    """Return the module that tests a tensor for its truth."""
+    name: str = sys._getframe(2).f_globals.get("__name__", "")
+    return name
 
 
 def _bool_op(self: Any, node: Any) -> Any:
