@@ -51,15 +51,12 @@ def test_an_honest_generator_passes(n, p, seed):
 
 
 @pytest.mark.parametrize("p", [0.5, 0.1])
-@pytest.mark.parametrize("block", [333, 1000, 5000])
+@pytest.mark.parametrize("block", [1300, 5000])
 def test_a_block_that_is_drawn_again_is_found_at_any_distance(p, block):
     first = kept(20_000, p, 1)
     first[9_000 : 9_000 + block] = first[1_500 : 1_500 + block]
     found = judged(20_000, p, first, kept(20_000, p, 2))
-    if block == 333 and p == 0.1:
-        assert found is None, "too few elements show it"
-    else:
-        assert found.detector == "distribution" and found.what.endswith("is drawn again 7500 elements further on")
+    assert found.detector == "distribution" and found.what.endswith("is drawn again 7500 elements further on")
 
 
 @pytest.mark.parametrize("p", [0.5, 0.1])

@@ -150,3 +150,21 @@ def test_sums_that_tensor_cores_truncate_are_honest_for_16_bits_only(dtype):
     measures = judge.Measures(oracle.oracle(workload, inputs), oracle.baseline(workload, inputs), {})
     assert (judge.judge({"out": out}, measures).finding is None) == (dtype == "bf16")
     assert judge.judge({"out": out * (1 - 3e-4)}, measures).finding is not None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 700), how=st.sampled_from(["serial", "reversed", "pairwise", "lanes 32"]), seed=st.integers(0, 99)
+)
+def test_running_sums_and_products_in_blocks_with_a_carry(n, how, seed):
+    x = torch.randn(2, n, 3, generator=torch.Generator().manual_seed(seed))
+    with evaluations._mode()(Variation(how)):
+        sums, products = x.cumsum(1), (1 + x / 1000).cumprod(1)
+    assert torch.allclose(sums.double(), x.double().cumsum(1), atol=1e-4)
+    assert torch.allclose(products.double(), (1 + x.double() / 1000).cumprod(1), rtol=1e-4)
+
+
+def test_a_long_running_sum_is_not_made_of_a_square_matrix():
+    """PyTorch's decomposition would take 160 GB here."""
+    with evaluations._mode()(Variation("serial")):
+        assert torch.ones(200_000).cumsum(0)[-1] == 200_000

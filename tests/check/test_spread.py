@@ -87,3 +87,50 @@ def test_the_second_estimate_has_room_for_another_formula():
     ratio = (again.spread["out"] / first.spread["out"] / oracle._OTHER_FORMULA).log2()[100:]
     assert float(ratio.min()) > -2 and float(ratio.max()) < 2
     assert first.refined() is again, "it is computed once"
+
+
+def ema(x):
+    rows, y = [], None
+    for row in x.view(-1, 100):
+        y = row if y is None else 0.5 * row + 0.5 * y
+        rows.append(y)
+    return torch.cat(rows) if rows else x.clone()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_another_formula_may_round_where_the_reference_halves_without_rounding(seed):
+    x = torch.randn(400, generator=torch.Generator().manual_seed(seed))
+
+    def moved(x):
+        rows, y = [], torch.zeros(100)
+        for i, row in enumerate(x.view(-1, 100)):
+            y = y + 0.5 * (row - y) if i else row
+            rows.append(y)
+        return torch.cat(rows)
+
+    assert judged(ema, x, moved).finding is None
+    assert judged(ema, x, lambda x: moved(x) + 4e-7).finding is not None
+
+
+def test_an_estimate_has_the_layout_of_a_transposed_result():
+    axes, x, out = {"m": Axis(), "n": Axis()}, {"x": Tensor("m", "n")}, {"out": Tensor("n", "m")}
+    turned = Op("turned", lambda x: (x * x + 1).sin().mT, axes, x, out, dtypes=("fp32",), source=__file__)
+    workload = Workload.of(turned, "m=5,n=7,dtype=fp32")
+    x = generate(workload)["x"]
+    truth = oracle.oracle(workload, {"x": x})
+    assert not truth.exact["out"].is_contiguous() and truth.spread["out"].shape == (7, 5)
+    measures = judge.Measures(truth, oracle.baseline(workload, {"x": x}), {})
+    assert judge.judge({"out": (x * x + 1).sin().mT.contiguous()}, measures).finding is None
+
+
+def test_values_below_the_smallest_normal_number_may_vanish_also_under_a_square_root():
+    axes, given, out = {"n": Axis()}, {"m": Tensor("n"), "v": Tensor("n", range=(0, 100))}, {"out": Tensor("n")}
+    step = Op("step", lambda m, v: m / (v.sqrt() + 1e-8), axes, given, out, dtypes=("fp32",), source=__file__)
+    workload = Workload.of(step, "n=64,dtype=fp32,values=subnormal")
+    inputs = generate(workload)
+    truth = oracle.oracle(workload, inputs)
+    assert not truth.flushed["out"].isnan().any() and (truth.flushed["out"] > 0).any()
+    flushed = torch.zeros(64)
+    measures = judge.Measures(truth, oracle.baseline(workload, inputs), {})
+    assert judge.judge({"out": flushed}, measures).finding is None
+    assert judge.judge({"out": flushed + 1e-20}, measures).finding is not None

@@ -22,7 +22,7 @@ from assay.coverage.contract import PAST
 from assay.dtype import dtype
 from assay.isa.ptx import compared
 from assay.kernel import Address, Kernel
-from assay.op import Axis
+from assay.op import Axis, Op, Tensor
 from assay.values import Range, floats
 from assay.workload import VALUES
 
@@ -205,14 +205,43 @@ def test_past_32_bits_only_in_the_narrowest_dtype_and_where_memory_suffices(monk
 
 
 def test_the_typical_sizes_have_other_attributes_and_values_that_repeat():
-    """A counter of 16 bits overflows only where many elements are alike."""
     rows = [r.workload for r in plan("softmax").rows if r.why == "at length"]
     (usual,) = [r.workload for r in plan("softmax").rows if r.why == "typical"]
-    assert {r.values for r in rows} >= {"constant", "sorted"} and all(r.axes == usual.axes for r in rows)
+    assert {r.values for r in rows if r.axes == usual.axes} >= {"constant", "sorted"}
     normalised = plan("layernorm").rows
     eps = {dict(r.workload.attributes)["eps"] for r in normalised if r.why == "at length"}
     assert eps == set(library.find_op("layernorm").attributes["eps"].choices)
-    assert not [r for r in plan("softmax", EFFORTS["triton-interpret"]).rows if r.why == "at length"]
+
+
+def test_more_equal_elements_than_16_bits_count_stand_along_each_axis():
+    rows = [dict(r.workload.axes) for r in plan("softmax").rows if r.workload.values == "constant"]
+    assert {"rows": 1, "cols": 70_001} in rows and {"rows": 70_001, "cols": 1} in rows
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_sizes_just_beyond_the_typical_ones_and_a_multiple_of_them_are_tried(effort):
+    axes, x, out = (
+        {"rows": Axis(typical=300), "cols": Axis(typical=1000)},
+        {"x": Tensor("rows", "cols")},
+        {"out": Tensor("rows")},
+    )
+    op = Op("total", lambda x: x.sum(1), axes, x, out, independent="rows", source=__file__)
+    made = coverage.plan(op, dtype("fp32"), EFFORTS[effort]).rows
+    beyond = [dict(r.workload.axes) for r in made if r.why == "beyond typical"]
+    if effort in ("cuda", "cuda, triton", "native"):
+        assert {"rows": 301, "cols": 1001} in beyond
+        assert any(row["cols"] == 1000 and row["rows"] > 5_000 for row in beyond)
+    else:
+        assert not beyond and not [r for r in made if r.why == "at length"]
+
+
+def test_an_axis_is_longer_than_a_group_of_blocks_while_the_others_have_several():
+    """Blocks in groups of 8 for the cache: the last group is not full, and there is more than one column of blocks."""
+    made = plan("int_linear", constants=Constants((64, 32, 8))).rows
+    names = library.find_op("int_linear").axes
+    found = [dict(r.workload.axes) for r in made if r.why == "constant 512"]
+    assert found and all(513 in row.values() for row in found)
+    assert any(sum(row[n] > 64 for n in names) > 1 for row in found)
 
 
 @pytest.mark.parametrize("constant", [1e-12, 1e-5, 3.5])

@@ -19,7 +19,7 @@ from assay.lazy import torch
 from assay.workload import Workload
 
 SIGMAS = 6.0
-REPEATED = 8.0
+REPEATED = 7.5
 """The same for the correlation at any distance, of which there are as many as elements."""
 _COINCIDENCES = 30
 """The least number of pairs that are expected to draw the rarer outcome both; fewer would not be normally

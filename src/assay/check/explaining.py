@@ -31,6 +31,8 @@ def explained(finding: Finding, cases: list[Case], index: int, done: list[Done],
                 return stale
     for name, held in call.held.items():
         right = cases[index].right[name]
+        if right.dtype == torch.bool:
+            continue  # a wrong one equals every contents that the right one does not
         wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(right, held)
         if not bool(wrong.any()) or not cases[index].judge({name: call.result[name]}).finding:
             continue

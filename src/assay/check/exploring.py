@@ -63,6 +63,8 @@ _PROGRAMS = {"default": 1 << 11, "thorough": 1 << 17}
 """The most programs that an interpreter runs in one launch."""
 _COMING_BACK = 4
 """If the number of workloads is given, at most one for this many of them repeats earlier sizes."""
+_AT_LENGTH = 8
+"""The same for workloads of the typical sizes with other values."""
 _TINY = 512
 """The cost up to which a kernel that does not end fails: a slow interpreter does not explain it."""
 _DEEP, _USUAL, _OFTEN = 3, 8, 0.15
@@ -100,7 +102,11 @@ class Bounds:
             return usual
         most = self.workloads
         return replace(
-            usual, workloads=most, constants=min(usual.constants, most), again=min(usual.again, most // _COMING_BACK)
+            usual,
+            workloads=most,
+            constants=min(usual.constants, most),
+            at_length=min(usual.at_length, most // _AT_LENGTH),
+            again=min(usual.again, most // _COMING_BACK),
         )
 
 

@@ -196,7 +196,7 @@ def _flushed(op: Op, wide: list[Any], attributes: dict[str, Any], exact: dict[st
 
     def disturbed(value: torch.Tensor) -> torch.Tensor:
         noise = torch.rand(value.shape, generator=rng, dtype=value.dtype) * 2 - 1
-        return value + noise * 2 * _SMALLEST_NORMAL
+        return (value + noise * 2 * _SMALLEST_NORMAL).abs().copysign(value)  # a square root takes no other sign
 
     flushed = moved(lambda value: value.masked_fill(value.abs() < _SMALLEST_NORMAL, 0.0))
     samples = [moved(disturbed) for _ in range(_DISTURBED)]

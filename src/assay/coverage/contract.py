@@ -26,6 +26,8 @@ _ENTIRE = 8
 """The factor by which a workload judged at once must be smaller than one judged in slices."""
 _COUNTED = 1 << 24
 """The number of consecutive integers that a float32 holds exactly."""
+_COUNTED_IN_16 = 70_001
+"""More elements than 16 bits count."""
 _INDEXED = 1 << 31
 """The number of indices that a signed 32-bit integer holds."""
 PAST = "past 2³¹"
@@ -46,12 +48,28 @@ def typical(space: Factors) -> Iterator[Planned]:
             near = space.at({**small, name: size if name != first else small[name] + size - axis.typical}, space.plain)
             if near is not None and near.elements <= space.effort.most:
                 yield space.planned(near, "near typical", space.plain)
+    if space.effort.at_length:
+        yield from _beyond_typical(space, fit.shortened(space, usual, first, space.effort.typical), first)
+
+
+def _beyond_typical(space: Factors, usual: Mapping[str, int], first: str) -> Iterator[Planned]:
+    """Yield the typical sizes, all one longer, and with one axis so long that the workload is as large as it may be: a
+    group of blocks or a GPU full of them may be just enough for the typical sizes."""
+    row = space.at({name: size + 1 for name, size in usual.items()}, space.plain)
+    if row is not None and space.cost(row) <= 2 * space.effort.typical:
+        yield space.planned(row, "beyond typical", space.plain)
+    name = space.op.independent or first
+    few = space.at(usual, space.plain)
+    times = space.effort.typical // max(1, space.cost(few)) if few is not None else 0
+    longer = space.at({**usual, name: usual[name] * times + 1}, space.plain) if times > 1 else None
+    if longer is not None and space.cost(longer) <= 2 * space.effort.typical:
+        yield space.planned(longer, "beyond typical", space.plain)
 
 
 def at_length(space: Factors) -> Iterator[Planned]:
-    """Yield the typical sizes with each value of an attribute and with values that repeat or ascend: a counter of 16
-    bits overflows only where many elements are alike, a product of a length and an attribute only where both are
-    large."""
+    """Yield the typical sizes with each value of an attribute and with values that repeat or ascend, and each axis
+    longer than 16 bits count: a counter overflows only where many elements are alike, a product of a length and an
+    attribute only where both are large."""
     usual = {n: a.typical for n, a in space.op.axes.items()}
     sizes = fit.shortened(space, usual, next(iter(usual), ""), space.effort.typical)
     values = [("values", kind) for kind in _AT_LENGTH if kind in space.levels["values"]]
@@ -61,6 +79,12 @@ def at_length(space: Factors) -> Iterator[Planned]:
         row = space.at(sizes, space.plain | {name: level})
         if row is not None and row.elements <= space.effort.typical:
             yield space.planned(row, "at length", space.plain | {name: level})
+    few = {n: max(1, axis.min) for n, axis in space.op.axes.items()}
+    for name in space.lengths[: space.effort.at_length] if values else ():
+        alike = space.plain | dict(values[:1])
+        row = space.at(few | {name: _COUNTED_IN_16}, alike)
+        if row is not None and space.cost(row) <= space.effort.most:
+            yield space.planned(row, "at length", alike)
 
 
 def huge(space: Factors) -> Iterator[Planned]:

@@ -57,9 +57,9 @@ _GROWING = ("workloads", "most", "typical", "constants", "at_length", "again")
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `at length`, `huge`, `past 2³¹`, `equal axes`, `ragged`, `attribute`, `multiples`,
-    `pairs`, `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`, `branch cols > 9, many rows`,
-    `more than 65535 rows` or `again`"""
+    """`typical`, `near typical`, `beyond typical`, `at length`, `huge`, `past 2³¹`, `equal axes`, `ragged`,
+    `attribute`, `multiples`, `pairs`, `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`,
+    `branch cols > 9, many rows`, `more than 65535 rows` or `again`"""
     pairs: frozenset[Pair] = frozenset()
     """The pairs that it visits. Levels without effect do not count: the strides of a single row, and everything but the
     size of an empty tensor."""

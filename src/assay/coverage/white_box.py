@@ -9,6 +9,8 @@ from assay.coverage.factors import Factors
 from assay.coverage.row import Planned
 from assay.workload import Workload
 
+_FACTORS = 4
+"""The most constants whose products are tried as sizes."""
 _COVERED = 1 << 12
 """The least length covered by a limited grid for which a workload is planned; other workloads exceed shorter ones."""
 
@@ -22,6 +24,7 @@ def around(space: Factors, constants: Constants) -> Iterator[Planned]:
     yield from _many(space, constants.bounds)
     yield from itertools.islice(_more_blocks(space, constants), max(2, space.effort.constants // 4))
     yield from itertools.islice(_equal(space, constants.sizes), max(4, space.effort.constants // 8))
+    yield from itertools.islice(_groups(space, constants.sizes), space.effort.constants // 3)
     for value in constants.values[: max(2, space.effort.constants // 5)]:
         levels = space.random_levels({"values": "normal"})
         row = fit.resolve(space, levels, space.effort.elements)
@@ -110,6 +113,21 @@ def _equal(space: Factors, sizes: tuple[int, ...]) -> Iterator[Planned]:
                 row = space.at(few | {first: size, second: size}, space.plain)
                 if row is not None and space.cost(row) <= space.effort.most:
                     yield space.planned(row, f"constant {c}", space.plain)
+
+
+def _groups(space: Factors, constants: tuple[int, ...]) -> Iterator[Planned]:
+    """Yield workloads with one axis just longer than the product of two constants and the others longer than one of
+    them: a group of blocks is full, another one begins, and there are several blocks along each axis."""
+    few = {n: max(1, axis.min) for n, axis in space.op.axes.items()}
+    pairs = itertools.combinations_with_replacement(sorted(constants[:_FACTORS]), 2)
+    products = {a * b: max(a, b) for a, b in pairs if a * b not in constants}
+    for product, block in sorted(products.items()):
+        several = {n: min(axis.max, max(axis.min, block + 1)) for n, axis in space.op.axes.items()}
+        for name in space.lengths:
+            rows = (space.at(others | {name: product + 1}, space.plain) for others in (several, few))
+            fits = (row for row in rows if row is not None and space.cost(row) <= space.effort.most)
+            for row in itertools.islice(fits, 1):
+                yield space.planned(row, f"constant {product}", space.plain)
 
 
 def _beside(
