@@ -37,6 +37,11 @@ _COMMUNICATES = re.compile("__shared__|shared.array|atomic|shfl|syncwarp|syncthr
 _RESULTS = ("values", "nonfinite", "unwritten", "stale", "unstable", "guard", "input", "launch")
 """Detectors of a wrong result, or of a missing one because the device refused what the kernel did. An exception is not
 among them: the code with delays is larger and may no longer fit."""
+_HANGS = "timeout"
+"""Detector of a kernel that does not end: a thread that is late misses the phase of a barrier that it waits for."""
+_SECONDS = 30.0
+"""Seconds of its own time for one workload. Without a race it takes less than one."""
+_UNCHANGED = "nothing was built that could be changed"
 
 
 @dataclass(frozen=True)
@@ -76,26 +81,33 @@ class Delayed:
         return Delays(True, tried, codes)
 
     def _explained(self, outcome: Outcome, workload: Workload, tried: list[str], codes: int) -> Delays:
-        """Report a wrong result as a race unless the same code is wrong without waiting, too."""
+        """Report a wrong result, or a kernel that does not end, as a race unless the same code does that without
+        waiting, too."""
         finding = outcome.finding
-        if finding is None or not codes:
-            return Delays(True, tried, codes, trouble="nothing was built that could be changed")
-        if finding.detector not in _RESULTS:
+        if finding is None:
+            return Delays(True, tried, codes, trouble=_UNCHANGED)
+        if finding.detector not in (*_RESULTS, _HANGS):
             return Delays(True, tried, codes, trouble=finding.what)
         worker = self._worker()
         try:
-            control = self._call(worker, workload, "still").finding
+            control = self._call(worker, workload, "still")
         finally:
             worker.close()
-        if control:
-            return Delays(True, tried, codes, trouble=f"wrong without waiting, too: {control.what}")
-        return Delays(False, tried, codes, f"on {workload}: {finding.what}")
+        codes = max(codes, control.delayed)  # a worker that was lost has not told how many it changed
+        if control.finding:
+            return Delays(True, tried, codes, trouble=f"wrong without waiting, too: {control.finding.what}")
+        if not codes:
+            return Delays(True, tried, codes, trouble=_UNCHANGED)
+        what = "it does not end" if finding.detector == _HANGS else finding.what
+        return Delays(False, tried, codes, f"on {workload}: {what}")
 
     def _worker(self) -> Worker:
         return self.pool.worker(self.kernel.address.backend, self.conditions.here.mode)
 
     def _call(self, worker: Worker, workload: Workload, kind: str) -> Outcome:
-        return trial.run(worker, self.kernel, workload, replace(self.conditions, depth="delayed", delays=kind))
+        until = time.monotonic() + _SECONDS
+        conditions = replace(self.conditions, depth="delayed", delays=kind, until=until)
+        return trial.run(worker, self.kernel, workload, conditions)
 
 
 def chosen(kernel: Kernel, op: Op, dtype: DType, seed: int) -> list[Workload]:

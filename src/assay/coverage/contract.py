@@ -61,9 +61,11 @@ def _beyond_typical(space: Factors, usual: Mapping[str, int], first: str) -> Ite
     name = space.op.independent or first
     few = space.at(usual, space.plain)
     times = space.effort.typical // max(1, space.cost(few)) if few is not None else 0
-    longer = space.at({**usual, name: usual[name] * times + 1}, space.plain) if times > 1 else None
-    if longer is not None and space.cost(longer) <= 2 * space.effort.typical:
-        yield space.planned(longer, "beyond typical", space.plain)
+    for kind in ("normal", "sorted") if times > 1 else ():
+        levels = space.plain | {"values": kind}
+        longer = space.at({**usual, name: usual[name] * times + 1}, levels) if kind in space.levels["values"] else None
+        if longer is not None and space.cost(longer) <= 2 * space.effort.typical:
+            yield space.planned(longer, "beyond typical", levels)
 
 
 def at_length(space: Factors) -> Iterator[Planned]:

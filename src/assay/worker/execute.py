@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.artifact import Artifact
-from assay.backends import backend
+from assay.backends import backend, triton_autotuning
 from assay.backends.base import Launch
 from assay.catalog import library
 from assay.dtype import dtype
@@ -89,6 +89,8 @@ def trial(request: Try, arena: channel.Arena) -> Tried:
 
     kernel = request.call.kernel
     op, function = function_of(request.call, request.device == "cuda", request.delays)
+    if kernel.address.backend == "triton":
+        triton_autotuning.patch()
     place = _place(request, arena)
     assert _settings is not None and _patches is not None
     with ExitStack() as watching:

@@ -19,7 +19,6 @@ PARTS = (
     "reductions",
     "arguments",
     "control_flow",
-    "autotuning",
     "libdevice",
     "launch",
 )

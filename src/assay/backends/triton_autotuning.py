@@ -1,19 +1,26 @@
-"""`triton.autotune`. On a GPU it runs every configuration many times on the call's own tensors whenever its key is new,
-and keeps the fastest. Without a GPU it raises. Here a few configurations run once each, and the first of them is kept:
-another one for each key, so that all are tried. A kernel that adds to its output needs `reset_to_zero` here, too."""
+"""`triton.autotune` in a check. On a GPU it runs every configuration many times on the call's own tensors whenever its
+key is new, which takes seconds, and keeps the fastest; without a GPU it raises. Here a few configurations run once, and
+the first of them is kept: another one for each key, so that all are tried. A kernel that adds to its output needs
+`reset_to_zero` here, too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from triton.runtime.autotuner import Autotuner
-
 _FEW = 3
-"""Configurations that run when a key is new: an interpreter is too slow for all of a large space."""
+"""Configurations that run when a key is new."""
+
+_patched = False
 
 
 def patch() -> None:
+    global _patched
+    if _patched:
+        return
+    _patched = True
+    from triton.runtime.autotuner import Autotuner
+
     tuner: Any = Autotuner
     pruned = tuner.prune_configs
 
