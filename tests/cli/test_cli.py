@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -150,8 +151,9 @@ def test_another_compiler_builds_and_is_part_of_the_replay(assay, monkeypatch, w
 
     write("k.cu", "// assay: f<<<1, 1>>>(x, out, n)\n")
     monkeypatch.setenv("ASSAY_COMPILER", "nvcc")
-    monkeypatch.setattr("assay.backends.nvcc.build", lambda *_: "built by nvcc")
-    assert Source(tmp_path / "k.cu").build("f", Target("sm_90")) == "built by nvcc"
+    built = SimpleNamespace(ptx=b"by nvcc")
+    monkeypatch.setattr("assay.backends.nvcc.build", lambda *_: built)
+    assert Source(tmp_path / "k.cu").build("f", Target("sm_90")) is built
     kernel = next(k for k in library.kernels() if k.name == "gelu/cuda")
     assert called(kernel, library.ops()["gelu"]) == "gelu/cuda --compiler nvcc"
     assert assay("check", "k.cu", "--op", "gelu", "--compiler", "gcc", cwd=tmp_path).returncode == 2

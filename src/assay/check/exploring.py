@@ -28,10 +28,10 @@ from assay.worker import Pool, Worker
 from assay.workload import Workload
 
 EFFORTS = {
-    "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24, at_length=6, huge=1 << 27),
-    "cuda, triton": Effort(60, 1 << 17, 1 << 20, 1 << 23, 24, at_length=4, huge=1 << 27),
+    "cuda": Effort(100, 1 << 17, 1 << 20, 1 << 23, 24, at_length=6, longer=1 << 22, huge=1 << 27),
+    "cuda, triton": Effort(60, 1 << 17, 1 << 20, 1 << 23, 24, at_length=4, longer=1 << 22, huge=1 << 27),
     "cuda, inductor": Effort(30, 1 << 17, 1 << 20, 1 << 23, 24, related=6, huge=1 << 27, again=0),
-    "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30, at_length=4),
+    "native": Effort(150, 1 << 16, 1 << 19, 1 << 23, 30, at_length=4, longer=1 << 21),
     "native, inductor": Effort(18, 1 << 16, 1 << 19, 1 << 23, 4, related=3, again=0),
     "triton-interpret": Effort(30, 1 << 12, 1 << 18, 1 << 21, 14, problems=32, again=8),
     "numba-sim": Effort(18, 1 << 8, 2304, 1 << 10, 6, problems=32, again=6),

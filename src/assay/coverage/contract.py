@@ -53,18 +53,19 @@ def typical(space: Factors) -> Iterator[Planned]:
 
 
 def _beyond_typical(space: Factors, usual: Mapping[str, int], first: str) -> Iterator[Planned]:
-    """Yield the typical sizes, all one longer, and with one axis so long that the workload is as large as it may be: a
-    group of blocks or a GPU full of them may be just enough for the typical sizes."""
+    """Yield the typical sizes, all one longer, and with one axis several times as long: a group of blocks, or as many
+    as a GPU runs at a time, may be just enough for the typical sizes."""
     row = space.at({name: size + 1 for name, size in usual.items()}, space.plain)
     if row is not None and space.cost(row) <= 2 * space.effort.typical:
         yield space.planned(row, "beyond typical", space.plain)
     name = space.op.independent or first
     few = space.at(usual, space.plain)
-    times = space.effort.typical // max(1, space.cost(few)) if few is not None else 0
+    times = space.effort.longer / max(1, space.cost(few)) if few is not None else 0
     for kind in ("normal", "sorted") if times > 1 else ():
         levels = space.plain | {"values": kind}
-        longer = space.at({**usual, name: usual[name] * times + 1}, levels) if kind in space.levels["values"] else None
-        if longer is not None and space.cost(longer) <= 2 * space.effort.typical:
+        sizes = {**usual, name: int(usual[name] * times) | 1}
+        longer = space.at(sizes, levels) if kind in space.levels["values"] else None
+        if longer is not None and space.cost(longer) <= 2 * space.effort.longer:
             yield space.planned(longer, "beyond typical", levels)
 
 

@@ -36,6 +36,8 @@ class Effort:
     """The most pairs of axes tried at equal lengths; a third as many are tried with one a multiple of the other."""
     at_length: int = 0
     """The most workloads of the typical sizes with other attributes and with values that repeat or ascend."""
+    longer: int = 0
+    """The elements of a typical workload with one axis longer; 0: there is none."""
     huge: int = 0
     """The most elements of a huge workload, and of a typical one that is not shortened, if results are independent
     along an axis; 0: there is no huge workload."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numba.cuda.simulator import kernelapi
 
+from assay.backends.numba_simulator.numbers import Int32
+
 
 def patch() -> None:
     module: Any = kernelapi.FakeCUDAModule
@@ -30,7 +32,7 @@ def _fused(a: Any, b: Any, c: Any) -> Any:
 
 def _bits(value: Any) -> tuple[int, int]:
     """Return an integer without its sign, and how many bits Numba gives its type (a Python integer has 64)."""
-    width = 32 if isinstance(value, (np.int32, np.uint32)) else 64
+    width = 32 if isinstance(value, (np.int32, np.uint32, Int32)) else 64
     return int(value) & ((1 << width) - 1), width
 
 

@@ -110,7 +110,13 @@ def _with_float64_literals(fn: Any) -> Any:
     return again
 
 
-_WIDENED = (np.int8, np.uint8, np.int16, np.int32)
+class Int32(np.int64):
+    """An int32 that was read from an array. Functions such as `clz` see 32 bits; arithmetic has 64."""
+
+    __slots__ = ()
+
+
+_WIDENED = {np.int8: np.int64, np.uint8: np.int64, np.int16: np.int64, np.int32: Int32}
 
 
 def _element(self: Any, index: Any) -> Any:
@@ -118,7 +124,7 @@ def _element(self: Any, index: Any) -> Any:
     kind = type(element)
     if kind is np.ndarray or kind is np.void:
         return devicearray.FakeWithinKernelCUDAArray(devicearray.FakeCUDAArray(element, stream=self._item.stream))
-    return np.int64(element) if kind in _WIDENED else element
+    return _WIDENED[kind](element) if kind in _WIDENED else element
 
 
 def _as_on_a_gpu(name: str, original: Callable[..., Any], exact: Any) -> Callable[..., Any]:
