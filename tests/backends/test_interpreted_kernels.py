@@ -39,6 +39,43 @@ def test_a_scalar_load_gives_zero_in_place_of_what_its_mask_switched_off_if_it_s
     assert found == {"with_other": "pass", "without_other": "fail"}
 
 
+LOOPS = """
+    import triton
+    import triton.language as tl
+    from assay import Axis, Tensor, kernel, op
+
+    @op(axes={"n": Axis(min=1)}, inputs={"x": Tensor("n", specials=())}, outputs={"out": Tensor("n")})
+    def copied(x):
+        return x.clone()
+
+    @triton.jit
+    def by_turns(x, out, n, PROGRAMS: tl.constexpr):
+        for r in range(tl.program_id(0), n, PROGRAMS):
+            for j in tl.range(0, 1, num_stages=1):
+                i = r.to(tl.int64) + j
+                tl.store(out + i, tl.load(x + i))
+
+    @triton.jit
+    def misspelt(x, out, n):
+        for r in tl.static_range(2):
+            tl.store(out + r, tl.load(x + r.too(tl.int64)), mask=r < n)
+
+    @kernel("copied")
+    def typed(x, *, out):
+        by_turns[(4,)](x, out, x.numel(), 4)
+
+    @kernel("copied")
+    def raises(x, *, out):
+        misspelt[(1,)](x, out, x.numel())
+"""
+
+
+def test_the_variable_of_a_loop_has_a_type_and_an_error_has_its_own_line(write):
+    found = {r.kernel.split(":")[1]: r for r in check(write("k.py", LOOPS), dtypes=["fp32"], workloads=4)}
+    assert found["typed"].status == "pass", found["typed"].reason
+    assert "AttributeError" in found["raises"].reason and "k.py:20" in found["raises"].reason
+
+
 AUTOTUNED = """
     import triton
     import triton.language as tl

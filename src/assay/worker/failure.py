@@ -24,6 +24,8 @@ _SCARCE = {
 }
 """Resources that a machine may run out of through no fault of a kernel."""
 _LONG = 20_000
+_WRAPPED = "InterpreterError"
+"""Triton's interpreter raises it in place of an exception inside a kernel, which it names as the cause."""
 _HALVES = "in an njit kernel, pass arrays(x, out) of assay.backends.njit, and use its load and store in the loop"
 _KNOWN = {
     r"Cannot determine Numba type of <class 'torch\.Tensor'>": (
@@ -80,6 +82,9 @@ class Refused(AssayError):
 
 def describe(error: BaseException) -> dict[str, Any]:
     """Return the fields of `Failure` for an exception, as plain data."""
+    trace = _trace(error)[-4000:]
+    while type(error).__name__ == _WRAPPED and error.__cause__ is not None:
+        error = error.__cause__
     frames = traceback.extract_tb(error.__traceback__)
     here = str(Path(__file__).parents[1])
     kernels = tuple(str(Path(here) / room) for room in ("library", "selftest/corpus"))
@@ -107,7 +112,7 @@ def describe(error: BaseException) -> dict[str, Any]:
         "fix": fix,
         "what": _text(error, "what"),
         "scarce": scarce(error),
-        "trace": _trace(error)[-4000:],
+        "trace": trace,
     }
 
 

@@ -19,6 +19,7 @@ PARTS = (
     "reductions",
     "arguments",
     "control_flow",
+    "loops",
     "libdevice",
     "launch",
 )
