@@ -24,7 +24,7 @@ from assay.isa.ptx import compared
 from assay.kernel import Address, Kernel
 from assay.op import Axis, Op, Tensor
 from assay.values import Range, floats
-from assay.workload import VALUES
+from assay.workload import VALUES, Workload
 
 OPS = sorted(library.ops())
 NATIVE = EFFORTS["native"]
@@ -293,6 +293,19 @@ def test_constants_that_only_the_compiler_knows_are_tried_after_the_first_launch
     assert {40_960, 40_961, 40_962} <= set(tried) and 40_961 in explore.seen.plan.constants.sizes
     texts = [str(row.workload) for row in explore.seen.tried]
     assert len(set(texts)) == len(texts) >= 100, "nothing is tried twice"
+
+
+@pytest.mark.parametrize("hurried", [True, False])
+def test_a_call_that_the_time_limit_of_the_run_has_ended_is_no_failure(monkeypatch, hurried):
+    outcome = Outcome(Finding("timeout", "no answer in 3 s"), lost=True, hurried=hurried)
+    monkeypatch.setattr(exploring.trial, "run", lambda *_: outcome)
+    ((kernel, op),) = select(["gelu/torch"])
+    worker = Pidless()
+    worker.close = lambda: None
+    explore = Exploration(kernel, op, dtype("fp32"), None, worker, Conditions(here(kernel), None, dict, {}, 1), bool)
+    explore.one(Workload.of(op, "n=7,dtype=fp32"))
+    assert (explore.seen.failure is None) == hurried
+    assert ("the time limit" in explore.seen.left_out) == hurried
 
 
 class Pidless:

@@ -6,19 +6,15 @@ the first of them is kept: another one for each key, so that all are tried. A ke
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 _FEW = 3
 """Configurations that run when a key is new."""
 
-_patched = False
 
-
+@cache
 def patch() -> None:
-    global _patched
-    if _patched:
-        return
-    _patched = True
     from triton.runtime.autotuner import Autotuner
 
     tuner: Any = Autotuner

@@ -215,15 +215,18 @@ class Trial:
             shared=one.shared,
             delays=self.conditions.delays,
         )
+        given = self._seconds()
         try:
-            answer = self.worker.ask(ask, self._seconds())
+            answer = self.worker.ask(ask, given)
         except Refused as refused:
             return only_there(one, fenced_off(raised(refused.failure, tuple(self.seconds)), fence))
         except WorkerLost as lost:
             if lost.blameless:
                 raise
             output = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
-            return Outcome(Finding(lost.how, lost.detail + output), seconds=tuple(self.seconds), lost=True)
+            hurried = lost.how == "timeout" and given is not None and given < self._usual_seconds
+            ended = Finding(lost.how, lost.detail + output)
+            return Outcome(ended, seconds=tuple(self.seconds), lost=True, hurried=hurried)
         self.seconds.append(answer.seconds)
         self.work, self.programs = self.work or answer.work, self.programs or answer.programs
         self.artifacts += map(dict, answer.artifacts)
@@ -240,10 +243,13 @@ class Trial:
 
     def _seconds(self) -> float | None:
         """Return the seconds of its own time that a call may take; None if the worker's limit applies."""
-        usual = self.worker.limits.seconds * (10 if self.large else 1)
         if self.conditions.until is None:
-            return usual if self.large else None
-        return min(usual, max(LEAST, self.conditions.until - time.monotonic()))
+            return self._usual_seconds if self.large else None
+        return min(self._usual_seconds, max(LEAST, self.conditions.until - time.monotonic()))
+
+    @property
+    def _usual_seconds(self) -> float:
+        return self.worker.limits.seconds * (10 if self.large else 1)
 
     def _conduct(self, one: Run, case: Case, answer: Tried) -> Finding | None:
         """Return the first forbidden effect of a call, whatever it computed; None if there is none."""

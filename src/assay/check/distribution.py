@@ -148,10 +148,9 @@ def _apart(first: torch.Tensor, other: torch.Tensor, variance: torch.Tensor) -> 
     rare = float(variance[usable].mean()) if bool(usable.any()) else 0.0
     overlap = count - torch.arange(count)
     sums = torch.fft.irfft(torch.fft.rfft(one, 2 * count).conj() * torch.fft.rfft(two, 2 * count), 2 * count)
-    later, earlier = sums[:count], sums[count + 1 :].flip(0)  # shifted by 0…count − 1, and by −1…1 − count
-    far = torch.cat([earlier.flip(0), later]) / torch.cat([overlap[1:].flip(0), overlap]).double().sqrt()
-    enough = torch.cat([overlap[1:].flip(0), overlap]) * rare**2 >= _COINCIDENCES
-    far = torch.where(enough, far.abs(), 0.0)
+    shifted = torch.cat([sums[count + 1 :], sums[:count]])  # by 1 − count … count − 1
+    pairs = torch.cat([overlap[1:].flip(0), overlap])
+    far = torch.where(pairs * rare**2 >= _COINCIDENCES, shifted.abs() / pairs.double().sqrt(), 0.0)
     if first is other:
         far[:count] = 0.0
     place = int(far.argmax())

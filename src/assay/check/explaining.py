@@ -32,7 +32,7 @@ def explained(finding: Finding, cases: list[Case], index: int, done: list[Done],
     for name, held in call.held.items():
         right = cases[index].right[name]
         if right.dtype == torch.bool:
-            continue  # a wrong one equals every contents that the right one does not
+            continue  # a wrong boolean equals all contents that differ from the right one
         wrong = leftovers.kept(call.result[name], held) & ~leftovers.kept(right, held)
         if not bool(wrong.any()) or not cases[index].judge({name: call.result[name]}).finding:
             continue

@@ -229,7 +229,7 @@ class Exploration:
         if finding and row.why == PAST and _NO_ROOM & {finding.detector, outcome.detail.get("type")}:
             self.seen.leave_out("more memory than this GPU has free", [row])
             return False
-        if finding and finding.detector == "timeout" and self._late():
+        if finding and outcome.hurried:
             self.seen.leave_out("the time limit", [row])
             return False
         if finding and finding.detector == "timeout" and self._interpreted and row.cost > _TINY:

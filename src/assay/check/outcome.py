@@ -36,10 +36,13 @@ class Outcome:
     """Pieces of code that were built with delays (worker.delays)."""
     lost: bool = False
     """Whether the worker is gone or cannot be trusted any more."""
+    hurried: bool = False
+    """Whether a call was ended before the kernel's own limit, because the run has to end."""
     detail: dict[str, Any] = field(default_factory=dict)
 
 
 LEAST = 2.0
+"""Seconds of its own time that a call gets, however little is left of the run."""
 
 
 @dataclass(frozen=True)
