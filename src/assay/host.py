@@ -193,6 +193,17 @@ def cuda_include() -> Path | None:
     return next((r / "include" for r in cuda_roots() if (r / "include" / "cuda_fp16.h").exists()), None)
 
 
+@cache
+def cuda_cpp_include() -> Path | None:
+    """Return the folder of CUDA's C++ library (`<cuda/…>`, `<nv/target>`). NVIDIA's wheels ship it apart from the other
+    headers, so it may have to come from a toolkit."""
+    return next((r / "include" / "cccl" for r in cuda_roots() if (r / "include" / "cccl").is_dir()), None)
+
+
+def cuda_headers() -> list[Path]:
+    return [folder for folder in (cuda_include(), cuda_cpp_include()) if folder]
+
+
 def target() -> Target:
     """Return what code is built for unless a target is named: this machine's GPU, or the default without one."""
     here = gpu()

@@ -67,8 +67,12 @@ def test_a_launch_that_the_device_refuses_with_delays_alone_is_a_race(look):
 def test_a_kernel_that_ends_only_without_delays_has_a_race(look):
     """A thread that is late misses the phase of an mbarrier. A worker that is lost has not said what it changed."""
     hangs = Outcome(Finding("timeout", "no answer in 30 s"), lost=True)
-    seen, race = look(hangs, RIGHT)
+    seen, race = look(hangs, RIGHT, hangs)
     assert not seen.clean and seen.codes == 2 and "n=300" in race and "it does not end" in race
+    seen, race = look(hangs, RIGHT, RIGHT)  # other work kept the GPU from it
+    assert seen.clean and not race and "ended when it was called again" in seen.trouble
+    seen, race = look(hangs, RIGHT, WRONG)
+    assert not seen.clean and "the oracle 4" in race
     seen, race = look(hangs, hangs)
     assert seen.clean and not race and "without waiting, too" in seen.trouble
     seen, race = look(hangs, Outcome())

@@ -48,3 +48,12 @@ def test_a_folder_that_is_not_there_is_refused(folders, assay, tmp_path):
 def test_constants_are_read_from_headers_there_too(folders, tmp_path, monkeypatch):
     monkeypatch.setenv("ASSAY_INCLUDE", str(tmp_path / "include"))
     assert [file.name for file in source.with_headers(folders)] == ["k.cu", "scale.cuh", "more.cuh"]
+
+
+def test_cudas_cpp_library_may_come_from_another_toolkit_than_the_headers(monkeypatch, tmp_path):
+    for folder in ("wheel/include", "toolkit/include/cccl"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "wheel/include/cuda_fp16.h").touch()
+    monkeypatch.setattr(host, "cuda_roots", lambda: (tmp_path / "wheel", tmp_path / "toolkit"))
+    assert host.cuda_include.__wrapped__() == tmp_path / "wheel/include"
+    assert host.cuda_cpp_include.__wrapped__() == tmp_path / "toolkit/include/cccl"

@@ -14,6 +14,7 @@ from assay.isa.ptx.delays import delayed
 from ptx_texts import NVRTC, by_nvrtc, has_nvrtc
 
 WAIT = re.compile(r"^\{ \.reg \.b64 %assay_g;.*\}\n", re.MULTILINE)
+COUNTER = "\n\t.reg .b32 %assay_n; mov.b32 %assay_n, 0;"
 ORDINARY = (
     "\tld.global.nc.v4.f32 \t{%f1, %f2, %f3, %f4}, [%rd4];",
     "\t@%p1 ld.global.v2.b32 { %r1, %r2 }, [ %rd1 + 0 ];",
@@ -64,7 +65,16 @@ def test_without_the_waits_it_is_the_same_text(lines):
 def test_the_control_differs_in_nothing_but_the_chance():
     random, still = (delayed("\n".join(ACCESSES) + "\n", still=still) for still in (False, True))
     assert random != still
-    assert re.sub(r"%assay_t, 4096;", "%assay_t, 0;", random) == still
+    assert re.sub(r"%assay_l, 4096;", "%assay_l, 0;", random) == still
+
+
+def test_a_thread_counts_its_waits_in_every_function():
+    body = f"{{\n{ORDINARY[0]}\nret;\n}}\n"
+    text = (
+        f".func (.param .b32 r) f(.param .b32 a);\n.func g()\n{body}.visible .entry k(\n)\n.maxntid 128, 1, 1\n{body}"
+    )
+    changed = delayed(text)
+    assert changed.count(COUNTER) == 2 and WAIT.sub("", changed).replace(COUNTER, "") == text
 
 
 def test_each_launch_waits_at_another_quarter_of_the_places():

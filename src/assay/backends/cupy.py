@@ -91,8 +91,7 @@ def options() -> tuple[str, ...]:
     """Return compile options of RawModule for sources that include cuda_fp16.h, cuda_bf16.h or <assay/…>."""
     from assay.backends.nvrtc import HEADERS
 
-    include = host.cuda_include()
-    return ("-std=c++17", f"-I{HEADERS}", *((f"-I{include}", f"-I{include}/cccl") if include else ()))
+    return ("-std=c++17", f"-I{HEADERS}", *(f"-I{folder}" for folder in host.cuda_headers()))
 
 
 BACKEND = Cupy()

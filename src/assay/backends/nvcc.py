@@ -23,8 +23,8 @@ def compiler() -> str:
 
 def include_flags() -> list[str]:
     """Return the flags by which nvcc finds the user's headers, Assay's own, and CUDA's C++ libraries."""
-    include = host.cuda_include()
-    folders = [*host.include_folders(), HEADERS, *([f"{include}/cccl"] if include else [])]
+    library = host.cuda_cpp_include()
+    folders = [*host.include_folders(), HEADERS, *([library] if library else [])]
     return [f"-I{folder}" for folder in folders]
 
 

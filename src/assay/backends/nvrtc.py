@@ -33,7 +33,6 @@ def compiler() -> str:
 
 
 def options(target: Target, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    include = host.cuda_include()
     return (
         f"-arch={target}",
         "-std=c++17",
@@ -41,7 +40,7 @@ def options(target: Target, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
         *extra,  # first: a source's own folder comes before the library's
         *(f"-I{folder}" for folder in host.include_folders()),
         f"-I{HEADERS}",
-        *((f"-I{include}", f"-I{include}/cccl") if include else ()),
+        *(f"-I{folder}" for folder in host.cuda_headers()),
     )
 
 

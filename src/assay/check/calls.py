@@ -243,6 +243,8 @@ class Trial:
 
     def _seconds(self) -> float | None:
         """Return the seconds of its own time that a call may take; None if the worker's limit applies."""
+        if self.conditions.seconds is not None:
+            return self.conditions.seconds
         if self.conditions.until is None:
             return self._usual_seconds if self.large else None
         return min(self._usual_seconds, max(LEAST, self.conditions.until - time.monotonic()))

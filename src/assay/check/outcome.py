@@ -65,6 +65,8 @@ class Conditions:
     """The kind of delays in the kernel's code (worker.delays), for all workloads of a worker."""
     until: float | None = None
     """When the next call must end, on the monotonic clock; a call gets at least LEAST seconds of its own time."""
+    seconds: float | None = None
+    """Seconds of its own time that each call gets, in place of all other limits."""
 
 
 def raised(error: Failure, seconds: tuple[float, ...] = ()) -> Outcome:

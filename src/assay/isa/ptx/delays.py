@@ -22,6 +22,11 @@ _MIX = 0x85EBCA77
 _ALL = 0xFFFFFFFF
 _AMONG = 4096
 """The number of accesses that wait, out of 16384, at a place where warps wait in this launch."""
+_HALVED = 8
+"""The chance halves whenever a thread has waited 2**8 times: however long a kernel runs, its delays then take little
+more than a few milliseconds of a warp, so that one that does not end hangs and is not just slow."""
+_BODY = re.compile(r"\.(?:entry|func)\b[^{};]*\{")
+_COUNTER = "\n\t.reg .b32 %assay_n; mov.b32 %assay_n, 0;"
 
 
 def delayed(text: str, still: bool = False) -> str:
@@ -36,7 +41,8 @@ def delayed(text: str, still: bool = False) -> str:
         place += 1
         return _wait(place, still, always=found["opcode"].startswith("mbarrier.init")) + found[0]
 
-    return _ACCESS.sub(access, text)
+    changed = _ACCESS.sub(access, text)
+    return _BODY.sub(lambda body: body[0] + _COUNTER, changed) if place else text
 
 
 def _wait(place: int, still: bool, always: bool = False) -> str:
@@ -44,14 +50,16 @@ def _wait(place: int, still: bool, always: bool = False) -> str:
     from launch to launch: a race shows when one access is late and few others are. With `always` it waits in every
     launch: a barrier is initialised once, before all that it orders."""
     return (
-        "{ .reg .b64 %assay_g; .reg .b32 %assay_a; .reg .b32 %assay_t; .reg .pred %assay_p; "
+        "{ .reg .b64 %assay_g; .reg .b32 %assay_a, %assay_t, %assay_l, %assay_c; .reg .pred %assay_p; "
         "mov.u64 %assay_g, %gridid; cvt.u32.u64 %assay_a, %assay_g; "
         "mov.u32 %assay_t, %globaltimer_lo; shr.u32 %assay_t, %assay_t, 20; add.u32 %assay_a, %assay_a, %assay_t; "
         f"mad.lo.u32 %assay_a, %assay_a, {_SPREAD}, {crc32(str(place).encode())}; "
         f"shr.u32 %assay_t, %assay_a, 15; xor.b32 %assay_a, %assay_a, %assay_t; mul.lo.u32 %assay_a, %assay_a, {_MIX}; "
-        "mov.u32 %assay_t, %clock; "
-        f"mul.lo.u32 %assay_t, %assay_t, {_SPREAD}; shr.u32 %assay_t, %assay_t, 18; "
-        f"setp.lt.u32 %assay_p, %assay_t, {0 if still else _AMONG}; "
+        f"mov.u32 %assay_l, {0 if still else _AMONG}; "
+        f"shr.u32 %assay_t, %assay_n, {_HALVED}; shr.u32 %assay_l, %assay_l, %assay_t; "
+        f"mov.u32 %assay_t, %clock; mul.lo.u32 %assay_t, %assay_t, {_SPREAD}; "
+        "shr.u32 %assay_c, %assay_t, 18; setp.lt.u32 %assay_p, %assay_c, %assay_l; "
         f"setp.le.and.u32 %assay_p, %assay_a, {_ALL if always else _ALL >> 2}, %assay_p; "
-        "shl.b32 %assay_t, %assay_t, 2; @%assay_p nanosleep.u32 %assay_t; }\n"
+        "shr.u32 %assay_t, %assay_t, 2; and.b32 %assay_t, %assay_t, 16380; "
+        "@%assay_p nanosleep.u32 %assay_t; @%assay_p add.u32 %assay_n, %assay_n, 1; }\n"
     )
