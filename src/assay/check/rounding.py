@@ -19,8 +19,13 @@ from assay.lazy import torch
 from assay.op import Op
 from assay.workload import Workload
 
-_Known = dict[tuple[Any, ...], tuple["torch.Tensor", "torch.Tensor"]]
+_Scale = Any
+"""How far float32 would be off at most: a tensor, or a number for a share of each element; None if nothing is
+rounded."""
+_Known = dict[tuple[Any, ...], tuple["torch.Tensor", _Scale]]
 """Calls, with their results and how far those may be off."""
+_STEPS = 1 << 15
+"""Steps of the random errors on each side of zero."""
 FEW, MANY = 6, 36
 """Samples for a first estimate, and for the one that decides before a kernel is called wrong."""
 _HALF_ULP = 2.0**-24
@@ -205,13 +210,21 @@ def _mode() -> Any:
                     parts.append(repr(value))
             return (*parts, *kwargs)
 
-        def _disturbed(self, result: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
+        def _disturbed(self, result: torch.Tensor, scale: _Scale) -> torch.Tensor:
             if scale is None:
                 return result
             self.arithmetic = True
-            noise = torch.rand(result.shape, generator=self._rng, dtype=torch.float64).mul_(2).sub_(1)
-            noise.mul_(scale).mul_(self._times)
-            return noise.nan_to_num_(0.0, 0.0, 0.0).add_(result)
+            noise = self._noise(result.shape)
+            if isinstance(scale, float):  # 0, Inf and NaN stay what they are
+                return noise.mul_(scale * self._times / _STEPS).add_(1).mul_(result)
+            return torch.addcmul(result, noise, scale, value=self._times / _STEPS)
+
+        def _noise(self, shape: Any) -> torch.Tensor:
+            """Return integers from −_STEPS to _STEPS − 1. To draw four at a time is five times as fast as
+            `torch.rand`."""
+            count = math.prod(shape)
+            drawn = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None, generator=self._rng)
+            return drawn.view(torch.int16)[:count].view(shape).double()
 
     return RandomRounding
 
@@ -227,16 +240,16 @@ def _variance(name: str, x: torch.Tensor, dim: Any = None, *, correction: Any = 
     return (value, mean if keepdim else x.mean(dims)) if name.endswith("mean") else value
 
 
-def _scale(name: str, func: Any, args: Any, kwargs: Any, result: torch.Tensor, every: bool) -> torch.Tensor | None:
-    """Return how far off float32 would be at most, in each element; None if nothing is rounded."""
+def _scale(name: str, func: Any, args: Any, kwargs: Any, result: torch.Tensor, every: bool) -> _Scale:
     if not result.is_floating_point() or not result.numel():
         return None
     if name in ("sub", "add", "mul", "div", "rsub") and _without_rounding(name, args, every):
         return None
     if name in _LINEAR:
         absolute = func(*_absolute(args), **_absolute(kwargs)).abs()
-        return absolute.mul_(_HALF_ULP * (1 + 0.75 * math.log2(max(1, _terms(args, result)))) / 2)
-    return result.abs().mul_(_HALF_ULP * 4 if name in _FUNCTIONS else _HALF_ULP)
+        absolute.mul_(_HALF_ULP * (1 + 0.75 * math.log2(max(1, _terms(args, result)))) / 2)
+        return absolute.nan_to_num_(0.0, 0.0, 0.0)
+    return _HALF_ULP * 4 if name in _FUNCTIONS else _HALF_ULP
 
 
 def _is_tensor(value: Any) -> bool:

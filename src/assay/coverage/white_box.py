@@ -52,9 +52,16 @@ def _beyond(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
     for bound in sorted(bounds, key=lambda b: b.size)[: max(2, space.effort.constants // 4)]:
         for turn in range(max((len(space.levels[f]) for f in switches), default=1)):
             levels = space.plain | {f: space.levels[f][turn % len(space.levels[f])] for f in switches}
-            row = space.at(few | {bound.axis: bound.size + 1}, levels)
-            if row is not None and space.cost(row) <= space.effort.typical:
-                yield space.planned(row, f"branch {bound.axis} > {bound.size}", levels)
+            for size in _past(bound.size)[: 2 if turn == 0 else 1]:
+                row = space.at(few | {bound.axis: size}, levels)
+                if row is not None and space.cost(row) <= space.effort.typical:
+                    yield space.planned(row, f"branch {bound.axis} > {bound.size}", levels)
+
+
+def _past(size: int) -> tuple[int, int]:
+    """Return two lengths beyond a branch: one that no block divides, and a power of two, since a launch may have a path
+    for lengths that blocks or vectors divide."""
+    return size + 1, 1 << size.bit_length()
 
 
 def _more_blocks(space: Factors, constants: Constants) -> Iterator[Planned]:
@@ -76,9 +83,11 @@ def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
     two = [(a, b) for a, b in itertools.combinations(bounds, 2) if a.axis != b.axis]
     combined = 0
     for a, b in two:
-        sizes = {n: max(1, axis.min) for n, axis in space.op.axes.items()} | {a.axis: a.size + 1, b.axis: b.size + 1}
-        for levels in (space.plain, space.plain | layouts) if layouts else (space.plain,):
-            row = space.at(sizes, levels)
+        few = {n: max(1, axis.min) for n, axis in space.op.axes.items()}
+        odd, even = ({a.axis: m, b.axis: n} for m, n in zip(_past(a.size), _past(b.size), strict=True))
+        ways = [(odd, space.plain), (odd, space.plain | layouts), (even, space.plain)]
+        for sizes, levels in ways if layouts else ways[::2]:
+            row = space.at(few | sizes, levels)
             if row is not None and space.cost(row) <= space.effort.typical:
                 combined += 1
                 why = f"branch {a.axis} > {a.size}, {b.axis} > {b.size}"
@@ -95,13 +104,16 @@ def _many(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
         return
     few = {n: max(1, axis.min) for n, axis in space.op.axes.items()}
     for name in dict.fromkeys(b.axis for b in bounds if b.axis != other):
-        for size in sorted((b.size for b in bounds if b.axis == name), reverse=True):
-            one = space.at(few | {name: size + 1}, space.plain)
-            count = space.effort.typical // max(1, space.cost(one)) * few[other] if one is not None else 0
-            row = space.at(few | {name: size + 1, other: min(count, space.op.axes[other].max)}, space.plain)
-            if count > few[other] and row is not None:
-                yield space.planned(row, f"branch {name} > {size}, many {other}", space.plain)
-                break
+        for even in (False, True):
+            for size in sorted((b.size for b in bounds if b.axis == name), reverse=True):
+                one = space.at(few | {name: _past(size)[even]}, space.plain)
+                count = space.effort.typical // max(1, space.cost(one)) * few[other] if one is not None else 0
+                row = space.at(
+                    few | {name: _past(size)[even], other: min(count, space.op.axes[other].max)}, space.plain
+                )
+                if count > few[other] and row is not None:
+                    yield space.planned(row, f"branch {name} > {size}, many {other}", space.plain)
+                    break
 
 
 def _equal(space: Factors, sizes: tuple[int, ...]) -> Iterator[Planned]:
