@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.catalog import library
-from assay.check import evaluations, judge, oracle
+from assay.check import evaluations, float32, judge, oracle
 from assay.check.evaluations import Variation
 from assay.op import Axis, Op, Tensor
 from assay.workload import Workload
@@ -16,7 +16,7 @@ from assay.workload import Workload
 @given(n=st.integers(1, 700), lanes=st.integers(1, 64), seed=st.integers(0, 1 << 16))
 def test_a_running_mean_in_lanes_is_the_mean_and_the_variance(n, lanes, seed):
     x = torch.randn(3, n, generator=torch.Generator().manual_seed(seed))
-    mean, squares = evaluations._welford(x, lanes)
+    mean, squares = float32.welford(x, lanes)
     var, exact = torch.var_mean(x.double(), 1, correction=0)
     assert torch.allclose(mean.double(), exact, atol=1e-5)
     assert torch.allclose(squares.double() / n, var, rtol=1e-4, atol=1e-6)
@@ -31,7 +31,7 @@ def test_a_running_mean_that_one_outlier_moves_for_good_is_honest():
     x[:, 2000] = -0.25
     truth = oracle.oracle(workload, {"x": x})
     plain = oracle.baseline(workload, {"x": x})
-    chunks = evaluations._welford(x, 1)
+    chunks = float32.welford(x, 1)
     result = {"out": chunks[0], "var": chunks[1] / 52224}
     assert (chunks[0].double() - x.double().mean(1)).abs().max() > 1e-6
     assert evaluations.evaluate(workload, {"x": x}, Variation("serial"))["out"].equal(plain["out"])
@@ -57,9 +57,9 @@ def test_a_mean_may_be_multiplied_by_the_reciprocal_of_its_count():
 def test_terms_may_be_scaled_before_one_accumulator_adds_them(value, n):
     """A sum of equal short numbers is exact, that of their n-th parts is not. What is allowed has to cover it."""
     x = torch.full((1, n), value)
-    mean = evaluations.reduce(x / n, "serial").double()
-    assert evaluations.reduce(x, "serial").double() == x.double().sum()
-    admitted = (evaluations.scaled(x).double() - x.double().sum()) / n
+    mean = float32.reduce(x / n, "serial").double()
+    assert float32.reduce(x, "serial").double() == x.double().sum()
+    admitted = (float32.scaled(x).double() - x.double().sum()) / n
     assert (mean - value).abs() <= judge.SLACK["max"] * admitted.abs()
 
 
@@ -67,7 +67,7 @@ def test_terms_may_be_scaled_before_one_accumulator_adds_them(value, n):
 def test_the_worst_of_scaled_sums_is_still_a_sum(terms):
     x = torch.tensor([terms])
     bound = 2 * len(terms) * 2.0**-24 * float(x.double().abs().sum())
-    assert abs(float(evaluations.scaled(x)) - float(x.double().sum())) <= bound + 1e-30
+    assert abs(float(float32.scaled(x)) - float(x.double().sum())) <= bound + 1e-30
 
 
 def test_only_a_sum_that_is_divided_may_be_of_scaled_terms():
@@ -82,15 +82,15 @@ def test_only_a_sum_that_is_divided_may_be_of_scaled_terms():
 @given(n=st.integers(1, 700), reciprocal=st.booleans(), seed=st.integers(0, 1 << 16))
 def test_a_running_mean_by_terms_is_the_mean_and_the_variance(n, reciprocal, seed):
     x = torch.randn(3, n, generator=torch.Generator().manual_seed(seed))
-    mean, squares = evaluations._by_terms(x, reciprocal)
+    mean, squares = float32.by_terms(x, reciprocal)
     var, exact = torch.var_mean(x.double(), 1, correction=0)
     assert torch.allclose(mean.double(), exact, atol=1e-5)
     assert torch.allclose(squares.double() / n, var, rtol=1e-4, atol=1e-6)
 
 
 def test_a_long_running_mean_by_terms_is_cut_into_lanes():
-    x = torch.randn(2, 3 * evaluations._MERGES + 5)
-    mean, squares = evaluations._by_terms(x, False)
+    x = torch.randn(2, 3 * float32._MERGES + 5)
+    mean, squares = float32.by_terms(x, False)
     var, exact = torch.var_mean(x.double(), 1, correction=0)
     assert torch.allclose(mean.double(), exact, atol=1e-5)
     assert torch.allclose(squares.double() / x.shape[1], var, rtol=1e-4)
@@ -102,7 +102,7 @@ def test_the_textbooks_running_variance_of_two_near_values_is_honest():
     op = Op("variance", lambda x: x.var(1), axes, x, out, dtypes=("fp32",), source=__file__)
     workload = Workload.of(op, "rows=64,cols=2,dtype=fp32")
     x = 1 + torch.rand(64, 2, generator=torch.Generator().manual_seed(1)) / 50
-    _, squares = evaluations._by_terms(x, False)
+    _, squares = float32.by_terms(x, False)
     measures = judge.Measures(oracle.oracle(workload, {"x": x}), oracle.baseline(workload, {"x": x}), {})
     assert judge.judge({"out": squares}, measures, orders=False).finding is not None
     assert judge.judge({"out": squares}, measures).finding is None
@@ -113,7 +113,7 @@ def test_the_textbooks_running_variance_of_two_near_values_is_honest():
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
 def test_truncation_is_towards_zero_and_less_than_one_ulp(values):
     exact = torch.tensor(values, dtype=torch.float64)
-    cut = evaluations._truncated(exact)
+    cut = float32._truncated(exact)
     assert (cut.double().abs() <= exact.abs()).all()
     assert (cut.nextafter(cut.sign() * torch.inf).double().abs() > exact.abs())[cut != 0].all()
 
@@ -124,9 +124,9 @@ def test_products_on_tensor_cores_are_products(m, n, k, seed):
     rng = torch.Generator().manual_seed(seed)
     a, b = (torch.randn(2, *shape, generator=rng).bfloat16().float() for shape in ((m, k), (k, n)))
     exact = a.double() @ b.double()
-    bound = (k // evaluations._TERMS + 1) * 2.0**-23 * (a.abs().double() @ b.abs().double())
-    assert ((evaluations._on_tensor_cores(a, b).double() - exact).abs() <= bound).all()
-    least = evaluations._on_tensor_cores(a.abs(), b.abs()).double()
+    bound = (k // float32._TERMS + 1) * 2.0**-23 * (a.abs().double() @ b.abs().double())
+    assert ((float32.on_tensor_cores(a, b).double() - exact).abs() <= bound).all()
+    least = float32.on_tensor_cores(a.abs(), b.abs()).double()
     assert (least <= a.abs().double() @ b.abs().double()).all()
 
 
@@ -146,7 +146,7 @@ def test_sums_that_tensor_cores_truncate_are_honest_for_16_bits_only(dtype):
     rng = torch.Generator().manual_seed(1)
     inputs = {"a": torch.rand(4, 16384, generator=rng).sort(1)[0], "b": torch.rand(16384, 4, generator=rng)}
     inputs = {name: value.bfloat16().to(workload.dtype.torch) for name, value in inputs.items()}
-    out = evaluations._on_tensor_cores(inputs["a"].float(), inputs["b"].float())
+    out = float32.on_tensor_cores(inputs["a"].float(), inputs["b"].float())
     measures = judge.Measures(oracle.oracle(workload, inputs), oracle.baseline(workload, inputs), {})
     assert (judge.judge({"out": out}, measures).finding is None) == (dtype == "bf16")
     assert judge.judge({"out": out * (1 - 3e-4)}, measures).finding is not None

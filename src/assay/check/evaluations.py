@@ -7,32 +7,19 @@ on tensor cores. All of these are correct and must pass."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
+from assay.check import float32
 from assay.dtype import DType
 from assay.lazy import np, torch
 from assay.workload import Workload
 
 REDUCTIONS = ("plain", "serial", "reversed", "pairwise", "lanes 32", "lanes 128", "lanes 1024", "kahan")
-_COMPENSATED = 512
-"""The most terms of one compensated accumulator. Longer rows have several, since evaluating a single one takes too
-long."""
-_FACTORS = tuple(math.sqrt(n) / 8 for n in (17, 23, 29, 37, 47, 59))
-"""Factors for the terms of a mean, which a kernel may scale before it adds them. Equal terms then round differently,
-and the loss varies with the factor, so the worst of several counts. The factors are irrational, so that a product with
-a short number is not short too."""
-_MERGES = 4096
-"""The most blocks that are merged into one running mean, to limit the time as well."""
-_TERMS = 8
-"""Products that a tensor core of the A100 adds at once. Hopper's add 16, and lose less."""
 _HALF = 2
 """Bytes of a number that tensor cores multiply exactly."""
-_WORK = 1 << 29
-"""Multiplications of a matrix product beyond which several terms are added at a time."""
 
 
 @dataclass(frozen=True)
@@ -116,159 +103,6 @@ def evaluate(workload: Workload, inputs: dict[str, torch.Tensor], how: Variation
     }
 
 
-def reduce(x: torch.Tensor, how: str) -> torch.Tensor:
-    """Return the sum over the last dimension in the given order."""
-    n = x.shape[-1]
-    if n <= 1 or how == "plain":
-        return x.sum(-1)
-    if how in ("reversed", "backwards"):
-        return reduce(x.flip(-1), "lanes 8" if how == "reversed" else "serial")
-    if how.startswith("serial from"):
-        return reduce(x.roll(-n * int(how[-3]) // 3, -1), "serial")
-    if how == "pairwise":
-        while x.shape[-1] > 1:
-            odd = x[..., -1:] if x.shape[-1] % 2 else x[..., :0]
-            even = x.shape[-1] // 2 * 2
-            x = torch.cat([x[..., 0:even:2] + x[..., 1:even:2], odd], -1)
-        return x[..., 0]
-    lanes = 1 if how in ("serial", "kahan") else int(how.partition(" ")[2])
-    if how == "kahan":
-        lanes = -(-n // _COMPENSATED)
-    padded = torch.nn.functional.pad(x, (0, -n % lanes)).unflatten(-1, (-1, lanes))
-    total = _compensated(padded) if how == "kahan" else _one_after_another(padded)
-    return reduce(total, "pairwise") if lanes > 1 else total[..., 0]
-
-
-def _one_after_another(x: torch.Tensor) -> torch.Tensor:
-    """Return the serial sum over the dimension before the last. NumPy's running sums keep the format of the terms."""
-    with np.errstate(all="ignore"):
-        return torch.from_numpy(np.add.accumulate(x.numpy(), axis=-2)[..., -1, :].copy())
-
-
-def scanned(x: torch.Tensor, how: str, ufunc: Any) -> torch.Tensor:
-    """Return the running sums or products over the last dimension: one by one, or in blocks with a carry."""
-    lanes = int(how.partition(" ")[2]) if how.startswith("lanes") else {"reversed": 8, "pairwise": 64}.get(how, 0)
-    n = x.shape[-1]
-    with np.errstate(all="ignore"):
-        if not lanes or n <= lanes:
-            return torch.from_numpy(ufunc.accumulate(x.numpy(), axis=-1))
-        whole = n // lanes * lanes
-        blocks = ufunc.accumulate(x[..., :whole].unflatten(-1, (-1, lanes)).numpy(), axis=-1)
-        carries = ufunc.accumulate(blocks[..., -1], axis=-1)
-        blocks[..., 1:, :] = ufunc(blocks[..., 1:, :], carries[..., :-1, None])
-        rest = ufunc(ufunc.accumulate(x[..., whole:].numpy(), axis=-1), carries[..., -1:])
-    return torch.cat([torch.from_numpy(blocks).flatten(-2), torch.from_numpy(rest)], -1)
-
-
-def scaled(x: torch.Tensor) -> torch.Tensor:
-    """Return the sum over the last dimension of terms that are scaled first, with the factor that is farthest off."""
-    sums = torch.stack([reduce(x * factor, "serial") / factor for factor in _FACTORS])
-    worst = (sums.double() - x.double().sum(-1)).abs().nan_to_num(0.0, 0.0).argmax(0, keepdim=True)
-    return sums.gather(0, worst)[0]
-
-
-def _compensated(x: torch.Tensor) -> torch.Tensor:
-    """Return the sum over the dimension before the last by Kahan's method."""
-    total, lost = torch.zeros_like(x[..., 0, :]), torch.zeros_like(x[..., 0, :])
-    for step in range(x.shape[-2]):
-        corrected = x[..., step, :] - lost
-        after = total + corrected
-        lost = torch.where(after.isfinite(), (after - total) - corrected, torch.zeros_like(lost))
-        total = after
-    return total
-
-
-def _moved(x: torch.Tensor, dims: Any) -> tuple[torch.Tensor, list[int]]:
-    """Return the tensor with the reduced dimensions flattened into the last one, and those dimensions."""
-    chosen = [d % max(1, x.dim()) for d in ([dims] if isinstance(dims, int) else dims or range(x.dim()))]
-    kept = [d for d in range(x.dim()) if d not in chosen]
-    moved = x.permute(*kept, *chosen)
-    return moved.reshape(*(x.shape[d] for d in kept), -1), sorted(chosen)
-
-
-def _kept(value: torch.Tensor, chosen: list[int], keepdim: bool) -> torch.Tensor:
-    if keepdim:
-        for d in chosen:
-            value = value.unsqueeze(d)
-    return value
-
-
-def _welford(x: torch.Tensor, lanes: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the mean and the sum of squared deviations over the last dimension. Each lane merges one block of terms
-    after another into its running mean; the lanes are merged at the end. Long rows have longer blocks, to save time."""
-    n = x.shape[-1]
-    lanes = min(lanes, max(1, n))
-    block = max(1, n // lanes // _MERGES)
-    whole = n // (lanes * block) * lanes * block
-    parts = x[..., :whole].unflatten(-1, (-1, lanes, block))
-    running = _Running(torch.zeros_like(parts[..., 0, :, 0]))
-    for step in range(parts.shape[-3]):
-        running.merge(*_two_passes(parts[..., step, :, :]), block)
-    merged = _Running(running.mean[..., 0], running.squares[..., 0], running.count)
-    for lane in range(1, lanes):
-        merged.merge(running.mean[..., lane], running.squares[..., lane], running.count)
-    if whole < n:
-        merged.merge(*_two_passes(x[..., whole:]), n - whole)
-    return merged.mean, merged.squares
-
-
-def _by_terms(x: torch.Tensor, reciprocal: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the same by the textbook's update, whose rounded mean costs more where terms are nearly equal. Long rows
-    are cut into lanes, which are merged."""
-    n = x.shape[-1]
-    lanes = -(-n // _MERGES)
-    whole = n // lanes
-    parts = x[..., : whole * lanes].unflatten(-1, (lanes, whole))
-    mean, squares = torch.zeros_like(parts[..., 0]), torch.zeros_like(parts[..., 0])
-    for count in range(1, whole + 1):
-        term = parts[..., count - 1]
-        off = term - mean
-        mean = mean + (off * (1 / torch.tensor(float(count))) if reciprocal else off / count)
-        squares = squares + off * (term - mean)
-    merged = _Running(mean[..., 0], squares[..., 0], whole)
-    for lane in range(1, lanes):
-        merged.merge(mean[..., lane], squares[..., lane], whole)
-    if whole * lanes < n:
-        merged.merge(*_two_passes(x[..., whole * lanes :]), n - whole * lanes)
-    return merged.mean, merged.squares
-
-
-def _two_passes(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    mean = x.mean(-1)
-    return mean, (x - mean[..., None]).square().sum(-1)
-
-
-def _on_tensor_cores(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return the product of two matrices, or batches of them, whose sum is truncated to float32 after every few
-    terms."""
-    step = max(_TERMS, a.numel() * b.shape[-1] // _WORK)
-    total = a.new_zeros(*a.shape[:-1], b.shape[-1])
-    for k in range(0, a.shape[-1], step):
-        total = _truncated(total.double() + a[..., k : k + step].double() @ b[..., k : k + step, :].double())
-    return total
-
-
-def _truncated(x: torch.Tensor) -> torch.Tensor:
-    """Return float64 values in float32, rounded towards zero."""
-    nearest = x.float()
-    return torch.where(nearest.double().abs() > x.abs(), nearest.nextafter(torch.zeros_like(nearest)), nearest)
-
-
-class _Running:
-    """Mean and sum of squared deviations of the terms so far."""
-
-    def __init__(self, mean: torch.Tensor, squares: torch.Tensor | None = None, count: int = 0) -> None:
-        self.mean, self.squares = mean, torch.zeros_like(mean) if squares is None else squares
-        self.count = count
-
-    def merge(self, mean: torch.Tensor, squares: torch.Tensor, count: int) -> None:
-        total = self.count + count
-        delta = mean - self.mean
-        self.mean = self.mean + delta * (count / total)
-        self.squares = self.squares + squares + delta * delta * (self.count * count / total)
-        self.count = total
-
-
 @cache
 def _mode() -> Any:
     from torch._decomp import decomposition_table
@@ -305,10 +139,10 @@ def _mode() -> Any:
             return func(*args, **kwargs)
 
         def _sum(self, x: torch.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-            flat, chosen = _moved(x.float(), dim)
-            total = _kept(reduce(flat, self.how.reduction), chosen, keepdim)
+            flat, chosen = float32.moved(x.float(), dim)
+            total = float32.kept(float32.reduce(flat, self.how.reduction), chosen, keepdim)
             if self.how.means == "scaled":
-                self.sums.append((total, _kept(scaled(flat), chosen, keepdim)))
+                self.sums.append((total, float32.kept(float32.scaled(flat), chosen, keepdim)))
             return total
 
         def _cumsum(self, x: torch.Tensor, dim: int, dtype: Any = None) -> Any:
@@ -320,36 +154,36 @@ def _mode() -> Any:
         def _scan(self, x: torch.Tensor, dim: int, ufunc: Any) -> Any:
             if not x.dim() or self.how.reduction == "plain":
                 return None
-            return scanned(x.float().movedim(dim, -1), self.how.reduction, ufunc).movedim(-1, dim)
+            return float32.scanned(x.float().movedim(dim, -1), self.how.reduction, ufunc).movedim(-1, dim)
 
         def _mean(self, x: torch.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-            flat, chosen = _moved(x.float(), dim)
-            return _kept(self._average(flat, flat.shape[-1]), chosen, keepdim)
+            flat, chosen = float32.moved(x.float(), dim)
+            return float32.kept(self._average(flat, flat.shape[-1]), chosen, keepdim)
 
         def _average(self, flat: torch.Tensor, count: Any) -> torch.Tensor:
             """Return the sum divided by `count`, or times its reciprocal, as in kernels that know it beforehand."""
             if self.how.means == "scaled":
-                return scaled(flat) / count
-            return self._shared(reduce(flat, self.how.reduction), count)
+                return float32.scaled(flat) / count
+            return self._shared(float32.reduce(flat, self.how.reduction), count)
 
         def _shared(self, total: torch.Tensor, count: Any) -> torch.Tensor:
             return total * (1 / torch.tensor(float(count))) if self.how.division == "reciprocal" else total / count
 
         def _var_mean(self, x: torch.Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
-            flat, chosen = _moved(x.float(), dim)
+            flat, chosen = float32.moved(x.float(), dim)
             n = flat.shape[-1]
             count = n - (1 if correction is None else correction)
             if self.how.variance == "welford":
-                mean, squares = _welford(flat, 1 if self.how.reduction == "serial" else 32)
+                mean, squares = float32.welford(flat, 1 if self.how.reduction == "serial" else 32)
                 var = self._shared(squares, count)
             elif self.how.variance == "welford by terms":
                 flat = flat.flip(-1) if self.how.reduction in ("reversed", "backwards") else flat
-                mean, squares = _by_terms(flat, self.how.division == "reciprocal")
+                mean, squares = float32.by_terms(flat, self.how.division == "reciprocal")
                 var = self._shared(squares, count)
             else:
                 mean = self._average(flat, n)
                 var = self._average((flat - mean[..., None]).square(), count)
-            return _kept(var, chosen, keepdim), _kept(mean, chosen, keepdim)
+            return float32.kept(var, chosen, keepdim), float32.kept(mean, chosen, keepdim)
 
         def _var(self, x: torch.Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
             return self._var_mean(x, dim, correction, keepdim)[0]
@@ -362,8 +196,8 @@ def _mode() -> Any:
         ) -> Any:
             if ord != 2:
                 return None
-            flat, chosen = _moved(x.float(), dim)
-            return _kept(reduce(flat.square(), self.how.reduction).sqrt(), chosen, keepdim)
+            flat, chosen = float32.moved(x.float(), dim)
+            return float32.kept(float32.reduce(flat.square(), self.how.reduction).sqrt(), chosen, keepdim)
 
         def _exp(self, x: torch.Tensor) -> Any:
             return torch.exp2(x.float() * 1.4426950408889634) if self.how.exponential == "exp2" else None
@@ -378,11 +212,11 @@ def _mode() -> Any:
 
         def _mm(self, a: torch.Tensor, b: torch.Tensor) -> Any:
             if self.how.matrices == "truncated":
-                return _on_tensor_cores(a, b)
+                return float32.on_tensor_cores(a, b)
             if not self.how.orders_products:
                 return None
             step = {"serial": 1, "kahan": 1, "reversed": 4, "pairwise": 16}.get(self.how.reduction, 8)
-            step = max(step, a.numel() * b.shape[-1] // _WORK)
+            step = max(step, a.numel() * b.shape[-1] // float32.WORK)
             total = a.new_zeros(*a.shape[:-1], b.shape[-1])
             for k in range(0, a.shape[-1], step):
                 total = total + a[..., k : k + step] @ b[..., k : k + step, :]
