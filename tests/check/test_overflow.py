@@ -47,7 +47,7 @@ def in_int32(q, zero, scale, *, out):
 
 
 def test_a_hidden_overflow_of_the_reference_excuses_no_kernel(write):
-    records = {r.variant: r for r in assay.check(write("wraps.py", SOURCE))}
+    records = {r.variant: r for r in assay.check(write("wraps.py", SOURCE), workloads=24)}
     for name, what in (
         ("squares_in_fp16", "fp16 arithmetic, which overflows"),
         ("zero_where_it_wraps", "int8 arithmetic, which wraps around"),

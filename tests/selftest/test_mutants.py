@@ -100,10 +100,10 @@ def test_mutants_of_a_users_kernel_are_killed_or_proven_equivalent(write):
     assert told["total"]["score"] == 1 and told["total"]["equivalent"] == len(same) and not told["survivors"]
 
 
-def test_a_blind_judge_leaves_survivors(monkeypatch):
+def test_a_blind_judge_leaves_survivors(monkeypatch, write):
     for where in ("assay.check.case.judge", "assay.check.slices.judge_maximum"):
         monkeypatch.setattr(where, lambda *_, **__: judge.Judgement(None, (), {}))
-    planned, _ = plan(["silu/njit"], Options(operators=("float",)))
+    planned, _ = plan([write("mine.py", USERS)], Options(operators=("float",)))
     records = list(run(planned[:1], [], Options(workloads=20)))
     (record,) = records
     assert record.status is Status.FAIL and record.evidence["outcome"] == Outcome.SURVIVED

@@ -55,7 +55,7 @@ def numba(change: Change, folder: Path) -> None:
 
     codegen: Any = import_module("numba.cuda.codegen")  # numba-cuda's, which replaces Numba's own
     driver: Any = import_module("numba.cuda.cudadrv.driver")
-    cpu.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    cpu.config.CACHE_DIR = str(folder)
 
     def get_cubin(self: Any, cc: Any = None) -> Any:
         """Do what Numba's own method does, with changed PTX. That of link-time optimization is linked already."""

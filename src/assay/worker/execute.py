@@ -288,7 +288,7 @@ def use_threads(count: int) -> None:
     if "numba" in sys.modules:
         import numba
 
-        most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+        most: int = numba.config.NUMBA_NUM_THREADS
         numba.set_num_threads(min(count, most))
 
 

@@ -78,7 +78,7 @@ def build(bits: int) -> Any:
         return element(types.int64, element, element), generate
 
     def loop(rounds, b, c):  # type: ignore[no-untyped-def]
-        return accumulate(rounds, b, c)  # type: ignore[call-arg]
+        return accumulate(rounds, b, c)
 
     import numba
 

@@ -233,7 +233,7 @@ def _fuse_node(graph: fx.Graph, node: fx.Node, modules: dict[str, nn.Module], fo
         return pair.run(first, second, x)
 
     def with_function(first: Any, x: Any) -> Any:
-        return pair.run(first, function, x)  # type: ignore[arg-type]
+        return pair.run(first, function, x)
 
     with graph.inserting_before(user):
         own = [graph.create_node("get_attr", str(n.target)) for n in (node, user) if n.op == "call_module"]
@@ -252,4 +252,4 @@ def _computes(node: fx.Node, op: str, x: fx.Node) -> bool:
         bound: Any = FUNCTIONS[node.target][1](*node.args, **node.kwargs)
     except (TypeError, AttributeError):  # it uses the tensor, which is only a node here
         return False
-    return isinstance(bound, Call) and bound.op == op and bound.tensors[0] is x  # type: ignore[comparison-overlap]
+    return isinstance(bound, Call) and bound.op == op and bound.tensors[0] is x
