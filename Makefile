@@ -45,7 +45,7 @@ venv: .venv/.stamp ## .venv with everything pinned in constraints.txt
 	$(call stage,venv,{ $(PYTHON3) -m venv .venv && \
 	  $(BIN)/pip install -q -c constraints.txt setuptools && \
 	  $(BIN)/pip install -q --no-compile -c constraints.txt --no-build-isolation -e '.[all$(comma)dev]' && \
-	  { $(BIN)/python -m compileall -q -j 0 -x "/(transformers/models|ray|pip)/" .venv/lib > /dev/null || true; } && touch $@; })
+	  { $(BIN)/python -m compileall -q -j 0 -x "/(transformers/models|ray|pip|networkx|mypy|setuptools|torchao|tests?|testing|torch/(ao|distributed|onnx))/" .venv/lib > /dev/null || true; } && touch $@; })
 
 demo: venv ## a first run, with or without a GPU
 	$(DEMO)
