@@ -11,6 +11,7 @@ from assay import values
 from assay.catalog.library import find_op
 from assay.dtype import dtype
 from assay.inputs import generate
+from assay.op import Axis, Op, Tensor
 from assay.workload import Workload
 
 FORMATS = ("fp32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2")
@@ -63,3 +64,18 @@ def test_long_integers_have_all_their_digits(kind):
     assert (found % 2 == 1).any(), "a float64 has no odd number of that size"
     if kind == "ends":
         assert set(found.unique().tolist()) == {0, 1, 2**62 - 1, 2**62}
+
+
+@pytest.mark.parametrize(("kind", "largest"), [("normal", 10), ("wide", 10), ("special", 10), ("small", 0.01)])
+def test_a_function_that_makes_values_fit_gets_ordinary_ones_or_small_ones(kind, largest):
+    ordered = Tensor("n", 2, range=(-1000, 1000), specials=(math.nan,), form=lambda x: x.sort(-1).values)
+    of_pairs = Op("width", lambda x: x[:, 1] - x[:, 0], {"n": Axis()}, {"x": ordered}, {"out": Tensor("n")})
+    x = generate(Workload.of(of_pairs, f"n=500,dtype=fp32,values={kind}"))["x"]
+    assert (x[:, 1] >= x[:, 0]).all() and x.isfinite().all() and 0 < x.abs().max() < largest
+
+
+def test_a_function_that_makes_values_fit_gets_values_near_a_constant():
+    unit = Tensor("n", 4, form=lambda x: x.abs())
+    of_rows = Op("norm", lambda x: x.norm(dim=1), {"n": Axis()}, {"x": unit}, {"out": Tensor("n")})
+    x = generate(Workload.of(of_rows, "n=500,dtype=fp32,values=near:1e-09"))["x"]
+    assert (x >= 0).all() and (x.norm(dim=1) < 1e-6).sum() > 100

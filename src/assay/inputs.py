@@ -49,7 +49,7 @@ def _draw(op: Op, tensor: Tensor, workload: Workload, rng: torch.Generator) -> t
         drawn = values.indices(kind, shape, workload.length(tensor.index), rng)
     elif number.is_float:
         within = _range(tensor, -number.max, number.max, workload)
-        drawn = values.floats("normal" if _shaped(tensor) else kind, shape, within, rng)
+        drawn = values.floats(kind if _may_be(kind, tensor.form) else "normal", shape, within, rng)
     else:
         assert number.integers is not None
         drawn = values.integers(kind, shape, _range(tensor, *number.integers, workload), rng)
@@ -65,9 +65,10 @@ def _range(tensor: Tensor, least: float, most: float, workload: Workload) -> Ran
     return Range(low, high, number, (math.nan, math.inf, -math.inf) if beyond else tensor.specials)
 
 
-def _shaped(tensor: Tensor) -> bool:
-    """Return whether the tensor's form leaves no choice of a kind of values."""
-    return tensor.form not in ("", "sorted", "unique")
+def _may_be(kind: str, form: Any) -> bool:
+    """Return whether values of a form may be of this kind. What a function makes may be small: it decides itself what
+    its values become, and others, such as rows of zeros, need not suit it."""
+    return form in ("", "sorted", "unique") or (callable(form) and (kind == "small" or kind.startswith("near:")))
 
 
 def _formed(tensor: Tensor, drawn: torch.Tensor, workload: Workload, rng: torch.Generator) -> torch.Tensor:

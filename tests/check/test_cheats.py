@@ -101,6 +101,26 @@ def test_every_setting_that_others_feel_is_noticed_once_and_put_back(name):
     assert known.restore() == []
 
 
+@pytest.mark.parametrize("module", [random, np.random], ids=["random", "numpy.random"])
+def test_a_global_generator_may_be_drawn_from_and_not_seeded(module):
+    def changes(call):
+        known = Settings()
+        found = []
+        for _ in range(3):
+            call()
+            found += [change.name for change in known.restore()]
+        return set(found)
+
+    before = random.getstate(), np.random.get_state()
+    try:
+        assert changes(module.random) == set()
+        assert changes(lambda: module.seed(3)) == {f"{module.__name__}.seed"}
+        assert changes(lambda: (module.seed(3), module.random())) == {f"{module.__name__}.seed"}
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+
+
 def test_replaced_functions_are_named_and_installed_packages_may_replace():
     patches = Patches()
     assert patches.replaced() == []

@@ -22,7 +22,7 @@ def expanded(x, y, *, out):
 def wrong(x, y, *, out):
     torch.add(x * x, y * y, out=out)
 """
-HINT = "squares declares no magnitude"
+HINT = "If squares allows that, declare"
 
 
 def reasons(file):

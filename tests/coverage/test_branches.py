@@ -123,6 +123,40 @@ def test_softmax_in_cuda_reaches_its_kernel_for_many_long_rows():
     assert any(dict(r.workload.axes)["rows"] > 128 and dict(r.workload.axes)["cols"] > 16384 for r in rows)
 
 
+SHUFFLE = """
+from assay import Axis, Tensor, kernel, op
+
+@op(axes={"h": Axis(typical=5), "w": Axis(typical=7)}, derived={"oh": lambda w: 3 * w.h},
+    inputs={"x": Tensor("h", "w")}, outputs={"out": Tensor("oh", "w")}, dtypes=("fp32",))
+def thrice(x):
+    return x.repeat(3, 1)
+
+@kernel("thrice", backend="torch")
+def few_blocks(x, *, out, threads=32, most=40):
+    launch(min(-(-out.numel() // threads), most), threads)
+"""
+
+
+def test_a_grid_of_few_blocks_is_exceeded_by_the_elements_of_a_tensor(tmp_path):
+    """Where most workloads are small, as in Numba's simulator."""
+    (tmp_path / "mine.py").write_text(SHUFFLE)
+    ((kernel, op),) = select([tmp_path / "mine.py"])
+    known = constants.of(kernel)
+    assert known.limits == (40,)
+    rows = [r.workload for r in plan(op, dtype("fp32"), EFFORTS["numba-sim"], constants=known).rows]
+    assert any(1280 < 3 * w.sizes.h * w.sizes.w < 1500 and w.values == "normal" for w in rows)
+
+
+@pytest.mark.parametrize("effort", ["native", "numba-sim"])
+def test_values_near_a_constant_are_tried_on_workloads_with_elements(tmp_path, effort):
+    (tmp_path / "mine.py").write_text(SHUFFLE + "    out.div_(1 + 1e-9)\n")
+    ((kernel, op),) = select([tmp_path / "mine.py"])
+    for seed in range(8):
+        rows = plan(op, dtype("fp32"), EFFORTS[effort], seed, constants.of(kernel)).rows
+        assert all(r.workload.elements >= 100 for r in rows if r.workload.values.startswith("near:"))
+        assert any(r.workload.values == "near:1e-09" for r in rows)
+
+
 @pytest.mark.parametrize("address", ["rmsnorm/cuda", "layernorm/cuda"])
 def test_a_path_for_long_rows_that_blocks_divide_is_taken(address):
     """rmsnorm/cuda@44:49:arithmetic:0 survived on an H200: no row longer than 32,768 was a multiple of 4,096."""

@@ -347,6 +347,9 @@ class Trial:
             if i == 1 and (same(*seen) or not any(cases[0].judge(result).finding for result in seen)):
                 return None
         what = "the result depends on bytes outside the inputs: it changed with the guard bands"
+        if strided := self.workload.strided:
+            apart = " and of ".join(f"`{name}`" for name in strided)
+            what += f" (here the rows of {apart} lie apart: each tensor has a stride of its own)"
         return Outcome(Finding("overread", what), seconds=tuple(self.seconds))
 
     def _ahead(self, cases: list[Case], done: list[Done]) -> Finding | None:

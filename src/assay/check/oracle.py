@@ -235,8 +235,10 @@ def baseline(workload: Workload, inputs: dict[str, torch.Tensor]) -> dict[str, t
 
 
 def _per_output(op: Op, results: Any) -> dict[str, torch.Tensor]:
+    """Return each output's result. One that is part of another tensor is copied, so that its elements are adjacent."""
     results = results if isinstance(results, tuple) else (results,)
-    return dict(zip(op.outputs, results, strict=True))
+    adjacent = (r.contiguous() if hasattr(r, "contiguous") else r for r in results)
+    return dict(zip(op.outputs, adjacent, strict=True))
 
 
 def all_finite(value: torch.Tensor) -> bool:

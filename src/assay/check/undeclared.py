@@ -29,8 +29,9 @@ class Undeclared:
         if not abs(want) <= _SMALL * self.scale or not abs(got - want) <= _ROUNDING * self.scale:
             return ""
         return (
-            f"; the result is small beside the inputs, and {self.op} declares no magnitude: if its terms cancel, "
-            "declare the scale at which they round, magnitude=… in @op (docs/ops.md, “How exact it must be”)"
+            "; the result is small beside the inputs, where the kernel loses digits that the reference keeps. "
+            f"If {self.op} allows that, declare at which scale its terms round: magnitude=… in @op "
+            "(docs/ops.md, “How exact it must be”)"
         )
 
 

@@ -15,15 +15,13 @@ from dataclasses import dataclass
 
 from assay.backends import launch_comment
 from assay.catalog import source
-from assay.coverage.constants import Bound, assigned, defaults, folded
+from assay.coverage.constants import ROUNDED_UP, Bound, assigned, defaults, folded
 from assay.errors import AssayError
 from assay.kernel import Kernel
 from assay.op import Op
 from assay.syntax import last_name
 
 _LONGEST = 1 << 22
-_ROUNDED_UP = ("cdiv", "ceil_div", "ceildiv", "div_up")
-"""Functions that return how many blocks of a length cover an axis."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class _Reader:
             return self._lengths[value.id]
         if axis := self._axis(value):
             return _Length(axis)
-        if isinstance(value, ast.Call) and len(value.args) == 2 and last_name(value.func) in _ROUNDED_UP:
+        if isinstance(value, ast.Call) and len(value.args) == 2 and last_name(value.func) in ROUNDED_UP:
             whole, by = value.args
         elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.FloorDiv):
             whole, by = value.left, value.right

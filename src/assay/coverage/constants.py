@@ -22,8 +22,10 @@ _LARGEST = 1 << 24
 _SMALLEST = 1e-15
 """The smallest literal that inputs are brought near to, such as an eps. Squares of much smaller ones are no normal
 numbers."""
-_GRID = 256
-"""The least number of blocks to which a grid may be limited."""
+_GRID, _FEW_BLOCKS = 256, 8
+"""The least number of blocks to which a grid may be limited: of any number, and of a quotient."""
+ROUNDED_UP = ("cdiv", "ceil_div", "ceildiv", "div_up")
+"""Functions that return how many blocks of a length cover an axis."""
 _SCHEDULE = ("num_warps", "num_stages", "num_ctas")
 """Launch parameters that do not determine any size."""
 _LENGTHS = ("shape", "numel", "size", "ndim", "stride", "nelement", "element_size")
@@ -120,11 +122,23 @@ def _declares_an_op(statement: ast.stmt) -> bool:
 
 
 def _limits(statements: list[ast.stmt]) -> tuple[int, ...]:
-    """Return the integer arguments of `min`, given as literals or as names that are assigned at the top level."""
+    """Return the integer arguments of `min`, given as literals, as names that are assigned at the top level, or as
+    parameters with a default. Small ones count only beside a quotient, which is a number of blocks."""
     named = {name: folded(value) for name, value in assigned(statements).items()}
-    calls = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Call) and last_name(n.func) == "min"]
-    given = [named.get(a.id) if isinstance(a, ast.Name) else folded(a) for call in calls for a in call.args]
-    return tuple(dict.fromkeys(n for n in given if type(n) is int and _GRID <= n <= _LARGEST))
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    for function in (node for node in nodes if isinstance(node, ast.FunctionDef)):
+        named |= {name: folded(value) for name, value in defaults(function.args)}
+    limits: dict[int, None] = {}
+    for call in (node for node in nodes if isinstance(node, ast.Call) and last_name(node.func) == "min"):
+        least = _FEW_BLOCKS if any(_is_quotient(node) for a in call.args for node in ast.walk(a)) else _GRID
+        given = [named.get(a.id) if isinstance(a, ast.Name) else folded(a) for a in call.args]
+        limits |= {n: None for n in given if type(n) is int and least <= n <= _LARGEST}
+    return tuple(limits)
+
+
+def _is_quotient(node: ast.AST) -> bool:
+    divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
+    return divides or (isinstance(node, ast.Call) and last_name(node.func) in ROUNDED_UP)
 
 
 def _statements(

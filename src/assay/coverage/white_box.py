@@ -1,7 +1,8 @@
 """Plans workloads around the numbers that the kernel's code compares with: constants, and branches of its launch."""
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 
 from assay.coverage import fit, regimes
 from assay.coverage.constants import Bound, Constants
@@ -13,6 +14,8 @@ _FACTORS = 4
 """The most constants whose products are tried as sizes."""
 _COVERED = 1 << 12
 """The least length covered by a limited grid for which a workload is planned; other workloads exceed shorter ones."""
+_DRAWS = 12
+"""The most draws of sizes to find a workload that shows values near a constant: an empty one does not."""
 
 
 def around(space: Factors, constants: Constants) -> Iterator[Planned]:
@@ -26,8 +29,11 @@ def around(space: Factors, constants: Constants) -> Iterator[Planned]:
     yield from itertools.islice(_equal(space, constants.sizes), max(4, space.effort.constants // 8))
     yield from itertools.islice(_groups(space, constants.sizes), space.effort.constants // 3)
     for value in constants.values[: max(2, space.effort.constants // 5)]:
-        levels = space.random_levels({"values": "normal"})
-        row = fit.resolve(space, levels, space.effort.elements)
+        drawn = (
+            fit.resolve(space, space.random_levels({"values": "normal"}), space.effort.elements) for _ in range(_DRAWS)
+        )
+        rows = [row for row in drawn if row is not None]
+        row = next(filter(space.shows, rows), max(rows, key=space.cost, default=None))
         if row is not None:
             row = row.replace(values=f"near:{value:g}")
             yield Planned(row, f"constant {value:g}", frozenset(), space.cost(row))
@@ -65,15 +71,26 @@ def _past(size: int) -> tuple[int, int]:
 
 
 def _more_blocks(space: Factors, constants: Constants) -> Iterator[Planned]:
-    """Yield workloads with one axis just longer than a grid covers that a helper limits to a number of blocks. Any of
-    the constants may be the length of a block."""
+    """Yield workloads with one axis just longer than a grid covers that a helper limits to a number of blocks, or with
+    more elements in a tensor. Any of the constants may be the length of a block."""
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
     lengths = {limit * c for limit in constants.limits for c in (1, *constants.sizes) if c < limit}
-    for covered in sorted(n for n in lengths if n >= _COVERED):
+    most = 2 * max(space.effort.typical, space.effort.most)
+    for covered in sorted(n for n in lengths if n >= min(_COVERED, space.effort.elements)):
         for name in space.lengths:
-            row = space.at(few | {name: covered + 1}, space.plain)
-            if row is not None and space.cost(row) <= space.effort.typical:
-                yield space.planned(row, f"more than {covered} {name}", space.plain)
+            shorter = _exceeding(space, few, name, covered)
+            for size, what in ((covered + 1, name), (shorter, "elements"))[: 1 + (shorter < covered)]:
+                row = space.at(few | {name: size}, space.plain)
+                if row is not None and space.cost(row) <= most:
+                    yield space.planned(row, f"more than {covered} {what}", space.plain)
+
+
+def _exceeding(space: Factors, few: Mapping[str, int], name: str, count: int) -> int:
+    """Return the length of an axis at which a tensor has more than `count` elements."""
+    one, two = (space.raw(few | {name: few[name] * n}, space.plain) for n in (1, 2))
+    tensors = [*space.op.outputs.values(), *space.op.inputs.values()]
+    each = max(math.prod(two.shape(t)) - math.prod(one.shape(t)) for t in tensors)
+    return few[name] * (count // max(1, each) + 1)
 
 
 def _both(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import random
 import signal
 import sys
 import warnings
@@ -161,7 +162,7 @@ def _known() -> list[Setting]:
         ]
         settings += [_precision(*p) for p in reversed(places)]
     settings += [_handler(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
-    return [*settings, *_modes(), *_numpy(), *_numba()]
+    return [*settings, *_modes(), *_numpy(), *_streams(), *_numba()]
 
 
 def _modes() -> list[Setting]:
@@ -189,6 +190,42 @@ def _numpy() -> list[Setting]:
         return []
     set_errors = numpy.seterr
     return [Setting("numpy.seterr", numpy.geterr, lambda v: set_errors(**v))]
+
+
+class _Stream:
+    """A global stream of random numbers. Calls find it in two states in turn: if both leave it in the same state, they
+    seeded it. To draw from it is no finding."""
+
+    def __init__(self, get: Callable[[], Any], put: Callable[[Any], Any], seed: Callable[[int], Any]) -> None:
+        self._get, self._put, self._turn = get, put, 0
+        before = get()
+        seed(20_011)
+        self._states = (before, get())
+        self._found = [_fingerprint(state) for state in self._states]
+        self._left = ["", " "]
+        put(before)
+
+    def read(self) -> str:
+        now = _fingerprint(self._get())
+        if now == self._found[self._turn]:
+            return "not seeded"
+        self._left[self._turn] = now
+        self._turn = 1 - self._turn
+        self._put(self._states[self._turn])
+        return "seeded" if self._left[0] == self._left[1] else "not seeded"
+
+
+def _fingerprint(state: tuple[Any, ...]) -> str:
+    """Return text that differs for different states of NumPy's or Python's generator."""
+    return repr([part.tobytes() if hasattr(part, "tobytes") else part for part in state])
+
+
+def _streams() -> list[Setting]:
+    found = [("random.seed", _Stream(random.getstate, random.setstate, random.seed))]
+    if numpy := sys.modules.get("numpy"):
+        of = numpy.random
+        found.append(("numpy.random.seed", _Stream(of.get_state, of.set_state, of.seed)))
+    return [Setting(name, one.read, lambda _: None, "draw from a generator of your own") for name, one in found]
 
 
 def _numba() -> list[Setting]:
