@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from assay.check.shrink import shrink
 from assay.coverage.constants import Constants
 from assay.dtype import dtype
 from assay.errors import UsageError
-from assay.op import Attribute, Axis, Op, Tensor
+from assay.op import Attribute, Axis, Op, Tensor, op
 from assay.workload import Workload
 
 OPS = sorted(library.ops())
@@ -79,6 +80,21 @@ def test_a_failing_workload_is_made_as_small_as_it_can_be():
     start = Workload.of(op, "rows=977,cols=1021,dtype=bf16,seed=77,values=wide,offset=3")
     found = shrink(start, lambda w: w.sizes.rows >= 13 and w.sizes.cols >= 129 and w.offset > 0)
     assert str(found) == "rows=13,cols=129,dtype=bf16,offset=3"
+
+
+def test_a_function_under_op_can_still_be_called():
+    @op(
+        axes={"n": Axis()},
+        inputs={"x": Tensor("n")},
+        outputs={"out": Tensor("n")},
+        attributes={"by": Attribute(2, (2, 3))},
+    )
+    def scaled(x, *, by):
+        """x times a number."""
+        return x * by
+
+    x = torch.tensor([1.0, -4.0])
+    assert scaled(x, by=3).tolist() == [3, -12] and scaled.name == "scaled"
 
 
 def test_an_ops_functions_know_its_derived_sizes():

@@ -132,6 +132,10 @@ class Op:
     source: str = ""
     """The file that declares it."""
 
+    def __call__(self, *inputs: Any, **attributes: Any) -> Any:
+        """Return what the reference computes: a decorated function can still be called."""
+        return self.reference(*inputs, **attributes)
+
     def lost(self) -> float:
         """Return the ulps, at the magnitude, that a careful float32 evaluation may lose, not counting sums."""
         return 1.0 if self.roundings is None else self.roundings

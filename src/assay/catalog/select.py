@@ -277,6 +277,10 @@ def _op_of_cuda(file: Path, op: str | None, files: _Files) -> Op:
 
 
 def _of_function(function: Callable[..., Any], files: _Files) -> list[Choice]:
+    if isinstance(function, Op):
+        raise UsageError(
+            f"{function.name} is an op, not a kernel", fix="pass a kernel of it, or the file that has both"
+        )
     if not hasattr(function, "__assay__"):
         raise UsageError(
             f"{getattr(function, '__name__', function)} is not marked as a kernel", fix='put @kernel("gelu") above it'

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from assay.coverage import fit, regimes
 from assay.coverage.constants import Bound, Constants
@@ -85,7 +85,7 @@ def _more_blocks(space: Factors, constants: Constants) -> Iterator[Planned]:
                     yield space.planned(row, f"more than {covered} {what}", space.plain)
 
 
-def _exceeding(space: Factors, few: Mapping[str, int], name: str, count: int) -> int:
+def _exceeding(space: Factors, few: dict[str, int], name: str, count: int) -> int:
     """Return the length of an axis at which a tensor has more than `count` elements."""
     one, two = (space.raw(few | {name: few[name] * n}, space.plain) for n in (1, 2))
     tensors = [*space.op.outputs.values(), *space.op.inputs.values()]
