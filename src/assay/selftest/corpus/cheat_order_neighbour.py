@@ -6,7 +6,7 @@ from numba import cuda, float32
 from assay import kernel
 from assay.backends.numba import launch
 
-DETECTOR = "unstable"
+DETECTOR = "unstable or nonfinite or values"
 NEEDS = "no gpu"
 WORKLOAD = "n=64,dtype=fp32"
 THREADS = 64
