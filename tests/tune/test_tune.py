@@ -14,7 +14,7 @@ from assay.tune import measured
 from assay.tune.evidence import TuneEvidence
 from assay.workload import Workload
 
-SETTINGS = {"workload": "n=40000,dtype=fp32", "workloads": 2, "budget": 0.2, "threads": 1, "seconds": 1.5}
+SETTINGS = {"workload": "n=40000,dtype=fp32", "workloads": 2, "budget": 0.2, "threads": 1, "seconds": 6}
 MINE = """
 import os
 import torch

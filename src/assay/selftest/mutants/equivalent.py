@@ -148,9 +148,9 @@ class Prover:
         self._digests: dict[tuple[str, str], str] = {}
         self._code: dict[tuple[str, str], tuple[Any, ...]] = {}
 
-    def prove(self, mutant: Mutant, kernel: Kernel, op: Op, raceless: bool = False) -> Proof:
+    def prove(self, mutant: Mutant, kernel: Kernel, op: Op) -> Proof:
         """Return the proof that the mutant, written as `kernel`, computes the same as the original, or the reason why
-        there is none. `raceless`: racecheck found nothing in it."""
+        there is none."""
         try:
             if mutant.device and mutant.kernel.address.backend != "njit":
                 instances = self._same_code(mutant, kernel, op)
@@ -161,26 +161,23 @@ class Prover:
                     if bits.holds:
                         same = f"the same machine code for sm_90 in {instances} builds"
                         return replace(bits, how=f"{same}, and {bits.how}")
-            hidden = self._hidden(mutant, raceless)
-            bits = self._same_bits(mutant, kernel, op, min(_SEARCHED, self._count) if hidden else self._count)
-            if bits.holds and hidden:
+            bits = self._same_bits(mutant, kernel, op, self._count)
+            if bits.holds and (hidden := self._hidden(mutant)):
                 return replace(bits, holds=False, how=f"{bits.how}, which prove nothing about {hidden}")
-            if bits.holds and raceless and mutant.operator == "barrier":
-                return replace(bits, how=f"{bits.how}, and no race for racecheck")
             return bits
         except WorkerLost as lost:
             return Proof(False, f"no proof: {lost.detail}")
 
     @staticmethod
-    def _hidden(mutant: Mutant, raceless: bool = False) -> str:
+    def _hidden(mutant: Mutant) -> str:
         """Return what the mutation may change that no compared output shows; "" if nothing. Triton's interpreter has no
-        threads and sees every read; on a GPU the unmapped memory of a fence stops reads past a tensor, racecheck sees
-        every access to shared memory, and no compared workload is so large that an index outgrows 32 bits."""
+        threads and sees every read; on a GPU the unmapped memory of a fence stops reads past a tensor, and no compared
+        workload is so large that an index outgrows 32 bits."""
         where = here(mutant.kernel)
         if where.device == "cuda":
             if mutant.narrows:
                 return "indices past 2³¹"
-            return "races" if mutant.operator == "barrier" and not raceless else ""
+            return "races" if mutant.operator == "barrier" else ""
         return "reads and races" if mutant.hidden and where.mode != "triton-interpret" else ""
 
     def _same_code(self, mutant: Mutant, kernel: Kernel, op: Op) -> int | None:
@@ -238,7 +235,7 @@ class Prover:
     def _points(self, mutant: Mutant, op: Op, mode: str, count: int) -> Iterator[Workload]:
         """Yield workloads in all dtypes, in turn."""
         numbers = dtypes(mutant.kernel, op)
-        each = -(-count // len(numbers))
+        each = -(-(min(_SEARCHED, count) if self._hidden(mutant) else count) // len(numbers))
         sizes = _around(mutant)
         drawn = [workloads(op, dtype(d), each, sizes, _BUDGET[mode], _LONGEST[mode]) for d in numbers]
         return filter(None, chain.from_iterable(zip_longest(*drawn)))

@@ -92,8 +92,8 @@ def mutants(kernel: Kernel, op: Op) -> list[Mutant]:
         for change in changes:
             before = source.data[change.start : change.end].decode()
             narrows = change.operator == "cast" and ("int64" in before or "long long" in before)
-            if narrows and kernel.address.backend != "triton" and not host.runs_on_gpu():
-                continue  # too many elements for an interpreter; Triton's has addresses without memory
+            if narrows and not host.runs_on_gpu():
+                continue  # too many elements for an interpreter
             key = (source.file, change.start, change.operator)
             line, column = source.place(change.start)
             data = source.changed(change)

@@ -34,9 +34,6 @@ _NO_KERNEL = (
 )
 """Exceptions with which a toolchain rejects a source."""
 
-OFFSET = "offset"
-"""The detector of a 64-bit conversion that is left out: plain `check` tells of the overflow, `--thorough` fails it."""
-
 
 @dataclass(frozen=True)
 class Options:
@@ -91,15 +88,9 @@ class MutantJob(Job):
             checked.append(record)
             if caught(record):
                 return self.judged(record, checked), worker
-            if self.mutant.narrows and (told := _overflow(record)):
-                return self.record(
-                    Outcome.KILLED, f"killed by {OFFSET}: {told}", checked, detector=OFFSET, finding=told
-                ), worker
         if worker:  # a proof has workers of its own
             worker.close()
-        prover = _prover(settings.pool, self.options, settings.stop)
-        raceless = any(report.clean for r in checked if (report := CheckEvidence.of(r).racecheck))
-        proof = prover.prove(self.mutant, self.kernel, self.op, raceless)
+        proof = _prover(settings.pool, self.options, settings.stop).prove(self.mutant, self.kernel, self.op)
         outcome = Outcome.EQUIVALENT if proof.holds else Outcome.SURVIVED
         proven = {"proof": proof.how, "compared": proof.compared, "differs_at": proof.differs_at}
         return self.record(outcome, f"{outcome}: {proof.how}", checked, **proven), None
@@ -175,12 +166,6 @@ def record_of(
         provenance.provenance(options.seed),
         evidence.seconds,
     )
-
-
-def _overflow(checked: Record) -> str:
-    """Return the offset that, as `check` tells, overflows 32 bits in a kernel that passed; "" if none does."""
-    seen = CheckEvidence.of(checked).past_32_bits
-    return f"{seen.problem} ({seen.where})" if seen and seen.problem else ""
 
 
 def caught(checked: Record) -> bool:
