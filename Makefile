@@ -16,7 +16,7 @@ TRAIN    ?= $(BIN)/assay model train mnist-cnn --items 4096 --epochs 2 $(LEARNT)
               --checkpoint $(RESULTS)/mnist-cnn.checkpoint --out $(RESULTS)/mnist-cnn-training.json
 INFER    ?= $(BIN)/assay model infer mnist-cnn --variant torch,njit --batch 16 --arm eager --budget 0.5 --no-score \
               --out $(RESULTS)/mnist-cnn.json
-PYTEST   ?= $(BIN)/pytest -n 3 --dist worksteal -m "not gpu and not whole"
+PYTEST   ?= $(BIN)/pytest -n 3 --dist worksteal
 
 # wheelhouse: the other machine's Python and processor, and the largest slice
 PYTHON   ?= 3.12
@@ -32,7 +32,7 @@ printf '== %s: %s, %d.%d s\n' '$(1)' "$$([ $$rc = 0 ] && echo ok || echo FAILED)
   $$((t = ($$(date +%s%N) - start) / 100000000, t / 10)) $$((t % 10)); exit $$rc
 endef
 
-.PHONY: help venv demo test lint types layers system pytest examples selftest records wheelhouse weights clean
+.PHONY: help venv demo test lint types layers system pytest slow examples selftest records wheelhouse weights clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ demo: venv ## a first run, with or without a GPU
 	$(TRAIN) && $(INFER) $(LEARNT) || { echo "without MNIST: random weights"; $(INFER); }
 	@echo "results: $(CURDIR)/$(RESULTS)"
 
-test: venv lint types layers system pytest ## all that CI runs
+test: venv lint types layers system pytest ## what to run before a commit; CI runs `make slow` too
 
 lint: venv ## ruff: rules and format
 	$(call stage,lint,{ $(BIN)/ruff check && $(BIN)/ruff format --check; })
@@ -74,13 +74,16 @@ system: ## chromium and postgresql for the tests, where root on Debian can bring
 	{ apt-get update -qq && apt-get install -qq -y --no-install-recommends $$wanted; } >/dev/null 2>&1 \
 	  || echo "== system: left out: $$wanted (apt-get failed; their tests are skipped)"
 
-pytest: venv ## tests that need no GPU
-	$(call stage,pytest,$(PYTEST))
+pytest: venv ## tests that need no GPU and take at most a few seconds each
+	$(call stage,pytest,$(PYTEST) -m "not (gpu or slow or whole)")
+
+slow: venv system ## tests of whole commands and studies that take longer
+	$(call stage,slow,$(PYTEST) -m "slow and not (gpu or whole)")
 
 examples: venv ## every example: honest kernels pass, planted mistakes are caught (many minutes)
-	$(call stage,examples,ASSAY_EXAMPLES=all $(PYTEST) tests/test_examples.py)
+	$(call stage,examples,ASSAY_EXAMPLES=all $(PYTEST) -m "not gpu" tests/test_examples.py)
 
-selftest: venv ## the long tests: the whole corpus of wrong kernels, every kernel of the library
+selftest: venv ## tests that take many minutes: the whole corpus of wrong kernels, every kernel of the library
 	$(BIN)/pytest -n 2 --dist worksteal -m whole
 
 # On a GPU machine, which keeps its own Python: `make records DEVICE=h200 RUN="env PYTHONPATH=src python3"`.

@@ -31,6 +31,7 @@ def run(words, assay, folder):
 WHOLE = pytest.mark.whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "commands"),
     [

@@ -1,6 +1,6 @@
 """Every example holds: its honest kernel passes (or compiles, where it can only be compiled) and its mistake is caught.
 
-All of them take many minutes, so `make test` runs a few of each language; `make examples` runs all."""
+All of them take many minutes, so `make slow` runs a few of each language; `make examples` runs all."""
 
 import os
 import subprocess
@@ -75,6 +75,7 @@ def test_the_tables_are_what_the_examples_give():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS if ALL else SAMPLE)
 def test_the_honest_kernel_passes_and_the_mistake_is_caught(name):
     """The same command judges both; one dtype is enough for a sample."""

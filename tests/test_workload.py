@@ -31,6 +31,7 @@ def workloads(draw, op, name):
     return draw(st.sampled_from(planned(op.name, name, draw(st.integers(0, 1))))).workload
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_printed_form_round_trips(data):

@@ -85,6 +85,7 @@ def test_the_text_hash_ignores_the_path_it_was_built_at():
     assert one.text_hash == other.text_hash
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(host.runs_on_gpu(), reason="only where Triton is interpreted")
 def test_tritons_interpreter_rounds_to_nearest_even():
     """bf16 outputs equal PyTorch's bit for bit on a copy through float32."""
@@ -93,6 +94,7 @@ def test_tritons_interpreter_rounds_to_nearest_even():
     assert record.evidence["errors"]["out"]["kernel"]["max"] <= 0.51
 
 
+@pytest.mark.slow
 def test_a_graph_break_in_torch_compile_is_a_failure(tmp_path):
     file = tmp_path / "breaks.py"
     file.write_text(
@@ -151,6 +153,7 @@ def test_what_inductor_compiles_to_know_the_processor_is_kept_whole_or_not_at_al
     assert [f.name for f in (tmp_path / "kept").rglob("*") if f.is_file()] == ["cabc.so"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cuda", "cupy"])
 def test_without_a_gpu_cuda_and_cupy_build_and_never_pass(name):
     if host.runs_on_gpu():
@@ -255,6 +258,7 @@ def test_a_tensor_given_to_numba_as_it_is_gets_one_line_of_advice(write):
     assert "arrays(x, out)" in record.reason and len(record.reason.splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_numbas_simulator_takes_tensors_as_numba_does_on_a_gpu(write):
     file = write(
         "direct.py",

@@ -1,5 +1,7 @@
 """Kernels as people write them, in the interpreters: what a GPU does is done here too."""
 
+import pytest
+
 from assay import check
 
 TRITON = """
@@ -34,6 +36,7 @@ TRITON = """
 """
 
 
+@pytest.mark.slow
 def test_a_scalar_load_gives_zero_in_place_of_what_its_mask_switched_off_if_it_says_so(write):
     found = {r.kernel.split(":")[1]: r.status for r in check(write("k.py", TRITON), dtypes=["fp32"], workloads=4)}
     assert found == {"with_other": "pass", "without_other": "fail"}
@@ -70,6 +73,7 @@ LOOPS = """
 """
 
 
+@pytest.mark.slow
 def test_the_variable_of_a_loop_has_a_type_and_an_error_has_its_own_line(write):
     found = {r.kernel.split(":")[1]: r for r in check(write("k.py", LOOPS), dtypes=["fp32"], workloads=4)}
     assert found["typed"].status == "pass", found["typed"].reason
@@ -141,6 +145,7 @@ NUMBA = """
 """
 
 
+@pytest.mark.slow
 def test_numba_multiplies_int32_in_64_bits(write):
     (record,) = check(write("k.py", NUMBA), workloads=4)
     assert record.status == "pass", record.reason
@@ -161,6 +166,7 @@ ENDLESS = """
 """
 
 
+@pytest.mark.slow
 def test_a_loop_that_does_not_end_on_excluded_values_is_no_failure(write):
     (record,) = check(write("k.py", ENDLESS), dtypes=["fp32"], workloads=3)
     assert record.status == "pass", record.reason

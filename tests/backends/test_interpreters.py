@@ -46,6 +46,7 @@ def _dot_error(results, name, k, dtype=torch.float32):
     return ((results[f"dot/{name}/{k}"].double() - exact) / scale).square().mean().sqrt().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype", "on_an_h200"),
     [
@@ -65,12 +66,14 @@ def test_a_dot_is_as_imprecise_as_on_a_gpu(triton, name, dtype, on_an_h200):
     assert on_an_h200 / 1.5 < error < on_an_h200 * 1.5
 
 
+@pytest.mark.slow
 def test_the_dot_of_int8_is_exact(triton):
     a, b, c = triton["operands/256"]
     expected = (20 * a).to(torch.int8).long() @ (20 * b).to(torch.int8).long() + c.int()
     assert torch.equal(triton["dot/None/int8/256"].long(), expected)
 
 
+@pytest.mark.slow
 def test_a_number_divided_by_itself_is_not_always_one(triton):
     """`/` is `div.full.f32`; `tl.div_rn` is exact. On an H200 a tenth of the quotients is off by an ulp."""
     share = (triton["divide"] == 1).float().mean()
@@ -80,6 +83,7 @@ def test_a_number_divided_by_itself_is_not_always_one(triton):
     assert triton["divide/tiny"].isfinite().all()  # a subnormal divisor, though its reciprocal is infinite
 
 
+@pytest.mark.slow
 def test_exp_loses_more_the_larger_its_argument_is(triton):
     x = 10 * _odd_values()
     exact = x.double().exp()
@@ -94,12 +98,14 @@ def _odd_values(n=1024):
     return x
 
 
+@pytest.mark.slow
 def test_subnormals_count_as_zero_where_ptx_says_ftz(triton):
     assert triton["sqrt"][3] == 0 and triton["rsqrt"][3] == float("inf")
     assert triton["floor"][4] == 0 and triton["floor"][4].signbit()
     assert (triton["exp2/subnormal"] == 0).all()
 
 
+@pytest.mark.slow
 def test_a_maximum_returns_the_number_beside_a_nan(triton):
     assert triton["maximum"].isfinite()[0] and triton["minimum"].isfinite()[0]
     assert triton["maximum_nan"].isnan()[0]
@@ -107,6 +113,7 @@ def test_a_maximum_returns_the_number_beside_a_nan(triton):
     assert not triton["maximum/zeros"].signbit().any()  # of +0 and −0, +0 is the larger
 
 
+@pytest.mark.slow
 def test_a_product_in_a_sum_is_rounded_once(triton):
     """x · x − y · y of equal x and y: the fused product's own rounding error, up to half an ulp of x²."""
     x = torch.randn(1024, generator=torch.Generator().manual_seed(1))
@@ -115,6 +122,7 @@ def test_a_product_in_a_sum_is_rounded_once(triton):
     assert torch.equal(triton["squares"].double(), exact.float().double())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 @pytest.mark.parametrize("kind", ["add", "subtract", "multiply", "maximum", "less"])
 def test_16_bit_numbers_are_computed_as_numbers(triton, kind, dtype):
@@ -130,6 +138,7 @@ def test_16_bit_numbers_are_computed_as_numbers(triton, kind, dtype):
     assert torch.equal(triton[f"{kind}/{dtype}"], expected.float())
 
 
+@pytest.mark.slow
 def test_casts_round_saturate_and_keep_bf16_a_number(triton):
     x = 1000 * _odd_values()
     assert triton["int32"][:3].tolist() == [0, 2**31 - 1, -(2**31)] and triton["int32"][7] == 2**31 - 1
@@ -146,6 +155,7 @@ def test_casts_round_saturate_and_keep_bf16_a_number(triton):
     assert torch.equal(triton["fp8e4nv/small"], small.to(torch.float8_e4m3fn).float())
 
 
+@pytest.mark.slow
 def test_16_bit_sums_are_made_in_16_bits(triton):
     x = torch.randn(1024, generator=torch.Generator().manual_seed(3))
     for dtype, name, ulp in ((torch.float16, "fp16", 2**-10), (torch.bfloat16, "bf16", 2**-7)):
@@ -158,6 +168,7 @@ def test_16_bit_sums_are_made_in_16_bits(triton):
     assert (triton["sum/int8"] == 102400).all()
 
 
+@pytest.mark.slow
 def test_a_scan_needs_an_associative_function(triton):
     x = torch.randn(1024, generator=torch.Generator().manual_seed(3)).double()
     right = [x[0].item()]
@@ -171,6 +182,7 @@ def test_a_scan_needs_an_associative_function(triton):
     assert torch.allclose(triton["product"][0].double(), (1 + 0.1 * x.float()).double().prod(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_lanes_that_a_mask_switched_off_are_undefined(triton):
     x = torch.randn(1024, generator=torch.Generator().manual_seed(4))
     assert torch.equal(triton["masked/elementwise"][:1000], 2 * x[:1000])
@@ -182,6 +194,7 @@ def test_lanes_that_a_mask_switched_off_are_undefined(triton):
     assert triton["masked/block_nan"][1000:].isnan().all() and triton["masked/block_nan/bf16"][1000:].isnan().all()
 
 
+@pytest.mark.slow
 def test_arguments_arrive_with_the_types_a_gpu_gives_them(triton):
     x = torch.randn(1024, generator=torch.Generator().manual_seed(4))
     tenth = torch.tensor(0.1)
@@ -191,6 +204,7 @@ def test_arguments_arrive_with_the_types_a_gpu_gives_them(triton):
     assert torch.equal(triton["two"], 2 * x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -204,6 +218,7 @@ def test_what_a_gpu_refuses_is_refused(triton, name, words):
     assert words in triton[name]
 
 
+@pytest.mark.slow
 def test_and_or_and_not_of_blocks_are_elementwise(triton):
     x, y = _odd_values(), torch.randn(1024, generator=torch.Generator().manual_seed(2))
     assert torch.equal(triton["and"], ((x > 0) & (y > 0)).float())
@@ -212,6 +227,7 @@ def test_and_or_and_not_of_blocks_are_elementwise(triton):
     assert torch.equal(triton["not"], (~(plain > 0)).float())
 
 
+@pytest.mark.slow
 def test_libdevice_is_there(triton):
     x = 10 * _odd_values()
     assert torch.allclose(triton["tanh"][1:], x.tanh()[1:], atol=1e-6)
@@ -221,6 +237,7 @@ def test_libdevice_is_there(triton):
     assert "tensor" in str(type(triton["pow"])).lower()
 
 
+@pytest.mark.slow
 def test_atomic_sums_of_all_float_types(triton):
     x = torch.randn(1024, generator=torch.Generator().manual_seed(4))[:64]
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.float16, 2e-2), (torch.bfloat16, 2e-1)):
@@ -228,6 +245,7 @@ def test_atomic_sums_of_all_float_types(triton):
         assert (triton[f"atomic/{dtype}"].double() - expected).abs().max() < tolerance
 
 
+@pytest.mark.slow
 def test_numba_types_python_floats_as_float64(numba):
     x = numba["x"][:32]
     for name in ("literals", "globals_", "argument"):
@@ -235,16 +253,19 @@ def test_numba_types_python_floats_as_float64(numba):
     assert 0 < np.abs(numba["narrow_functions"]).max() < 1e-6  # math.exp of a float32 is a float32
 
 
+@pytest.mark.slow
 def test_numba_functions_beyond_their_domain_do_not_raise(numba):
     assert numba["beyond"][:2].tolist() == [np.inf, -np.inf]
     assert np.isnan(numba["beyond"][2]) and numba["beyond"][3] == np.inf
     assert (numba["extremes"] == 0).all()
 
 
+@pytest.mark.slow
 def test_numba_computes_with_bytes_in_64_bits(numba):
     assert np.array_equal(numba["bytes_"], np.arange(200, 232) * 301)
 
 
+@pytest.mark.slow
 def test_numba_memory_that_nobody_wrote_is_visible(numba):
     shared = numba["unwritten_shared"]
     assert np.array_equal(shared[:16], numba["x"][:16])
@@ -254,16 +275,19 @@ def test_numba_memory_that_nobody_wrote_is_visible(numba):
     assert not (np.abs(second_block) < 1e30).any()
 
 
+@pytest.mark.slow
 def test_numba_shared_arrays_are_told_apart_and_bounded(numba):
     assert np.array_equal(numba["two_on_one_line"], numba["x"][:32])
     assert "49152 at most" in numba["too_much_shared"]
 
 
+@pytest.mark.slow
 def test_numba_warps_exchange_values(numba):
     assert np.isclose(numba["warp_sum"][0], numba["x"][:32].sum(), atol=1e-5)
     assert (numba["ballots"] == (numba["x"][:32] > 0).sum()).all()
 
 
+@pytest.mark.slow
 def test_numba_intrinsics(numba):
     values = np.arange(-16, 16, dtype=np.int32)
     bits = [int(v) & 0xFFFFFFFF for v in values]
@@ -275,12 +299,14 @@ def test_numba_intrinsics(numba):
     assert np.allclose(numba["fast"], np.exp(x), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["large_block", "large_grid", "empty_grid"])
 def test_numba_launches_that_a_gpu_refuses_are_refused(numba, name):
     assert numba[name].startswith("ValueError")
     assert not isinstance(numba["compiler_options"], str)
 
 
+@pytest.mark.slow
 @pytest.mark.gpu
 def test_the_interpreter_agrees_with_this_gpu(triton, tmp_path):
     """Bit for bit where a result is exact, and to the error of the instruction where it is approximate."""

@@ -320,6 +320,7 @@ def test_a_launch_without_an_argument_fails_at_its_line(language, write):
     assert words in record.reason
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(host.runs_on_gpu(), reason="there is a GPU: the simulator is not used")
 @pytest.mark.parametrize(
     ("signature", "dtype", "words"),

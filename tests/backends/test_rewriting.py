@@ -79,6 +79,7 @@ def changed(tmp_path, code, how=""):
 needs_nvdisasm = pytest.mark.skipif(host.tool("nvdisasm") is None, reason="no nvdisasm")
 
 
+@pytest.mark.slow
 @needs_nvdisasm
 @pytest.mark.parametrize("how", ["", "before"])
 def test_triton(tmp_path, how):
@@ -89,6 +90,7 @@ def test_triton(tmp_path, how):
     assert bool(kept) == bool(how) and not any(b"nanosleep" in f.read_bytes() for f in kept)
 
 
+@pytest.mark.slow
 @needs_nvdisasm
 def test_numba(tmp_path):
     (ptx,), code = changed(tmp_path, NUMBA)

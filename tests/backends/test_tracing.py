@@ -157,6 +157,7 @@ def widths(launch, opcode="LDG"):
     return {next((m for m in i.modifiers if m.isdigit()), "32") for i in function.instructions if i.opcode == opcode}
 
 
+@pytest.mark.slow
 def test_triton_specializes_on_what_the_launch_would_see(built):
     """Wide loads need pointers and n divisible by 16; without the specialization inspect would show other code."""
     (even,) = built("gelu/triton", "n=1048576,dtype=fp32")
@@ -190,6 +191,7 @@ for known in ([0, 1, 2], [0, 1], [2]):
 """
 
 
+@pytest.mark.slow
 def test_triton_gives_the_machine_code_of_its_ahead_of_time_compiler(built, tmp_path):
     """Told the specialization by hand, `triton.compile` makes the same code."""
     done = python(AHEAD_OF_TIME, TRITON_CACHE_DIR=str(tmp_path))
@@ -324,16 +326,19 @@ def in_one_process():
     return python(IN_ONE_PROCESS).splitlines()
 
 
+@pytest.mark.slow
 def test_the_context_leaves_triton_and_numba_as_they_were(in_one_process):
     assert "restored: True" in in_one_process
 
 
+@pytest.mark.slow
 def test_numbas_line_table_changes_neither_code_nor_symbol(in_one_process):
     """A launch builds without one; Numba counts its builds in the symbol (`B2v1`, `B2v2`)."""
     assert "same code: True" in in_one_process
     assert "same symbol: True" in in_one_process
 
 
+@pytest.mark.slow
 def test_where_the_driver_would_link_for_numba_ptxas_does_and_the_artifact_says_so(in_one_process):
     (said,) = (line for line in in_one_process if line.startswith("without nvJitLink:"))
     assert re.search(r"ptxas 13\.\d+\.\d+ in place of the driver's linker \(4,\) \(32,\) 16$", said)

@@ -210,6 +210,7 @@ def mine(x, *, out):
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_that_stops_computing_once_it_is_timed_fails(tmp_path, quick):
     file = tmp_path / "cheat.py"
     file.write_text(CHEAT.format(honest=4))
@@ -319,6 +320,7 @@ def mine(x, *, out):
 """
 
 
+@pytest.mark.slow
 def test_a_result_that_is_the_poison_itself_is_not_taken_for_unwritten(tmp_path, quick):
     """Every output of one byte is a pattern that unwritten memory may hold."""
     for pattern in dtype("uint8").poisons[:1]:

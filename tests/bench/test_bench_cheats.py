@@ -171,6 +171,7 @@ def test_slices_of_a_costly_op_show_its_last_rows():
 # Clocks
 
 
+@pytest.mark.slow
 def test_replaced_clocks_and_functions_are_noticed_and_do_not_change_a_time():
     """In a process of its own, as a worker binds them."""
     script = """
@@ -356,6 +357,7 @@ def test_the_cuda_yardsticks_build_and_access_16_bytes_at_a_time():
 # Kernels that cheat
 
 
+@pytest.mark.slow
 def test_quick_cheats_are_caught_by_the_detector_they_name():
     records = {r.kernel: r for r in selftest(QUICK)}
     assert set(records) == set(QUICK)
@@ -372,6 +374,7 @@ def test_every_cheat_that_this_machine_can_time_is_caught(large_buffers):
         assert record.status in (Status.PASS, Status.INCONCLUSIVE), f"{record.kernel}: {record.reason}"
 
 
+@pytest.mark.slow
 def test_a_large_workload_has_a_floor_from_its_own_rounds(large_buffers):
     """On the CPU a workload of more than four times the last cache."""
     from assay.worker.buffers import last_cache

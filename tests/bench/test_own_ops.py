@@ -53,6 +53,7 @@ def test_a_baseline_that_does_not_exist_is_refused_with_those_that_do(name, mine
     assert refused.value.fix == f"one of: {offered}"
 
 
+@pytest.mark.slow
 def test_a_speedup_over_the_reference_is_measured_and_replayed(mine, assay, tmp_path):
     """Over torch.compile too: docs/first-kernel.md."""
     done = assay("bench", "mine.py", "--against", "torch", *QUICK, "--json", cwd=tmp_path)
@@ -63,6 +64,7 @@ def test_a_speedup_over_the_reference_is_measured_and_replayed(mine, assay, tmp_
     assert replay.startswith("assay bench mine.py:row_sum/torch --workload rows=64") and "--against torch" in replay
 
 
+@pytest.mark.slow
 def test_run_times_a_kernel_beside_its_baseline_and_reports_on_both(mine, assay, tmp_path):
     done = assay("run", "mine.py", "--workloads", "4", *QUICK[2:], "--json", cwd=tmp_path)
     found = {(r["verb"], r["kernel"]) for r in json.loads(done.stdout)["records"]}

@@ -26,6 +26,7 @@ def theirs(x):
 """
 
 
+@pytest.mark.slow
 def test_a_less_accurate_peer_is_timed_and_marked(tmp_path):
     file = tmp_path / "peer.py"
     file.write_text(PEER.format(declared='needs="torch", ', factor=1 + 2e-6))
@@ -37,6 +38,7 @@ def test_a_less_accurate_peer_is_timed_and_marked(tmp_path):
         assert "less accurate" in record.reason
 
 
+@pytest.mark.slow
 def test_our_own_kernels_have_no_such_exemption(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(PEER.format(declared="", factor=1 + 2e-6))
@@ -44,6 +46,7 @@ def test_our_own_kernels_have_no_such_exemption(tmp_path):
     assert record.status == "fail" and "a timed call computed something else" in record.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1.01, 0.0])
 def test_a_peer_that_is_wrong_fails_like_any_kernel(tmp_path, factor):
     file = tmp_path / "wrong.py"
@@ -53,6 +56,7 @@ def test_a_peer_that_is_wrong_fails_like_any_kernel(tmp_path, factor):
         assert record.status == "fail", record.reason
 
 
+@pytest.mark.slow
 def test_torch_compile_is_timed_for_static_shapes_and_checked_for_dynamic_ones():
     ((kernel, _),) = select(["softmax/inductor"])
     assert where_timed(kernel).mode == "static"

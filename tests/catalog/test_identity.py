@@ -68,6 +68,7 @@ def verdicts(*arguments, verb="check", more=("--workloads", "4")):
     return done.code, found, [r["what"] for r in document.get("refused", [])]
 
 
+@pytest.mark.slow
 def test_two_files_declare_an_op_of_the_same_name_and_each_kernel_is_held_against_its_own(put):
     a = put("a.py", op(SUM), kernel(SUM), kernel(SIZES, "wrong"))
     b = put("b.py", op(SIZES), kernel(SIZES), kernel(SUM, "wrong"))
@@ -134,6 +135,7 @@ def test_a_kernel_that_could_mean_the_librarys_op_or_a_neighbours_is_refused_and
     assert (code, found) == (0, {("other.py", "gelu/torch:theirs"): "pass"})
 
 
+@pytest.mark.slow
 def test_a_file_of_ops_serves_the_kernels_named_with_it(put):
     ops = put("ops.py", op(SIZES))
     named = put("named.py", kernel(SIZES), kernel(SUM, "wrong"))
@@ -186,6 +188,7 @@ def test_helpers_of_the_same_name_beside_two_files_are_two_modules(put):
     assert set(verdicts(*files)[1].values()) == {"pass"}
 
 
+@pytest.mark.slow
 def test_bench_times_kernels_of_one_address_apart(put):
     a = put("a.py", op(SUM), kernel(SUM))
     b = put("b.py", op(SIZES), kernel(SUM))
@@ -194,6 +197,7 @@ def test_bench_times_kernels_of_one_address_apart(put):
     assert found == {("a.py", "rowsum/torch:mine"): "pass", ("b.py", "rowsum/torch:mine"): "fail"} | baselines
 
 
+@pytest.mark.slow
 def test_a_users_kernel_with_the_baselines_address_is_timed_against_it(put):
     file = put("a.py", kernel(GELU, "gelu", of="gelu"))
     done = assay("bench", file, "--workload", "n=64,dtype=fp32", "--rounds", "5", "--budget", "0.1", "--json")
@@ -202,6 +206,7 @@ def test_a_users_kernel_with_the_baselines_address_is_timed_against_it(put):
     assert records[str(file)]["evidence"]["baseline"] == "gelu/torch (assay/library/gelu/torch.py)"
 
 
+@pytest.mark.slow
 def test_run_times_only_the_namesake_that_is_right(put):
     a, b = put("a.py", op(SUM), kernel(SUM)), put("b.py", op(SUM), kernel(SIZES))
     done = assay("run", a, b, "--workloads", "4", "--rounds", "5", "--budget", "0.1", "--json")

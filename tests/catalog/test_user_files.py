@@ -69,6 +69,7 @@ def test_one_decorator_is_enough_and_it_works_from_any_directory(assay, write, t
     assert record["source"]["file"].endswith("mine.py") and record["provenance"]["packages"]["torch"]
 
 
+@pytest.mark.slow
 def test_an_op_of_the_users_own_finds_the_wrong_kernel_and_shrinks_it(assay, write, tmp_path):
     write("own.py", OWN_OP)
     done = assay("check", "own.py", "--dtype", "fp32", "--workloads", "20", "--json", cwd=tmp_path)
@@ -243,6 +244,7 @@ def mine(x, y, *, alpha, out, factor=1):
 """
 
 
+@pytest.mark.slow
 def test_a_tunable_goes_to_the_kernels_that_have_it_and_stands_in_the_record(write, tmp_path, monkeypatch):
     """PyTorch's kernel beside it knows nothing of it. What does it again names it too."""
     import assay
@@ -327,6 +329,7 @@ def test_a_file_changed_within_the_second_is_loaded_as_it_stands_and_nothing_is_
     assert [p.name for p in tmp_path.iterdir()] == ["mine.py"]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_interprets_but_does_not_compile_is_wrong(write):
     file = write(
         "breaks.py",

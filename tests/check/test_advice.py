@@ -59,6 +59,7 @@ TRITON = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "kernel", "what", "advice"),
     [

@@ -53,6 +53,7 @@ def test_the_record_says_where_pytorch_is_wrong(tmp_path):
     assert f"on {count} PyTorch itself is wrong with {library}" in record.reason
 
 
+@pytest.mark.slow
 def test_where_pytorch_has_no_other_way_no_kernel_is_called_right(tmp_path):
     for record in checked(tmp_path, "raise NotImplementedError").values():
         assert record.status == "inconclusive" and "no power here" in record.reason

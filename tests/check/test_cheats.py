@@ -45,6 +45,7 @@ AT_IMPORT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AT_IMPORT)
 def test_a_setting_changed_while_the_file_is_imported_is_named(name, tmp_path):
     record = checked(tmp_path, source(GELU, AT_IMPORT[name]), workloads=1)
@@ -177,6 +178,7 @@ def test_another_order_keeps_every_sum_and_a_few_elements_are_few():
     assert 2 <= int((few != first["x"]).sum()) <= 50
 
 
+@pytest.mark.slow
 def test_inputs_that_follow_from_others_follow_their_change():
     op = next(o for o in library.ops().values() if any(t.given for t in o.inputs.values()))
     workload = Workload.of(op, "")

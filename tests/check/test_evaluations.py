@@ -130,6 +130,7 @@ def test_products_on_tensor_cores_are_products(m, n, k, seed):
     assert (least <= a.abs().double() @ b.abs().double()).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bf16", "fp32"])
 def test_sums_that_tensor_cores_truncate_are_honest_for_16_bits_only(dtype):
     """Of 16384 products that grow, every addition cuts off the same way."""

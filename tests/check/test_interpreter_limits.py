@@ -43,6 +43,7 @@ ROW_SUM = """
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_with_one_program_a_row_passes_although_its_typical_workload_is_too_large(write):
     (record,) = assay.check(write("mine.py", ROW_SUM), dtypes="bf16", workloads=12)
     assert record.status == "pass", record.reason
@@ -75,6 +76,7 @@ SLOW = """
 """
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_slow_on_most_workloads_neither_fails_nor_passes(write):
     """It may be slow on purpose where it is wrong."""
     (record,) = assay.check(write("mine.py", SLOW.replace("LIMIT", "600")), dtypes="fp32", workloads=5, seconds=1)
@@ -89,6 +91,7 @@ def test_where_nothing_can_be_judged_the_check_is_inconclusive(write):
     assert "no workload was tried: too slow in Triton's interpreter" in record.reason
 
 
+@pytest.mark.slow
 def test_the_verdict_on_a_kernel_does_not_depend_on_how_busy_the_machine_is(write, monkeypatch):
     """Operations are counted, not seconds. What helps is named: few rows, since each is a program."""
     monkeypatch.setattr(exploring, "_WORK", (2000, 2000))

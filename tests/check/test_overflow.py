@@ -46,6 +46,7 @@ def in_int32(q, zero, scale, *, out):
 """
 
 
+@pytest.mark.slow
 def test_a_hidden_overflow_of_the_reference_excuses_no_kernel(write):
     records = {r.variant: r for r in assay.check(write("wraps.py", SOURCE), workloads=24)}
     for name, what in (

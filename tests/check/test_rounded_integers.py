@@ -65,6 +65,7 @@ def test_the_reference_itself_in_float32_passes(values):
     assert verdict(quantised, workload, lambda x, truth: quantised.reference(x)) is None
 
 
+@pytest.mark.slow
 def test_another_formula_passes_and_a_wrong_one_does_not():
     workload = Workload.of(quantised, "rows=20000,cols=64,dtype=fp32")
 

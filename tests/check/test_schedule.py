@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import assay
 
 FILE = """
@@ -18,6 +20,7 @@ def mine(x, *, out):
 CHECK = "import os; os.cpu_count = lambda: 8\nfrom assay.cli import main\nmain()"
 
 
+@pytest.mark.slow
 def test_files_that_started_threads_when_they_were_read_are_judged_in_several_processes(tmp_path):
     files = []
     for op in ("gelu", "silu"):
@@ -44,6 +47,7 @@ def mine(x, *, out):
 """
 
 
+@pytest.mark.slow
 def test_two_right_results_may_follow_the_bytes_behind_a_tensor_and_a_wrong_one_may_not(tmp_path):
     """As the order of atomic additions may on a GPU: the bytes change no value, only the order of a sum."""
     found = {}

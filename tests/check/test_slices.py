@@ -1,5 +1,6 @@
 """Of a large workload slices are judged: the ends, where an index outgrows its format, and others at random."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def test_the_element_that_outgrows_a_format_is_judged_and_so_is_the_one_before(l
             assert 1 << bits >= length * row or any(start <= along < start + step for start in starts)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 1 << 16), st.integers(1, 1 << 10))
 def test_a_workload_of_few_slices_is_judged_whole(total, step):
     starts = slices(total * step, step, 1, count=total)

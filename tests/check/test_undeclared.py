@@ -1,5 +1,7 @@
 """A failure that a declared magnitude would explain says so; others do not."""
 
+import pytest
+
 import assay
 from assay.check.undeclared import Undeclared, undeclared
 
@@ -29,6 +31,7 @@ def reasons(file):
     return {r.kernel.partition(":")[2]: (str(r.status), r.reason) for r in assay.check(file, workloads=20)}
 
 
+@pytest.mark.slow
 def test_a_kernel_whose_terms_cancel_is_told_what_may_be_missing_in_the_op(write):
     bare = reasons(write("bare.py", SQUARES % ""))
     assert bare["expanded"][0] == "fail" and HINT in bare["expanded"][1] and "docs/ops.md" in bare["expanded"][1]

@@ -45,6 +45,7 @@ def test_doctor_names_the_machine_and_the_fix_for_what_is_missing(assay):
     assert "nvcc" in assay("doctor").stdout
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_reported_with_the_command_that_brings_it(assay_process, tmp_path):
     """A package that is not there: shadow numba with a finder that denies it."""
     (tmp_path / "sitecustomize.py").write_text(
@@ -77,6 +78,7 @@ def test_json_is_one_document_that_follows_its_schema(assay, tmp_path):
     assert len({r.run for r in records}) == 1 and document["run"] == records[0].run
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_done(tmp_path, write):
     out = tmp_path / "kept.json"
     sleeps = write(

@@ -25,6 +25,7 @@ def folders(write, tmp_path):
     return write("src/k.cu", KERNEL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not host.has("cuda.bindings"), reason="no NVRTC here: pip install cuda-bindings")
 @pytest.mark.skipif(host.runs_on_gpu(), reason="there is a GPU: the kernel runs, and it is wrong")
 @pytest.mark.parametrize("compiler", ["nvrtc", "nvcc"])

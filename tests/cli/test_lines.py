@@ -32,6 +32,7 @@ def test_nothing_is_printed_for_a_document_or_beside_records(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_study_of_a_model_prints_its_lines_to_standard_error_alone(assay, write):
     file = write(
         "mine.py",

@@ -53,6 +53,7 @@ def test_a_folder_deleted_under_ones_feet_is_a_sentence(tmp_path):
     assert not records and "has been deleted" in said and "cd into one that exists" in said
 
 
+@pytest.mark.slow
 def test_workers_do_not_need_the_folder_they_were_started_in(tmp_path):
     code = "import os; from assay.worker import Pool; os.rmdir(os.getcwd())\n"
     code += "with Pool() as pool: print(pool.worker('torch', 'native').pid > 0)"
@@ -76,6 +77,7 @@ MAY_MOUNT = (
 )
 
 
+@pytest.mark.slow
 def test_poor_surroundings_all_at_once_change_nothing(tmp_path):
     """Modules of the same names beside the kernel stand in for none; the standard handles are closed; there is no
     Unicode, no home, nowhere to write but the document, and no folder for shared memory, if mounts are allowed."""
@@ -98,6 +100,7 @@ def test_one_closed_handle_and_no_home_change_nothing(tmp_path, handles):
     assert passed(*check(tmp_path, f"exec {handles}", {"HOME": None}))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MAY_MOUNT, reason="this user may not mount anything")
 def test_a_full_disk_for_temporary_files_is_a_sentence(tmp_path):
     """With no home either."""

@@ -47,6 +47,7 @@ def test_a_line_and_a_column_of_a_source_are_not_taken_for_an_emoji():
     assert piped("-c", "".join(shown.format(how) for how in (True, False))).split() == ["k.cu:100:7"] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"FORCE_COLOR": "1"}, {"COLUMNS": "40"}], ids=["bare", "colours", "COLUMNS"])
 def test_a_piped_table_has_every_column(more):
     text = re.sub(r"\x1b\[[0-9;]*m", "", piped("-c", SHOW, **more))
@@ -57,6 +58,7 @@ def test_a_piped_table_has_every_column(more):
     assert not [line for line in text.splitlines() if line != line.rstrip()] or "FORCE_COLOR" in more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "told"), [(40, None), (80, None), (160, None), (160, "40")])
 def test_a_table_fits_the_terminal_or_what_columns_says_and_nothing_is_cut(columns, told):
     seen = watch("-c", SHOW, columns=columns, env={"COLUMNS": told} if told else {})
@@ -89,6 +91,7 @@ def two_runs(tmp_path):
     return tmp_path / "store"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 80, 240])
 def test_history_and_compare_name_kernels_and_whole_devices(two_runs, columns):
     seen = watch("-m", "assay", "history", "--store", two_runs, columns=columns)

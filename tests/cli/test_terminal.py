@@ -40,6 +40,7 @@ def bars(screens):
     return [line for _, lines in screens for line in lines if BAR.search(line)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "told"), [(30, None), (80, None), (200, None), (80, "50"), (80, "120")])
 def test_no_line_of_the_screen_holds_a_record_and_the_bar(columns, told):
     seen = watch("-c", VERB, columns=columns, env={"COLUMNS": told} if told else {})
@@ -80,6 +81,7 @@ def test_ctrl_c_takes_the_bar_away_and_leaves_what_was_done():
     assert "gelu/triton:variant_0" in seen.text and re.search(r"^[123] pass$", seen.text, re.MULTILINE), seen.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "given", "doing", "record"),
     [

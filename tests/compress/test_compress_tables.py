@@ -21,6 +21,7 @@ def at(method, width=None):
     return [e for e in FOUND if (e.study, e.method, e.width) == ("quantize", method, width)]
 
 
+@pytest.mark.slow
 def test_the_tables_are_what_the_records_give():
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "compress_tables.py", "--check"], capture_output=True, text=True, check=False

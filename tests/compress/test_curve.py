@@ -29,6 +29,7 @@ def evidence(planned):
     return records, [CompressEvidence.of(r) for r in records]
 
 
+@pytest.mark.slow
 def test_a_curve_has_a_control_and_every_width_by_every_method(learnt):
     records, found = evidence(planning.quantize("mnist-cnn", Quantize(widths=(2, 8), device="cpu")))
     assert [(e.method, e.width) for e in found] == [

@@ -176,6 +176,7 @@ def test_what_lies_beyond_a_ragged_end_is_shown(effort):
     assert all(math.prod(w.shape(w.op.outputs["out"])) for w in ragged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", EFFORTS)
 def test_a_thorough_check_on_a_gpu_goes_past_the_indices_of_32_bits(where):
     def past(thorough):

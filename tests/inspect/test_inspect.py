@@ -72,6 +72,7 @@ def _index(cubin, symbol):
     raise AssertionError(symbol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [k if k in SAMPLE else pytest.param(k, marks=pytest.mark.whole) for k in KERNELS])
 def test_every_instruction_is_in_the_table_once_as_cubin_and_disassembler_have_it(kernel, tmp_path):
     found = list(inspections([kernel], Options(TARGETS)))
@@ -196,6 +197,7 @@ WHAT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", PLANTED)
 def test_planted_instructions_lead_back_to_their_lines(language, tmp_path):
     text, name, planted = PLANTED[language]
@@ -303,6 +305,7 @@ def narrow(x, *, out):
 """
 
 
+@pytest.mark.slow
 def test_a_gate_fails_the_check_and_names_the_line(tmp_path):
     file = tmp_path / "gated.py"
     file.write_text(GATED)
@@ -324,6 +327,7 @@ def test_a_gate_nobody_knows_is_refused(tmp_path):
         list(assay.inspect(file))
 
 
+@pytest.mark.slow
 def test_bare_files_are_taken_as_they_are(tmp_path):
     source = (
         "__global__ void mine(float* x, int n) {\n  if (threadIdx.x < n) x[threadIdx.x] = rsqrtf(x[threadIdx.x]);\n}\n"
@@ -374,6 +378,7 @@ def test_what_changed_since_an_older_document(tmp_path):
     assert unknown.status == "skipped"
 
 
+@pytest.mark.slow
 def test_ptxas_own_remarks_stand_in_the_summary_where_it_makes_the_very_same_code():
     spilling = next(assay.inspect("conv2d/triton")).evidence
     assert any("Registers are spilled to local memory" in line for line in spilling["summary"]["remarks"])
@@ -441,6 +446,7 @@ def test_code_that_a_gpu_may_not_launch_is_marked():
     assert doubted.artifacts[0]["doubt"] and not next(assay.inspect("gelu/cupy")).artifacts[0]["doubt"]
 
 
+@pytest.mark.slow
 def test_subcommands_say_what_their_old_flags_said_and_the_flags_say_where_to_go(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")

@@ -52,6 +52,7 @@ def rare(rows: list[Row]) -> list[int]:
     return [i for i, s in enumerate(shapes) if shapes.count(s) == 1 and rows[i].opcode != "EXIT"]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_one_removed_or_added_instruction_is_found_alone(rng):

@@ -64,6 +64,7 @@ def compiled(tmp_path_factory):
     return file, phases(file, [SM_90A], folder / "out")
 
 
+@pytest.mark.slow
 def test_the_replayed_steps_give_the_code_that_nvcc_gives(compiled, tmp_path):
     """Copied alone to an empty folder with a blank in its name, and called from another one."""
     kernel, result = compiled
@@ -80,6 +81,7 @@ def test_the_replayed_steps_give_the_code_that_nvcc_gives(compiled, tmp_path):
     assert cubins.target(replayed) == build.target
 
 
+@pytest.mark.slow
 def test_the_steps_are_those_of_nvcc_and_each_reads_what_one_before_it_wrote(compiled):
     kernel, result = compiled
     (build,) = result.builds
@@ -99,6 +101,7 @@ def test_the_steps_are_those_of_nvcc_and_each_reads_what_one_before_it_wrote(com
     assert "NVVMIR_LIBRARY_DIR" in build.steps[3].environment
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", ["gelu", "layernorm"])
 def test_a_library_kernel_finds_assays_own_headers_also_in_another_place(op, tmp_path):
     (kernel,) = {k.file.parent / "kernel.cu" for k in library.kernels() if k.name == f"{op}/cuda"}
@@ -113,6 +116,7 @@ def test_a_library_kernel_finds_assays_own_headers_also_in_another_place(op, tmp
         assert ran.returncode == code and ("fatal error: assay/" in ran.stderr) == bool(code), ran.stderr
 
 
+@pytest.mark.slow
 def test_a_main_behind_a_macro_is_seen_and_the_program_is_linked(write, tmp_path):
     result = phases(write("m.cu", PROGRAM), [SM_90], tmp_path / "out", ["-rdc=true"])
     (build,) = result.builds
@@ -124,6 +128,7 @@ def test_a_main_behind_a_macro_is_seen_and_the_program_is_linked(write, tmp_path
     assert subprocess.run([program], capture_output=True, text=True).stdout == "it ran\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "step", "line", "words"),
     [
@@ -151,6 +156,7 @@ def test_a_step_that_fails_stops_it_with_the_tools_words_file_and_line(write, tm
     assert build.error.fix
 
 
+@pytest.mark.slow
 def test_a_target_that_fails_leaves_the_others_and_comes_last_in_the_script(write, tmp_path):
     source = "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n#error too old\n#endif\n__global__ void k() {}\n"
     result = phases(write("new.cu", source), [SM_80, SM_90], tmp_path / "out")
@@ -162,6 +168,7 @@ def test_a_target_that_fails_leaves_the_others_and_comes_last_in_the_script(writ
     assert new.made(".cubin").exists()
 
 
+@pytest.mark.slow
 def test_many_files_and_targets_at_once_and_one_broken_one(write, tmp_path):
     good, broken = write("good.cu", "__global__ void k(float* x) { x[0] = 1; }"), write("broken.cu", "what")
     (tmp_path / "other").mkdir()

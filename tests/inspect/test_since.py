@@ -38,6 +38,7 @@ def since(folder, *more):
     return run("inspect", "since", "old.json", *more, "--op", "gelu", cwd=folder, env=NONE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "status", "code", "strict"),
     [(KERNEL + "\n", "pass", 0, 0), (CHANGED, "inconclusive", 0, 1), (BROKEN, "fail", 1, 1)],
@@ -56,6 +57,7 @@ def test_a_kernel_that_does_not_compile_any_more_fails_beside_others_that_do(kep
     assert 'failures="1"' in (kept / "since.xml").read_text()
 
 
+@pytest.mark.slow
 def test_a_kernel_that_the_document_does_not_have_is_skipped(kept):
     (kept / "g.cu").write_text(KERNEL)
     done = since(kept, "f.cu", "g.cu", "--strict")

@@ -46,6 +46,7 @@ def test_a_bundle_is_a_cubin_for_the_same_target_with_all_its_functions(cubin, l
     assert [(f.text, f.registers) for f in read] == [(f.text, f.registers) for f in listed]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(host.tool("nvdisasm") is None, reason="no nvdisasm")
 def test_code_that_is_disassembled_in_a_bundle_reads_as_it_does_alone():
     """But for source lines, which are left behind."""

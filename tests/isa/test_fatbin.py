@@ -65,6 +65,7 @@ def extracted(file, kind, into):
     return [(re.search(r"(sm_\w+)\.", name)[1], (into / name).read_bytes()) for name in names]
 
 
+@pytest.mark.slow
 def test_images_are_those_that_cuobjdump_lists_and_extracts(built, tmp_path):
     images = fatbin.images(built.read_bytes())
     assert images
@@ -78,6 +79,7 @@ def test_images_are_those_that_cuobjdump_lists_and_extracts(built, tmp_path):
             assert shown == target or (shown, target) == ("sm_100f", "sm_100")
 
 
+@pytest.mark.slow
 def test_an_image_says_how_it_was_unpacked(built):
     notes = {i.note for i in fatbin.images(built.read_bytes())}
     expected = {
@@ -88,6 +90,7 @@ def test_an_image_says_how_it_was_unpacked(built):
     assert notes == expected.get(built.name, notes)
 
 
+@pytest.mark.slow
 def test_a_file_is_known_by_its_content(built, tmp_path):
     """Under a name that says nothing: the same code, each piece with its target; PTX can be assembled, cubins read."""
     nameless = tmp_path / "thing"
@@ -103,6 +106,7 @@ def test_a_file_is_known_by_its_content(built, tmp_path):
     assert "_Z1kPfi" in kernels
 
 
+@pytest.mark.slow
 def test_the_source_is_named_where_the_compiler_noted_it(folder, built):
     names = {i.name.rsplit("/", 1)[-1] for i in fatbin.images(built.read_bytes())}
     assert names == ({"k.cu"} if built.name in ("small.fatbin", "object.o") else {""})
@@ -121,6 +125,7 @@ def test_a_bare_cubin_and_its_target(tmp_path, target):
     assert (code.kind, code.target) == ("cubin", target)
 
 
+@pytest.mark.slow
 def test_without_cuobjdump_compressed_code_is_refused_and_plain_code_is_read(folder, built, monkeypatch):
     data = built.read_bytes()
     packed = any(i.note for i in fatbin.images(data))

@@ -75,6 +75,7 @@ def counted(cubin):
     return code, live_registers(code, {f.symbol: f.registers for f in functions(cubin)})
 
 
+@pytest.mark.slow
 @needs_nvdisasm
 @pytest.mark.parametrize("target", [pytest.param(t, marks=[] if t == "sm_90a" else pytest.mark.whole) for t in TARGETS])
 def test_the_librarys_code_is_counted_as_nvdisasm_counts_it(target, tmp_path):
@@ -384,6 +385,7 @@ ONLY_100A = [
 ]
 
 
+@pytest.mark.slow
 @needs_nvdisasm
 @needs_ptxas
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def all_operands(operands):
             yield from all_operands([o.first, o.second])
 
 
+@pytest.mark.slow
 def test_every_instruction_is_read(text):
     assert len(all_instructions(ptx.read(text))) == statements(text) > 25
 

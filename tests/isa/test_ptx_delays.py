@@ -104,6 +104,7 @@ def _waiting(code):
     return [partial(wait, number=number, limit=limit) for number, limit in zip(added, limits, strict=True)]
 
 
+@pytest.mark.slow
 @has_nvrtc
 @pytest.mark.skipif(host.tool("ptxas") is None or host.tool("nvdisasm") is None, reason="no ptxas or nvdisasm")
 @pytest.mark.parametrize("name", NVRTC)

@@ -161,6 +161,7 @@ def test_the_kernels_stand_in_the_library():
     assert names >= {f"attention/torch:{v}" for v in ("naive", "math", "flash", "efficient", "cudnn")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["fp32", *(pytest.param(n, marks=pytest.mark.whole) for n in ("bf16", "fp16"))])
 def test_several_tiles_of_queries_and_keys_are_right_in_triton_and_numba(number):
     """Neither length is a multiple of a tile, and the second tile's diagonal crosses two tiles of keys."""
@@ -197,6 +198,7 @@ def test_another_runtime_error_stays_what_it_is():
 # The preset
 
 
+@pytest.mark.slow
 def test_kernels_are_checked_on_the_shortest_sequence_and_timed_on_all():
     kernels = ("attention/torch:naive", "attention/torch:flash", "attention/torch:cudnn")
     wanted = Options(kernels, lengths=(48, 32), heads=2, dim=16, causal=(True,), dtypes=("fp32",), budget=0.1)

@@ -28,6 +28,7 @@ def test_gradients_are_those_of_vjp_to_the_bit(name, number):
     assert not any(value.requires_grad for value in (*found, *inputs))
 
 
+@pytest.mark.slow
 def test_a_gradient_does_not_load_the_compiler():
     code = """
 import sys, torch

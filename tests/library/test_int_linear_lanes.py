@@ -97,6 +97,7 @@ def called(case, tunables):
     return workload, drawn, out, noted.all
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not here: apt install g++")
 def test_every_design_of_the_cuda_kernel_computes_the_op(tmp_path):
     cases = [called(*case) for case in CASES]

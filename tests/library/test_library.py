@@ -91,6 +91,7 @@ SAMPLE = ("gelu", "mx_quantize")
 test_operators.py calls each kernel that can run here."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "variants"),
     [
@@ -123,7 +124,7 @@ def test_the_compiled_gradient_of_gelu_tanh_keeps_the_bits_that_tanh_rounds_away
 @pytest.mark.whole
 @pytest.mark.parametrize("name", ["gelu", "layernorm"])
 def test_inductor_compiles_and_is_right(name):
-    """`make test` compiles the gradient above."""
+    """On a few workloads of one dtype."""
     for record in assay.check(f"{name}/inductor", dtypes="fp32", workloads=2, seconds=300):
         # On the CPU its sums run along few lanes: over long rows they lose more than our own kernels may.
         less_accurate = record.status == "inconclusive" and record.reason.startswith("a peer, less accurate")

@@ -104,6 +104,7 @@ def test_the_vector_file_is_what_the_rule_gives():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["reference", "torch", "njit"])
 def test_kernels_give_the_vectors_bit_for_bit(language):
     assert not_as_the_vectors_say(language) == []
@@ -120,6 +121,7 @@ sys.exit(bool(wrong))
 """
 
 
+@pytest.mark.slow
 def test_triton_gives_them_in_its_interpreter():
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT / "src"), "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, "-c", INTERPRETED, __file__]

@@ -303,6 +303,7 @@ figures = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1), figures))
 def test_a_model_survives_json(made):
     one = model.Model("d", "measured", "r", "t", made, {"sms": 3})

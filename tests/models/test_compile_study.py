@@ -99,6 +99,7 @@ def quick(model, **more):
 # The real study
 
 
+@pytest.mark.slow
 def test_every_state_is_studied_and_right(study):
     assert list(study) == ["cold", "disk", "warm"]
     for record in study.values():
@@ -108,12 +109,14 @@ def test_every_state_is_studied_and_right(study):
         assert record.source["file"].endswith("mine.py") and record.source["hash"]
 
 
+@pytest.mark.slow
 def test_cold_compiles_everything_and_disk_finds_everything_in_the_cache(study):
     cold, disk = (study[s].evidence["counts"]["cache"] for s in ("cold", "disk"))
     assert cold["misses"] > 0 == cold["hits"]
     assert disk["hits"] > 0 == disk["misses"]
 
 
+@pytest.mark.slow
 def test_a_cache_saves_compiling_and_a_warm_process_saves_the_rest(study):
     cold, disk, warm = (study[s].evidence["compile_seconds"] for s in ("cold", "disk", "warm"))
     assert min(cold, disk) > 10 * warm  # a C++ compiler or loading what it left, against nothing
@@ -123,6 +126,7 @@ def test_a_cache_saves_compiling_and_a_warm_process_saves_the_rest(study):
     assert study["warm"].evidence["again"] > 0  # after a reset there is something to do again
 
 
+@pytest.mark.slow
 def test_graphs_and_kernels_are_counted(study):
     for record in study.values():
         told = record.evidence
@@ -133,6 +137,7 @@ def test_graphs_and_kernels_are_counted(study):
         assert list(told["kernels"]["compiled"]["written"].values()) == [1]
 
 
+@pytest.mark.slow
 def test_the_curve_is_measured_and_begins_with_compiling(study):
     for record in study.values():
         for arm in ("eager", "compiled"):
@@ -142,12 +147,14 @@ def test_the_curve_is_measured_and_begins_with_compiling(study):
     assert first == pytest.approx(study["cold"].evidence["compile_seconds"], rel=0.2)
 
 
+@pytest.mark.slow
 def test_records_survive_a_file(study, tmp_path):
     file = tmp_path / "records.json"
     file.write_text(json.dumps(document(study.values()), allow_nan=False))
     assert [r.workload for r in read(file)] == [r.workload for r in study.values()]
 
 
+@pytest.mark.slow
 def test_the_chart_has_a_line_for_every_state_and_becomes_a_picture_and_a_page(study, tmp_path):
     from assay.report.charts import compile as chart
 
@@ -158,6 +165,7 @@ def test_the_chart_has_a_line_for_every_state_and_becomes_a_picture_and_a_page(s
     assert "pick_case" in page.read_text() and 'src="http' not in page.read_text()  # it needs nothing else
 
 
+@pytest.mark.slow
 def test_tables_fit_eighty_columns(study):
     from rich.console import Console
 

@@ -57,6 +57,7 @@ def study(users):
 # The real study
 
 
+@pytest.mark.slow
 def test_a_kernel_is_timed_alone_and_in_the_model_and_both_stand_in_one_record(study):
     record = by(study, variant="njit", arm="eager")
     assert record.status == "pass", record.reason
@@ -73,6 +74,7 @@ def test_a_kernel_is_timed_alone_and_in_the_model_and_both_stand_in_one_record(s
     assert told["boundary"]["gelu/njit"]["site"] > 0
 
 
+@pytest.mark.slow
 def test_the_gain_promised_and_the_gain_seen_follow_from_the_times(study):
     told = by(study, variant="njit", arm="eager").evidence
     (site,) = told["sites"]
@@ -88,39 +90,46 @@ def test_the_gain_promised_and_the_gain_seen_follow_from_the_times(study):
     assert len(told["torch_samples"]) == len(by(study, variant="njit", arm="eager").samples) == QUICK.rounds
 
 
+@pytest.mark.slow
 def test_an_interpreter_says_right_or_wrong_and_gives_no_time(study):
     record = by(study, variant="triton")
     assert record.status == "pass" and record.median is None and "says nothing about its time" in record.reason
     assert record.evidence["batch"] == 1 and record.evidence["mode"] == "triton-interpret"
 
 
+@pytest.mark.slow
 def test_a_variant_that_cannot_run_here_is_skipped_with_the_reason(study):
     record = by(study, variant="cuda")
     assert record.status == "skipped" and "no GPU here" in record.reason
 
 
+@pytest.mark.slow
 def test_graphs_are_not_of_a_cpu(study):
     assert {r.reason for r in study if r.evidence.get("arm") == "graphed"} == {"CUDA graphs are of a GPU"}
 
 
+@pytest.mark.slow
 def test_a_kernel_that_kills_its_process_is_one_failed_record_and_the_rest_goes_on(study):
     record = by(study, variant="swap")
     assert record.status == "fail" and "SIGSEGV" in record.reason
     assert {r.evidence["variant"] for r in study if r.status == "pass"} == {"torch", "njit", "triton"}
 
 
+@pytest.mark.slow
 def test_no_process_is_left_behind(study):
     assert not [
         p for p in psutil.Process().children(recursive=True) if "assay.models.studies.infer.child" in p.cmdline()
     ]
 
 
+@pytest.mark.slow
 def test_the_records_are_a_document_that_can_be_read_again(study, tmp_path):
     file = tmp_path / "infer.json"
     file.write_text(json.dumps(document(study, verb="model"), default=str))
     assert [r.workload for r in read(file)] == [r.workload for r in study]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "said"), [(1.0, False), (0.5, True), (2.0, True)])
 def test_where_torch_took_another_time_beside_a_variant_than_by_itself_it_is_said(study, factor, said):
     """Two processes, and a host that was slower in one: their latencies then contradict the gain."""
@@ -136,6 +145,7 @@ def test_where_torch_took_another_time_beside_a_variant_than_by_itself_it_is_sai
         assert ("the host was not steady" in terminal.file.getvalue()) == said
 
 
+@pytest.mark.slow
 def test_tables_fit_120_columns_and_show_a_loss_as_plainly_as_a_gain(study):
     from rich.console import Console
 
@@ -153,6 +163,7 @@ def test_tables_fit_120_columns_and_show_a_loss_as_plainly_as_a_gain(study):
     assert change(0.9e-6, 1.23e-3).terminal == "0.000900 → [red]1.23[/] ms"
 
 
+@pytest.mark.slow
 def test_the_chart_is_a_page_that_needs_nothing_else(study, tmp_path):
     pytest.importorskip("vl_convert")
     page, picture = draw("models", study, tmp_path / "infer.html", tmp_path / "infer.svg")
@@ -195,6 +206,7 @@ def test_the_page_of_results_is_what_the_records_give():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_page_has_a_table_for_every_batch_that_was_timed_alone(study, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "tools")
     import model_tables

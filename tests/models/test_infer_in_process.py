@@ -93,6 +93,7 @@ def test_looking_for_the_wrong_module_keeps_rows_of_every_output_not_all_of_it()
     assert torch.equal(truth._some(wide[:64]), wide[:64])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_packed_weights_are_told_by_their_bytes_and_their_noise_and_are_not_called_wrong(users):
     rules = {"linear": "mx_linear", "gelu": "gelu"}
@@ -131,6 +132,7 @@ def test_a_rule_that_matches_nothing_is_wrong_use_and_names_what_comes_close(mon
     assert "rule 'conv3' matches nothing" in told and "did you mean conv2 or conv1" in told
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_the_kernels_are_inside_the_compiled_graph_and_breaks_are_counted(users):
     more = {"arms": ("eager", "compiled"), "backend": "aot_eager", "variants": ("njit",), "batches": (8,)}

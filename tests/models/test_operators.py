@@ -148,6 +148,7 @@ SAMPLE = ["gelu/triton", "layernorm/triton", "sum/triton"]
 """One launch, `eps`, two launches."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", [SAMPLE, pytest.param(TRITON, marks=pytest.mark.whole)], ids=["sample", "all"])
 def test_a_compiler_sees_every_launch_of_a_triton_kernel_and_what_it_writes(kernels):
     """It writes what was allocated for it, and nothing else; whether sizes are numbers or symbols. An

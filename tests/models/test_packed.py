@@ -21,6 +21,7 @@ from packing import TORCH, Tied, Wider, assert_same, everything, layers, packed,
 # Into a model and out again.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [layers, *architectures.ALL])
 def test_undo_gives_everything_back_bit_for_bit(make):
     model, inputs = make()
@@ -50,6 +51,7 @@ def _tensors(outputs):
     return [t for t in _pytree.tree_leaves(outputs) if isinstance(t, torch.Tensor)]
 
 
+@pytest.mark.slow
 def test_only_packed_weights_stay_in_memory():
     """No tensor that lives has the original's memory, and the memory itself is gone."""
     model, inputs = architectures.bert()

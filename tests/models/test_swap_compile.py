@@ -14,6 +14,7 @@ from swapping import run, seeded, sites  # noqa: F401
 # torch.compile.
 
 
+@pytest.mark.slow
 def test_swapped_modules_compile_into_one_graph_and_calls_are_counted_when_it_is_traced():
     model, inputs = architectures.cnn()
     rules = {"gelu": "gelu/njit", "layernorm": "layernorm/njit", "silu": "silu/njit", "layernorm+gelu": "ln_gelu/njit"}

@@ -86,6 +86,7 @@ for kernel in operators.GPU:
 """
 
 
+@pytest.mark.slow
 def test_triton_trains_a_model_in_its_interpreter_if_the_process_was_started_for_it():
     """And its kernels are sound operators there."""
     environment = os.environ | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT / "src")}

@@ -208,6 +208,7 @@ def build():
 """
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(assay, quick, write, tmp_path):
     """With SIGKILL in the middle of its second epoch. The model draws random numbers and has running statistics."""
     file = write("drops_out.py", DROPS_OUT)
@@ -390,6 +391,7 @@ def test_where_the_data_cannot_be_had_the_error_says_what_was_tried(tmp_path, mo
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_what_to_do_next(mnist, tmp_path):
     command = [sys.executable, "-m", "assay", "model", "train", "--device", "cpu", "--threads", "1", "--items", "9999"]
     command += ["--every", "0"]

@@ -77,6 +77,7 @@ def test_the_planted_instructions_light_up_from_the_lines_that_wrote_them(page_f
         assert any(f.startswith(opcode) for f in found) and any(opcode in s for s in shown)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_hovering_any_source_line_lights_exactly_what_the_disassembler_attributes_to_it(page_file, built, visit):
     page = visit(page_file)
@@ -96,6 +97,7 @@ def test_hovering_any_source_line_lights_exactly_what_the_disassembler_attribute
     assert page.locator(".l.kin, .l.far").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_hovering_any_instruction_or_ptx_line_lights_its_lines(page_file, built, visit):
     page = visit(page_file)

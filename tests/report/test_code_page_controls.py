@@ -22,6 +22,7 @@ from code_page import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_search_goes_through_all_panes(page_file, built, visit):
     page = visit(page_file, height=700)
@@ -121,6 +122,7 @@ def test_sass_is_coloured_by_pipe_stall_registers_or_a_figure(page_file, built, 
     assert choice.input_value() == "pipe"
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_columns_say_the_control_code_and_can_be_put_away(page_file, built, visit):
     page = visit(page_file)

@@ -13,6 +13,7 @@ from storing import RECORDS, record
 KINDS = {Status.FAIL: Failure, Status.SKIPPED: Skipped, Status.COMPILED: Skipped, Status.INCONCLUSIVE: Error}
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(RECORDS, max_size=4))
 def test_any_records_are_read_back(records):

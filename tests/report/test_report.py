@@ -63,6 +63,7 @@ def outline(page):
     return found
 
 
+@pytest.mark.slow
 def test_the_page_is_one_offline_file_that_opens_with_the_answer(whole):
     page = whole.read_text()
     assert offline(page) and [p.name for p in whole.parent.iterdir()] == ["page.html"]
@@ -183,6 +184,7 @@ def subsets(draw):
     return draw(st.lists(st.tuples(st.sampled_from(SOME), strip).map(stripped), max_size=12))
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.composite(subsets)())
 def test_any_set_of_records_gives_a_whole_page(records):
@@ -191,6 +193,7 @@ def test_any_set_of_records_gives_a_whole_page(records):
     outline(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keep", "drawn"),
     [
@@ -242,6 +245,7 @@ def test_sweeps_are_found_along_one_axis_and_over_two():
     assert not sweeps.along_one(one) and not sweeps.over_two(one)
 
 
+@pytest.mark.slow
 def test_pictures_are_real_pictures_of_every_chart(tmp_path):
     ops = {op: OPS[op] for op in ("gelu", "layernorm")}
     records = [*read(H200 / "check.json")[:40], *synthetic_benches(ops=ops, sizes=(10, 12, 14)), synthetic_machine()]
@@ -300,6 +304,7 @@ def call(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
+@pytest.mark.slow
 def test_report_from_documents(tmp_path):
     for name, records in (("a", SOME[:8]), ("b", SOME[8:])):
         (tmp_path / f"{name}.json").write_text(json.dumps(document(records)))

@@ -33,6 +33,7 @@ def drawn(page, turn):
     page.wait_for_function(f"Number(document.documentElement.dataset.drawn) >= {turn}", timeout=30_000)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_every_chart_is_drawn_and_the_page_fits(whole, visit):
     page = visit(whole)
@@ -47,6 +48,7 @@ def test_every_chart_is_drawn_and_the_page_fits(whole, visit):
     assert narrow.evaluate("document.documentElement.scrollWidth") == 420
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_filtering_changes_tables_and_charts(whole, visit):
     page = visit(whole)
@@ -77,6 +79,7 @@ def test_a_menu_shows_another_case(whole, visit):
     page.wait_for_function("old => document.querySelector('#runtime svg').innerHTML !== old", arg=first)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_hovering_says_what_a_mark_is(whole, visit):
     page = visit(whole)
@@ -91,6 +94,7 @@ def test_hovering_says_what_a_mark_is(whole, visit):
         assert all(word in tip.inner_text() for word in words), tip.inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_light_and_dark(whole, visit):
     """As the system is, and as the reader wants: page and charts together."""
@@ -123,6 +127,7 @@ def test_tables_sort_and_everything_is_reached_by_keyboard(whole, visit):
     assert page.locator("button, select, input, summary, a").evaluate_all(unnamed) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("keep", [{"check"}, {"bench"}, {"selftest"}, {"machine"}], ids=str)
 def test_a_partial_page_works_too(tmp_path, visit, keep):

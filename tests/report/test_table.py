@@ -49,6 +49,7 @@ def test_html_escapes_what_it_shows_and_makes_bold_what_is_bold():
     assert to_html(Note("1 < 2")) == '<p class="soft">1 &lt; 2</p>'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "figure", "word"), [("minilm-mx", "models", " dB</td>"), ("compile", "compile", "disk")]
 )

@@ -42,6 +42,7 @@ def until(condition):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_study_on_two_nodes_survives_ctrl_c_and_the_loss_of_one(nodes, tmp_path):
     """Thirty distinct finished trials in the end, none of them done twice but those that were running."""
     head, other = nodes
@@ -95,6 +96,7 @@ def test_the_commands_of_the_documentation_are_understood(assay):
         assert done.returncode == 2 and f"no Ray cluster answers at {words[place]}" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_port_that_is_not_of_ray_is_given_up(monkeypatch):
     monkeypatch.setattr(cluster, "_CONNECT", 4.0)
     monkeypatch.setattr(cluster, "_CLOSE", 0.1)

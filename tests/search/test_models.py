@@ -83,6 +83,7 @@ def searched(plan):
     return list(verb.run(plan, scheduler=search_run.Inline(child)))
 
 
+@pytest.mark.slow
 def test_a_precision_search_reads_the_test_split_once_for_the_winner_and_keeps_its_model(made_up, tmp_path):
     file = tmp_path / "winner.safetensors"
     options = Precision(trials=4, quick=True, device="cpu", widths=(2, 8), points=50.0, save=file)
@@ -160,6 +161,7 @@ def test_sensitivity_is_every_tensor_in_every_width_and_no_look_at_the_test_spli
         assert f"{layer['path']}.weight" == record.evidence["parameters"]["tensor"]
 
 
+@pytest.mark.slow
 def test_an_architecture_search_trains_compresses_and_recovers_each_in_its_own_study(made_up, write):
     model = f"{write('mine.py', MINE)}:build"
     modes = ("train", "compress", "recover")
@@ -200,6 +202,7 @@ def test_a_dead_knob_refuses_the_study_and_leaves_nothing_in_the_storage(made_up
     assert storage.Storage(str(tmp_path / "s.sqlite")).names() == []
 
 
+@pytest.mark.slow
 def test_a_whole_command_prints_one_document(made_up, assay, monkeypatch):
     monkeypatch.setattr(verb, "_local", lambda plan, tick: search_run.Inline(child))
     command = ("search", "precision", "mnist-cnn", "--trials", "2", "--width", "4,8", "--quick", "--device", "cpu")
@@ -214,6 +217,7 @@ def test_a_whole_command_prints_one_document(made_up, assay, monkeypatch):
     assert "points against the control" in table.stdout and "fc1.weight" in table.stdout
 
 
+@pytest.mark.slow
 def test_the_examples_in_the_docs_run(made_up, assay, monkeypatch, tmp_path):
     """Blocks marked `run`: files are written, commands must end well and print what is promised."""
     monkeypatch.setattr(verb, "_local", lambda plan, tick: search_run.Inline(child))

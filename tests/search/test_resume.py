@@ -10,10 +10,12 @@ import search_run
 from search_kill import Running, killed_twice, of_trials, point
 
 
+@pytest.mark.slow
 def test_a_study_that_is_killed_twice_ends_with_as_many_distinct_trials_as_were_asked_for(tmp_path):
     killed_twice(tmp_path, tmp_path / "studies.sqlite")
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_study_and_do_no_point_twice(tmp_path):
     both = [Running(tmp_path, tmp_path / "s.sqlite", workers=1, sampler="random", trials=16) for _ in range(2)]
     documents = [one.document() for one in both]
@@ -24,6 +26,7 @@ def test_two_processes_share_a_study_and_do_no_point_twice(tmp_path):
     assert len({pid for pid, _ in begun}) == 2
 
 
+@pytest.mark.slow
 def test_what_is_known_is_told_again_without_a_trial_or_a_look_at_the_test_split(tmp_path):
     environment = {"SEARCH_LOG": str(tmp_path / "log")}
     first = list(search_run.study(tmp_path / "s.sqlite", trials=8, environment=environment))
@@ -57,6 +60,7 @@ def test_ctrl_c_keeps_what_was_done_and_the_next_run_begins_with_what_was_runnin
     assert len(of_trials([r.to_dict() for r in whole])) == 6
 
 
+@pytest.mark.slow
 def test_a_trial_that_takes_too_long_or_too_much_memory_is_a_failed_record(tmp_path):
     greedy = {"SEARCH_LOG": str(tmp_path / "log"), "SEARCH_DELAY": "30"}
     records = list(search_run.study(tmp_path / "s.sqlite", trials=1, timeout=3, environment=greedy))

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 PYTHON = [c for c in everything() if c[0].address.backend in ("triton", "numba", "njit") and not c[0].needs]
 
 
+@pytest.mark.slow
 def test_limits_samples_and_slices_choose_the_same_mutants_every_time():
     whole, untried = plan(["gelu", "sum"], Options())
     names = [m.name for m in whole]
@@ -78,6 +79,7 @@ def third_of_it_by_njit(x, *, out):
 """
 
 
+@pytest.mark.slow
 def test_mutants_of_a_users_kernel_are_killed_or_proven_equivalent(write):
     file = write("mine.py", USERS)
     planned, untried = plan([file], Options(operators=("guard", "boundary", "term")))
@@ -100,6 +102,7 @@ def test_mutants_of_a_users_kernel_are_killed_or_proven_equivalent(write):
     assert told["total"]["score"] == 1 and told["total"]["equivalent"] == len(same) and not told["survivors"]
 
 
+@pytest.mark.slow
 def test_a_blind_judge_leaves_survivors(monkeypatch, write):
     for where in ("assay.check.case.judge", "assay.check.slices.judge_maximum"):
         monkeypatch.setattr(where, lambda *_, **__: judge.Judgement(None, (), {}))
@@ -132,6 +135,7 @@ def silu(x, *, out, BLOCK=1024):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(backend("triton").availability().level is Level.MISSING, reason="no Triton")
 def test_a_change_in_dead_code_gives_the_same_machine_code(write, tmp_path):
     (choice,) = select([write("dead.py", DEAD)])
@@ -182,6 +186,7 @@ def test_a_file_is_changed_only_for_the_kernels_that_launch_it():
     assert not [m for m in mutants(*choice) if m.file.name == "kernel.cu"]
 
 
+@pytest.mark.slow
 def test_reads_and_races_are_never_proven_harmless_by_equal_outputs():
     (choice,) = select(["gelu/triton"])
     found = mutants(*choice)

@@ -242,6 +242,7 @@ def test_cuda_is_changed_in_its_code_and_only_where_the_kernel_reaches(tmp_path)
         assert re.findall(r"//[^\n]*|/\*.*?\*/|\"[^\"]*\"|template <[^>]*>", source.changed(c).decode()) == kept, c
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(backend("cuda").availability().level is Level.MISSING, reason="no NVRTC")
 def test_most_mutants_in_cuda_are_programs(tmp_path):
     from assay.backends import nvrtc

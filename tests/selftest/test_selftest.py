@@ -60,6 +60,7 @@ def test_entry_is_complete(entry) -> None:
         assert entry.needs
 
 
+@pytest.mark.slow
 def test_quick_entries_are_caught_by_the_detector_they_name() -> None:
     records = list(selftest(QUICK))
     assert sorted(r.kernel for r in records) == sorted(QUICK)

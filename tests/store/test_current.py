@@ -147,6 +147,7 @@ def test_all_functions_of_one_run_of_inspect_are_current():
     assert current_records(records + again) == again
 
 
+@pytest.mark.slow
 def test_the_store_and_a_document_follow_the_same_rule(where):
     """Every case at once, each about a kernel of its own."""
     from dataclasses import replace

@@ -59,6 +59,7 @@ def test_committed_records_go_in_and_come_out_the_same(where, tmp_path):
         assert out.keys() == given.keys() and all(same(out[k], given[k]) for k in given)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(written=st.lists(RECORDS, max_size=3))
 def test_exports_read_back(tmp_path, written):

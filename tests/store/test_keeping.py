@@ -202,6 +202,7 @@ def shell(line, cwd, **environment):
     return subprocess.run(["bash", "-c", line], cwd=cwd, env=variables, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
@@ -218,6 +219,7 @@ def test_output_that_goes_nowhere_is_no_traceback(line, code, says, tmp_path):
     assert says in done.stderr and "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_verdict_survives_a_reader_that_went_away(tmp_path):
     """What was asked for is written and kept, though nobody reads the lines."""
     line = "$ASSAY check gelu/torch nothing.py --workload n=5,dtype=fp32 --out out.json | true; exit ${PIPESTATUS[0]}"
@@ -229,6 +231,7 @@ def test_a_verdict_survives_a_reader_that_went_away(tmp_path):
     assert stored(tmp_path / "s.sqlite") == ["gelu/torch"]
 
 
+@pytest.mark.slow
 def test_a_locale_without_unicode_shows_and_reads_everything(tmp_path):
     """The user's file is UTF-8 whatever the locale says, and no mark needs more than ASCII."""
     text = '# größe\nfrom assay import kernel\n@kernel("gelu")\ndef k(x, *, out):\n    out.copy_(x)  # ×\n'

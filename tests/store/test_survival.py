@@ -51,6 +51,7 @@ def go(process):
     process.stdin.flush()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 25])
 def test_sigkill_loses_at_most_the_record_in_flight(where, after):
     process = writer("forever", where)
@@ -74,6 +75,7 @@ def test_sigkill_loses_at_most_the_record_in_flight(where, after):
             assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
+@pytest.mark.slow
 def test_two_processes_create_and_write_at_once(where, request, tmp_path):
     """Both make the same new store at the same moment, several times over; nothing is lost and nobody is refused."""
     kind = "postgresql" if "://" in where else "sqlite"
@@ -117,6 +119,7 @@ def test_reading_goes_on_while_others_write(where):
         assert seen == 3 and len(list(store.records())) == 6
 
 
+@pytest.mark.slow
 def test_a_verb_killed_in_mid_run_leaves_a_readable_store(tmp_path):
     """SIGKILL while `assay check` is at work: what it had shown before its latest record is there. A record is shown
     first and kept afterwards."""

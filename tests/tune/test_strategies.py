@@ -88,6 +88,7 @@ def landscape(seed):
     return space, seconds, guessed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modelled", [True, False])
 def test_guided_is_within_2_percent_of_the_best_with_a_tenth_of_the_measurements(modelled):
     """On 12 spaces of more than 200 valid configurations; without a static model in most of them."""

@@ -62,6 +62,7 @@ def tuned(tmp_path_factory):
         yield file, list(package.tune(file, **SETTINGS))
 
 
+@pytest.mark.slow
 def test_a_wrong_configuration_that_is_faster_never_wins(tuned):
     configurations, choice = by_way(tuned[1])
     assert configurations["wrong"].failed and "values" in configurations["wrong"].reason
@@ -70,6 +71,7 @@ def test_a_wrong_configuration_that_is_faster_never_wins(tuned):
     assert choice.evidence["choice"]["gain"] > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["a third left out", "right at first"])
 def test_a_sabotaged_configuration_does_less_work_and_never_wins(tuned, way):
     """One of them is right until it has been called fifty times: what is timed is judged, too."""
@@ -79,11 +81,13 @@ def test_a_sabotaged_configuration_does_less_work_and_never_wins(tuned, way):
     assert {"way": way} not in [r["parameters"] for r in choice.evidence["choice"]["ranking"]]
 
 
+@pytest.mark.slow
 def test_a_configuration_that_is_wrong_on_other_sizes_than_the_tuned_one_does_not_win_either(tuned):
     record = by_way(tuned[1])[0]["wrong on odd sizes"]
     assert record.failed and record.median is None and record.replay.startswith("assay check ")
 
 
+@pytest.mark.slow
 def test_a_crash_and_a_hang_are_records_and_the_others_go_on(tuned):
     configurations, choice = by_way(tuned[1])
     assert configurations["crash"].evidence["detector"] == "crash" and "SIGABRT" in configurations["crash"].reason
@@ -94,6 +98,7 @@ def test_a_crash_and_a_hang_are_records_and_the_others_go_on(tuned):
     assert (found["failed"], found["measured"], found.get("lost")) == (6, 8, None)
 
 
+@pytest.mark.slow
 def test_a_second_run_measures_nothing_and_a_new_value_is_all_that_a_third_measures(tuned, monkeypatch):
     file, first = tuned
     measured_now = []
@@ -114,6 +119,7 @@ def test_a_second_run_measures_nothing_and_a_new_value_is_all_that_a_third_measu
     assert measured_now == ["new"] and third[-1].evidence["choice"]["known"] == 8
 
 
+@pytest.mark.slow
 def test_what_was_tuned_is_used_for_its_shape_class_and_says_where_it_comes_from(tuned):
     file, records = tuned
     ((kernel, op),) = select([file])
@@ -128,6 +134,7 @@ def test_what_was_tuned_is_used_for_its_shape_class_and_says_where_it_comes_from
     file.write_text(MINE)
 
 
+@pytest.mark.slow
 def test_bench_with_tuned_values_times_the_winner(tuned):
     file, _ = tuned
     options = {"workload": "n=45000,dtype=fp32", "rounds": 5, "budget": 0.1, "threads": 1, "against": ()}
@@ -135,6 +142,7 @@ def test_bench_with_tuned_values_times_the_winner(tuned):
     assert record.evidence["parameters"] == {"way": "once"} and record.evidence["tuned"].startswith("tune run ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "text"),
     [
@@ -178,6 +186,7 @@ def test_a_shape_class_lies_between_powers_of_two(text, shape):
     assert shape_class(Workload.of(library.ops()["layernorm"], text)) == shape
 
 
+@pytest.mark.slow
 def test_a_swap_with_tuned_values_uses_the_winner_and_says_where_it_comes_from(tuned):
     import torch
 

@@ -144,6 +144,7 @@ def records(tmp_path_factory):
     return {r.kernel.rpartition(":")[2]: r for r in run(plan(files, options), options)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_a_kernel_that_damages_its_channel_fails_with_a_sentence(records, name):
     detector, words, _ = KINDS[name]
@@ -157,11 +158,13 @@ def test_a_kernel_that_damages_its_channel_fails_with_a_sentence(records, name):
     assert record.replay.startswith("assay check ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["first", "last"])
 def test_honest_kernels_beside_them_pass(records, name):
     assert records[name].status == "pass", records[name].reason
 
 
+@pytest.mark.slow
 def test_every_kernel_has_one_record(records):
     assert len(records) == len(KINDS) + 2 and len(DAMAGE) >= 15
 

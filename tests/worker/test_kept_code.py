@@ -28,6 +28,7 @@ HELPER = "from numba import njit\n@njit\ndef f(v):\n    return {}\n"
 RIGHT, WRONG = "v if v > 0 or v != v else type(v)(0)", "v * 3"
 
 
+@pytest.mark.slow
 def test_a_function_that_numba_kept_is_compiled_anew_when_what_it_calls_has_changed(tmp_path):
     (tmp_path / "relu_njit.py").write_text(KERNEL.replace('"relu")', '"relu", backend="njit")'))
     seen = []

@@ -67,6 +67,7 @@ def burners():
             burner.wait()
 
 
+@pytest.mark.slow
 def test_a_busy_machine_does_not_use_up_a_kernels_limit(tmp_path):
     """It computes for three times its limit by the clock, of which it gets a sixth."""
     body = "end = time.monotonic() + 4.5\n    while time.monotonic() < end: pass"
@@ -92,6 +93,7 @@ def test_a_kernel_that_computes_for_ever_is_stopped_on_a_busy_machine_too(tmp_pa
     assert lost.value.wall_seconds > 0.3
 
 
+@pytest.mark.slow
 def test_a_machine_too_busy_for_any_verdict_is_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr("assay.worker.limits.PATIENCE", 1.0)
     with pytest.raises(WorkerLost, match="the machine was too busy") as lost:
@@ -99,6 +101,7 @@ def test_a_machine_too_busy_for_any_verdict_is_told_apart(tmp_path, monkeypatch)
     assert lost.value.starved and lost.value.how == "timeout" and lost.value.own_seconds < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ["threading.Event().wait()", "time.sleep(1000)"])
 def test_a_kernel_that_sleeps_is_charged_by_the_clock(tmp_path, body):
     with pytest.raises(WorkerLost, match=r"no answer within 2 s \(") as lost:
@@ -107,6 +110,7 @@ def test_a_kernel_that_sleeps_is_charged_by_the_clock(tmp_path, body):
     assert lost.value.own_seconds < 1 and lost.value.wall_seconds >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("top", "body", "phase", "words"),
     [
@@ -121,6 +125,7 @@ def test_importing_and_compiling_have_a_limit_of_their_own(tmp_path, top, body, 
     assert (lost.value.how, lost.value.phase) == ("timeout", phase)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("top", "body"),
     [("time.sleep(3)", "pass"), ("", "with phase('compile'): time.sleep(3)")],
@@ -130,6 +135,7 @@ def test_importing_and_compiling_do_not_use_up_a_kernels_limit(tmp_path, top, bo
     assert asked(written(tmp_path, body, top), Limits(seconds=1.5)).seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "body", "words"),
     [
@@ -158,6 +164,7 @@ COMPILERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPILERS)
 def test_compilers_are_heard_when_they_compile(name, tmp_path, monkeypatch):
     phases = []

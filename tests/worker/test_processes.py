@@ -60,6 +60,7 @@ BUSY = """subprocess.Popen(["sleep", "1000"]); subprocess.Popen(["sleep", "1001"
 CHECK = "import os; os.cpu_count = lambda: {cores}\nfrom assay.cli import main\nmain()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("doing", "cores"), [("pass", 1), ("time.sleep(1)", 8)], ids=["computes, one judge", "sleeps, several judges"]
 )
@@ -128,6 +129,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "jobs"), [("kills_its_zygote", 1), *((name, 3) for name in LOSSES)])
 def test_a_kernel_that_kills_what_forks_workers_costs_no_other_its_verdict(name, jobs, tmp_path, monkeypatch):
     monkeypatch.setattr(forking, "_PROMPT", 3.0)
@@ -139,6 +141,7 @@ def test_a_kernel_that_kills_what_forks_workers_costs_no_other_its_verdict(name,
     assert records["good"].status == records["fine"].status == "pass", records["fine"].reason
 
 
+@pytest.mark.slow
 def test_a_child_that_moved_out_of_its_group_ends_with_its_worker(tmp_path):
     started = tmp_path / "started"
     body = f"""subprocess.Popen(["sleep", "1002"], start_new_session=True)
@@ -192,6 +195,7 @@ print(json.dumps([[r.kernel, r.status, r.reason, "torch" in sys.modules] for r i
 """
 
 
+@pytest.mark.slow
 def test_with_cores_to_spare_several_processes_judge_and_one_that_dies_costs_only_the_job_that_ended_it(tmp_path):
     """The one that hands out the work does not import torch."""
     deadly = tmp_path / "deadly.py"
@@ -211,6 +215,7 @@ def test_with_cores_to_spare_several_processes_judge_and_one_that_dies_costs_onl
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_too_many_open_files_are_a_sentence(tmp_path):
     code = """
 import json, os

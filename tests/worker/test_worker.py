@@ -51,6 +51,7 @@ def test_a_kernel_that_misbehaves_is_a_failed_record(name, tmp_path):
     assert str(file) in record.replay and "--workload" in record.replay
 
 
+@pytest.mark.slow
 def test_a_kernel_that_eats_the_memory_is_stopped(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(source(KERNELS["memory"][2]))
@@ -214,6 +215,7 @@ for names in {sets!r}:
 """
 
 
+@pytest.mark.slow
 def test_nothing_asks_the_driver_before_a_fork(driver, monkeypatch, tmp_path):
     """What cuInit has set up does not survive a fork: the worker would be told that there is no GPU."""
     monkeypatch.setattr(host, "runs_on_gpu", lambda: True)
