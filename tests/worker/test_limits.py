@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import assay
 from assay.backends import here
-from assay.check.calls import Trial
+from assay.check.caller import Caller
 from assay.check.outcome import Conditions
 from assay.check.plain import PlainTorch
 from assay.check.verb import Options, plan
@@ -47,9 +47,9 @@ def asked(file, limits, beside=contextlib.nullcontext):
     with Pool(limits) as pool:
         worker = pool.worker(job.kernel.address.backend, "native")
         conditions = Conditions(here(job.kernel), PlainTorch(pool), dict, {}, 1)
-        trial = Trial(worker, job.kernel, Workload.of(job.op, "n=5,dtype=fp32"), conditions, False)
+        caller = Caller(worker, job.kernel, Workload.of(job.op, "n=5,dtype=fp32"), conditions, False)
         with beside():
-            return worker.ask(replace(trial.ask, threads=1, first=True))
+            return worker.ask(replace(caller.ask, threads=1, first=True))
 
 
 @contextlib.contextmanager

@@ -6,37 +6,30 @@ the first values again at other addresses, the last time with other guard conten
 takes up to three more, on values that differ in other ways. On a GPU there is also a call whose inputs arrive late on
 the current stream, and some calls while the device is busy. A large workload takes one call.
 
-All verdicts are made here, from the bytes themselves; the worker only calls the kernel (check.buffers)."""
+Verdicts on the results are made here; each call's other effects are examined by check.caller."""
 
 from __future__ import annotations
 
-import itertools
 import math
-import random
-import secrets
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from assay import inputs as drawing
 from assay.check import distribution, leftovers, runs, variations
-from assay.check.buffers import Buffers, same
+from assay.check.buffers import same
+from assay.check.caller import Caller
 from assay.check.case import Case
-from assay.check.explaining import circumstances, differs, explained, fenced_off, only_there
+from assay.check.explaining import circumstances, differs, explained
 from assay.check.figures import Errors
 from assay.check.judge import Finding, beyond
-from assay.check.outcome import LEAST, Conditions, Outcome, raised
+from assay.check.outcome import Conditions, Outcome
 from assay.check.runs import Done, Run
 from assay.check.slices import judged_in_slices
 from assay.check.variations import Values, Variation
 from assay.dtype import dtype
 from assay.kernel import Kernel
 from assay.lazy import torch
-from assay.worker import Worker, WorkerLost
-from assay.worker.failure import Refused
-from assay.worker.questions import Tried, Try
-from assay.worker.request import Call
+from assay.worker import Worker
 from assay.workload import Workload
 
 _CLOSE = 1 << 21
@@ -51,14 +44,6 @@ _PAIRS = 10
 """Pairs of calls in which a result must follow the bytes around the tensors; a race may seem to do so for a few."""
 _AGAIN = 3
 """How often the call with late inputs must be wrong, and the same call after their arrival right, to blame a stream."""
-_MOMENT = 0.25
-"""Seconds to wait for a result that was missing when the call returned."""
-_MASK_STORE = "\n  → give that store a mask or a condition"
-_MASK_LOAD = (
-    "\n  → give that load a mask (a block pointer: boundary_check), and a value for the masked lanes if a reduction "
-    "includes them (other=, padding_option=): they are undefined without one"
-)
-_trials = itertools.count()
 
 
 class Trial:
@@ -71,47 +56,30 @@ class Trial:
         large: bool,
         prepared: Case | None = None,
     ) -> None:
-        op = workload.op
-        self.prepared = prepared
-        self.worker, self.kernel, self.op, self.workload = worker, kernel, op, workload
+        self.prepared, self.op, self.workload = prepared, workload.op, workload
         self.conditions, self.large = conditions, large
-        # Not from the workload's seed: a kernel must not be able to predict these values.
-        self.rng = random.Random(secrets.randbits(128))
-        self.layout = Call.of(kernel, workload, conditions.here.mode, conditions.parameters)
-        self.buffers = Buffers(self.layout, 1 if large and not op.random else 3, worker.memory)
-        call = replace(self.layout, arena=self.buffers.total)
-        self.ask = Try(call, conditions.here.device, next(_trials), self.buffers.places, self.buffers.copies)
-        self.fence = ""
-        """The side of the tensors on which memory is unmapped in all calls; empty: it depends on the place."""
-        self.seconds: list[float] = []
-        self.work = self.programs = 0
-        self.artifacts: list[dict[str, Any]] = []
-        self.compared: tuple[int, ...] = ()
-        self.delayed = 0
-        self.global_: dict[str, None] = {}
-        """Descriptions of what was changed for the whole process."""
-        self.late = ""
+        places = 1 if large and not self.op.random else 3
+        self.caller = Caller(worker, kernel, workload, conditions, large, places)
+        self.layout, self.rng = self.caller.layout, self.caller.rng
         self.cases: dict[int, Case] = {}
         """The cases seen so far, by the identity of their values."""
-        self.last: dict[int, Done] = {}
-        """The last call at each place."""
 
     def outcome(self) -> Outcome:
         cases = [self.prepared or Case.of(self.workload, self.layout, self.conditions)]
         if self.op.random:
-            return self._with_global(self._random(cases))
+            return self.caller.with_effects(self._random(cases))
         first = self._call(runs.FIRST, cases, [])  # a call that fails at once costs no oracle
         if isinstance(first, Outcome):
             if first.finding and first.finding.detector == "exception" and not self.large:
                 _ = cases[0].truth  # raises if the reference does too: then the workload is not in the contract
-            return self._with_global(first)
+            return self.caller.with_effects(first)
         done = [first]
         for one in self._planned(cases):
             called = self._call(one, cases, done)
             if isinstance(called, Outcome):
-                return self._with_global(called)
+                return self.caller.with_effects(called)
             done.append(called)
-        return self._with_global(self._looked_at(cases, done))
+        return self.caller.with_effects(self._looked_at(cases, done))
 
     def _planned(self, cases: list[Case]) -> list[Run]:
         """Return the calls after the first one and add their values to the cases."""
@@ -137,8 +105,7 @@ class Trial:
         seed = dict(self.workload.attributes)[name]
         done: list[Done] = []
         for run, drawn in zip(runs.RANDOM, (seed, seed, seed + 1), strict=True):
-            attributes = dict(self.workload.attributes) | {name: drawn}
-            self.ask = replace(self.ask, call=replace(self.ask.call, attributes=attributes))
+            self.caller.change({name: drawn})
             called = self._call(run, cases, done)
             if isinstance(called, Outcome):
                 return called
@@ -148,7 +115,7 @@ class Trial:
             first, again, other = (d.result[spec.name] for d in done)
             values = cases[0].values
             finding = distribution.judge(self.workload, values, first, again, other, dtype(spec.dtype))
-        return Outcome(finding, seconds=tuple(self.seconds), artifacts=self.artifacts)
+        return Outcome(finding, seconds=self.caller.seconds, artifacts=self.caller.artifacts)
 
     def _varied(self, first: Case) -> list[Variation]:
         """Return the other sets of values: one element changed, fresh ones, and more for a close examination."""
@@ -179,154 +146,32 @@ class Trial:
         return variants
 
     def _call(self, one: Run, cases: list[Case], done: list[Done]) -> Done | Outcome:
-        """Fill the buffers, call the kernel once, and check for forbidden effects."""
-        case, buffers = cases[one.values], self.buffers
-        self._look_again(one.place)
-        held: dict[str, torch.Tensor] = {}
-        for spec in self.layout.inputs:
-            buffers.fill(spec.name, one.place, case.values[spec.name], one.bands)
-        for spec in self.layout.outputs:
-            if not spec.alias:
-                name, number = spec.name, dtype(spec.dtype)
-                other = done[0].result[name] if done else None
-                right = (
-                    case.right[name] if one.held == "shuffled" or (number.itemsize == 1 and not self.large) else None
-                )
-                first = done[0].held.get(name) if done else None
-                held[name] = leftovers.before(one.held, spec.shape, number, self.rng, right, other, first)
-                buffers.fill(name, one.place, held[name], one.bands)
-        for spec in self.layout.scratch:
-            contents = leftovers.before(one.held, spec.shape, dtype(spec.dtype), self.rng, None)
-            buffers.fill(spec.name, one.place, contents, one.bands)
-        threads = self.conditions.threads if one.threads == 0 else one.threads
-        fence = self.fence or runs.FENCES.get(one.place, "")
-        ask = replace(
-            self.ask,
-            place=one.place,
-            first=not done,
-            threads=threads,
-            programs=self.conditions.programs,
-            fence=fence,
-            order=one.order,
-            busy=one.busy,
-            load=one.load,
-            late=one.late,
-            thread=one.thread,
-            shared=one.shared,
-            delays=self.conditions.delays,
-        )
-        given = self._seconds()
-        try:
-            answer = self.worker.ask(ask, given)
-        except Refused as refused:
-            return only_there(one, fenced_off(raised(refused.failure, tuple(self.seconds)), fence))
-        except WorkerLost as lost:
-            if lost.blameless:
-                raise
-            output = f"; it last printed: {lost.output[-300:]}" if lost.output else ""
-            hurried = lost.how == "timeout" and given is not None and given < self._usual_seconds
-            ended = Finding(lost.how, lost.detail + output)
-            return Outcome(ended, seconds=tuple(self.seconds), lost=True, hurried=hurried)
-        self.seconds.append(answer.seconds)
-        self.work, self.programs = self.work or answer.work, self.programs or answer.programs
-        self.artifacts += map(dict, answer.artifacts)
-        self.compared += tuple(answer.compared)
-        self.delayed = answer.delayed
-        self._note_global(answer)
-        if finding := self._conduct(one, case, answer):
-            return Outcome(finding, seconds=tuple(self.seconds))
-        result = buffers.results()
-        final = buffers.final(one.place) if self.conditions.here.device == "cuda" and not self.large else None
-        self.last[one.place] = Done(one, result, held, final or result)
-        self._look_again(one.place)
-        return self.last[one.place]
-
-    def _seconds(self) -> float | None:
-        """Return the seconds of its own time that a call may take; None if the worker's limit applies."""
-        if self.conditions.seconds is not None:
-            return self.conditions.seconds
-        if self.conditions.until is None:
-            return self._usual_seconds if self.large else None
-        return min(self._usual_seconds, max(LEAST, self.conditions.until - time.monotonic()))
-
-    @property
-    def _usual_seconds(self) -> float:
-        return self.worker.limits.seconds * (10 if self.large else 1)
-
-    def _conduct(self, one: Run, case: Case, answer: Tried) -> Finding | None:
-        """Return the first forbidden effect of a call, whatever it computed; None if there is none."""
-        if answer.forks:
-            return Finding("fork", f"the kernel forked {answer.forks} process(es)")
-        if answer.alias:
-            return Finding("alias", f"{answer.alias}: return a tensor that nothing else holds")
-        if answer.returned:
-            what = f"the kernel returned {answer.returned}; results go into `out`, or declare returns=True"
-            return Finding("returned", what)
-        if outside := self.buffers.outside(one.place, one.bands):
-            return Finding("guard", f"it wrote outside its tensors: {outside}{_MASK_STORE}")
-        if answer.read_outside:
-            return Finding("overread", f"it reads outside its tensors: {answer.read_outside}{_MASK_LOAD}")
-        if changed := self.buffers.changed(one.place, case.values):
-            return Finding("input", f"an input was changed: {changed}")
-        return None
-
-    def _look_again(self, place: int) -> None:
-        """Record whether the last call at this place wrote to its outputs after it returned."""
-        if place in self.last and not self.late:
-            self.late = self.buffers.later(place, self.last[place].result)
+        return self.caller.call(one, cases[one.values], done[0] if done else None)
 
     def _unwritten(self, done: list[Done]) -> Finding | None:
         what = leftovers.unwritten(self.layout.outputs, [(d.result, d.held) for d in done])
         return Finding("unwritten", what) if what else None
 
-    def _wait_and_look(self) -> None:
-        """Wait for a missing result and look again."""
-        time.sleep(_MOMENT)
-        for place in self.last:
-            self._look_again(place)
-
-    def _note_global(self, answer: Tried) -> None:
-        for change in answer.settings:
-            self.global_[
-                f"{change.when} changed {change.name} from {change.before} to {change.after} for "
-                f"the whole process; {change.instead}"
-            ] = None
-        if answer.replaced:
-            names = ", ".join(answer.replaced[:3]) + (" and others" if len(answer.replaced) > 3 else "")
-            self.global_[f"it replaced {names} for the whole process; call a function of your own instead"] = None
-
-    def _with_global(self, outcome: Outcome) -> Outcome:
-        """Add global changes to the outcome: as its finding, or to the finding it has, since they may be the cause."""
-        outcome = replace(outcome, compared=self.compared, delayed=self.delayed, work=self.work, programs=self.programs)
-        if not self.global_:
-            return outcome
-        words = "; ".join(list(self.global_)[:3])
-        if outcome.finding is None:
-            return replace(outcome, finding=Finding("global", words))
-        finding = replace(outcome.finding, what=f"{outcome.finding.what}; besides, {words}")
-        return replace(outcome, finding=finding)
-
     def _looked_at(self, cases: list[Case], done: list[Done]) -> Outcome:
-        for place in self.last:
-            self._look_again(place)
-        seconds = tuple(self.seconds)
+        self.caller.look_again()
+        seconds = self.caller.seconds
         if finding := self._ahead(cases, done):
             return Outcome(finding, seconds=seconds)
         if finding := self._unwritten(done):
-            self._wait_and_look()
+            self.caller.wait_and_look()
             return self._or_late(Outcome(finding, seconds=seconds))
         first = done[0].result
         if self.large and self.op.independent:
             return judged_in_slices(
-                self.workload, cases[0].values, first, self.conditions.prior(), seconds, self.artifacts
+                self.workload, cases[0].values, first, self.conditions.prior(), seconds, self.caller.artifacts
             )
         elsewhere = next((d for d in done if d.run.place == runs.OTHER_BANDS), None)
-        differs = elsewhere and not self.late and not same(first, elsewhere.result) and self.workload.values != "beyond"
-        if differs and (found := self._follows_bands(cases, done)):
+        moved = elsewhere and not self.caller.late and not same(first, elsewhere.result)
+        if moved and self.workload.values != "beyond" and (found := self._follows_bands(cases, done)):
             return found
         outcome = self._judged(cases, done)
         if outcome.finding and outcome.finding.detector == "unwritten":
-            self._wait_and_look()
+            self.caller.wait_and_look()
         return self._or_late(outcome)
 
     def _again(self, cases: list[Case], done: list[Done]) -> Callable[[Run], Done | Outcome]:
@@ -350,7 +195,7 @@ class Trial:
         if strided := self.workload.strided:
             apart = " and of ".join(f"`{name}`" for name in strided)
             what += f" (here the rows of {apart} lie apart: each tensor has a stride of its own)"
-        return Outcome(Finding("overread", what), seconds=tuple(self.seconds))
+        return Outcome(Finding("overread", what), seconds=self.caller.seconds)
 
     def _ahead(self, cases: list[Case], done: list[Done]) -> Finding | None:
         """Return a finding if the kernel started before its inputs arrived: its final result with late inputs is wrong,
@@ -383,18 +228,18 @@ class Trial:
     def _or_late(self, outcome: Outcome) -> Outcome:
         """Return the outcome; its finding is lateness if the result changed after the call, since that explains the
         rest."""
-        finding = outcome.finding
-        if not self.late or (finding and finding.detector not in ("unwritten", "values", "nonfinite", "unstable")):
+        finding, late = outcome.finding, self.caller.late
+        if not late or (finding and finding.detector not in ("unwritten", "values", "nonfinite", "unstable")):
             return outcome
-        what = f"the result went on changing after the call had returned: {self.late}; work was left in a thread, a "
+        what = f"the result went on changing after the call had returned: {late}; work was left in a thread, a "
         return replace(outcome, finding=Finding("late", what + "process or on a stream that the caller's ignores"))
 
     def _judged(self, cases: list[Case], done: list[Done]) -> Outcome:
-        seconds, first = tuple(self.seconds), done[0].result
+        seconds, first = self.caller.seconds, done[0].result
         deterministic = all(same(first, d.result) for d in done if d.run.values == runs.USUAL and not d.run.late)
         if self.workload.values == "beyond":
             seen = beyond(first, cases[0].truth)
-            return Outcome(beyond=seen, deterministic=deterministic, seconds=seconds, artifacts=self.artifacts)
+            return Outcome(beyond=seen, deterministic=deterministic, seconds=seconds, artifacts=self.caller.artifacts)
         errors: list[Errors] = []
         controls: dict[str, bool] = {}
         for index, case in enumerate(cases):
@@ -416,15 +261,5 @@ class Trial:
                 return Outcome(differs(cause, wrong), seconds=seconds, deterministic=deterministic)
         vendor = next((case.plain.wrong for case in cases if case.plain.wrong), "")
         return Outcome(
-            None, tuple(errors), deterministic, controls, seconds, artifacts=self.artifacts, torch_wrong=vendor
+            None, tuple(errors), deterministic, controls, seconds, artifacts=self.caller.artifacts, torch_wrong=vendor
         )
-
-
-def once(
-    worker: Worker, kernel: Kernel, workload: Workload, conditions: Conditions
-) -> dict[str, torch.Tensor] | Outcome:
-    """Return the unjudged outputs of one call, or its failure. On a GPU, memory after the tensors is unmapped."""
-    trial = Trial(worker, kernel, workload, conditions, large=True)
-    trial.fence = "behind"
-    called = trial._call(runs.FIRST, [Case.of(trial.workload, trial.layout, trial.conditions)], [])
-    return called if isinstance(called, Outcome) else called.result

@@ -11,7 +11,7 @@ from itertools import chain, cycle, product, zip_longest
 from typing import Any
 
 from assay.backends import Level, here
-from assay.check import calls
+from assay.check import caller
 from assay.check.outcome import Conditions, Outcome
 from assay.check.plain import PlainTorch
 from assay.coverage import Effort, plan
@@ -243,7 +243,7 @@ class Prover:
     def _digest(self, worker: Worker, kernel: Kernel, point: Workload) -> str:
         """Return a hash of the outputs of one run, in which all NaNs count as equal, or the error."""
         conditions = Conditions(here(kernel), self._plain, dict, {}, _THREADS)
-        result = calls.once(worker, kernel, point, conditions)
+        result = caller.once(worker, kernel, point, conditions)
         if isinstance(result, Outcome):
             assert result.finding is not None
             return f"error: {result.finding.detector}"
