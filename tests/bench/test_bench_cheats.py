@@ -243,6 +243,7 @@ def asked(seconds, delay=lambda n: 0.0):
 def test_an_honest_time_agrees_with_the_parents_clock_even_if_it_is_kept_waiting_most_of_the_time(seconds):
     assert parent_clock(asked(seconds), seconds).agrees
     assert parent_clock(asked(seconds, lambda n: 0.0 if n % 12 == 11 else 0.08), seconds).agrees
+    assert parent_clock(asked(seconds, lambda n: 20.0 if n == 0 else 0.0), seconds).agrees  # the machine stood still
 
 
 @pytest.mark.parametrize("seconds, lie", [(2e-4, 6), (2e-4, 300), (0.05, 1000), (2e-6, 20)])

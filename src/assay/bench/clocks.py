@@ -12,9 +12,9 @@ ALLOWED = 4.0
 AIMS = (1e-3, 2e-3, 4e-3, 8e-3)
 """Claimed seconds of a run, tried in turn. In a longer run the cost of the request matters less; a shorter one is more
 likely to be undisturbed on a busy system, which preempts a process every few milliseconds."""
-TRIES, PATIENCE = 64, 10.0
-"""The most runs that may disagree, and the most seconds they may take. One run that agrees is enough, since other
-processes can only make the parent wait longer."""
+TRIES, PATIENCE, LEAST = 64, 10.0, 8
+"""The most runs that may disagree, and the most seconds they may take; but always this many are tried, since a whole
+machine may stand still for longer. One run that agrees is enough: other processes can only make the parent wait."""
 _FEW, _FAR = 16, 50.0
 """The parent gives up after this many runs if each of them took this many times the claimed seconds."""
 _LONG = 0.1
@@ -37,7 +37,7 @@ def parent_clock(ask: Callable[[int], float], claimed: float) -> ParentClock:
         spent, least = spent + waited, min(least, waited / times)
         if waited <= ALLOWED * times * claimed:
             return ParentClock(claimed, least, True)
-        if spent > PATIENCE or (number >= _FEW and least > _FAR * claimed):
+        if (spent > PATIENCE and number + 1 >= LEAST) or (number >= _FEW and least > _FAR * claimed):
             break
         if waited < _LONG:
             most = max(most, 2 * times)
