@@ -85,7 +85,8 @@ def test_one_byte_outside_is_seen_and_its_distance_named(count, distance):
     at = where.end + distance if distance >= 0 else where.start + distance
     shared.buffer("x")[at] = 0
     words = f"{distance} bytes after" if distance >= 0 else f"{-distance} bytes before"
-    assert outside_damage(shared.buffer("x"), one, 0).startswith(words)
+    around = torch.tensor([PATTERNS[0]], dtype=torch.uint8)
+    assert outside_damage(shared.buffer("x"), one, around).startswith(words)
     assert shared.buffers.outside(0, 0).startswith(words)
 
 
@@ -158,6 +159,30 @@ def test_empty_and_scalar_outputs_have_leftovers_too():
             right = torch.zeros(shape)
             held = leftovers.before(kind, shape, dtype("fp32"), random.Random(2), right, right)
             assert list(held.shape) == shape
+
+
+@given(st.integers(1, 40), st.integers(0, 3), st.integers(1, 64), st.integers(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_a_copy_of_what_lies_behind_an_input_is_no_longer_what_lay_behind_the_output(count, offset, beyond, pattern):
+    """A kernel that goes on past the end reads the same byte everywhere, and many functions keep it: ReLU of NaN."""
+    x, out = spec([count], "uint8", offset), spec([count], "uint8", offset, name="out")
+    shared, zeros = Shared([x], [out]), torch.zeros(count, dtype=torch.uint8)
+    shared.buffers.fill("x", 0, zeros, pattern)
+    shared.buffers.fill("out", 0, zeros, pattern)
+    assert shared.buffers.outside(0, pattern) == ""
+    end = room(out).end
+    shared.buffer("out")[end : end + 8 * beyond] = shared.buffer("x")[end : end + 8 * beyond]
+    assert "`out`" in shared.buffers.outside(0, pattern)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=3), st.integers(0, 3), st.integers(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_noise_around_and_between_the_rows_of_an_output_is_known_again(shape, gap, pattern):
+    shared = Shared([], [spec(shape, gap=gap, name="out")])
+    shared.buffers.fill("out", 0, torch.ones(shape), pattern)
+    assert shared.buffers.outside(0, pattern) == ""
+    assert torch.equal(shared.buffers.held("out", 0), torch.ones(shape))
+    assert "`out`" in shared.buffers.outside(0, 1 - pattern)
 
 
 def test_the_two_guard_contents_are_nan_and_a_large_number():

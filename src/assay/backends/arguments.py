@@ -165,7 +165,7 @@ def _fix(parameter: Parameter, argument: Argument, in_python: bool) -> str:
     kind, size = _expected(parameter)
     if argument.elements and kind == POINTER:
         asked = _asked(parameter)
-        instead = f'@kernel(…, dtypes=["{asked}"])' if in_python else f"--dtype {asked}"
+        instead = f'@kernel(…, dtypes=["{asked}"])' if in_python else f"--dtype {asked}, if the op has it"
         return (
             f"take pointers to `{argument.elements.ctype}` in this dtype, as a template over the element type does, or "
             f"name the dtypes that the kernel takes: {instead}"

@@ -163,7 +163,8 @@ class Source:
                 raise UsageError(
                     f"{self.file.name}: {other} and {name} share the __device__ variable {variable}, and each kernel "
                     "is built by itself with its own",
-                    fix="pass it from one kernel to the other as scratch memory (docs/languages.md, “Scratch memory”)",
+                    fix="launch both from Python, and pass it from one to the other as scratch memory "
+                    "(docs/languages.md, “Scratch memory”)",
                 )
 
     def load(self, name: str) -> Loaded:

@@ -72,7 +72,11 @@ def parse(text: str, where: str) -> LaunchComment:
         )
     config, args = (_expressions(shape[part], where) for part in ("config", "args"))
     if not 2 <= len(config) <= 3:
-        raise SourceError("a launch needs <<<grid, block>>> or <<<grid, block, shared bytes>>>", where=where)
+        raise SourceError(
+            "a launch needs <<<grid, block>>> or <<<grid, block, shared bytes>>>",
+            where=where,
+            fix="leave the stream out: the kernel is launched on the current one",
+        )
     return LaunchComment(shape["name"], config, args)
 
 
@@ -85,7 +89,7 @@ def evaluate(node: ast.expr, names: Mapping[str, Any], where: str) -> Any:
             raise SourceError(
                 f"the launch comment names '{node.id}', which the op does not have",
                 where=where,
-                fix=f"it has: {', '.join(names)}",
+                fix=f"it has: {', '.join(names)}; for work space, launch the kernel from Python (docs/languages.md)",
             )
         return names[node.id]
     if isinstance(node, ast.Tuple):
@@ -174,6 +178,10 @@ def _expressions(text: str, where: str) -> tuple[ast.expr, ...]:
     try:
         parsed = syntax.expression(f"({text},)" if text.strip() else "()")
     except SyntaxError:
-        raise SourceError(f"this part of the launch comment cannot be read: {text}", where=where) from None
+        raise SourceError(
+            f"this part of the launch comment cannot be read: {text}",
+            where=where,
+            fix="write arithmetic over axes and attributes; a cast is int(n), and all of it stands on one line",
+        ) from None
     assert isinstance(parsed, ast.Tuple)
     return tuple(parsed.elts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from assay import host, tool
 from assay.artifact import Artifact
 from assay.backends.misnamed import UNIT, misnamed, only_the_name
-from assay.backends.nvrtc import HEADERS, describe, first_error
+from assay.backends.nvrtc import HEADERS, describe, first_error, in_folder
 from assay.errors import BuildError
 from assay.isa import cubin as cubins
 from assay.target import Target
@@ -75,5 +76,7 @@ def _compile(source: str, file: str, name: str, target: Target, extra: tuple[str
                 if only_the_name(ran.complaint):
                     raise misnamed(source, file, name)
                 what = f"nvcc refused {name}: {first_error(ran.complaint)}\n{ran.complaint}"
-                raise BuildError(what, where=file, fix="fix the source at the line named above")
+                missing = re.search(r"fatal error: (\S+): No such file", ran.complaint)
+                fix = in_folder(missing[1]) if missing else "fix the source at the line named above"
+                raise BuildError(what, where=file, fix=fix)
         return outputs["ptx"].read_bytes(), outputs["cubin"].read_bytes()

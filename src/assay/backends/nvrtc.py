@@ -137,6 +137,31 @@ _STANDARD = {
 """C's headers, which NVRTC does not have; C++'s have no suffix."""
 
 
+_INSTEAD = {
+    "math": "leave it out, its functions (expf, rsqrtf) are built in",
+    "stdint": "#include <cuda/std/cstdint>",
+    "limits": "#include <cuda/std/limits>",
+    "float": "#include <cuda/std/limits>",
+    "stddef": "#include <cuda/std/cstddef>",
+    "type_traits": "#include <cuda/std/type_traits>",
+    "algorithm": "write min, max and the like yourself",
+}
+"""What to do without a header, by its name without the `c` of C++ and the `.h` of C."""
+_INSTEAD_OF_NAMES = {
+    "INFINITY": "write CUDART_INF_F, of <math_constants.h>",
+    **{
+        f"{sign}int{bits}_t": f"#include <cuda/std/cstdint>, and write cuda::std::{sign}int{bits}_t"
+        for sign in ("", "u")
+        for bits in (8, 16, 32, 64)
+    },
+}
+
+
+def in_folder(header: str) -> str:
+    """Return what to do about a header that was not found."""
+    return f'name the folder of {header}: -I FOLDER, or write its place relative to the .cu file: #include "…"'
+
+
 def first_error(log: str) -> str:
     """Return the first error of a compiler's output, for a headline."""
     lines = (line.strip() for line in log.splitlines())
@@ -147,10 +172,12 @@ def first_error(log: str) -> str:
 def _advice(log: str) -> str:
     if missing := re.search(r'cannot open source file "([^"]+)"', log):
         if "." not in missing[1] or missing[1] in _STANDARD:
-            return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
-        return f'name the folder of {missing[1]}: -I FOLDER, or write its place relative to the .cu file: #include "…"'
-    if '"INFINITY" is undefined' in log:
-        return "NVRTC has no C++ standard library: see docs/languages.md, or compile it with --compiler nvcc"
+            instead = _INSTEAD.get(missing[1].removesuffix(".h").removeprefix("c"), "see docs/languages.md")
+            return f"NVRTC has no C++ standard library: {instead}, or compile it with --compiler nvcc"
+        return in_folder(missing[1])
+    undefined = re.search(r'identifier "(\w+)" is undefined', log)
+    if undefined and (instead := _INSTEAD_OF_NAMES.get(undefined[1])):
+        return f"NVRTC has no C++ standard library: {instead}, or compile it with --compiler nvcc"
     if "invalid value for --gpu-architecture" in log:
         return "name a target that this compiler knows: --target sm_80, sm_90, sm_90a, sm_100, …"
     return "fix the source at the line named above"

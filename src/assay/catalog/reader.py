@@ -96,11 +96,10 @@ def kernels_in_cuda(file: Path, op: Op) -> list[Kernel]:
     source = cuda_text(file)
     launches = tuple((line, text) for line, text in _comments(source) if not _OP_COMMENT.fullmatch(text))
     if not launches:
-        function = next((kernel.name for kernel in declared_in(source)), op.name)
+        declared = next(iter(declared_in(source)), None)
+        function = f"{op.name}<T>" if declared is None else declared.name + "<T>" * bool(declared.template)
         axis = next(iter(op.axes), "n")
-        example = (
-            f"// assay: {function}<T><<<cdiv({axis}, 256), 256>>>({', '.join([*op.inputs, *op.outputs, *op.axes])})"
-        )
+        example = f"// assay: {function}<<<cdiv({axis}, 256), 256>>>({', '.join([*op.inputs, *op.outputs, *op.axes])})"
         raise SourceError(
             "no launch comment in this file", where=str(file), fix=f"say how it is launched, e.g. `{example}`"
         )

@@ -164,6 +164,9 @@ class _Files:
 
     def op_in(self, file: Path, name: str, where: str) -> Op:
         """Return the op that `file` declares, whether or not the command names that file."""
+        if not file.exists():
+            fix = "the path is relative to the current folder; in a comment of a .cu file, to that file's"
+            raise UsageError(f"{where}: no file called {file}", fix=fix)
         bytes_of(file)
         path = file.resolve()
         declared = self._read[path].ops if path in self._read else ops_in(file)

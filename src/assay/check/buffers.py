@@ -5,13 +5,17 @@ copies them to the device and back as raw bytes."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 
 from assay.lazy import torch
 from assay.worker.bits import bits
 from assay.worker.channel import tensor
-from assay.worker.guard import ALIGN, PATTERNS, inside, outside_damage, room
+from assay.worker.guard import ALIGN, PATTERNS, inside, outside_damage, room, surround
 from assay.worker.request import Call, TensorSpec
+
+_NOISE = 1021
+"""Bytes of noise that are repeated around a tensor; a prime, so that no two rows or elements see the same."""
 
 
 class Buffers:
@@ -20,6 +24,7 @@ class Buffers:
     def __init__(self, call: Call, places: int, memory: Callable[[int], memoryview]) -> None:
         self.inputs, self.outputs, self._returns = call.inputs, call.outputs, call.kernel.returns
         self._specs = {spec.name: spec for spec in call.tensors}
+        self._around = self._surroundings()
         at = 0
         self.places: dict[str, tuple[int, ...]] = {}
         self.copies: dict[str, int] = {}
@@ -34,6 +39,18 @@ class Buffers:
         self.total = at
         self._memory = memory(at)
 
+    def _surroundings(self) -> dict[str, list[torch.Tensor]]:
+        """Return the bytes around each tensor, for each of the two patterns. Around an input they are one byte. Around
+        what a kernel may write they are noise: one that goes on past the end of an input and its output would otherwise
+        write what is there already, as ReLU of NaN does."""
+        writable = {spec.alias or spec.name for spec in self._specs.values()} - {s.name for s in self.inputs}
+        writable |= {spec.alias for spec in self.outputs if spec.alias}
+        around = {}
+        for name in self._specs:
+            contents = [secrets.token_bytes(_NOISE) if name in writable else bytes([byte]) for byte in PATTERNS]
+            around[name] = [torch.frombuffer(bytearray(one), dtype=torch.uint8) for one in contents]
+        return around
+
     def _holder(self, spec: TensorSpec) -> TensorSpec:
         """Return the tensor whose memory an output uses: an input if the call works in place."""
         return self._specs[spec.alias or spec.name]
@@ -46,10 +63,8 @@ class Buffers:
 
     def fill(self, name: str, place: int, values: torch.Tensor, pattern: int) -> None:
         """Write a tensor and everything around it."""
-        spec = self._specs[name]
-        buffer, where = self._buffer(name, place), room(spec)
-        for part in (buffer[: where.start], buffer[where.end :], *(() if where.dense else (buffer,))):
-            part.fill_(PATTERNS[pattern])
+        spec, buffer = self._specs[name], self._buffer(name, place)
+        surround(buffer, spec, self._around[name][pattern])
         if values.numel():
             bits(inside(buffer, spec)).copy_(bits(values))
 
@@ -77,7 +92,8 @@ class Buffers:
     def outside(self, place: int, pattern: int) -> str:
         """Describe a write outside any tensor; empty if there is none."""
         for name in self.places:
-            if damage := outside_damage(self._buffer(name, place), self._specs[name], pattern):
+            around = self._around[name][pattern]
+            if damage := outside_damage(self._buffer(name, place), self._specs[name], around):
                 return damage
         return ""
 

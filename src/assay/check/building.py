@@ -21,6 +21,8 @@ from assay.worker.request import Call
 from assay.workload import Workload
 
 _EFFORT = Effort(14, 1 << 14, 1 << 18, 1 << 18, 0, again=0)
+_PAST_A_GRID = 65_537
+"""Longer than the second and third dimension of a grid, and than the shared memory of a block."""
 
 
 @dataclass
@@ -105,6 +107,16 @@ def _writes(workload: Workload) -> bool:
 def edges(op: Op, dtype: DType) -> list[Workload]:
     """Return a few workloads over all regimes."""
     return [row.workload for row in plan(op, dtype, _EFFORT).rows]
+
+
+def launched(op: Op, dtype: DType) -> list[Workload]:
+    """Return the workloads for which a kernel that cannot run here is launched: the edges, and each axis alone longer
+    than a launch may be that takes one block for each of its elements, or shared memory for all."""
+    usual = Workload.of(op, f"dtype={dtype}")
+    shortest = {name: max(1, axis.min) for name, axis in op.axes.items()}
+    sizes = [shortest | {name: max(_PAST_A_GRID, least)} for name, least in shortest.items()]
+    longer = [replace(usual, axes=tuple((name, each[name]) for name, _ in usual.axes)) for each in sizes]
+    return edges(op, dtype) + [w for w in longer if w.allowed and w.elements <= _EFFORT.typical]
 
 
 def specializations(op: Op, dtype: DType) -> list[Workload]:

@@ -332,7 +332,7 @@ class Job:
     def _build(
         self, settings: Settings, worker: Worker | None, here: Availability, record: Callable[..., Record]
     ) -> tuple[Record, Worker | None]:
-        points = [self.workload] if self.workload else building.edges(self.op, self.dtype)
+        points = [self.workload] if self.workload else building.launched(self.op, self.dtype)
         built = building.build(
             self.kernel,
             self.op,

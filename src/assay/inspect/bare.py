@@ -45,7 +45,10 @@ def _of_code(code: Code, target: Target, path: Path) -> Iterator[Artifact]:
 def _of_cubin(cubin: bytes, ptx: bytes, target: Target, made_by: str, path: Path) -> Iterator[Artifact]:
     kernels = cubins.functions(cubin)
     if not kernels:
-        fix = "write a __global__ function that is no template, or launch its instance in the file"
+        fix = (
+            "write a __global__ function that is no template, or launch its instance in the file; if launch comments "
+            "say how, name the op: --op NAME"
+        )
         raise MalformedError("there is no kernel in it", where=str(path), fix=fix)
     source = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     for f in kernels:

@@ -13,6 +13,7 @@ from assay import provenance
 from assay.artifact import Artifact
 from assay.catalog.asked import asked
 from assay.catalog.called import called
+from assay.catalog.reader import op_of_cuda
 from assay.catalog.select import Named, select
 from assay.catalog.tunables import refuse_unknown, tuned
 from assay.errors import AssayError, UsageError
@@ -109,10 +110,11 @@ def inspections(
 
 
 def bare(path: Path, options: Options) -> bool:
-    """Return whether to inspect the file by itself: it is neither Python nor CUDA with launch comments for an op."""
-    if path.suffix == ".py" or (path.suffix == ".cu" and options.op):
-        return False
-    return path.is_file() or path.suffix in (".cu", ".ptx", ".cubin", ".fatbin", ".o")
+    """Return whether to inspect the file by itself: it is neither Python nor CUDA C++ that computes an op, as the
+    command or a comment in it says."""
+    if path.suffix == ".cu":
+        return path.is_file() and not options.op and op_of_cuda(path) is None
+    return path.suffix != ".py" and (path.is_file() or path.suffix in (".ptx", ".cubin", ".fatbin", ".o"))
 
 
 def _of_file(file: Path, target: Target, options: Options) -> Iterator[Inspection]:

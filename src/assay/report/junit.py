@@ -32,6 +32,8 @@ def junit(records: Sequence[Record], verb: str, refused: Sequence[AssayError] = 
 def _case(record: Record, shared: set[str]) -> xml.Element:
     # A failing check has a workload of its own; the name must stay the same for a CI's history.
     point = f"dtype={record.dtype}" if record.verb == "check" and record.dtype else record.workload
+    target = record.evidence.get("target", "") if record.verb.startswith("inspect") else ""
+    point = " ".join(filter(None, (point, target)))
     name = _text(f"{record.named(shared)} [{point}]" if point else record.named(shared))
     case = xml.Element("testcase", classname=_text(f"assay.{record.verb}"), name=name, time=f"{record.seconds:.3f}")
     for attribute in ("file", "line"):

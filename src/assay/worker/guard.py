@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 PATTERNS = (0xFF, 0x4B)
-"""Two contents for everything outside a tensor: NaN in every float format, and a large finite number."""
+"""Two contents for everything outside an input: NaN in every float format, and a large finite number."""
 BAND = 4096
 """Bytes before and after a tensor. A page: most overruns by a row land in it; compute-sanitizer finds longer ones."""
 ALIGN = 256
@@ -66,20 +66,35 @@ def alone(spec: TensorSpec, device: str) -> torch.Tensor:
     return flat.as_strided(spec.shape, spec.strides, spec.offset) if spec.span else flat[:0].view(spec.shape)
 
 
-def outside_damage(buffer: torch.Tensor, spec: TensorSpec, pattern: int) -> str:
-    """Describe a write outside the tensor; empty if there was none."""
+def surround(buffer: torch.Tensor, spec: TensorSpec, content: torch.Tensor) -> None:
+    """Fill everything outside the tensor with these bytes, repeated."""
+    where = room(spec)
+    for begin, end in ((0, where.start), (where.end, where.size)) if where.dense else ((0, where.size),):
+        buffer[begin:end] = _repeated(content, begin, end)
+
+
+def _repeated(content: torch.Tensor, begin: int, end: int) -> torch.Tensor:
+    """Return the part of the repeated bytes that belongs between two offsets of a buffer."""
+    count = len(content)
+    if count == 1:
+        return content.expand(end - begin)
+    return content.roll(-(begin % count)).repeat(-(-(end - begin) // count))[: end - begin]
+
+
+def outside_damage(buffer: torch.Tensor, spec: TensorSpec, content: torch.Tensor) -> str:
+    """Describe a write outside the tensor, which is surrounded by these bytes; empty if there was none."""
     import torch
 
-    where, content = room(spec), PATTERNS[pattern]
-    for side, part in (("before", buffer[: where.start]), ("after", buffer[where.end :])):
-        wrong = (part != content).nonzero()
+    where = room(spec)
+    for side, begin, end in (("before", 0, where.start), ("after", where.end, where.size)):
+        wrong = (buffer[begin:end] != _repeated(content, begin, end)).nonzero()
         if wrong.numel():
             distance = where.start - int(wrong[-1]) if side == "before" else int(wrong[0])
             return f"{distance} bytes {side} `{spec.name}` ({wrong.numel()} bytes in all)"
     if not where.dense:
         taken = torch.zeros(where.span // spec.itemsize, dtype=torch.bool)
         taken.as_strided(spec.shape, spec.strides).fill_(True)
-        between = buffer[where.start : where.end].view(-1, spec.itemsize)[~taken]
-        if count := int((between != content).sum()):
+        damaged = buffer[where.start : where.end] != _repeated(content, where.start, where.end)
+        if count := int(damaged.view(-1, spec.itemsize)[~taken].sum()):
             return f"between the rows of `{spec.name}` ({count} bytes in all)"
     return ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from assay.record import Record
 
 Old = Annotated[Path, typer.Argument(help="A document that `assay inspect … --out` wrote.")]
-Strict = Annotated[bool, typer.Option("--strict", help="A change of the machine code counts as a failure.")]
+Strict = Annotated[bool, typer.Option("--strict", help="A change of the machine code, or a new kernel, is a failure.")]
 
 
 def since(
@@ -35,11 +35,12 @@ def since(
 ) -> None:
     """Which kernels' code changed since an older document, and how; both compilers are named.
 
-    The exit code is 1 if a kernel does not compile or breaks a gate; with --strict, also if its code changed."""
+    The exit code is 1 if a kernel does not compile or breaks a gate; with --strict, also if its code changed or if the
+    older document does not have it."""
     inspections = gathered(what, options(target, dtype, workload, op, compiler, param), json)
     records = changed([one.record for one in inspections], old, json)
     written = [junit] if junit and keeping.junit_written(records, junit, "inspect since") else []
-    end(records, json, out, written, failing=("fail", "inconclusive") if strict else ("fail",))
+    end(records, json, out, written, failing=("fail", "inconclusive", "skipped") if strict else ("fail",))
 
 
 def changed(records: list[Record], file: Path, json: bool) -> list[Record]:
@@ -50,14 +51,17 @@ def changed(records: list[Record], file: Path, json: bool) -> list[Record]:
     from assay.record import read
 
     try:
-        differences = list(changes(read(file), records))
+        older = [r for r in read(file) if r.verb == "inspect"]
+        differences = list(changes(older, records))
     except (OSError, ValueError, KeyError) as problem:
         raise UsageError(
             f"{file} is no document of inspect: {problem}", fix="assay inspect … --out FILE writes one"
         ) from None
     if all(r.status == "skipped" for r in differences):
-        raise UsageError(f"{file} has none of these kernels", fix="inspect the same kernels, workloads and targets")
+        have = dict.fromkeys(f"{r.kernel} {r.workload} {r.evidence.get('target', '')}".strip() for r in older)
+        fix = "inspect one that it has: " + ", ".join([*list(have)[:3], *(["…"] if len(have) > 3 else [])])
+        raise UsageError(f"{file} has none of these kernels", fix=fix if have else "assay inspect … --out FILE")
     for r in differences if not json else ():
-        text = escape(f"{r.kernel}  {r.workload}: {r.reason}")
+        text = escape(f"{r.kernel}  {r.workload}  {r.evidence.get('target', '')}: {r.reason}")
         screen.console().print(f"{screen.status_text(str(r.status))}  {text}", soft_wrap=True)
     return differences
