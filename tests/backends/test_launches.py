@@ -367,3 +367,17 @@ def test_a_numba_kernel_is_launched_only_with_what_its_signature_declares(signat
         assert words in record.reason
     else:
         assert record.evidence.get("detector", "") != "launch", record.reason
+
+
+@pytest.mark.parametrize(
+    ("launch", "words", "workload"),
+    [
+        ("<<<(1, rows), 256>>>", "a grid of (1, 65537)", "rows=65537,cols=1"),
+        ("<<<rows, 256, cols * 4>>>", "bytes of shared memory", "rows=1,cols=65537"),
+    ],
+)
+def test_a_launch_that_only_a_long_axis_makes_too_large_fails_without_a_gpu(launch, words, workload, write):
+    kernel = "template <typename T> __global__ void k(const T* x, T* y, long long cols) {}"
+    file = write("mine.cu", f"// assay: op softmax\n// assay: k<T>{launch}(x, out, cols)\n{kernel}\n")
+    (record,) = assay.check(file, dtypes="fp32")
+    assert record.failed and words in record.reason and record.workload.startswith(workload), record.reason

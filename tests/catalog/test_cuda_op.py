@@ -2,6 +2,7 @@
 
 import pytest
 
+import assay as package
 from assay.catalog.called import called
 from assay.catalog.select import gather, select
 from assay.errors import SourceError, UsageError
@@ -45,3 +46,21 @@ def test_an_op_that_is_named_twice_or_is_nowhere_is_refused(write):
         select([write("two.cu", "// assay: op gelu\n// assay: op silu\n" + LAUNCHED)])
     with pytest.raises(SourceError, match=r"gone\.cu:1: no op called 'gelo'\n  → did you mean gelu"):
         select([write("gone.cu", "// assay: op gelo\n" + LAUNCHED)])
+
+
+def test_inspect_builds_a_file_for_the_op_that_it_names(write):
+    (record,) = package.inspect(write("mine.cu", LIBRARYS))
+    assert (record.kernel, record.workload) == ("gelu/cuda:mine", "n=4194304,dtype=fp32")
+    assert record.status == "compiled", record.reason
+
+
+def test_the_file_of_an_op_that_is_not_there_is_named_with_where_it_was_said(write):
+    with pytest.raises(UsageError, match=r"--op gone\.py:row_sum: no file called gone\.py\n  → the path is relative"):
+        select([write("plain.cu", LAUNCHED)], "gone.py:row_sum")
+
+
+def test_the_example_of_a_launch_comment_is_for_this_kernel(write):
+    with pytest.raises(SourceError, match=r"e\.g\. `// assay: k<<<"):
+        select([write("no_template.cu", "__global__ void k(const float* x, float* y) {}")], "gelu")
+    with pytest.raises(SourceError, match=r"e\.g\. `// assay: k<T><<<"):
+        select([write("template.cu", LAUNCHED.partition("\n")[2])], "gelu")

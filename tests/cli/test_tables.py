@@ -114,8 +114,8 @@ def test_history_in_a_pipe_is_one_line_a_run(two_runs):
 
 
 def test_where_no_two_runs_match_compare_says_so(two_runs, tmp_path):
-    said = assay("compare", "last", "last", "--store", two_runs).said
-    assert "softmax" not in said and "SAME" in said
+    same = assay("compare", "last", "--store", two_runs)
+    assert same.code == 2 and "last and last are the same run" in same.said and "last~1 last" in same.said
     once = tmp_path / "once"
     export([next(iter(synthetic_benches(rounds=9)))], tmp_path / "one.json")
     assay("history", "--import", tmp_path / "one.json", "--store", once)

@@ -104,6 +104,7 @@ def test_a_base_model_is_trained_once(learnt):
         ("'embeddings' cannot be compressed", Quantize(of=("embeddings",))),
         ("nothing to do", Quantize(seeds=())),
         ("a sparsity of 120", Prune(sparsities=(120,))),
+        (r"a sparsity of 0\.5 %.*\n.*--sparsity 50", Prune(sparsities=(0.5,))),
         ("no scope called", Prune(scope="planet")),
         ("no method called", Prune(methods=("l2",))),
     ],

@@ -55,3 +55,11 @@ def test_what_was_refused_is_an_error():
     assert (suite.tests, suite.errors) == (2, 1)
     (result,) = list(suite)[-1].result
     assert result.message == "no file called k.cu" and "check the path" in result.text
+
+
+def test_builds_for_several_targets_are_cases_of_their_own():
+    targets = ("sm_80", "sm_90")
+    built = [record("k/cuda", verb="inspect", status=Status.COMPILED, evidence={"target": t}) for t in targets]
+    (suite,) = JUnitXml.fromstring(junit(built, "inspect").encode())
+    names = [case.name for case in suite]
+    assert len(set(names)) == 2 and all(t in name for t, name in zip(targets, names, strict=True))

@@ -23,6 +23,14 @@ def built(hour, status, target, workload="dtype=fp32", kernel="rowsum/cuda:mine"
     return made(hour, status, workload, kernel=kernel, evidence={"target": target}, **more)
 
 
+def inferred(hour, status, kernel):
+    return made(hour, status, "variant=swap,batch=1", "model", "mnist-cnn", evidence={"rules": {"gelu": kernel}})
+
+
+def trained(hour, items):
+    return made(hour, "pass", "epochs=1,seed=0", "model", "mnist-cnn", evidence={"config": {"items": items}})
+
+
 def function(hour, status, name):
     """One of the functions that a kernel launches, as `inspect` records it."""
     return made(hour, status, SHRUNK, "inspect", evidence={"target": "sm_90", "name": name})
@@ -50,6 +58,18 @@ CASES = {
     "other parameters are another question": (
         [made(1, "fail", SHRUNK, evidence={"parameters": {"BLOCK": 64}}), made(2, "pass")],
         {"r1", "r2"},
+    ),
+    "a model with another kernel inside is another question": (
+        [inferred(1, "fail", "gelu/torch:wrong"), inferred(2, "pass", "gelu/torch:mine")],
+        {"r1", "r2"},
+    ),
+    "a model with the same kernels inside is the same question": (
+        [inferred(1, "fail", "gelu/torch:mine"), inferred(2, "pass", "gelu/torch:mine")],
+        {"r2"},
+    ),
+    "a model that was trained on more is another question": (
+        [trained(1, 500), trained(2, 100), trained(3, 100)],
+        {"r1", "r3"},
     ),
     "another kernel is another question": (
         [made(1, "fail", SHRUNK), made(2, "pass", kernel="rowsum/torch:other")],

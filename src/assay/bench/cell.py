@@ -173,7 +173,7 @@ class Cell:
             bytes=moved,
             operations=operations,
             gbps=moved / cold.median / 1e9,
-            tflops=operations / cold.median / 1e12,
+            tflops=operations / cold.median / 1e12 if operations else None,
             # A kernel keeps its process, so on a later workload everything may already be built.
             compile_seconds=max(
                 0.0, entrant.processes.first_calls.setdefault(entrant.identity, first.first_call) - call.median

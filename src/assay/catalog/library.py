@@ -29,7 +29,11 @@ def ops_of(file: Path) -> dict[str, Op]:
 def find_op(name: str) -> Op:
     """Return an op of the library. Raise UsageError if there is none of that name."""
     if name not in ops():
-        raise UsageError(f"no op called '{name}'", fix=f"{did_you_mean(name, ops())}`assay list` shows them all")
+        fix = f"{did_you_mean(name, ops())}`assay list` shows them all"
+        if ".py:" in name:
+            file = name.partition(":")[0]
+            fix = f"a kernel of a file is named {file}:OP/BACKEND or {file}:OP/BACKEND:VARIANT"
+        raise UsageError(f"no op called '{name}'", fix=fix)
     return ops()[name]
 
 

@@ -286,7 +286,8 @@ class Job:
         if "the time limit" in seen.left_out:
             left = len(seen.left_out["the time limit"])
             plural = "s" if seen.workloads != 1 else ""
-            return f"{seen.workloads} workload{plural} passed; --limit left out {left} of {seen.workloads + left}"
+            told = f"{seen.workloads} workload{plural} passed; --limit left out {left} of {seen.workloads + left}"
+            return f"{told}\n  → give it more time, or plan fewer: --workloads {max(1, seen.workloads // 2)}"
         excused = set(seen.refused) if seen.first >= _ENOUGH else set()
         excused |= seen.limits if seen.first >= _ENOUGH_INTERPRETED else set()
         left_out = sum(r.why != AGAIN for why, rows in seen.left_out.items() if why not in excused for r in rows)

@@ -42,8 +42,14 @@ def compare(
 ) -> None:
     """Did it change? SAME, FASTER, SLOWER or AMBIGUOUS per kernel and workload, by the rule in docs/compare.md."""
     from assay.compare.verb import compare as ask
+    from assay.errors import UsageError
 
-    records = list(ask(*((side(old, store), side(new, store)) if old else newest_pair(store))))
+    pair = (side(old, store), side(new, store)) if old else newest_pair(store)
+    if old and not old.endswith(".json") and {r.run for r in pair[0]} == {r.run for r in pair[1]}:
+        raise UsageError(
+            f"{old} and {new} are the same run", fix="assay compare last~1 last; alone, it finds the newest pair"
+        )
+    records = list(ask(*pair))
     about: dict[str, Any] = {"verb": "compare", "run": records[0].run}
     if out:
         screen.write_document(records, out, **about)

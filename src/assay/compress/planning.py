@@ -139,6 +139,9 @@ def prune(model: str, options: Prune) -> Plan:
     points = []
     for sparsity in options.sparsities:
         pruning.verify(sparsity)
+        if 0 < sparsity < 1:
+            what = f"a sparsity of {sparsity:g} % drops less than one weight in a hundred"
+            raise UsageError(what, fix=f"it is a percentage: --sparsity {100 * sparsity:g}")
         for method in options.methods:
             points.append(
                 Point("prune", method, options.recover, sparsity=sparsity, scope=options.scope, of=options.of)

@@ -1,7 +1,8 @@
 """The rule that decides which records describe the current state. All other records are history.
 
 A newer record supersedes an older one
-- of the same verb, kernel, workload, device, target, number of threads and parameters. A record that names no target or
+- of the same verb, kernel, workload, device, target, number of threads and parameters; of a model also with the same
+  kernels inside, and trained in the same way. A record that names no target or
   no number of threads answers for all of them: a failure that was found before anything was built or timed is
   superseded by the next result, whatever its target and threads. The records of one `inspect` run about several
   functions of a kernel stand together.
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 from assay.record import LIBRARY, Record, Status
 
 T = TypeVar("T")
-EVIDENCE = ("threads", "parameters", "asked_workloads", "target", "name")
+EVIDENCE = ("threads", "parameters", "asked_workloads", "target", "name", "rules", "config")
 """The parts of a record's evidence that the rule reads."""
 _ADD_A_SUFFIX = ("triton", "numba")
 """Languages that build sm_90 as sm_90a themselves: for them, these are one target."""
@@ -48,6 +49,7 @@ class Entry:
     function: str
     """inspect: the function whose code it is."""
     parameters: str
+    """Of a model too: what was swapped in it, and how it was trained."""
     asked: str
     """Number of workloads that the user asked a check for; empty if the plan decided."""
     status: str
@@ -113,10 +115,10 @@ class Entry:
 
 def from_evidence(verb: str, backend: str, evidence: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields of an entry that come from a record's evidence."""
-    threads, parameters, asked, target, name = (str(evidence.get(part) or "") for part in EVIDENCE)
+    threads, parameters, asked, target, name, *model = (str(evidence.get(part) or "") for part in EVIDENCE)
     return {
         "threads": threads,
-        "parameters": parameters,
+        "parameters": " ".join(filter(None, (parameters, *(model if verb == "model" else ())))),
         "asked": asked,
         "target": target.rstrip("af") if backend in _ADD_A_SUFFIX else target,
         "function": name if verb == "inspect" else "",

@@ -27,6 +27,7 @@ _LONG = 20_000
 _WRAPPED = "InterpreterError"
 """Triton's interpreter raises it in place of an exception inside a kernel, which it names as the cause."""
 _HALVES = "in an njit kernel, pass arrays(x, out) of assay.backends.njit, and use its load and store in the loop"
+_OR_FEWER = 'or, if fp32 is enough, say so: @kernel(…, dtypes=["fp32"])'
 _KNOWN = {
     r"Cannot determine Numba type of <class 'torch\.Tensor'>": (
         "a torch tensor was given to a Numba function, which takes arrays",
@@ -35,13 +36,13 @@ _KNOWN = {
     ),
     r"Got unsupported ScalarType BFloat16": (
         "NumPy, and so Numba, has no bf16",
-        f"{_HALVES}; on a GPU, use launch of assay.backends.numba: see docs/languages.md",
+        f"{_HALVES} (on a GPU launch of assay.backends.numba), see docs/languages.md; {_OR_FEWER}",
     ),
     r"COOPERATIVE_LAUNCH_TOO_LARGE": (
         "a cooperative launch has more blocks than the GPU can run at once",
         "start at most as many blocks as it has multiprocessors, times those that fit on each",
     ),
-    r"\Afloat16\Z": ("Numba has no fp16 on the CPU", f"{_HALVES}: see docs/languages.md"),
+    r"\Afloat16\Z": ("Numba has no fp16 on the CPU", f"{_HALVES}, see docs/languages.md; {_OR_FEWER}"),
 }
 """Messages of other packages that many lines do not explain, with what happened and what to do."""
 

@@ -42,6 +42,8 @@ def finish(planned: Plan, json: bool, out: Path | None, charts: tuple[Path | Non
         checking.report(records, interrupted)
         for file in pictures:
             screen.console().print(f"chart: {file}", soft_wrap=True)
+        for file in filter(None, (record.evidence.get("file") for record in records)):
+            screen.console().print(f"model: {file}", soft_wrap=True, highlight=False)
     checking.keep(records, out, None, json, **about, interrupted=interrupted)
     sys.exit(screen.exit_code(records, False, interrupted))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from assay.record import Record
 
 Old = Annotated[Path, typer.Argument(help="A document that `assay inspect … --out` wrote.")]
-Strict = Annotated[bool, typer.Option("--strict", help="A change of the machine code, or a new kernel, is a failure.")]
+Strict = Annotated[bool, typer.Option("--strict", help="A change of the machine code counts as a failure.")]
 
 
 def since(
@@ -35,12 +35,12 @@ def since(
 ) -> None:
     """Which kernels' code changed since an older document, and how; both compilers are named.
 
-    The exit code is 1 if a kernel does not compile or breaks a gate; with --strict, also if its code changed or if the
-    older document does not have it."""
+    The exit code is 1 if a kernel does not compile or breaks a gate; with --strict, also if its code changed.
+    A kernel that the older document does not have is skipped."""
     inspections = gathered(what, options(target, dtype, workload, op, compiler, param), json)
     records = changed([one.record for one in inspections], old, json)
     written = [junit] if junit and keeping.junit_written(records, junit, "inspect since") else []
-    end(records, json, out, written, failing=("fail", "inconclusive", "skipped") if strict else ("fail",))
+    end(records, json, out, written, failing=("fail", "inconclusive") if strict else ("fail",))
 
 
 def changed(records: list[Record], file: Path, json: bool) -> list[Record]:

@@ -77,6 +77,9 @@ def load(path: Path) -> Loaded:
     except FileNotFoundError:
         raise UsageError(f"no file {path}", fix="name one that exists") from None
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        if path.is_dir() or not _safetensors(path):
+            fix = "name one; a state dict of torch.save is read if its name ends in .pt, .pth or .bin"
+            raise UsageError(f"{path} is no safetensors file", fix=fix) from None
         raise _damaged(path, str(problem)) from None
     if not intact:
         raise _damaged(path, "its content does not have the SHA-256 it was written with")
@@ -142,6 +145,13 @@ def _digest(tensors: Mapping[str, torch.Tensor], facts: str) -> str:
         if tensor.numel():
             whole.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return whole.hexdigest()
+
+
+def _safetensors(path: Path) -> bool:
+    """Return whether a file begins like a safetensors file: the length of its header, then the header's JSON."""
+    with path.open("rb") as file:
+        begin = file.read(9)
+    return path.suffix == ".safetensors" or begin[8:] == b"{"
 
 
 def _damaged(path: Path, why: str) -> AssayError:

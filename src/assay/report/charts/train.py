@@ -99,7 +99,7 @@ def _line(case: str, one: One) -> list[rows.Row]:
 
 def thinned(curve: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
     """Return the curve with consecutive points averaged, each group at its last step."""
-    each = -(-len(curve) // _POINTS)
+    each = max(1, -(-len(curve) // _POINTS))
     groups = [curve[i : i + each] for i in range(0, len(curve), each)]
     return [(float(g[-1][0]), sum(float(loss) for _, loss in g) / len(g)) for g in groups]
 
