@@ -176,7 +176,8 @@ def _advice(log: str) -> str:
             return f"NVRTC has no C++ standard library: {instead}, or compile it with --compiler nvcc"
         return in_folder(missing[1])
     undefined = re.search(r'identifier "(\w+)" is undefined', log)
-    if undefined and (instead := _INSTEAD_OF_NAMES.get(undefined[1])):
+    if undefined and undefined[1] in _INSTEAD_OF_NAMES:
+        instead = _INSTEAD_OF_NAMES[undefined[1]]
         return f"NVRTC has no C++ standard library: {instead}, or compile it with --compiler nvcc"
     if "invalid value for --gpu-architecture" in log:
         return "name a target that this compiler knows: --target sm_80, sm_90, sm_90a, sm_100, …"
