@@ -83,6 +83,29 @@ def test_an_access_without_a_mask_is_told_of_the_mask_and_of_the_lanes_that_a_re
     assert store.startswith("guard") and "→ give that store a mask or a condition" in store
 
 
+UNDEFINED = """
+    import triton
+    import triton.language as tl
+    from assay import kernel
+
+    @triton.jit
+    def whole(x, y, n, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        v = tl.load(x + i, mask=i < n)
+        tl.store(y, tl.sum(v.to(tl.float32)))
+
+    @kernel("sum")
+    def one_block(x, *, out):
+        whole[(1,)](x, out, x.numel(), max(16, triton.next_power_of_2(x.numel())))
+"""
+
+
+def test_a_load_whose_masked_lanes_are_undefined_is_named_where_the_result_is_nan(write):
+    (record,) = check(write("k.py", UNDEFINED), workload="n=5,dtype=fp32")
+    assert record.failed and record.reason.startswith("nonfinite") and "say what they hold: other=" in record.reason
+    assert record.reason.endswith("k.py:9"), record.reason
+
+
 MAXIMUM = """
     from assay import Axis, Tensor, kernel, op
 

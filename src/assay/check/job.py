@@ -15,7 +15,7 @@ from assay.backends import Availability, Level, backend
 from assay.backends import here as available
 from assay.catalog.called import called
 from assay.catalog.tunables import tuned
-from assay.check import building, past_32_bits, programs, racecheck, races
+from assay.check import building, past_32_bits, programs, racecheck, races, undefined_lanes
 from assay.check.evidence import CheckEvidence
 from assay.check.exploring import Bounds, Exploration
 from assay.check.judge import Finding
@@ -320,6 +320,8 @@ class Job:
             words = f"a peer, less accurate than the tolerance for our own kernels: {finding.what}"
             return record(Status.INCONCLUSIVE, words, shown, evidence)
         words = self._words(finding)
+        if finding.detector == "nonfinite" and exploring.here.mode == "triton-interpret":
+            words += undefined_lanes.advice(self.kernel.file)
         vendors = outcome.torch_wrong in VENDOR.values()
         if outcome.torch_wrong and (not vendors or self.kernel.peer or self.kernel.address.backend == "torch"):
             words = f"PyTorch itself is wrong with {outcome.torch_wrong}; {words}"

@@ -54,7 +54,11 @@ def variants(ops: Iterable[str], device: str, wanted: Iterable[str], own: Mappin
         if name not in rules:
             near = get_close_matches(name, rules, n=2, cutoff=0.5)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise UsageError(f"no variant called '{name}'", fix=f"{hint}the model has: {', '.join(rules)}")
+            language = name.partition(":")[0].partition("+")[0]
+            what = f"no variant called '{name}'"
+            if language in BACKENDS and not any(n.startswith(language) for n in rules):
+                what = f"nothing that this model calls has a kernel in {language}"
+            raise UsageError(what, fix=f"{hint}the model has: {', '.join(rules)}")
     usual = [n for n in rules if n.partition(":")[0].partition("+")[0] not in _ON_REQUEST]
     chosen = {*asked, *([OWN] if own else []), *([BASELINE] if own and not asked else []), *(usual if every else [])}
     return [_placed(name, rules[name], device) for name in rules if name in chosen]
