@@ -254,7 +254,8 @@ def _near(drawn: torch.Tensor, constant: float, rng: torch.Generator) -> torch.T
 
 
 def _lines(values: torch.Tensor, specials: Sequence[float]) -> torch.Tensor:
-    """Fill every fourth row with one special value; of a vector, only an eighth for each special value."""
+    """Fill every fourth row with one special value; of a vector, only an eighth for each special value. Another fourth
+    of the rows has the first one as a mask leaves it: in the first half, the last half, or all but the last element."""
     rows = values.view(-1, values.shape[-1]) if values.dim() > 1 and values.numel() else values.view(-1)
     order = sorted(specials, key=lambda s: (s != -math.inf, not math.isnan(s)))
     for turn, special in enumerate(order[:3]):
@@ -262,6 +263,10 @@ def _lines(values: torch.Tensor, specials: Sequence[float]) -> torch.Tensor:
             rows[turn * 4 + 1 :: 12] = special
         else:
             rows[rows.numel() // 4 * turn : rows.numel() // 4 * turn + rows.numel() // 8] = special
+    if order and rows.dim() > 1:
+        half = rows.shape[1] // 2
+        for turn, masked in enumerate((slice(half), slice(half, None), slice(-1))):
+            rows[turn * 4 + 3 :: 12, masked] = order[0]
     return values
 
 

@@ -27,7 +27,7 @@ VALUES = {
     "negative": "no element is positive; half of the rows are far below zero",
     "constant": "each row repeats one value",
     "ties": "few distinct values, each many times",
-    "lines": "whole rows of −Inf or NaN, where the op declares them",
+    "lines": "−Inf or NaN, where the op declares them, in whole rows, in half of a row, or in all but its last element",
     "outlier": "one element is far larger than all others",
     "sorted": "ascending along the last dimension",
     "cancel": "neighbours that almost cancel each other",

@@ -344,6 +344,10 @@ def test_kinds_of_values_are_what_they_say():
     assert drawn("ties").unique().numel() < 16
     lines = drawn("lines")
     assert any(bool((row == float("-inf")).all()) for row in lines) and any(bool(row.isnan().all()) for row in lines)
+    half = lines.shape[1] // 2
+    held = [(bool((row[:half] == float("-inf")).all()), bool((row[half:] == float("-inf")).all())) for row in lines]
+    assert {(True, False), (False, True), (True, True), (False, False)} == set(held), "as masks leave them"
+    assert any(int((row == float("-inf")).sum()) == lines.shape[1] - 1 for row in lines), "all but one"
     assert bool((drawn("sorted").diff(dim=1) >= 0).all())
     cancel = drawn("cancel")
     assert bool((cancel.sum(1).abs() < 0.02 * cancel.abs().sum(1)).all())

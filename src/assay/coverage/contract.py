@@ -14,6 +14,10 @@ _DIVISORS = (24, 12, 6, 5, 3)
 """Lengths, none a power of two, of which another axis is a multiple; the first that contract and budget allow."""
 _AT_LENGTH = ("constant", "sorted")
 _EXPOSING = ("special", "lines", "negative")
+_MASKED = 12
+"""Results, of which each twelfth has its special values in another way (`assay.values`)."""
+_LONG = 8
+"""The budget of a workload with special values at the typical length, as a multiple of a usual one's."""
 _RAGGED = 2
 """The most ragged workloads with each of these kinds of values."""
 _FOR_ATTRIBUTES = 3
@@ -133,6 +137,24 @@ def ragged(space: Factors) -> Iterator[Planned]:
         row = fit.resolve(space, levels, space.effort.elements, {"values": kind})
         if row is not None:
             yield space.planned(row, "ragged", levels)
+
+
+def masked(space: Factors) -> Iterator[Planned]:
+    """Yield a few results of the typical length whose inputs have special values as a mask leaves them: a loop over the
+    blocks of a row then meets one that is masked as a whole, first or last."""
+    axis, most = space.op.independent, min(space.effort.most, _LONG * space.effort.elements)
+    if not axis or len(space.op.axes) == 1 or "lines" not in space.levels["values"]:
+        return
+    levels = space.plain | {"values": "lines"}
+    sizes = {n: a.typical for n, a in space.op.axes.items()} | {axis: max(_MASKED, space.op.axes[axis].min)}
+    others = [n for n in sizes if n != axis]
+    while (row := space.raw(sizes, levels)).allowed and space.cost(row) > most:
+        longest = max(others, key=lambda n: sizes[n])
+        if sizes[longest] <= max(2, space.op.axes[longest].min):
+            return
+        sizes[longest] = max(2, space.op.axes[longest].min, sizes[longest] // 2)
+    if row.allowed:
+        yield space.planned(row, "masked", levels)
 
 
 def _of_no_block(space: Factors, axis: str, turn: int) -> str:

@@ -52,7 +52,7 @@ def plan(
         op, dtype, effort, random.Random(zlib.crc32(f"{op.name}/{dtype}/{seed}".encode())), tuple(omittable)
     )
     rows = [*contract.typical(space), *contract.huge(space), *contract.equal(space), *contract.ragged(space)]
-    rows += [*contract.attributes(space), *contract.at_length(space)]
+    rows += [*contract.attributes(space), *contract.at_length(space), *contract.masked(space)]
     rows += white_box.around(space, known)
     rows += pairs.covering(space, rows.copy())
     rows += contract.multiples(space)

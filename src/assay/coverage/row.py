@@ -59,7 +59,7 @@ _GROWING = ("workloads", "most", "typical", "constants", "at_length", "again")
 class Planned:
     workload: Workload
     why: str
-    """`typical`, `near typical`, `beyond typical`, `at length`, `huge`, `past 2³¹`, `equal axes`, `ragged`,
+    """`typical`, `near typical`, `beyond typical`, `at length`, `masked`, `huge`, `past 2³¹`, `equal axes`, `ragged`,
     `attribute`, `multiples`, `pairs`, `constant 768`, `branch cols > 9`, `branch rows > 128, cols > 9`,
     `branch cols > 9, many rows`, `more than 65535 rows` or `again`"""
     pairs: frozenset[Pair] = frozenset()
