@@ -19,7 +19,12 @@ OneWorkload = Annotated[
     str, typer.Option("--workload", help="This one alone, as a record prints it: 'n=5,dtype=bf16'.")
 ]
 Count = Annotated[
-    int | None, typer.Option("--workloads", min=1, help="How many to plan, besides a few that always run; default 150.")
+    int | None,
+    typer.Option(
+        "--workloads",
+        min=1,
+        help="How many to plan, besides some that always run; default 150, fewer where interpreted.",
+    ),
 ]
 Thorough = Annotated[bool, typer.Option("--thorough", help="Eight times as many workloads, larger ones too.")]
 Limit = Annotated[
