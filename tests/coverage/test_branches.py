@@ -41,6 +41,7 @@ def test_an_axis_is_known_however_its_length_is_written(tmp_path, text):
         "min(-(-m // ROWS), MOST)",
         "tiles if tiles < most else most",
         "min(parts, 1024)",
+        "min(cdiv(m, 2 * WIDE), 1024)",
     ],
 )
 def test_a_grid_with_a_limit_is_a_branch_at_the_rows_that_it_covers(tmp_path, grid):
@@ -48,11 +49,27 @@ def test_a_grid_with_a_limit_is_a_branch_at_the_rows_that_it_covers(tmp_path, gr
     text = f"def f(x, *, out, most=1024):\n    {assigned}\n    grid = ({grid},)\n"
     file = tmp_path / "mine.py"
     file.write_text(
-        f"from assay import kernel\n\nROWS = 8\nMOST = 4 * 256\n@kernel('softmax', backend='torch')\n{text}"
+        f"from assay import kernel\n\nROWS = 8\nWIDE = 4\nMOST = 4 * 256\n@kernel('softmax', backend='torch')\n{text}"
     )
     (kernel, op), *_ = select([file])
     bounds = {(b.axis, b.size) for b in branches.bounds(kernel, op)} - {("cols", 3)}
     assert bounds == (set() if "parts" in grid else {("rows", 8192)})
+
+
+def test_the_rows_that_a_limited_grid_covers_are_known_for_every_length_that_a_block_may_have(tmp_path):
+    text = "def f(x, *, out):\n    m, n = x.shape\n    if n:\n        wide = 8 if n < 3 else 2 * 8\n"
+    found = read(tmp_path, text + "        grid = min(cdiv(m, 4 * wide), 1000)\n")[2]
+    assert found == {("cols", 3), ("rows", 32_000), ("rows", 64_000)}
+
+
+@pytest.mark.parametrize("address", ["int_linear/cuda", "mx_linear/cuda"])
+def test_a_grid_that_covers_millions_of_rows_is_exceeded_on_a_gpu_in_vectors_too(address):
+    """Its blocks go on to further rows, and what they keep of the last ones may be overwritten too early."""
+    kernel, op = select([address])[0]
+    known = constants.of(kernel, (), branches.bounds(kernel, op))
+    rows = plan(op, dtype("bf16"), EFFORTS["cuda"], constants=known).rows
+    axes = [dict(r.workload.axes) for r in rows if r.why == "branch m > 4194240"]
+    assert [(a["m"], a["k"]) for a in axes] == [(4194241, 2), (4194241, 8)]
 
 
 def test_the_grid_of_a_launch_comment_is_read_too(tmp_path):

@@ -2,7 +2,7 @@
 launch comments of a .cu file.
 
 `rows, cols = x.shape` names axes, and so do `x.shape[1]`, `x.size(1)` and `x.numel()`. A number is a literal, a
-constant or a parameter with a default. Two such comparisons on different axes form a path that one long axis alone does
+constant, a parameter with a default, either value of `8 if few else 16`, or a product of these. Two such comparisons on different axes form a path that one long axis alone does
 not reach. A grid with a limit, such as `min(cdiv(rows, 8), 65535)`, is a branch too: with more than 8 · 65535 rows a
 block goes on to further rows, in a loop that runs only once on shorter axes."""
 
@@ -22,6 +22,8 @@ from assay.op import Op
 from assay.syntax import last_name
 
 _LONGEST = 1 << 22
+_DEEPEST, _MOST_VALUES = 8, 8
+"""How deep expressions of numbers are read, and how many values one may have."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,15 @@ def _of_function(tree: ast.Module, name: str, op: Op) -> _Reader:
     function = next(functions, None)
     if function is None:
         return _Reader([], {}, op)
-    return _Reader([function], assigned(tree.body) | assigned(function.body) | dict(defaults(function.args)), op)
+    own = [node for node in ast.walk(function) if isinstance(node, ast.stmt)]
+    return _Reader([function], assigned(tree.body) | assigned(own) | dict(defaults(function.args)), op)
 
 
 class _Reader:
     def __init__(self, nodes: Sequence[ast.AST], constants: Mapping[str, ast.expr], op: Op) -> None:
         self._nodes, self._op = [n for node in nodes for n in ast.walk(node)], op
-        self._numbers = {name: _integer(value) for name, value in constants.items()}
-        self._lengths: dict[str, _Length] = {}
+        self._constants = constants
+        self._lengths: dict[str, tuple[_Length, ...]] = {}
         for node in self._nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
@@ -74,8 +77,7 @@ class _Reader:
             else:
                 continue
             for one, other in itertools.permutations(sides, 2):
-                length, number = self._length(one), self._number(other)
-                if length and number is not None:
+                for length, number in itertools.product(self._length(one), self._numbers(other)):
                     yield Bound(length.axis, number * length.block)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
@@ -86,7 +88,7 @@ class _Reader:
         elif isinstance(target, ast.Tuple) and (shape := self._shape(value)) is not None:
             for one, axis in zip(target.elts, shape, strict=False):
                 if isinstance(one, ast.Name) and axis in self._op.axes:
-                    self._lengths[one.id] = _Length(axis)
+                    self._lengths[one.id] = (_Length(axis),)
         elif isinstance(target, ast.Name) and (length := self._length(value)):
             self._lengths[target.id] = length
 
@@ -103,12 +105,13 @@ class _Reader:
         tensors = {**self._op.inputs, **self._op.outputs}
         return tensors[value.id].shape if isinstance(value, ast.Name) and value.id in tensors else None
 
-    def _length(self, value: ast.expr) -> _Length | None:
-        """Return the length of an axis that the expression is, in elements or in blocks; None if it is neither."""
+    def _length(self, value: ast.expr) -> tuple[_Length, ...]:
+        """Return the length of an axis that the expression is, in elements or in blocks, once for each block length
+        that it may have; nothing if it is neither."""
         if isinstance(value, ast.Name) and value.id in self._lengths:
             return self._lengths[value.id]
         if axis := self._axis(value):
-            return _Length(axis)
+            return (_Length(axis),)
         if isinstance(value, ast.Call) and len(value.args) == 2 and last_name(value.func) in ROUNDED_UP:
             whole, by = value.args
         elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.FloorDiv):
@@ -118,12 +121,12 @@ class _Reader:
         elif isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):  # -(-n // 8)
             inner = value.operand
             if not (isinstance(inner, ast.BinOp) and isinstance(inner.left, ast.UnaryOp)):
-                return None
+                return ()
             return self._length(ast.BinOp(inner.left.operand, inner.op, inner.right))
         else:
-            return None
-        length, block = self._length(whole), self._number(by)
-        return _Length(length.axis, length.block * block) if length and block and block > 0 else None
+            return ()
+        blocks = itertools.product(self._length(whole), self._numbers(by))
+        return tuple(_Length(length.axis, length.block * block) for length, block in blocks if block > 0)
 
     def _axis(self, value: ast.expr) -> str:
         """The axis whose length the expression is; empty if it is not a length."""
@@ -147,10 +150,20 @@ class _Reader:
             return ""
         return shape[place] if shape[place] in self._op.axes else ""
 
-    def _number(self, value: ast.expr) -> int | None:
-        return self._numbers.get(value.id) if isinstance(value, ast.Name) else _integer(value)
-
-
-def _integer(value: ast.expr) -> int | None:
-    number = folded(value)
-    return number if isinstance(number, int) and not isinstance(number, bool) else None
+    def _numbers(self, value: ast.expr, depth: int = 0) -> tuple[int, ...]:
+        """Return the integers that an expression may be; nothing if they are unknown or too many."""
+        number = folded(value)
+        if number is not None:
+            return (number,) if isinstance(number, int) and not isinstance(number, bool) else ()
+        if depth == _DEEPEST:
+            return ()
+        if isinstance(value, ast.Name):
+            return self._numbers(self._constants[value.id], depth + 1) if value.id in self._constants else ()
+        if isinstance(value, ast.IfExp):
+            either = [*self._numbers(value.body, depth + 1), *self._numbers(value.orelse, depth + 1)]
+        elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+            sides = [self._numbers(side, depth + 1) for side in (value.left, value.right)]
+            either = [a * b for a, b in itertools.product(*sides)]
+        else:
+            return ()
+        return tuple(dict.fromkeys(either)) if len(either) <= _MOST_VALUES else ()

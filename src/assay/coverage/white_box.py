@@ -14,6 +14,10 @@ _FACTORS = 4
 """The most constants whose products are tried as sizes."""
 _COVERED = 1 << 12
 """The least length covered by a limited grid for which a workload is planned; other workloads exceed shorter ones."""
+_FAR = 2
+"""The most lengths tried of those that only a huge workload exceeds."""
+_VECTOR = 8
+"""Elements of a vector of 16 bytes in a format of 16 bits, which shorter vectors divide too."""
 _DRAWS = 12
 """The most draws of sizes to find a workload that shows values near a constant: an empty one does not."""
 
@@ -52,16 +56,31 @@ def _at_sizes(space: Factors, constants: Constants) -> Iterator[Planned]:
 
 def _beyond(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
     """Yield workloads with one axis just beyond the length at which the launch branches and the others short, on plain
-    values: with every layout, with and without optional tensors, in place and not."""
+    values: with every layout, with and without optional tensors, in place and not. If that is too expensive, as for
+    a grid that covers millions of rows, only the cheapest are tried: the others short, and as long as a vector."""
     switches = [f for f in space.plain if f not in space.op.attributes and f not in ("values", "offset")]
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
-    for bound in sorted(bounds, key=lambda b: b.size)[: max(2, space.effort.constants // 4)]:
+    near, far = [], []
+    for bound in sorted(bounds, key=lambda b: b.size):
+        cheapest = space.cost(space.raw(few | {bound.axis: bound.size + 1}, space.plain))
+        (near if cheapest <= space.effort.typical else far).append(bound)
+    for bound in near[: max(2, space.effort.constants // 4)]:
         for turn in range(max((len(space.levels[f]) for f in switches), default=1)):
             levels = space.plain | {f: space.levels[f][turn % len(space.levels[f])] for f in switches}
             for size in _past(bound.size)[: 2 if turn == 0 else 1]:
                 row = space.at(few | {bound.axis: size}, levels)
                 if row is not None and space.cost(row) <= space.effort.typical:
                     yield space.planned(row, f"branch {bound.axis} > {bound.size}", levels)
+    for bound in far[-_FAR:]:
+        yield from _far_beyond(space, bound)
+
+
+def _far_beyond(space: Factors, bound: Bound) -> Iterator[Planned]:
+    for least in (2, _VECTOR):
+        sizes = {n: max(least, axis.min) for n, axis in space.op.axes.items()} | {bound.axis: bound.size + 1}
+        row = space.at(sizes, space.plain)
+        if row is not None and space.cost(row) <= space.effort.huge:
+            yield space.planned(row, f"branch {bound.axis} > {bound.size}", space.plain)
 
 
 def _past(size: int) -> tuple[int, int]:
