@@ -2,9 +2,10 @@
 launch comments of a .cu file.
 
 `rows, cols = x.shape` names axes, and so do `x.shape[1]`, `x.size(1)` and `x.numel()`. A number is a literal, a
-constant, a parameter with a default, either value of `8 if few else 16`, or a product of these. Two such comparisons on different axes form a path that one long axis alone does
-not reach. A grid with a limit, such as `min(cdiv(rows, 8), 65535)`, is a branch too: with more than 8 · 65535 rows a
-block goes on to further rows, in a loop that runs only once on shorter axes."""
+constant, a parameter with a default, either value of `8 if few else 16`, or a product of these. Two such comparisons on
+different axes form a path that one long axis alone does not reach. A grid with a limit, such as
+`min(cdiv(rows, 8), 65535)`, is a branch too: with more than 8 · 65535 rows a block goes on to further rows, in a loop
+that runs only once on shorter axes."""
 
 from __future__ import annotations
 

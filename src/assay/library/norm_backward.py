@@ -34,7 +34,7 @@ def backward_whole(
         n = (tl.load(x + r * COLS + c).to(tl.float32) - tl.load(mean + r)) * scale
         d = tl.load(dy + r * COLS + c).to(tl.float32)
         if GELU:
-            d *= gelu_slope(n * w.to(tl.float32) + b.to(tl.float32), dx.dtype.element_ty.primitive_bitwidth == 16)
+            d *= gelu_slope(n * w.to(tl.float32) + b.to(tl.float32), dx.dtype.element_ty != tl.float32)
         g = d * w.to(tl.float32)
         along, total = tl.split(tl.sum(tl.join(g * n, g), 0))
         v = n * (-along * scale * (1.0 / COLS)) + (g * scale - total * scale * (1.0 / COLS))

@@ -19,12 +19,10 @@ def launch(inner, x, weight, bias, out, stride, padding, warps, products):
     warps = min(warps, cdiv(k, CHANNELS))
     floats = r * s * (warps * CHANNELS + 4) + staged_rows * pitch  # per input channel
     chunk = max(1, min(c, products // (r * s), 48 * 1024 // (4 * floats)))
-    # Runs of L products, then a sum over the K/L runs: the error is least where L³ = K²/2.
-    run = max(1, round(((c * r * s) ** 2 / 2) ** (1 / 3) / r))
     tiles = n * cdiv(k, warps * CHANNELS) * cdiv(oh, 32 // columns * ROWS) * cdiv(ow, columns)
     source[f"conv2d<{ctype(x)}, {r}, {stride}, {inner}>"](
         min(tiles, 2**31 - 1), 32 * warps, x, weight, bias, out, n, c, h, w, k, oh, ow,
-        *map(np.int32, (s, padding, columns, pitch, chunk, run)), shared=4 * chunk * floats,
+        *map(np.int32, (s, padding, columns, pitch, chunk)), shared=4 * chunk * floats,
     )  # fmt: skip
 
 

@@ -52,11 +52,11 @@ struct Ptx {
 };
 
 // columns: width of the tile in pixels, a power of two up to 32. pitch: width of the staged input. chunk: input channels
-// staged at a time. run: columns of R products after which the sums move to the totals; long sums lose bits.
+// staged at a time, and summed by themselves: long sums lose bits.
 template <typename T, int R, int STRIDE, typename Do>
 __global__ void __launch_bounds__(256)
     conv2d(const T* x, const T* weight, const T* bias, T* out, long long n, long long c, long long h, long long w, long long k,
-           long long oh, long long ow, int S, int padding, int columns, int pitch, int chunk, int run) {
+           long long oh, long long ow, int S, int padding, int columns, int pitch, int chunk) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const int height = 32 / columns * ROWS, staged_rows = (height - 1) * STRIDE + R;
   const int x_in_tile = lane % columns, y_in_tile = lane / columns * ROWS;
@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(256)
     const long long left = tile % across * columns, top = tile / across % down * height;
     const long long first = tile / (across * down) % groups * group, sample = tile / (across * down * groups);
 
-    float total[ROWS][CHANNELS] = {}, sum[ROWS][CHANNELS] = {};
-    int summed = 0;
+    float total[ROWS][CHANNELS] = {};
     for (int c0 = 0; c0 < c; c0 += chunk) {
       const int channels = min(chunk, (int)c - c0);
       __syncthreads();  // the last chunk has been used
@@ -92,6 +91,7 @@ __global__ void __launch_bounds__(256)
       }
       __syncthreads();
 
+      float sum[ROWS][CHANNELS] = {};
       for (int channel = 0; channel < channels; ++channel) {
         for (int j = 0; j < S; ++j) {
           // One column of the input serves all R taps of all ROWS pixels.
@@ -109,15 +109,12 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
               for (int m = 0; m < CHANNELS; ++m) sum[p][m] = Do::fma(in[p * STRIDE + i], weight_of[m], sum[p][m]);
           }
-          if (++summed == run) {
-            summed = 0;
-#pragma unroll
-            for (int p = 0; p < ROWS; ++p)
-#pragma unroll
-              for (int m = 0; m < CHANNELS; ++m) total[p][m] += sum[p][m], sum[p][m] = 0.0f;
-          }
         }
       }
+#pragma unroll
+      for (int p = 0; p < ROWS; ++p)
+#pragma unroll
+        for (int m = 0; m < CHANNELS; ++m) total[p][m] += sum[p][m];
     }
 
 #pragma unroll
@@ -128,7 +125,7 @@ __global__ void __launch_bounds__(256)
       for (int p = 0; p < ROWS; ++p) {
         const long long row = top + y_in_tile + p, column = left + x_in_tile;
         if (channel < k && row < oh && column < ow)
-          out[((sample * k + channel) * oh + row) * ow + column] = rounded<T>(total[p][m] + sum[p][m] + offset);
+          out[((sample * k + channel) * oh + row) * ow + column] = rounded<T>(total[p][m] + offset);
       }
     }
   }

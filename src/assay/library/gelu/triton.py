@@ -23,10 +23,10 @@ def _gelu(
     for t in tl.range(TILES, num_stages=STAGES):  # with stages the next tiles are loaded while one is computed
         i = (tl.program_id(0).to(tl.int64) * TILES + t) * BLOCK + tl.arange(0, BLOCK)  # 64-bit: n may exceed 2**31
         v = tl.load(x + i, mask=i < n, eviction_policy=LOAD).to(tl.float32)
-        if y.dtype.element_ty.primitive_bitwidth == 16:
-            v = short_gelu_tanh(v) if TANH else short_gelu(v)
-        else:
+        if y.dtype.element_ty == tl.float32:
             v *= _phi(v, TANH)
+        else:
+            v = short_gelu_tanh(v) if TANH else short_gelu(v)
         tl.store(y + i, v.to(y.dtype.element_ty), mask=i < n, cache_modifier=STORE)
 
 
@@ -40,10 +40,10 @@ def _gelu_backward(dy, x, dx, n, TANH: tl.constexpr, BLOCK: tl.constexpr):
         phi = tl.where(w >= 0, 1, e) / (1 + e)
         bell = e / ((1 + e) * (1 + e)) * 1.5957691216057308 * (1 + 0.134145 * v * v)
         slope = phi + tl.where(e == 0, 0.0, v * bell)  # far out 0·v³ would be NaN
-    elif dx.dtype.element_ty.primitive_bitwidth == 16:
-        slope = short_gelu_slope(v)
-    else:
+    elif dx.dtype.element_ty == tl.float32:
         slope = _phi(v, TANH) + v * tl.exp(-0.5 * v * v) * 0.3989422804014327
+    else:
+        slope = short_gelu_slope(v)
     g = tl.load(dy + i, mask=i < n).to(tl.float32)
     tl.store(dx + i, (g * slope).to(dx.dtype.element_ty), mask=i < n)
 

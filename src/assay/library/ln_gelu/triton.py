@@ -34,7 +34,7 @@ def _ln_gelu_kept(
     r = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]  # 64-bit: offsets may exceed 2**31
     c = tl.arange(0, BLOCK)[None, :]
     v, _, _ = _normalised(x, weight, bias, r, c, rows, cols, stride, eps, FULL)
-    v = _gelu(v, y.dtype.element_ty.primitive_bitwidth == 16).to(y.dtype.element_ty)
+    v = _gelu(v, y.dtype.element_ty != tl.float32).to(y.dtype.element_ty)
     if FULL:
         tl.store(y + r * cols + c, v)
     else:
@@ -62,7 +62,7 @@ def _ln_gelu_long(x, weight, bias, y, cols, stride, eps, BLOCK: tl.constexpr):
             v *= tl.load(weight + c, mask=c < cols, other=0).to(tl.float32)
         if bias is not None:
             v += tl.load(bias + c, mask=c < cols, other=0).to(tl.float32)
-        v = _gelu(v, y.dtype.element_ty.primitive_bitwidth == 16)
+        v = _gelu(v, y.dtype.element_ty != tl.float32)
         tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
 
 
@@ -72,7 +72,7 @@ def _ln_gelu_parts(x, weight, bias, y, seen, cols, stride, parts, eps, PART: tl.
     c = tl.program_id(0) % parts * PART + tl.arange(0, PART)
     mean, rstd = _joined_moments(seen, r, parts, cols, eps, PART, PARTS)
     v = _normalised_part(x, weight, bias, r, c, cols, stride, mean, rstd)
-    v = _gelu(v, y.dtype.element_ty.primitive_bitwidth == 16)
+    v = _gelu(v, y.dtype.element_ty != tl.float32)
     tl.store(y + r * cols + c, v.to(y.dtype.element_ty), mask=c < cols)
 
 
@@ -82,7 +82,7 @@ def _backward_kept(
     SUMS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """dx; and with SUMS, where a program walks over many rows, its part of dweight and dbias."""
-    SHORT: tl.constexpr = dy.dtype.element_ty.primitive_bitwidth == 16
+    SHORT: tl.constexpr = dy.dtype.element_ty != tl.float32
     c = tl.arange(0, BLOCK)[None, :]
     w, b = 1.0, 0.0
     if weight is not None:
@@ -115,7 +115,7 @@ def _backward_kept(
 @triton.jit
 def _backward_chunk(dy, x, weight, bias, mu, scale, r, c, cols):
     """The normalised x and the gradient that reaches it, of one chunk of a row."""
-    SHORT: tl.constexpr = dy.dtype.element_ty.primitive_bitwidth == 16
+    SHORT: tl.constexpr = dy.dtype.element_ty != tl.float32
     n = tl.load(x + r * cols + c, mask=c < cols, other=0).to(tl.float32)
     n = tl.where(c < cols, (n - mu) * scale, 0)
     w, z = 1.0, n
@@ -156,7 +156,7 @@ def _backward_columns(
     dy, x, weight, bias, mean, rstd, dw_parts, db_parts, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr
 ):
     """Parts of dweight and dbias where rows are long: some columns, every num_programs(1)-th tile of rows."""
-    SHORT: tl.constexpr = dy.dtype.element_ty.primitive_bitwidth == 16
+    SHORT: tl.constexpr = dy.dtype.element_ty != tl.float32
     c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[None, :]
     w, b = 1.0, 0.0
     if weight is not None:

@@ -10,7 +10,7 @@ from assay import kernel
 def _relu(x, y, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # 64-bit: n may exceed 2**31
     v = tl.load(x + i, mask=i < n)
-    tl.store(y + i, tl.where(v <= 0, 0.0, v), mask=i < n)  # NaN is not ≤ 0
+    tl.store(y + i, tl.maximum(v, 0.0, propagate_nan=tl.PropagateNan.ALL), mask=i < n)
 
 
 @triton.jit
@@ -18,7 +18,7 @@ def _relu_backward(dy, x, dx, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     g = tl.load(dy + i, mask=i < n)
     v = tl.load(x + i, mask=i < n)
-    tl.store(dx + i, tl.where(v <= 0, 0.0, g), mask=i < n)
+    tl.store(dx + i, tl.where(v <= 0, 0.0, g), mask=i < n)  # NaN is not ≤ 0
 
 
 @kernel(

@@ -8,9 +8,9 @@ from assay import kernel
 
 @triton.jit
 def _partial_sums(x, partial, n, BLOCK: tl.constexpr, WHOLE: tl.constexpr):
-    p, stride = tl.program_id(0), tl.num_programs(0).to(tl.int64) * BLOCK
+    p = tl.program_id(0)
     total = tl.zeros((BLOCK,), tl.float32)
-    for start in range(p.to(tl.int64) * BLOCK, n, stride):
+    for start in range(p.to(tl.int64) * BLOCK, n, tl.num_programs(0) * BLOCK):
         i = start + tl.arange(0, BLOCK)
         if WHOLE:
             total += tl.load(x + i).to(tl.float32)
