@@ -29,6 +29,9 @@ _LEAST, _MOST = 1 << 8, 1 << 17
 """The least and the most elements of a small workload: several warps, and little work for the oracle."""
 _SMALL, _STRETCHED, _BRANCHES = 5, 3, 2
 """The most workloads of each kind, besides the typical one."""
+_EVERY, _VECTOR = 1 << 27, 8
+"""The most elements of a workload in which every block goes on to further ones, and the length of its other axes: that
+of a vector of 16 bytes, for which a kernel has its fast code."""
 _LONG = 1 << 14
 """The least length of one axis of a stretched workload, which has up to trial.DELAYED elements: more tiles than a GPU
 runs blocks at a time, each of several warps, so that blocks that loop over tiles take more than one."""
@@ -119,8 +122,9 @@ class Delayed:
 
 
 def chosen(kernel: Kernel, op: Op, dtype: DType, seed: int) -> list[Workload]:
-    """Return the typical workload, shortened; if threads communicate, workloads with each axis long in turn and beyond
-    the largest grids; and small ones. Nearly all of their values differ from one another."""
+    """Return the typical workload, shortened; if threads communicate, workloads with each axis long in turn, beyond the
+    largest grids, and twice as long as the largest; and small ones. Nearly all of their values differ from one
+    another."""
     bounds = branches.bounds(kernel, op)
     known = constants.of(kernel, (), bounds)
     rows = coverage.plan(op, dtype, _EFFORT, seed, known).rows
@@ -128,11 +132,16 @@ def chosen(kernel: Kernel, op: Op, dtype: DType, seed: int) -> list[Workload]:
     talk = any(_COMMUNICATES.search(text) for text in source.texts(kernel.file, HEADERS))
     longer = [_stretched(op, dtype, name, seed) for name in op.axes] if talk else []
     stretched = sorted(filter(None, longer), key=lambda w: -w.elements)
-    beyond = [_beyond(op, dtype, bound, seed) for bound in bounds if talk and bound.size >= _LONG]
+    limits = sorted((b for b in bounds if talk and b.size >= _LONG), key=lambda b: b.size)
+    past = [_beyond(op, dtype, replace(b, size=b.size + 1), seed, 2, trial.DELAYED) for b in limits]
+    beyond = [*filter(None, past)][:_BRANCHES]
+    beyond += filter(
+        None, (_beyond(op, dtype, replace(b, size=2 * b.size), seed, _VECTOR, _EVERY) for b in limits[-1:])
+    )
     plain = {replace(row.workload, values="normal") for row in rows}
     small = sorted((w for w in plain if _LEAST <= w.elements <= _MOST), key=lambda w: (w.elements, str(w)))
     step = max(1, len(small) // _SMALL)
-    long = [*stretched[:_STRETCHED], *[w for w in beyond if w][:_BRANCHES]]
+    long = [*stretched[:_STRETCHED], *beyond]
     return list(dict.fromkeys([*typical[:1], *long, *small[step - 1 :: step][:_SMALL]]))
 
 
@@ -149,9 +158,10 @@ def _stretched(op: Op, dtype: DType, name: str, seed: int) -> Workload | None:
     return longer if longer.allowed else None
 
 
-def _beyond(op: Op, dtype: DType, bound: Bound, seed: int) -> Workload | None:
-    """Return a workload with one axis just longer than the launch's grid covers at once, and the others short."""
+def _beyond(op: Op, dtype: DType, length: Bound, seed: int, others: int, most: int) -> Workload | None:
+    """Return a workload with one axis of this length, longer than the launch's grid covers at once, and the others
+    short."""
     workload = Workload.of(op, f"dtype={dtype},seed={seed}")
-    sizes = {name: max(2, axis.min) for name, axis in op.axes.items()} | {bound.axis: bound.size + 1}
+    sizes = {name: max(others, axis.min) for name, axis in op.axes.items()} | {length.axis: length.size}
     workload = replace(workload, axes=tuple(sizes.items()))
-    return workload if workload.allowed and workload.elements <= trial.DELAYED else None
+    return workload if workload.allowed and workload.elements <= most else None
