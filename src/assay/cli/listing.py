@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,9 @@ def list_(
         bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")
     ] = False,
 ) -> None:
-    """Ops × backends × dtypes: what can run, only compile, or is missing here, and why."""
+    """Ops × backends × dtypes: what can run, only compile, or is missing here, and why.
+
+    Of ops that are named, also what they declare: what a kernel is given, and what it must write."""
     from assay.catalog.select import everything, gather
 
     if what:
@@ -45,6 +48,8 @@ def list_(
         screen.write_document(records, verb="list")
         return
     _table(choices, records)
+    if what:
+        _declarations({(op.name, op.source): op for _, op in choices}.values())
 
 
 def _with_derived(choices: list[Choice]) -> list[Choice]:
@@ -119,6 +124,24 @@ def _table(choices: list[Choice], records: list[Record]) -> None:
     for record in records:
         if str(record.status) == "skipped" and record.evidence["level"] != "missing":
             terminal.print(f"  {record.named(apart)} {record.dtype}: {record.reason}", style="yellow")
+
+
+def _declarations(ops: Iterable[Op]) -> None:
+    """Print the signature of each op's kernels, and what each argument may be."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from assay.catalog.declaration import parts, signature
+
+    for op in ops:
+        screen.console().print(f"\n[bold]{escape(signature(op))}[/]  {escape(op.summary)}")
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, style="dim")
+        table.add_column(overflow="fold")
+        for part in parts(op):
+            table.add_row(f"  {part.name}", part.what, escape(part.description))
+        screen.console().print(table)
 
 
 def _cell(kernels: list[Kernel]) -> str:
