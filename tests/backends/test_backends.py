@@ -280,3 +280,45 @@ def test_numbas_simulator_takes_tensors_as_numba_does_on_a_gpu(write):
     single, half = (next(iter(assay.check(file, workload=f"n=300,dtype={d}"))) for d in ("fp32", "bf16"))
     assert single.status == "pass", single.reason
     assert half.status == "fail" and "Numba has no such type" in half.reason and "launch(" in half.reason
+
+
+def test_code_whose_line_table_nvvm_refuses_is_built_without_one(write):
+    """Launched by Numba it has none, and compiles."""
+    file = write(
+        "search.py",
+        """
+        from numba import cuda, float64
+        from assay import Axis, Tensor, kernel, op
+        from assay.backends.numba import launch
+
+        @op(axes={"segments": Axis(min=1), "n": Axis()},
+            inputs={"base": Tensor("segments"), "ids": Tensor("n", dtype="int64", index="segments", form="sorted"),
+                    "x": Tensor("n")},
+            outputs={"out": Tensor("segments")}, dtypes=("fp32",))
+        def segment_sum(base, ids, x):
+            return base.index_add(0, ids, x)
+
+        @cuda.jit
+        def _sums(base, ids, x, out):
+            s = cuda.grid(1)
+            if s < out.shape[0]:
+                low, high = 0, ids.shape[0]
+                while low < high:
+                    middle = (low + high) // 2
+                    if ids[middle] < s:
+                        low = middle + 1
+                    else:
+                        high = middle
+                total = float64(base[s])
+                while low < ids.shape[0] and ids[low] == s:
+                    total += x[low]
+                    low += 1
+                out[s] = total
+
+        @kernel("segment_sum")
+        def by_search(base, ids, x, *, out):
+            launch(_sums, -(-out.numel() // 32), 32, base, ids, x, out)
+        """,
+    )
+    (record,) = assay.check(file, workload="segments=3,n=8,dtype=fp32")
+    assert record.status == "pass", record.reason

@@ -245,6 +245,12 @@ def test_an_axis_is_longer_than_a_group_of_blocks_while_the_others_have_several(
     assert any(sum(row[n] > 64 for n in names) > 1 for row in found)
 
 
+def test_there_are_more_blocks_than_one_block_adds_up():
+    """Blocks of 2,048 elements leave a sum each, and one block of 1,024 threads adds these up, a thread for each."""
+    made = plan("sum", EFFORTS["cuda"], constants=Constants((2048, 256, 1024))).rows
+    assert 2048 * 1024 + 1 in [dict(r.workload.axes)["n"] for r in made if r.why == f"constant {2048 * 1024}"]
+
+
 @pytest.mark.parametrize("constant", [1e-12, 1e-5, 3.5])
 def test_some_rows_have_a_norm_near_a_constant_on_either_side(constant):
     near = floats(f"near:{constant}", (60, 256), Range(-1e4, 1e4, dtype("fp32")), torch.Generator().manual_seed(1))

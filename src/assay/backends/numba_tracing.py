@@ -109,18 +109,19 @@ def _trimmed(dimensions: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _artifact(kernel: Any, args: tuple[Any, ...]) -> Artifact:
-    """Build the kernel that the dispatcher would compile for these arguments. The added line table changes no code."""
+    """Build the kernel that the dispatcher would compile for these arguments, with a line table where that is possible:
+    it changes no code."""
     from numba.cuda.dispatcher import _Kernel
 
     types = tuple(kernel.typeof_pyval(a) for a in args)
     options = kernel.targetoptions
-    try:
+    # NVVM refuses the line table of some code, and nvJitLink 13 loses a label in some code that has one.
+    with contextlib.suppress(Exception):
         with contextlib.nullcontext() if options["debug"] or options["lineinfo"] else _plain_symbols():
             built = _Kernel(kernel.py_func, types, **(options | {"lineinfo": True}))
-        try:
-            return _described(built)
-        except Exception:  # nvJitLink 13 loses a label in some code with a line table
-            return _described(_Kernel(kernel.py_func, types, **options))
+        return _described(built)
+    try:
+        return _described(_Kernel(kernel.py_func, types, **options))
     except Exception as error:
         raise _refusal(kernel, error) from error
 

@@ -292,7 +292,7 @@ def calibrate(prior: Prior, truth: Oracle, plain: dict[str, torch.Tensor]) -> No
             continue
         error, rounded = units_off(truth, name, value)
         known = prior.setdefault(name, {})
-        for group, where in bins(rounded, rounded.isfinite() & value.isfinite()):
+        for group, where in bins(rounded, rounded.isfinite() & numbers(value).isfinite()):
             seen = figures(error.flatten()[where], None)
             known[group] = {k: max(v, known.get(group, seen)[k]) for k, v in seen.items()}
 

@@ -15,7 +15,7 @@ _FACTORS = 4
 _COVERED = 1 << 12
 """The least length covered by a limited grid for which a workload is planned; other workloads exceed shorter ones."""
 _FAR = 2
-"""The most lengths tried of those that only a huge workload exceeds."""
+"""The most lengths tried of those that only a large workload exceeds."""
 _VECTOR = 8
 """Elements of a vector of 16 bytes in a format of 16 bits, which shorter vectors divide too."""
 _DRAWS = 12
@@ -31,7 +31,7 @@ def around(space: Factors, constants: Constants) -> Iterator[Planned]:
     yield from _many(space, constants.bounds)
     yield from itertools.islice(_more_blocks(space, constants), max(2, space.effort.constants // 4))
     yield from itertools.islice(_equal(space, constants.sizes), max(4, space.effort.constants // 8))
-    yield from itertools.islice(_groups(space, constants.sizes), space.effort.constants // 3)
+    yield from _groups(space, constants.sizes)
     for value in constants.values[: max(2, space.effort.constants // 5)]:
         drawn = (
             fit.resolve(space, space.random_levels({"values": "normal"}), space.effort.elements) for _ in range(_DRAWS)
@@ -165,17 +165,24 @@ def _equal(space: Factors, sizes: tuple[int, ...]) -> Iterator[Planned]:
 
 def _groups(space: Factors, constants: tuple[int, ...]) -> Iterator[Planned]:
     """Yield workloads with one axis just longer than the product of two constants and the others longer than one of
-    them: a group of blocks is full, another one begins, and there are several blocks along each axis."""
+    them: a group of blocks is full, another one begins, and there are several blocks along each axis. The largest
+    products are as expensive as the typical workload: there may be only so many blocks, such as those whose sums one
+    block adds up."""
     few = {n: max(1, axis.min) for n, axis in space.op.axes.items()}
     pairs = itertools.combinations_with_replacement(sorted(constants[:_FACTORS]), 2)
     products = {a * b: max(a, b) for a, b in pairs if a * b not in constants}
+    near, far = [], []
     for product, block in sorted(products.items()):
         several = {n: min(axis.max, max(axis.min, block + 1)) for n, axis in space.op.axes.items()}
         for name in space.lengths:
-            rows = (space.at(others | {name: product + 1}, space.plain) for others in (several, few))
-            fits = (row for row in rows if row is not None and space.cost(row) <= space.effort.most)
-            for row in itertools.islice(fits, 1):
-                yield space.planned(row, f"constant {product}", space.plain)
+            rows = [space.at(others | {name: product + 1}, space.plain) for others in (several, few)]
+            fits = [row for row in rows if row is not None and space.cost(row) <= space.effort.most]
+            if fits:
+                near.append(space.planned(fits[0], f"constant {product}", space.plain))
+            elif (row := rows[-1]) is not None and space.cost(row) <= space.effort.typical:
+                far.append(space.planned(row, f"constant {product}", space.plain))
+    yield from near[: space.effort.constants // 3]
+    yield from far[-_FAR:]
 
 
 def _beside(
