@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(WARP ? 128 : 1024)
     const int c = (k * blockDim.x + threadIdx.x) * N;
     if (c < cols) sum += squares(v[k]);
   }
-  sum = WARP ? warp_reduce<Sum>(sum) : block_reduce<Sum>(sum);
+  sum = WARP ? warp_reduce<Sum>(sum) : block_reduce_once<Sum>(sum);
   const float rstd = 1.0f / sqrtf(sum / cols + eps);  // once a row, so the exact ones: rsqrtf is 2 ulp off
 #pragma unroll
   for (int k = 0; k < K; ++k) {
@@ -112,6 +112,6 @@ __global__ void __launch_bounds__(1024)
   float sum = 0.0f;
 #pragma unroll 4
   for (long long c = threadIdx.x * N; c < cols; c += blockDim.x * N) sum += squares(load<N>(x + c));
-  const float rstd = 1.0f / sqrtf(block_reduce<Sum>(sum) / cols + eps);
+  const float rstd = 1.0f / sqrtf(block_reduce_once<Sum>(sum) / cols + eps);
   for (long long c = threadIdx.x * N; c < cols; c += blockDim.x * N) write(load<N>(x + c), rstd, weight, y, c);
 }

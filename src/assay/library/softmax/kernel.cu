@@ -77,12 +77,12 @@ __global__ void __launch_bounds__(WARP ? 128 : 1024)
 #pragma unroll
     for (int j = 0; j < N; ++j) top = fmaxf(top, v[k][j] = c < cols ? widen(in.at[j]) : NOTHING);
   }
-  top = WARP ? warp_reduce<Max>(top) : block_reduce<Max>(top);
+  top = WARP ? warp_reduce<Max>(top) : block_reduce_once<Max>(top);
 #pragma unroll
   for (int k = 0; k < K; ++k)
 #pragma unroll
     for (int j = 0; j < N; ++j) total += v[k][j] = expf(v[k][j] - top);
-  const float scale = 1.0f / (WARP ? warp_reduce<Sum>(total) : block_reduce<Sum>(total));
+  const float scale = 1.0f / (WARP ? warp_reduce<Sum>(total) : block_reduce_once<Sum>(total));
 #pragma unroll
   for (int k = 0; k < K; ++k) {
     const int c = (k * blockDim.x + threadIdx.x) * N;
@@ -112,8 +112,8 @@ struct Online {
   // What all threads of the block saw.
   __device__ __forceinline__ Online of_block() const {
     Online all;
-    all.top = block_reduce<Max>(top);
-    all.total = block_reduce<Sum>(total * expf(top - all.base()));
+    all.top = block_reduce_once<Max>(top);
+    all.total = block_reduce_once<Sum>(total * expf(top - all.base()));
     return all;
   }
 };
