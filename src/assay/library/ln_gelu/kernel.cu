@@ -5,7 +5,7 @@
 
 // Half as many instructions as normcdff, and as exact where it counts: next to the rounding of x itself.
 template <typename T> __device__ __forceinline__ float gelu(float x) {
-  return sizeof(T) == 2 ? shorter_gelu(x) : 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
+  return is_short<T> ? shorter_gelu(x) : 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
 }
 
 template <typename T, int GROUP, int K, int CLUSTER>

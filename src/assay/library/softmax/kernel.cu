@@ -8,7 +8,7 @@
 // fmaxf drops NaN; the sum of exponentials brings it back, so a NaN makes its whole row NaN.
 
 template <typename T> __device__ __forceinline__ float exponential(float x) {
-  return sizeof(T) == 2 ? short_exp(x) : expf(x);
+  return is_short<T> ? short_exp(x) : expf(x);
 }
 
 // 1/v for 1 ≤ v: the hardware's, and a step of Newton's. A division has a slow path, a call that costs registers.
