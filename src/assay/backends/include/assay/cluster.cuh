@@ -12,10 +12,11 @@ __device__ __forceinline__ int cluster_rank() {
   return rank;
 }
 
-// What the blocks hand to this one: two values of each, which is what a kernel may join.
+// What the blocks hand to this one: two values of each for a row, which is what a kernel may join, and the same for the
+// next row, which the other blocks may reach while this one still reads.
 template <int CLUSTER> struct Handed {
-  Arrival arrived[2];
-  float of_block[2][CLUSTER];
+  Arrival arrived[2][2];
+  float of_block[2][2][CLUSTER];
 };
 
 template <int CLUSTER> __device__ __forceinline__ Handed<CLUSTER>& handed() {
@@ -23,15 +24,16 @@ template <int CLUSTER> __device__ __forceinline__ Handed<CLUSTER>& handed() {
   return here;
 }
 
-// The start of every kernel with cluster_reduce. All threads call it, once, and go on at once.
+// The start of every kernel with cluster_reduce: all threads call it, once, and go on at once.
 template <int CLUSTER> __device__ __forceinline__ void cluster_start() {
   if (threadIdx.x == 0)
 #pragma unroll
-    for (Arrival& arrived : handed<CLUSTER>().arrived) arrived.init(), arrived.expect(CLUSTER * sizeof(float));
+    for (int i = 0; i < 4; ++i) handed<CLUSTER>().arrived[i / 2][i % 2].init();
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
-// Until all blocks have started and their arrivals are initialised: only then may they be handed something.
+// Until all blocks have started and their arrivals are initialised; only then may they be handed something. All threads
+// call it, once.
 __device__ __forceinline__ void cluster_started() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 // Into the variable, and to the arrival, that block `rank` has at the address of ours.
@@ -44,12 +46,14 @@ __device__ __forceinline__ void hand(int rank, float* ours, float v, Arrival& ar
 }
 
 // What the blocks of a cluster have, joined; `v` is a block's, known to its first CLUSTER threads, a power of two. Every
-// thread gets the result, the same bits in every block. All threads call, with USE 0 first; a kernel may have each USE
-// once. A block that has all values is not written to any more, so it may end before the others.
-template <int CLUSTER, typename R, int USE> __device__ __forceinline__ float cluster_reduce(float v) {
-  Handed<CLUSTER>& here = handed<CLUSTER>();
-  if constexpr (USE == 0) cluster_started();
-  if (threadIdx.x < CLUSTER) hand(threadIdx.x, here.of_block[USE] + cluster_rank(), v, here.arrived[USE]);
-  here.arrived[USE].wait(0);
-  return warp_reduce<R, CLUSTER>(here.of_block[USE][threadIdx.x % CLUSTER]);
+// thread gets the result, the same bits in every block. All threads call. A kernel may have each USE, 0 and 1, once, or
+// once in a loop, with a barrier of the block between two rounds and `turn` as their number. A block that has all values
+// is not written to any more, so it may end before the others.
+template <int CLUSTER, typename R, int USE> __device__ __forceinline__ float cluster_reduce(float v, int turn = 0) {
+  Arrival& arrived = handed<CLUSTER>().arrived[USE][turn & 1];
+  float(&of_block)[CLUSTER] = handed<CLUSTER>().of_block[USE][turn & 1];
+  if (threadIdx.x < CLUSTER) hand(threadIdx.x, of_block + cluster_rank(), v, arrived);
+  if (threadIdx.x == 0) arrived.expect(CLUSTER * sizeof(float));  // some may be there already
+  arrived.wait(turn >> 1 & 1);
+  return warp_reduce<R, CLUSTER>(of_block[threadIdx.x % CLUSTER]);
 }

@@ -27,8 +27,10 @@ template <int N> __device__ __forceinline__ float add_squares(const float (&f)[N
 }
 
 // A value joined over the group, of each block of the cluster; every thread gets the result. Each USE has shared memory
-// of its own, so that nobody must wait for the readers of the last one: a kernel may have each USE once, 0 first.
-template <int GROUP, typename R, int USE, int CLUSTER = 1> __device__ __forceinline__ float joined(float v) {
+// of its own, so that nobody must wait for the readers of the last one: a kernel may have each USE once, or once in a
+// loop over rows with a barrier between two of them, and `turn` as their number.
+template <int GROUP, typename R, int USE, int CLUSTER = 1>
+__device__ __forceinline__ float joined(float v, int turn = 0) {
   v = warp_reduce<R>(v);
   if constexpr (GROUP > 32) {
     constexpr int WARPS = GROUP / 32, LANES = WARPS <= 2 ? 2 : WARPS <= 4 ? 4 : WARPS <= 8 ? 8 : WARPS <= 16 ? 16 : 32;
@@ -38,7 +40,7 @@ template <int GROUP, typename R, int USE, int CLUSTER = 1> __device__ __forceinl
     const int other = threadIdx.x % LANES;
     v = warp_reduce<R, LANES>(other < WARPS ? of_warp[other] : R::identity());
   }
-  if constexpr (CLUSTER > 1) v = cluster_reduce<CLUSTER, R, USE>(v);
+  if constexpr (CLUSTER > 1) v = cluster_reduce<CLUSTER, R, USE>(v, turn);
   return v;
 }
 
@@ -78,7 +80,7 @@ template <typename T, int GROUP, int K, int CLUSTER = 1> struct WholeRow {
 
   // Whether this is the one thread of the row that writes what the row has once.
   static __device__ __forceinline__ bool first() {
-    if constexpr (CLUSTER > 1) return threadIdx.x == 0 && cluster_rank() == 0;
+    if constexpr (CLUSTER > 1) return threadIdx.x == 0 && blockIdx.x % CLUSTER == 0;
     return threadIdx.x % GROUP == 0;
   }
 
@@ -86,7 +88,7 @@ template <typename T, int GROUP, int K, int CLUSTER = 1> struct WholeRow {
   // neighbouring vectors, and all are one address and a constant.
   static __device__ __forceinline__ const uint4* vector(const T* p, int k) {
     int lane = threadIdx.x % GROUP;
-    if constexpr (CLUSTER > 1) lane += cluster_rank() * (K * GROUP);
+    if constexpr (CLUSTER > 1) lane += int(blockIdx.x % CLUSTER) * (K * GROUP);
     return reinterpret_cast<const uint4*>(p) + lane + k * GROUP;
   }
   static __device__ __forceinline__ uint4* vector(T* p, int k) { return const_cast<uint4*>(vector((const T*)p, k)); }
@@ -95,6 +97,7 @@ template <typename T, int GROUP, int K, int CLUSTER = 1> struct WholeRow {
     if constexpr (CLUSTER > 1) cluster_start<CLUSTER>();
 #pragma unroll
     for (int k = 0; k < K; ++k) kept[k] = read_as<H>(vector(row, k));
+    if constexpr (CLUSTER > 1) cluster_started();
   }
 
   // Past the L1 cache, which keeps what every row needs: weight and bias.
@@ -148,17 +151,17 @@ struct Spread {
 };
 
 template <typename T, int GROUP, int K, int CLUSTER>
-__device__ __forceinline__ Spread spread(const WholeRow<T, GROUP, K, CLUSTER>& row) {
+__device__ __forceinline__ Spread spread(const WholeRow<T, GROUP, K, CLUSTER>& row, int turn = 0) {
   using Row = WholeRow<T, GROUP, K, CLUSTER>;
   float sum = 0.0f, squares = 0.0f;
   row.each([&](float (&f)[Row::N]) { sum += pairwise(f); });
-  const float mean = over<Row::COLS>(joined<GROUP, Sum, 0, CLUSTER>(sum));
+  const float mean = over<Row::COLS>(joined<GROUP, Sum, 0, CLUSTER>(sum, turn));
   row.each([&](float (&f)[Row::N]) {
 #pragma unroll
     for (int j = 0; j < Row::N; ++j) f[j] -= mean;
     squares = add_squares(f, squares);
   });
-  return {mean, joined<GROUP, Sum, 1, CLUSTER>(squares)};
+  return {mean, joined<GROUP, Sum, 1, CLUSTER>(squares, turn)};
 }
 
 // Mean, and 1/√(variance + eps).
@@ -167,8 +170,8 @@ struct Moments {
 };
 
 template <typename T, int GROUP, int K, int CLUSTER>
-__device__ __forceinline__ Moments moments(const WholeRow<T, GROUP, K, CLUSTER>& row, float eps) {
-  const Spread s = spread(row);
+__device__ __forceinline__ Moments moments(const WholeRow<T, GROUP, K, CLUSTER>& row, float eps, int turn = 0) {
+  const Spread s = spread(row, turn);
   return {s.mean, inverse_root(over<WholeRow<T, GROUP, K, CLUSTER>::COLS>(s.squares) + eps)};
 }
 
