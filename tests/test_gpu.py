@@ -68,9 +68,12 @@ JOINED = """#include <assay/cluster.cuh>
 template <int CLUSTER> __global__ void sums(const float* x, float* out, long long n) {
   cluster_start<CLUSTER>();
   const float v = x[(blockIdx.x * blockDim.x + threadIdx.x) % n];
-  const float sum = cluster_reduce<CLUSTER, Sum, 0>(block_reduce<Sum>(v));
-  const float most = cluster_reduce<CLUSTER, Max, 1>(block_reduce<Max>(v));
-  if (threadIdx.x == 0) out[2 * blockIdx.x] = sum, out[2 * blockIdx.x + 1] = most;
+  cluster_started();
+  for (int turn = 0; turn < 5; ++turn) {
+    const float sum = cluster_reduce<CLUSTER, Sum, 0>(block_reduce<Sum>(v + turn), turn);
+    const float most = cluster_reduce<CLUSTER, Max, 1>(block_reduce<Max>(v * turn), turn);
+    if (threadIdx.x == 0) out[10 * blockIdx.x + 2 * turn] = sum, out[10 * blockIdx.x + 2 * turn + 1] = most;
+  }
 }
 """
 
@@ -85,11 +88,11 @@ def test_the_blocks_of_a_cluster_join_what_each_has(cluster, tmp_path):
     file.write_text(JOINED)
     clusters = 200
     x = torch.randint(-99, 99, (clusters * cluster * 64,), device="cuda").float()
-    out = torch.empty(clusters * cluster, 2, device="cuda")
+    out = torch.empty(clusters * cluster, 5, 2, device="cuda")
     Source(file)[f"sums<{cluster}>"](clusters * cluster, 64, x, out, x.numel(), cluster=cluster)
     parts = x.view(clusters, -1)
-    expected = torch.stack((parts.sum(1), parts.amax(1)), 1).repeat_interleave(cluster, 0)
-    assert out.equal(expected)
+    each = [torch.stack(((parts + turn).sum(1), (parts * turn).amax(1)), 1) for turn in range(5)]
+    assert out.equal(torch.stack(each, 1).repeat_interleave(cluster, 0))
 
 
 @pytest.mark.parametrize("kind", ["cubin", "ptx"])

@@ -1,4 +1,4 @@
-"""LayerNorm in CUDA C++: rows kept in registers by groups of threads, in 16-byte vectors where aligned."""
+"""LayerNorm in CUDA C++: rows kept in registers by a warp, a block or a cluster, 16-byte vectors if aligned."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width

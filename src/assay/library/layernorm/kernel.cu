@@ -35,7 +35,8 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
   }
 }
 
-// The same, where a cluster has several long rows and reads STAGES of them ahead. HELD: weight and bias are in registers.
+// The same, where a cluster has several long rows and reads STAGES of them ahead. HELD: weight and bias stay in
+// registers.
 template <typename T, int GROUP, int K, int CLUSTER, int STAGES, int RESIDENT, bool HELD>
 __global__ void __launch_bounds__(GROUP, RESIDENT / GROUP)
     layernorm_ahead(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,

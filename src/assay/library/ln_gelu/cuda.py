@@ -1,4 +1,4 @@
-"""GELU of LayerNorm in CUDA C++: rows kept in registers by groups of threads, 16-byte vectors if aligned."""
+"""GELU of LayerNorm in CUDA C++: rows kept in registers by a warp, a block or a cluster, in vectors if aligned."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype

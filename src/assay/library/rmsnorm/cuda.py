@@ -1,4 +1,4 @@
-"""RMSNorm in CUDA C++: short rows kept in registers by a warp or a block, longer rows read twice."""
+"""RMSNorm in CUDA C++: rows kept in registers by a warp, a block or a cluster, longer rows read twice."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width

@@ -1,5 +1,5 @@
-// RMSNorm over rows, arithmetic in float. Short rows are read once and kept in registers, by a warp or by a block;
-// longer ones are read twice, once for the sum of squares, once to write.
+// RMSNorm over rows, arithmetic in float. A row is read once and kept in registers, by a warp, a block or a cluster of
+// blocks. Longer ones are read twice, once for the sum of squares, once to write.
 #include <assay/row_ring.cuh>
 #include <assay/whole_row.cuh>
 
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
   scale<STORE>(row, rstd, Beside<Row>(weight), y + r * Row::COLS);
 }
 
-// The same, where a cluster has several long rows and reads STAGES of them ahead. HELD: the weight is in registers.
+// The same, where a cluster has several long rows and reads STAGES of them ahead. HELD: the weight stays in registers.
 template <typename T, int GROUP, int K, int CLUSTER, int STAGES, int RESIDENT, bool HELD>
 __global__ void __launch_bounds__(GROUP, RESIDENT / GROUP)
     rmsnorm_ahead(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y, long long rows,

@@ -1,4 +1,4 @@
-"""Softmax in CUDA C++: short rows kept in registers, long rows online, few long rows cut among blocks."""
+"""Softmax in CUDA C++: rows kept in registers by a warp, a block or a cluster, longer rows online."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width

@@ -1,5 +1,5 @@
-// Softmax over rows, arithmetic in float. Short rows are read once and kept in registers, by a warp or by a block;
-// longer ones are read twice, once for maximum and sum together, once to write; few long ones are cut among blocks.
+// Softmax over rows, arithmetic in float. A row is read once and kept in registers, by a warp, a block or a cluster of
+// blocks. Longer ones are read twice, once for maximum and sum together, once to write; few are cut among blocks.
 #include <assay/row_ring.cuh>
 #include <assay/short_float.cuh>
 #include <assay/whole_row.cuh>
