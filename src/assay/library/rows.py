@@ -47,6 +47,17 @@ def whole_cluster(x, *tensors, cluster=0, vectors=0):
     return found
 
 
+def read_ahead(x, blocks, threads, kept, ahead, resident):
+    """How many blocks go through the rows that whole_cluster shares so, and the bytes of shared memory of each, if
+    `ahead` rows are on their way and `resident` threads on a multiprocessor. None where that has no room."""
+    shared, of_each = 16 * kept * threads * ahead, resident // threads
+    if not ahead or not 0 < of_each * shared <= (96 if built_for().capability[0] == 12 else 192) << 10:
+        return None
+    # 128 multiprocessors: those of an H100 or H200 that are in whole clusters of any size.
+    clusters = min(x.shape[0], 128 * of_each // blocks)
+    return (clusters * blocks, shared) if clusters else None
+
+
 def _threads(vectors, blocks, kept):
     """Threads of each block; 0 if they are no whole warps."""
     return vectors // (blocks * kept) if vectors % (blocks * kept * 32) == 0 else 0

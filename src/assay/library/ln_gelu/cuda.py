@@ -3,7 +3,7 @@
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype
 from assay.library.layernorm.cuda import split
-from assay.library.rows import norm_backward, rings, whole_cluster, whole_parts, whole_row
+from assay.library.rows import norm_backward, read_ahead, rings, whole_cluster, whole_parts, whole_row
 
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
@@ -11,11 +11,23 @@ source, backward = Source("kernel.cu"), Source("backward.cu")
 @kernel(
     "ln_gelu",
     scratch={"seen": ("fp32", 8192)},
-    tune={"keep": [1, 2, 4, 8], "cluster": [0, 1, 2, 4, 8, 16], "vectors": [0, 4, 8]},
-    fits="cols * itemsize > 65536 or (cluster == 0 and vectors == 0)",
+    tune={
+        "keep": [1, 2, 4, 8],
+        "cluster": [0, 1, 2, 4, 8, 16],
+        "vectors": [0, 2, 4, 8],
+        "ahead": [0, 1, 3, 6],
+        "resident": [512, 1024],
+        "held": [0, 1],
+    },
+    fits="(cols * itemsize > 65536 or (cluster == 0 and vectors == 0 and ahead == 0))"
+    " and (ahead > 0 or (resident == 1024 and held == 0))",
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def ln_gelu(x, weight, bias, *, eps, out, seen, keep=4, longest=32768, cluster=0, vectors=0):
+def ln_gelu(
+    x, weight, bias, *, eps, out, seen, keep=4, longest=32768,
+    cluster=0, vectors=0, ahead=0, resident=1024, held=0,
+):  # fmt: skip
+    """Rows are shared as in layernorm/cuda.py."""
     rows, cols = x.shape
     if cols <= longest and (whole := whole_row(x, weight, bias, out, keep=keep)):
         group, kept = whole
@@ -26,6 +38,11 @@ def ln_gelu(x, weight, bias, *, eps, out, seen, keep=4, longest=32768, cluster=0
         return
     if whole := whole_cluster(x, weight, bias, out, cluster=cluster, vectors=vectors):
         blocks, threads, kept = whole
+        if room := read_ahead(x, *whole, ahead, resident):
+            source[f"ln_gelu_ahead<{ctype(x)}, {threads}, {kept}, {blocks}, {ahead}, {resident}, {held}>"](
+                room[0], threads, x, weight, bias, out, rows, x.stride(0), eps, shared=room[1], cluster=blocks
+            )
+            return
         source[f"ln_gelu_whole<{ctype(x)}, {threads}, {kept}, {threads}, {blocks}>"](
             rows * blocks, threads, x, weight, bias, out, rows, x.stride(0), eps, cluster=blocks
         )

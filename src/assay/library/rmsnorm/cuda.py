@@ -2,7 +2,7 @@
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width
-from assay.library.rows import whole_cluster, whole_parts, whole_row
+from assay.library.rows import read_ahead, whole_cluster, whole_parts, whole_row
 
 source = Source("kernel.cu")
 
@@ -18,20 +18,23 @@ source = Source("kernel.cu")
         "store": ["plain", "cs", "cg"],
         "threads": [256, 512, 1024],
         "cluster": [0, 1, 2, 4, 8, 16],
-        "vectors": [0, 4, 8],
+        "vectors": [0, 2, 4, 8],
+        "ahead": [0, 1, 3, 6],
+        "held": [0, 1],
     },
     fits="(keep <= 4 or cols * itemsize > 2048) and (block == 256 or cols * itemsize <= 512 * keep)"
     " and (resident == 1024 or keep > 2)"
-    " and ((threads == 1024 and cluster == 0 and vectors == 0) or cols * itemsize > 65536)",
+    " and ((threads == 1024 and cluster == 0 and vectors == 0 and ahead == 0) or cols * itemsize > 65536)"
+    " and (ahead > 0 or held == 0)",
     expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
 def rmsnorm(
     x, weight, *, eps, out, seen, keep=4, block=256, resident=1024, load="plain", store="plain",
-    longest=32768, threads=1024, cluster=0, vectors=0,
+    longest=32768, threads=1024, cluster=0, vectors=0, ahead=0, held=0,
 ):  # fmt: skip
     """A thread keeps `keep` vectors, up to 4 where 1024 threads would not hold the row otherwise. Rows that a warp
-    holds come several to a `block`. Longer rows are held by the `cluster` blocks of a cluster, with `vectors` a thread;
-    those that are not kept have `threads` each."""
+    holds come several to a `block`. Longer rows are held by the `cluster` blocks of a cluster, with `vectors` a thread
+    and `ahead` rows ahead, the weight in registers if `held`; those that are not kept have `threads` each."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
     if cols <= longest and (whole := whole_row(x, weight, out, keep=keep)):
         group, kept = whole
@@ -42,6 +45,11 @@ def rmsnorm(
         return
     if whole := whole_cluster(x, weight, out, cluster=cluster, vectors=vectors):
         blocks, group, kept = whole
+        if room := read_ahead(x, *whole, ahead, resident):
+            source[f"rmsnorm_ahead<{T}, {group}, {kept}, {blocks}, {ahead}, {resident}, {held}>"](
+                room[0], group, x, weight, out, rows, stride, eps, shared=room[1], cluster=blocks
+            )
+            return
         source[f"rmsnorm_whole<{T}, {group}, {kept}, {group}, 1024, {load}, {store}, {blocks}>"](
             rows * blocks, group, x, weight, out, rows, stride, eps, cluster=blocks
         )
@@ -52,13 +60,13 @@ def rmsnorm(
         return
     N = vector_width(x, out) if weight is None else vector_width(x, out, weight)
     N = N if cols % N == 0 and stride % N == 0 else 1
-    vectors = cols // N
-    if vectors <= 32 * 4:
-        K = power_of_2(cdiv(vectors, 32))
+    per_row = cols // N
+    if per_row <= 32 * 4:
+        K = power_of_2(cdiv(per_row, 32))
         source[f"rmsnorm_kept<{T}, {N}, {K}, true>"](cdiv(rows, 4), (32, 4), x, weight, out, rows, cols, stride, eps)
-    elif vectors <= 4 * 1024:
-        K = max(keep, power_of_2(cdiv(vectors, 1024)))
-        block = 32 * cdiv(vectors, 32 * K)
+    elif per_row <= 4 * 1024:
+        K = max(keep, power_of_2(cdiv(per_row, 1024)))
+        block = 32 * cdiv(per_row, 32 * K)
         source[f"rmsnorm_kept<{T}, {N}, {K}, false>"](rows, block, x, weight, out, rows, cols, stride, eps)
     else:
         source[f"rmsnorm_long<{T}, {N}>"](rows, threads, x, weight, out, cols, stride, eps)
