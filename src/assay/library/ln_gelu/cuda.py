@@ -11,16 +11,7 @@ source, backward = Source("kernel.cu"), Source("backward.cu")
 @kernel(
     "ln_gelu",
     scratch={"seen": ("fp32", 8192)},
-    tune={
-        "keep": [1, 2, 4, 8],
-        "cluster": [0, 1, 2, 4, 8, 16],
-        "vectors": [0, 2, 4, 8],
-        "ahead": [0, 1, 3, 6],
-        "resident": [512, 1024],
-        "held": [0, 1],
-    },
-    fits="(cols * itemsize > 65536 or (cluster == 0 and vectors == 0 and ahead == 0))"
-    " and (ahead > 0 or (resident == 1024 and held == 0))",
+    tune={"keep": [1, 2, 4, 8]},
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
 def ln_gelu(

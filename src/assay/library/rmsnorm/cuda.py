@@ -17,15 +17,9 @@ source = Source("kernel.cu")
         "load": ["plain", "cs", "cg", "past_l1"],
         "store": ["plain", "cs", "cg"],
         "threads": [256, 512, 1024],
-        "cluster": [0, 1, 2, 4, 8, 16],
-        "vectors": [0, 2, 4, 8],
-        "ahead": [0, 1, 3, 6],
-        "held": [0, 1],
     },
     fits="(keep <= 4 or cols * itemsize > 2048) and (block == 256 or cols * itemsize <= 512 * keep)"
-    " and (resident == 1024 or keep > 2)"
-    " and ((threads == 1024 and cluster == 0 and vectors == 0 and ahead == 0) or cols * itemsize > 65536)"
-    " and (ahead > 0 or held == 0)",
+    " and (resident == 1024 or keep > 2) and (threads == 1024 or cols * itemsize > 65536)",
     expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
 def rmsnorm(

@@ -10,17 +10,7 @@ source = Source("kernel.cu")
 @kernel(
     "softmax",
     scratch={"seen": ("fp32", 2048)},
-    tune={
-        "keep": [1, 2, 4],
-        "longest": [8192, 16384, 32768],
-        "threads": [256, 512, 1024],
-        "cluster": [0, 1, 2, 4, 8, 16],
-        "vectors": [0, 2, 4, 8],
-        "ahead": [0, 1, 3, 6],
-        "resident": [512, 1024],
-    },
-    fits="(cols * itemsize > 32768 or (cluster == 0 and vectors == 0 and ahead == 0))"
-    " and (ahead > 0 or resident == 1024)",
+    tune={"keep": [1, 2, 4], "longest": [8192, 16384, 32768], "threads": [256, 512, 1024]},
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
 def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024, cluster=0, vectors=0, ahead=0, resident=1024):
