@@ -25,7 +25,7 @@ def whole_row(x, *tensors, keep):
 def whole_cluster(x, *tensors, cluster=0, vectors=0):
     """Blocks per row, threads per block and vectors per thread where a cluster holds a row that is too long for one
     block. None where a tensor is absent or not aligned, or a rest would be left, or the row is too long for that too,
-    or the target has no clusters. `cluster` and `vectors` are chosen if they are 0 or leave a rest."""
+    or the target has no clusters. `cluster` and `vectors` are chosen where they are 0."""
     target = built_for().capability
     if target < (9, 0) or any(t is None for t in tensors):
         return None
