@@ -124,8 +124,6 @@ def test_a_row_that_no_block_holds_is_held_by_a_cluster_where_there_are_clusters
     assert one.artifact.name.startswith(f"{op}_whole<") and one.cluster == 16 and one.grid == (64,)
     two = built(f"{op}/cuda", long, "sm_80")
     assert [launch.artifact.name.partition("<")[0] for launch in two] == [f"{op}_parts_read", f"{op}_parts_write"]
-    (ahead,) = built(f"{op}/cuda", long, ahead=1, resident=512)
-    assert ahead.artifact.name.startswith(f"{op}_ahead<") and ahead.shared == 4 * 512 * 16 and ahead.grid == (64,)
 
 
 def test_spills_are_what_ptxas_says(built, write, tmp_path):

@@ -25,7 +25,7 @@ def whole_row(x, *tensors, keep):
 def whole_cluster(x, *tensors, cluster=0, vectors=0):
     """Blocks per row, threads per block and vectors per thread where a cluster holds a row that is too long for one
     block. None where a tensor is absent or not aligned, or a rest would be left, or the row is too long for that too,
-    or the target has no clusters. `cluster` and `vectors` are chosen where they are 0."""
+    or the target has no clusters. `cluster` and `vectors` are chosen if they are 0 or leave a rest."""
     target = built_for().capability
     if target < (9, 0) or any(t is None for t in tensors):
         return None
@@ -37,7 +37,7 @@ def whole_cluster(x, *tensors, cluster=0, vectors=0):
     # As few blocks as hold a row, but enough in all to keep every multiprocessor busy with several.
     most, found = 8 if target[0] == 12 else 16, None
     for blocks in (cluster,) if cluster else (1, 2, 4, 8, 16):
-        for kept in (vectors,) if vectors else (4, 8, 6, 7, 5, 3):
+        for kept in (vectors,) if vectors else (8, 4, 6, 7, 5, 3):
             threads = _threads(cols // width, blocks, kept)
             if 128 <= threads <= 512 and blocks <= most:
                 found = blocks, threads, kept
@@ -45,17 +45,6 @@ def whole_cluster(x, *tensors, cluster=0, vectors=0):
                     return found
                 break
     return found
-
-
-def read_ahead(x, blocks, threads, kept, ahead, resident):
-    """How many blocks go through the rows that whole_cluster shares so, and the bytes of shared memory of each, if
-    `ahead` rows are on their way and `resident` threads on a multiprocessor. None where that has no room."""
-    shared, of_each = 16 * kept * threads * ahead, resident // threads
-    if not ahead or not 0 < of_each * shared <= (96 if built_for().capability[0] == 12 else 192) << 10:
-        return None
-    # 128 multiprocessors: those of an H100 or H200 that are in whole clusters of any size.
-    clusters = min(x.shape[0], 128 * of_each // blocks)
-    return (clusters * blocks, shared) if clusters else None
 
 
 def _threads(vectors, blocks, kept):

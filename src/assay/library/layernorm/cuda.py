@@ -1,8 +1,8 @@
-"""LayerNorm in CUDA C++: rows kept in registers by a warp, a block or a cluster, 16-byte vectors if aligned."""
+"""LayerNorm in CUDA C++: rows kept in registers by groups of threads, in 16-byte vectors where aligned."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width
-from assay.library.rows import norm_backward, read_ahead, rings, whole_cluster, whole_parts, whole_row
+from assay.library.rows import norm_backward, rings, whole_cluster, whole_parts, whole_row
 
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
@@ -24,12 +24,7 @@ def split(x, tensors, keep, threads, vectors, scalars):
     tune={"keep": [1, 2, 4, 8]},
     expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def layernorm(
-    x, weight, bias, *, eps, out, seen, mean=None, rstd=None, keep=4, longest=32768,
-    cluster=0, vectors=0, ahead=0, resident=1024, held=0,
-):  # fmt: skip
-    """A row that no block holds is held by the `cluster` blocks of a cluster, with `vectors` a thread. A cluster reads
-    `ahead` rows ahead, with `resident` threads on a multiprocessor, and weight and bias in registers if `held`."""
+def layernorm(x, weight, bias, *, eps, out, seen, mean=None, rstd=None, keep=4, longest=32768, cluster=0, vectors=0):
     rows, cols = x.shape
     if cols <= longest and (whole := whole_row(x, weight, bias, out, keep=keep)):
         group, kept = whole
@@ -40,12 +35,6 @@ def layernorm(
         return
     if whole := whole_cluster(x, weight, bias, out, cluster=cluster, vectors=vectors):
         blocks, threads, kept = whole
-        if room := read_ahead(x, *whole, ahead, resident):
-            source[f"layernorm_ahead<{ctype(x)}, {threads}, {kept}, {blocks}, {ahead}, {resident}, {held}>"](
-                room[0], threads, x, weight, bias, out, mean, rstd, rows, x.stride(0), eps,
-                shared=room[1], cluster=blocks,
-            )  # fmt: skip
-            return
         source[f"layernorm_whole<{ctype(x)}, {threads}, {kept}, {threads}, {blocks}>"](
             rows * blocks, threads, x, weight, bias, out, mean, rstd, rows, x.stride(0), eps, cluster=blocks
         )

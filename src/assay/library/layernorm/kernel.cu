@@ -1,15 +1,15 @@
 // LayerNorm of rows, each shared by GROUP threads. Arithmetic in float.
 #include <assay/row.cuh>
-#include <assay/row_ring.cuh>
 #include <assay/whole_row.cuh>
 
-template <typename Row, bool HELD>
-__device__ __forceinline__ void normalise(const Row& row, Moments m, const Beside<Row, HELD>& weight,
-                                          const Beside<Row, HELD>& bias, typename Row::Element* y) {
+template <typename T, int GROUP, int K, int CLUSTER>
+__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K, CLUSTER>& row, Moments m, const T* weight,
+                                          const T* bias, T* y) {
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
 #pragma unroll
-  for (int k = 0; k < Row::KEPT; ++k) {
+  for (int k = 0; k < K; ++k) {
     float v[Row::N], w[Row::N], b[Row::N];
-    row.at(k, v), weight.at(k, w), bias.at(k, b);
+    row.at(k, v), Row::beside(weight, k, w), Row::beside(bias, k, b);
 #pragma unroll
     for (int j = 0; j < Row::N; ++j) v[j] = (v[j] - m.mean) * m.rstd * w[j] + b[j];
     __stcs(Row::vector(y, k), Row::packed(v));
@@ -28,30 +28,11 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
   Row row;
   row.read_past_l1(x + r * stride);
   const Moments m = moments(row, eps);
-  normalise(row, m, Beside<Row>(weight), Beside<Row>(bias), y + r * Row::COLS);
+  normalise(row, m, weight, bias, y + r * Row::COLS);
   if (Row::first()) {
     if (mean) mean[r] = m.mean;
     if (rstd) rstd[r] = m.rstd;
   }
-}
-
-// The same, where a cluster has several long rows and reads STAGES of them ahead. HELD: weight and bias stay in
-// registers.
-template <typename T, int GROUP, int K, int CLUSTER, int STAGES, int RESIDENT, bool HELD>
-__global__ void __launch_bounds__(GROUP, RESIDENT / GROUP)
-    layernorm_ahead(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
-                    T* __restrict__ y, float* __restrict__ mean, float* __restrict__ rstd, long long rows,
-                    long long stride, float eps) {
-  using Row = WholeRow<T, GROUP, K, CLUSTER>;
-  const Beside<Row, HELD> w(weight), b(bias);
-  each_row<Row, STAGES>(x, rows, stride, [&](const Row& row, long long r, int turn) {
-    const Moments m = moments(row, eps, turn);
-    normalise(row, m, w, b, y + r * Row::COLS);
-    if (Row::first()) {
-      if (mean) mean[r] = m.mean;
-      if (rstd) rstd[r] = m.rstd;
-    }
-  });
 }
 
 // Few long rows, aligned and of whole parts, with weight and bias.
@@ -71,7 +52,7 @@ __global__ void __launch_bounds__(256, 4)
   Row row;
   row.read(x + r * stride + first);
   const Moments m = moments_of_parts<T>(seen, parts, eps);
-  normalise(row, m, Beside<Row>(weight + first), Beside<Row>(bias + first), y + r * parts * Row::COLS + first);
+  normalise(row, m, weight + first, bias + first, y + r * parts * Row::COLS + first);
   if (threadIdx.x == 0 && first == 0) {
     if (mean) mean[r] = m.mean;
     if (rstd) rstd[r] = m.rstd;

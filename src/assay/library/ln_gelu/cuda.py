@@ -1,9 +1,9 @@
-"""GELU of LayerNorm in CUDA C++: rows kept in registers by a warp, a block or a cluster, in vectors if aligned."""
+"""GELU of LayerNorm in CUDA C++: rows kept in registers by groups of threads, 16-byte vectors if aligned."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype
 from assay.library.layernorm.cuda import split
-from assay.library.rows import norm_backward, read_ahead, rings, whole_cluster, whole_parts, whole_row
+from assay.library.rows import norm_backward, rings, whole_cluster, whole_parts, whole_row
 
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
@@ -14,11 +14,7 @@ source, backward = Source("kernel.cu"), Source("backward.cu")
     tune={"keep": [1, 2, 4, 8]},
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def ln_gelu(
-    x, weight, bias, *, eps, out, seen, keep=4, longest=32768,
-    cluster=0, vectors=0, ahead=0, resident=1024, held=0,
-):  # fmt: skip
-    """Rows are shared as in layernorm/cuda.py."""
+def ln_gelu(x, weight, bias, *, eps, out, seen, keep=4, longest=32768, cluster=0, vectors=0):
     rows, cols = x.shape
     if cols <= longest and (whole := whole_row(x, weight, bias, out, keep=keep)):
         group, kept = whole
@@ -29,11 +25,6 @@ def ln_gelu(
         return
     if whole := whole_cluster(x, weight, bias, out, cluster=cluster, vectors=vectors):
         blocks, threads, kept = whole
-        if room := read_ahead(x, *whole, ahead, resident):
-            source[f"ln_gelu_ahead<{ctype(x)}, {threads}, {kept}, {blocks}, {ahead}, {resident}, {held}>"](
-                room[0], threads, x, weight, bias, out, rows, x.stride(0), eps, shared=room[1], cluster=blocks
-            )
-            return
         source[f"ln_gelu_whole<{ctype(x)}, {threads}, {kept}, {threads}, {blocks}>"](
             rows * blocks, threads, x, weight, bias, out, rows, x.stride(0), eps, cluster=blocks
         )

@@ -1,8 +1,8 @@
-"""RMSNorm in CUDA C++: rows kept in registers by a warp, a block or a cluster, longer rows read twice."""
+"""RMSNorm in CUDA C++: short rows kept in registers by a warp or a block, longer rows read twice."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width
-from assay.library.rows import read_ahead, whole_cluster, whole_parts, whole_row
+from assay.library.rows import whole_cluster, whole_parts, whole_row
 
 source = Source("kernel.cu")
 
@@ -24,11 +24,11 @@ source = Source("kernel.cu")
 )
 def rmsnorm(
     x, weight, *, eps, out, seen, keep=4, block=256, resident=1024, load="plain", store="plain",
-    longest=32768, threads=1024, cluster=0, vectors=0, ahead=0, held=0,
+    longest=32768, threads=1024, cluster=0, vectors=0,
 ):  # fmt: skip
     """A thread keeps `keep` vectors, up to 4 where 1024 threads would not hold the row otherwise. Rows that a warp
-    holds come several to a `block`. Longer rows are held by the `cluster` blocks of a cluster, with `vectors` a thread
-    and `ahead` rows ahead, the weight in registers if `held`; those that are not kept have `threads` each."""
+    holds come several to a `block`. Longer rows are held by the `cluster` blocks of a cluster, with `vectors` a thread;
+    those that are not kept have `threads` each."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
     if cols <= longest and (whole := whole_row(x, weight, out, keep=keep)):
         group, kept = whole
@@ -39,11 +39,6 @@ def rmsnorm(
         return
     if whole := whole_cluster(x, weight, out, cluster=cluster, vectors=vectors):
         blocks, group, kept = whole
-        if room := read_ahead(x, *whole, ahead, resident):
-            source[f"rmsnorm_ahead<{T}, {group}, {kept}, {blocks}, {ahead}, {resident}, {held}>"](
-                room[0], group, x, weight, out, rows, stride, eps, shared=room[1], cluster=blocks
-            )
-            return
         source[f"rmsnorm_whole<{T}, {group}, {kept}, {group}, 1024, {load}, {store}, {blocks}>"](
             rows * blocks, group, x, weight, out, rows, stride, eps, cluster=blocks
         )
@@ -54,13 +49,13 @@ def rmsnorm(
         return
     N = vector_width(x, out) if weight is None else vector_width(x, out, weight)
     N = N if cols % N == 0 and stride % N == 0 else 1
-    per_row = cols // N
-    if per_row <= 32 * 4:
-        K = power_of_2(cdiv(per_row, 32))
+    vectors = cols // N
+    if vectors <= 32 * 4:
+        K = power_of_2(cdiv(vectors, 32))
         source[f"rmsnorm_kept<{T}, {N}, {K}, true>"](cdiv(rows, 4), (32, 4), x, weight, out, rows, cols, stride, eps)
-    elif per_row <= 4 * 1024:
-        K = max(keep, power_of_2(cdiv(per_row, 1024)))
-        block = 32 * cdiv(per_row, 32 * K)
+    elif vectors <= 4 * 1024:
+        K = max(keep, power_of_2(cdiv(vectors, 1024)))
+        block = 32 * cdiv(vectors, 32 * K)
         source[f"rmsnorm_kept<{T}, {N}, {K}, false>"](rows, block, x, weight, out, rows, cols, stride, eps)
     else:
         source[f"rmsnorm_long<{T}, {N}>"](rows, threads, x, weight, out, cols, stride, eps)

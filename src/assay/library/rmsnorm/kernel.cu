@@ -1,22 +1,14 @@
-// RMSNorm over rows, arithmetic in float. A row is read once and kept in registers, by a warp, a block or a cluster of
-// blocks. Longer ones are read twice, once for the sum of squares, once to write.
-#include <assay/row_ring.cuh>
+// RMSNorm over rows, arithmetic in float. Short rows are read once and kept in registers, by a warp or by a block;
+// longer ones are read twice, once for the sum of squares, once to write.
 #include <assay/whole_row.cuh>
 
-// 1/√(mean of squares + eps).
-template <typename Row> __device__ __forceinline__ float scale_of(const Row& row, float eps, int turn = 0) {
-  float sum = 0.0f;
-  row.each([&](float (&f)[Row::N]) { sum = add_squares(f, sum); });
-  return inverse_root(over<Row::COLS>(joined<Row, Sum, 0>(sum, turn)) + eps);
-}
-
-template <Hint STORE = plain, typename Row, bool HELD>
-__device__ __forceinline__ void scale(const Row& row, float rstd, const Beside<Row, HELD>& weight,
-                                      typename Row::Element* y) {
+template <Hint STORE = plain, typename T, int GROUP, int K, int CLUSTER>
+__device__ __forceinline__ void scale(const WholeRow<T, GROUP, K, CLUSTER>& row, float rstd, const T* weight, T* y) {
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
 #pragma unroll
-  for (int k = 0; k < Row::KEPT; ++k) {
+  for (int k = 0; k < K; ++k) {
     float v[Row::N], w[Row::N];
-    row.at(k, v), weight.at(k, w);
+    row.at(k, v), Row::beside(weight, k, w);
 #pragma unroll
     for (int j = 0; j < Row::N; ++j) v[j] = v[j] * rstd * w[j];
     write_as<STORE>(Row::vector(y, k), Row::packed(v));
@@ -34,20 +26,10 @@ __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
   if (r >= rows) return;  // a whole warp, in the last block of several rows
   Row row;
   row.template read<LOAD>(x + r * stride);
-  const float rstd = scale_of(row, eps);
-  scale<STORE>(row, rstd, Beside<Row>(weight), y + r * Row::COLS);
-}
-
-// The same, where a cluster has several long rows and reads STAGES of them ahead. HELD: the weight stays in registers.
-template <typename T, int GROUP, int K, int CLUSTER, int STAGES, int RESIDENT, bool HELD>
-__global__ void __launch_bounds__(GROUP, RESIDENT / GROUP)
-    rmsnorm_ahead(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y, long long rows,
-                  long long stride, float eps) {
-  using Row = WholeRow<T, GROUP, K, CLUSTER>;
-  const Beside<Row, HELD> w(weight);
-  each_row<Row, STAGES>(x, rows, stride, [&](const Row& row, long long r, int turn) {
-    scale(row, scale_of(row, eps, turn), w, y + r * Row::COLS);
-  });
+  float sum = 0.0f;
+  row.each([&](float (&f)[Row::N]) { sum = add_squares(f, sum); });
+  const float rstd = inverse_root(over<Row::COLS>(joined<GROUP, Sum, 0, CLUSTER>(sum)) + eps);
+  scale<STORE>(row, rstd, weight, y + r * Row::COLS);
 }
 
 // Few long rows, aligned and of whole parts, with a weight: the squares of each part, then, all joined, the result.
@@ -72,7 +54,7 @@ __global__ void __launch_bounds__(256, 4)
   Row row;
   row.read(x + r * stride + first);
   const float sum = joined<256, Sum, 0>(threadIdx.x < parts ? seen[r * parts + threadIdx.x] : 0.0f);
-  scale(row, inverse_root(sum / (parts * Row::COLS) + eps), Beside<Row>(weight + first), y + r * parts * Row::COLS + first);
+  scale(row, inverse_root(sum / (parts * Row::COLS) + eps), weight + first, y + r * parts * Row::COLS + first);
 }
 
 template <typename T, int N> __device__ __forceinline__ float squares(const Vector<T, N>& v) {

@@ -1,8 +1,8 @@
-"""Softmax in CUDA C++: rows kept in registers by a warp, a block or a cluster, longer rows online."""
+"""Softmax in CUDA C++: short rows kept in registers, long rows online, few long rows cut among blocks."""
 
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width
-from assay.library.rows import read_ahead, whole_cluster, whole_row
+from assay.library.rows import whole_cluster, whole_row
 
 source = Source("kernel.cu")
 
@@ -10,13 +10,16 @@ source = Source("kernel.cu")
 @kernel(
     "softmax",
     scratch={"seen": ("fp32", 2048)},
-    tune={"keep": [1, 2, 4], "longest": [8192, 16384, 32768], "threads": [256, 512, 1024]},
+    tune={
+        "keep": [1, 2, 4],
+        "longest": [8192, 16384, 32768],
+        "threads": [256, 512, 1024],
+    },
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024, cluster=0, vectors=0, ahead=0, resident=1024):
+def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024, cluster=0, vectors=0):
     """A thread keeps `keep` vectors, more if its block needs it to hold the row. Of longer rows each is held by the
-    `cluster` blocks of a cluster, with `vectors` a thread, if it divides evenly; else few rows are cut. A cluster
-    reads `ahead` rows ahead, with `resident` threads on a multiprocessor."""
+    `cluster` blocks of a cluster, with `vectors` a thread, if it divides evenly; else few rows are cut."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
     if (cols <= longest or (rows > 128 and cols <= 32768)) and (whole := whole_row(x, out, keep=keep)):
         group, kept = whole
@@ -25,24 +28,19 @@ def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024, cluster=0, vec
         return
     if whole := whole_cluster(x, out, cluster=cluster, vectors=vectors):
         blocks, group, kept = whole
-        if room := read_ahead(x, *whole, ahead, resident):
-            source[f"softmax_ahead<{T}, {group}, {kept}, {blocks}, {ahead}, {resident}>"](
-                room[0], group, x, out, rows, stride, shared=room[1], cluster=blocks
-            )
-            return
         source[f"softmax_whole<{T}, {group}, {kept}, {group}, {blocks}>"](
             rows * blocks, group, x, out, rows, stride, cluster=blocks
         )
         return
     N = vector_width(x, out)
     N = N if cols % N == 0 and stride % N == 0 else 1
-    per_row = cols // N
-    if per_row <= 32 * 4:
-        K = power_of_2(cdiv(per_row, 32))
+    vectors = cols // N
+    if vectors <= 32 * 4:
+        K = power_of_2(cdiv(vectors, 32))
         source[f"softmax_kept<{T}, {N}, {K}, true>"](cdiv(rows, 4), (32, 4), x, out, rows, cols, stride)
     elif cols <= longest:
-        K = max(keep, power_of_2(cdiv(per_row, 1024)))
-        block = 32 * cdiv(per_row, 32 * K)
+        K = max(keep, power_of_2(cdiv(vectors, 1024)))
+        block = 32 * cdiv(vectors, 32 * K)
         source[f"softmax_kept<{T}, {N}, {K}, false>"](rows, block, x, out, rows, cols, stride)
     elif rows > 128:
         source[f"softmax_online<{T}, {N}>"](rows, threads, x, out, cols, stride)

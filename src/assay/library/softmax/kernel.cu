@@ -1,6 +1,5 @@
-// Softmax over rows, arithmetic in float. A row is read once and kept in registers, by a warp, a block or a cluster of
-// blocks. Longer ones are read twice, once for maximum and sum together, once to write; few are cut among blocks.
-#include <assay/row_ring.cuh>
+// Softmax over rows, arithmetic in float. Short rows are read once and kept in registers, by a warp or by a block;
+// longer ones are read twice, once for maximum and sum together, once to write; few long ones are cut among blocks.
 #include <assay/short_float.cuh>
 #include <assay/whole_row.cuh>
 
@@ -23,41 +22,8 @@ struct Top {
   static __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
 };
 
-// Of a row that is here. The exponentials are kept as floats between the sum and the result where they take at most 32
-// registers; else they are computed again.
-template <typename Row>
-__device__ __forceinline__ void softmax_of(const Row& row, typename Row::Element* y, int turn = 0) {
-  float top = NOTHING, total = 0.0f;
-  row.each([&](float (&f)[Row::N]) {
-#pragma unroll
-    for (int j = 0; j < Row::N; ++j) top = fmaxf(top, f[j]);
-  });
-  top = joined<Row, Top, 0>(top, turn);
-  constexpr int K = Row::KEPT;
-  constexpr bool KEEP = K * Row::N <= 32;
-  float e[KEEP ? K : 1][Row::N];
-  const auto exponentials = [&](int k, float (&f)[Row::N]) {
-    row.at(k, f);
-#pragma unroll
-    for (int j = 0; j < Row::N; ++j) f[j] = exponential<typename Row::Element>(f[j] - top);
-  };
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    exponentials(k, e[KEEP ? k : 0]);
-    total += pairwise(e[KEEP ? k : 0]);
-  }
-  const float scale = inverse(joined<Row, Sum, 1>(total, turn));
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    float (&v)[Row::N] = e[KEEP ? k : 0];
-    if constexpr (!KEEP) exponentials(k, v);
-#pragma unroll
-    for (int j = 0; j < Row::N; ++j) v[j] *= scale;
-    *Row::vector(y, k) = Row::packed(v);
-  }
-}
-
-// The usual case: aligned rows that GROUP threads of CLUSTER blocks hold without a rest.
+// The usual case: aligned rows that GROUP threads of CLUSTER blocks hold without a rest. The exponentials are kept as
+// floats between the sum and the result where they take at most 32 registers; else they are computed again.
 template <typename T, int GROUP, int K, int THREADS, int CLUSTER = 1>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     softmax_whole(const T* __restrict__ x, T* __restrict__ y, long long rows, long long stride) {
@@ -66,17 +32,33 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
   if (r >= rows) return;  // a whole warp, in the last block of several rows
   Row row;
   row.read(x + r * stride);
-  softmax_of(row, y + r * Row::COLS);
-}
-
-// The same, where a cluster has several long rows and reads STAGES of them ahead.
-template <typename T, int GROUP, int K, int CLUSTER, int STAGES, int RESIDENT>
-__global__ void __launch_bounds__(GROUP, RESIDENT / GROUP)
-    softmax_ahead(const T* __restrict__ x, T* __restrict__ y, long long rows, long long stride) {
-  using Row = WholeRow<T, GROUP, K, CLUSTER>;
-  each_row<Row, STAGES>(x, rows, stride, [&](const Row& row, long long r, int turn) {
-    softmax_of(row, y + r * Row::COLS, turn);
+  float top = NOTHING, total = 0.0f;
+  row.each([&](float (&f)[Row::N]) {
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) top = fmaxf(top, f[j]);
   });
+  top = joined<GROUP, Top, 0, CLUSTER>(top);
+  constexpr bool KEEP = K * Row::N <= 32;
+  float e[KEEP ? K : 1][Row::N];
+  const auto exponentials = [&](int k, float (&f)[Row::N]) {
+    row.at(k, f);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) f[j] = exponential<T>(f[j] - top);
+  };
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    exponentials(k, e[KEEP ? k : 0]);
+    total += pairwise(e[KEEP ? k : 0]);
+  }
+  const float scale = inverse(joined<GROUP, Sum, 1, CLUSTER>(total));
+#pragma unroll
+  for (int k = 0; k < K; ++k) {
+    float (&v)[Row::N] = e[KEEP ? k : 0];
+    if constexpr (!KEEP) exponentials(k, v);
+#pragma unroll
+    for (int j = 0; j < Row::N; ++j) v[j] *= scale;
+    *Row::vector(y + r * Row::COLS, k) = Row::packed(v);
+  }
 }
 
 // K vectors of N elements per thread hold the row. WARP: a row per warp, blockDim.y of them; else a row per block.

@@ -59,10 +59,6 @@ __device__ __forceinline__ float inverse_root(float v) {
   return corrected == corrected ? corrected : r;  // v = ∞
 }
 
-template <typename Row, typename R, int USE> __device__ __forceinline__ float joined(float v, int turn = 0) {
-  return joined<Row::THREADS, R, USE, Row::BLOCKS>(v, turn);
-}
-
 // Both elements of a word as floats. A bf16 is the upper half of its float: one instruction an element, where taking
 // the halves apart first would cost another.
 __device__ __forceinline__ float2 widened(unsigned word, __nv_bfloat16) {
@@ -73,9 +69,7 @@ __device__ __forceinline__ float2 widened(unsigned word, __half) {
 }
 
 template <typename T, int GROUP, int K, int CLUSTER = 1> struct WholeRow {
-  using Element = T;
   static constexpr int N = 16 / sizeof(T), COLS = CLUSTER * GROUP * K * N;
-  static constexpr int BLOCKS = CLUSTER, THREADS = GROUP, KEPT = K;
   uint4 kept[K];  // packed, as they came: as floats 16-bit elements would take twice the registers
 
   // The row of this thread. A block of several warps has a row for each, or one for all; a cluster has one.
@@ -101,19 +95,9 @@ template <typename T, int GROUP, int K, int CLUSTER = 1> struct WholeRow {
 
   template <Hint H = plain> __device__ __forceinline__ void read(const T* row) {
     if constexpr (CLUSTER > 1) cluster_start<CLUSTER>();
-    hold<H>(row);
-    if constexpr (CLUSTER > 1) cluster_started();
-  }
-
-  template <Hint H = plain> __device__ __forceinline__ void hold(const T* row) {
 #pragma unroll
     for (int k = 0; k < K; ++k) kept[k] = read_as<H>(vector(row, k));
-  }
-
-  // From shared memory, where this block's vectors are one after another.
-  __device__ __forceinline__ void take(const uint4* part) {
-#pragma unroll
-    for (int k = 0; k < K; ++k) kept[k] = part[threadIdx.x + k * GROUP];
+    if constexpr (CLUSTER > 1) cluster_started();
   }
 
   // Past the L1 cache, which keeps what every row needs: weight and bias.
@@ -161,34 +145,23 @@ template <typename T, int GROUP, int K, int CLUSTER = 1> struct WholeRow {
   }
 };
 
-// A weight or bias: read for each row, or HELD in registers for all.
-template <typename Row, bool HELD = false> struct Beside {
-  const typename Row::Element* memory;
-  __device__ __forceinline__ explicit Beside(const typename Row::Element* p) : memory(p) {}
-  __device__ __forceinline__ void at(int k, float (&f)[Row::N]) const { Row::beside(memory, k, f); }
-};
-
-template <typename Row> struct Beside<Row, true> {
-  Row held;
-  __device__ __forceinline__ explicit Beside(const typename Row::Element* p) { held.hold(p); }
-  __device__ __forceinline__ void at(int k, float (&f)[Row::N]) const { held.at(k, f); }
-};
-
 // Mean, and the sum of squared differences from it, in two passes over the registers.
 struct Spread {
   float mean, squares;
 };
 
-template <typename Row> __device__ __forceinline__ Spread spread(const Row& row, int turn = 0) {
+template <typename T, int GROUP, int K, int CLUSTER>
+__device__ __forceinline__ Spread spread(const WholeRow<T, GROUP, K, CLUSTER>& row, int turn = 0) {
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
   float sum = 0.0f, squares = 0.0f;
   row.each([&](float (&f)[Row::N]) { sum += pairwise(f); });
-  const float mean = over<Row::COLS>(joined<Row, Sum, 0>(sum, turn));
+  const float mean = over<Row::COLS>(joined<GROUP, Sum, 0, CLUSTER>(sum, turn));
   row.each([&](float (&f)[Row::N]) {
 #pragma unroll
     for (int j = 0; j < Row::N; ++j) f[j] -= mean;
     squares = add_squares(f, squares);
   });
-  return {mean, joined<Row, Sum, 1>(squares, turn)};
+  return {mean, joined<GROUP, Sum, 1, CLUSTER>(squares, turn)};
 }
 
 // Mean, and 1/√(variance + eps).
@@ -196,9 +169,10 @@ struct Moments {
   float mean, rstd;
 };
 
-template <typename Row> __device__ __forceinline__ Moments moments(const Row& row, float eps, int turn = 0) {
+template <typename T, int GROUP, int K, int CLUSTER>
+__device__ __forceinline__ Moments moments(const WholeRow<T, GROUP, K, CLUSTER>& row, float eps, int turn = 0) {
   const Spread s = spread(row, turn);
-  return {s.mean, inverse_root(over<Row::COLS>(s.squares) + eps)};
+  return {s.mean, inverse_root(over<WholeRow<T, GROUP, K, CLUSTER>::COLS>(s.squares) + eps)};
 }
 
 // Few long rows are cut into parts of equal length, a block for each: first what each part has, then, all joined, the
