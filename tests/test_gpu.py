@@ -64,6 +64,37 @@ def test_blocks_of_a_cooperative_launch_wait_for_each_other_and_too_many_are_ref
         Source(file)["last_of_all"](200_000, 32, x, part, out, x.numel(), cooperative=True)
 
 
+JOINED = """#include <assay/cluster.cuh>
+template <int CLUSTER> __global__ void sums(const float* x, float* out, long long n) {
+  cluster_start<CLUSTER>();
+  const float v = x[(blockIdx.x * blockDim.x + threadIdx.x) % n];
+  cluster_started();
+  for (int turn = 0; turn < 5; ++turn) {
+    const float sum = cluster_reduce<CLUSTER, Sum, 0>(block_reduce<Sum>(v + turn), turn);
+    const float most = cluster_reduce<CLUSTER, Max, 1>(block_reduce<Max>(v * turn), turn);
+    if (threadIdx.x == 0) out[10 * blockIdx.x + 2 * turn] = sum, out[10 * blockIdx.x + 2 * turn + 1] = most;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("cluster", [2, 8, 16])
+def test_the_blocks_of_a_cluster_join_what_each_has(cluster, tmp_path):
+    from assay.backends.cuda import Source
+
+    if torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("no clusters before sm_90")
+    file = tmp_path / "joined.cu"
+    file.write_text(JOINED)
+    clusters = 200
+    x = torch.randint(-99, 99, (clusters * cluster * 64,), device="cuda").float()
+    out = torch.empty(clusters * cluster, 5, 2, device="cuda")
+    Source(file)[f"sums<{cluster}>"](clusters * cluster, 64, x, out, x.numel(), cluster=cluster)
+    parts = x.view(clusters, -1)
+    each = [torch.stack(((parts + turn).sum(1), (parts * turn).amax(1)), 1) for turn in range(5)]
+    assert out.equal(torch.stack(each, 1).repeat_interleave(cluster, 0))
+
+
 @pytest.mark.parametrize("kind", ["cubin", "ptx"])
 @pytest.mark.parametrize("compiler", [nvrtc, nvcc])
 def test_a_binary_is_loaded_and_launched_by_its_demangled_name(kind, compiler, tmp_path):

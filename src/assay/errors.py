@@ -26,7 +26,7 @@ class BuildError(SourceError):
 
 
 class LaunchError(SourceError):
-    """The arguments of a launch do not fit the parameters of its kernel."""
+    """The arguments of a launch do not fit the parameters of its kernel, or its grid its clusters."""
 
 
 class Lacking(AssayError):

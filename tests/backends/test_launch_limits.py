@@ -22,12 +22,15 @@ needs_nvrtc = pytest.mark.skipif(not host.has("cuda.bindings"), reason="no NVRTC
         ({"grid": (1 << 31,)}, "a grid of"),
         ({"shared": (227 << 10) + 1}, "bytes of shared memory"),
         ({"block": (1024,), "registers": 72}, "1024 threads of 72 registers"),
+        ({"cluster": 17}, "clusters of 17 blocks"),
+        ({"cluster": 2, "target": Target("sm_80")}, "clusters of 2 blocks"),
     ],
 )
 def test_what_is_too_large_is_named_with_the_limit(launch, words):
-    usual = {"grid": (1,), "block": (256,), "shared": 0, "registers": 32}
-    problem = launch_limits.problem("f<float>", **usual | launch, target=Target("sm_90"))
-    assert words in problem and "f<float>" in problem and ("→ at most" in problem or "at least" in problem)
+    usual = {"grid": (1,), "block": (256,), "shared": 0, "registers": 32, "target": Target("sm_90")}
+    problem = launch_limits.problem("f<float>", **usual | launch)
+    assert words in problem and "f<float>" in problem
+    assert any(limit in problem for limit in ("→ at most", "at least", "only from sm_90 on"))
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,7 @@ def test_what_is_too_large_is_named_with_the_limit(launch, words):
         {"block": (1024,), "registers": 64},
         {"block": (16, 16, 4)},
         {"grid": ((1 << 31) - 1, 65535, 65535)},
+        {"grid": (32,), "cluster": 16},
         {"shared": 227 << 10},
         {"shared": 1 << 20, "target": Target("sm_110")},  # not known: not judged
     ],

@@ -135,6 +135,17 @@ def test_the_sizes_alone_refuse_an_int_for_a_c_function(launch):
         launch(["int"], [7], 'extern "C" ')
 
 
+@needs_nvrtc
+def test_a_grid_that_is_not_whole_clusters_is_refused(tmp_path):
+    file = tmp_path / "k.cu"
+    file.write_text("__global__ void k(float* x) {}\n")
+    with BACKEND.tracing(Target("sm_90")) as launches:
+        Source(file)["k"](32, 128, tensor(torch.float32), cluster=16)
+        with pytest.raises(LaunchError, match="40 blocks along x are not whole clusters of 16 in the launch of `k`"):
+            Source(file)["k"](40, 128, tensor(torch.float32), cluster=16)
+    assert [(launch.grid, launch.cluster) for launch in launches] == [((32,), 16)]
+
+
 TWO_STEPS = """#include <cuda_fp16.h>
 __device__ float total;
 __device__ const float weight = 0.5f;

@@ -117,6 +117,15 @@ def test_a_sum_is_one_launch_if_a_block_has_all_and_two_else(built):
     assert [launch.grid for launch in built("sum/cuda", "n=100000000,dtype=bf16")] == [(264,), (1,)]
 
 
+@pytest.mark.parametrize("op", ["softmax", "layernorm", "rmsnorm", "ln_gelu"])
+def test_a_row_that_no_block_holds_is_held_by_a_cluster_where_there_are_clusters(op, built):
+    long = "rows=4,cols=262144,dtype=bf16"
+    (one,) = built(f"{op}/cuda", long)
+    assert one.artifact.name.startswith(f"{op}_whole<") and one.cluster == 16 and one.grid == (64,)
+    two = built(f"{op}/cuda", long, "sm_80")
+    assert [launch.artifact.name.partition("<")[0] for launch in two] == [f"{op}_parts_read", f"{op}_parts_write"]
+
+
 def test_spills_are_what_ptxas_says(built, write, tmp_path):
     file = write(
         "cramped.py",

@@ -46,6 +46,8 @@ class Launch:
     grid: tuple[int, ...]
     block: tuple[int, ...]
     shared: int
+    cluster: int = 1
+    """Blocks of a thread-block cluster, neighbours along x."""
 
 
 class Backend:

@@ -17,7 +17,7 @@ from assay.backends import arguments, nvrtc
 from assay.backends.base import Availability, Backend, Launch, Level, missing, no_gpu
 from assay.backends.launcher import Launcher, Options
 from assay.dtype import dtype
-from assay.errors import UsageError
+from assay.errors import LaunchError, UsageError
 from assay.isa import cubin as cubins
 from assay.isa.names import canonical, instance
 from assay.isa.parameters import Parameter, parameters
@@ -103,6 +103,11 @@ def ctype(tensor: torch.Tensor) -> str:
 
 def cdiv(a: int, b: int) -> int:
     return -(-a // b)
+
+
+def power_of_2(a: int) -> int:
+    """Return the smallest power of 2 that is not below `a`."""
+    return 1 << max(0, a - 1).bit_length()
 
 
 def vector_width(*tensors: torch.Tensor) -> int:
@@ -249,27 +254,36 @@ class Function:
         shared: int = 0,
         early: bool = False,
         cooperative: bool = False,
+        cluster: int = 1,
         where: str = "",
     ) -> None:
         """Launch. A tensor is passed as its pointer (None as null), an int as `long long`, a float as `float`.
 
         `shared`: bytes of dynamic shared memory. `early`: the kernel may start while the launch before it ends, and
         waits for that itself (sm_90; assay/bulk.cuh). `cooperative`: all blocks run at once and may wait for each other
-        (`this_grid().sync()`). `where`: the place of the launch for messages, if it is not the line of the call."""
+        (`this_grid().sync()`). `cluster`: each so many neighbouring blocks along x run at once and reach each other's
+        shared memory (sm_90; assay/cluster.cuh). `where`: the place of the launch for messages, if it is not the line
+        of the call."""
         grid = grid if isinstance(grid, tuple) else (grid,)
         block = block if isinstance(block, tuple) else (block,)
         if 0 in grid:
             return
+        if grid[0] % cluster:
+            raise LaunchError(
+                f"{grid[0]} blocks along x are not whole clusters of {cluster} in the launch of `{self.name}`",
+                where=where,
+                fix=f"start a multiple of {cluster}, and let blocks without work take part in the cluster's barriers",
+            )
         if _tracing is not None:
             artifact = self.source.build(self.name, _tracing.target, _tracing.compiler)
             self._check(parameters(artifact.symbol, artifact.ptx), args, where)
-            _tracing.launches.append(Launch(artifact, grid, block, shared))
+            _tracing.launches.append(Launch(artifact, grid, block, shared, cluster))
             return
         launcher = self._launcher
         if not self._checked or _launched is not None:  # not every time: it would double the cost of a launch
             self._check(self._parameters, args, where)
             self._checked = True
-        launcher(grid, block, args, Options(shared, early, cooperative))
+        launcher(grid, block, args, Options(shared, early, cooperative, cluster))
         if _launched is not None and self.artifact is not None:
             _launched.append(self.artifact)
 

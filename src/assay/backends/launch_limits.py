@@ -15,12 +15,23 @@ _REGISTERS = 65536
 _SHARED = {(7, 5): 64, (8, 0): 163, (8, 6): 99, (8, 7): 163, (8, 9): 99, (9, 0): 227, (10, 0): 227, (12, 0): 99}
 """KiB of shared memory that one block may use, by compute capability (CUDA C++ Programming Guide, technical
 specifications). A capability that is not listed is not judged."""
+_CLUSTER = {(9, 0): 16, (10, 0): 16, (12, 0): 8}
+"""Blocks of the largest cluster."""
 
 
-def problem(name: str, grid: Sequence[int], block: Sequence[int], shared: int, registers: int, target: Target) -> str:
+def problem(
+    name: str,
+    grid: Sequence[int],
+    block: Sequence[int],
+    shared: int,
+    registers: int,
+    target: Target,
+    cluster: int = 1,
+) -> str:
     """Return why no GPU of the target can start a launch, and what to do; empty if one may. `shared` are all bytes of a
-    block, `registers` those of a thread."""
-    if found := _problem(tuple(grid), tuple(block), shared, registers, target):
+    block, `registers` those of a thread, `cluster` the blocks of a cluster."""
+    found = _problem(tuple(grid), tuple(block), shared, registers, target) or _of_clusters(cluster, target)
+    if found:
         what, fix = found
         return f"{what} in the launch of `{name}`: a GPU refuses it\n  → {fix}"
     return ""
@@ -44,4 +55,13 @@ def _problem(
     if registers * threads > _REGISTERS:
         words = f"{threads} threads of {registers} registers"
         return words, f"at most {_REGISTERS} registers a block: fewer threads, or __launch_bounds__({threads})"
+    return None
+
+
+def _of_clusters(cluster: int, target: Target) -> tuple[str, str] | None:
+    if cluster > 1 and target.capability < (9, 0):
+        return f"clusters of {cluster} blocks on {target}", "only from sm_90 on: launch another kernel for older GPUs"
+    most = _CLUSTER.get(target.capability)
+    if most and cluster > most:
+        return f"clusters of {cluster} blocks", f"at most {most} on {target}"
     return None

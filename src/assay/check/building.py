@@ -77,7 +77,8 @@ def build(
             for launch in answer.launches:
                 a = launch.artifact
                 used = launch.shared + (a["shared"] or 0)
-                why = launch_limits.problem(a["name"], launch.grid, launch.block, used, a["registers"] or 0, target)
+                registers, cluster = a["registers"] or 0, launch.cluster
+                why = launch_limits.problem(a["name"], launch.grid, launch.block, used, registers, target, cluster)
                 if why:
                     built.finding, built.workload = Finding("launch", why), workload
                     return built

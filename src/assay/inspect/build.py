@@ -130,7 +130,7 @@ def _read(built: Built, memory: memoryview) -> Iterator[Launch]:
             doubt=a["doubt"],
             ir={name.removeprefix("ir."): data.decode() for name, data in parts.items()},
         )
-        yield Launch(artifact, tuple(launch.grid), tuple(launch.block), launch.shared)
+        yield Launch(artifact, tuple(launch.grid), tuple(launch.block), launch.shared, launch.cluster)
 
 
 def _error(failure: Failure) -> AssayError:

@@ -22,6 +22,36 @@ def whole_row(x, *tensors, keep):
     return None
 
 
+def whole_cluster(x, *tensors, cluster=0, vectors=0):
+    """Blocks per row, threads per block and vectors per thread where a cluster holds a row that is too long for one
+    block. None where a tensor is absent or not aligned, or a rest would be left, or the row is too long for that too,
+    or the target has no clusters. `cluster` and `vectors` are chosen if they are 0 or leave a rest."""
+    target = built_for().capability
+    if target < (9, 0) or any(t is None for t in tensors):
+        return None
+    (rows, cols), width = x.shape, vector_width(x, *tensors)
+    if width == 1 or x.stride(0) % width or cols % width:
+        return None
+    if cluster and vectors and (threads := _threads(cols // width, cluster, vectors)) and threads <= 1024:
+        return cluster, threads, vectors
+    # As few blocks as hold a row, but enough in all to keep every multiprocessor busy with several.
+    most, found = 8 if target[0] == 12 else 16, None
+    for blocks in (cluster,) if cluster else (1, 2, 4, 8, 16):
+        for kept in (vectors,) if vectors else (8, 4, 6, 7, 5, 3):
+            threads = _threads(cols // width, blocks, kept)
+            if 128 <= threads <= 512 and blocks <= most:
+                found = blocks, threads, kept
+                if rows * blocks >= 1024:
+                    return found
+                break
+    return found
+
+
+def _threads(vectors, blocks, kept):
+    """Threads of each block; 0 if they are no whole warps."""
+    return vectors // (blocks * kept) if vectors % (blocks * kept * 32) == 0 else 0
+
+
 def whole_parts(x, *tensors):
     """Into how many parts each of few long rows is cut, 256 threads with 4 vectors for each part, so that all
     multiprocessors have work. 0 for many rows, or where a tensor is absent or not aligned, or a rest would be left."""

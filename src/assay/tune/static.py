@@ -180,7 +180,10 @@ def _summaries(artifacts: Sequence[Artifact]) -> dict[str, Summary]:
 def _code(started: Sequence[Launch]) -> str:
     """Return a hash of code, constants and launches. It can be equal for two names, such as two instances of a
     template."""
-    parts = [(one.artifact.text_hash, _constants(one.artifact), one.grid, one.block, one.shared) for one in started]
+    parts = [
+        (one.artifact.text_hash, _constants(one.artifact), one.grid, one.block, one.shared, one.cluster)
+        for one in started
+    ]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

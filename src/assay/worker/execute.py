@@ -314,7 +314,8 @@ def build(request: Build, arena: channel.Arena) -> Built:
 
 
 def _launched(launch: Launch, parts: dict[str, int] | None = None) -> Launched:
-    return Launched(list(launch.grid), list(launch.block), launch.shared, _summary(launch.artifact), parts or {})
+    grid, block, artifact = list(launch.grid), list(launch.block), _summary(launch.artifact)
+    return Launched(grid, block, launch.shared, artifact, parts or {}, launch.cluster)
 
 
 @phase("compile")

@@ -42,6 +42,10 @@ _KNOWN = {
         "a cooperative launch has more blocks than the GPU can run at once",
         "start at most as many blocks as it has multiprocessors, times those that fit on each",
     ),
+    r"INVALID_CLUSTER_SIZE": (
+        "a cluster has more blocks than run at once on neighbouring multiprocessors of this GPU",
+        "fewer blocks a cluster, or blocks with fewer registers or less shared memory",
+    ),
     r"\Afloat16\Z": ("Numba has no fp16 on the CPU", f"{_HALVES}, see docs/languages.md; {_OR_FEWER}"),
 }
 """Messages of other packages that many lines do not explain, with what happened and what to do."""

@@ -170,6 +170,7 @@ class Launched(Answer):
     artifact: Summary
     parts: dict[str, Count] = field(default_factory=dict)
     """Bytes of each piece of code in the arena, one after another."""
+    cluster: int = 1
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,17 @@
 struct Erf {
   static __device__ __forceinline__ float phi(float x) { return 0.5f * (1.0f + erff(x * 0.7071067811865476f)); }
   template <typename T> static __device__ __forceinline__ float value(float x) {
-    return sizeof(T) == 2 ? short_gelu(x) : x * phi(x);
+    return is_short<T> ? short_gelu(x) : x * phi(x);
   }
   template <typename T> static __device__ __forceinline__ float slope(float x) {
-    return sizeof(T) == 2 ? short_gelu_slope(x) : phi(x) + x * expf(-0.5f * x * x) * 0.3989422804014327f;
+    return is_short<T> ? short_gelu_slope(x) : phi(x) + x * expf(-0.5f * x * x) * 0.3989422804014327f;
   }
 };
 
 struct Tanh {
   static constexpr float a = 0.7978845608028654f, b = 0.044715f;
   template <typename T> static __device__ __forceinline__ float value(float x) {
-    return sizeof(T) == 2 ? short_gelu_tanh(x) : 0.5f * x * (1.0f + tanhf(a * (x + b * x * x * x)));
+    return is_short<T> ? short_gelu_tanh(x) : 0.5f * x * (1.0f + tanhf(a * (x + b * x * x * x)));
   }
   template <typename T> static __device__ __forceinline__ float slope(float x) {
     if (fabsf(x) > 1e4f) return x > 0.0f;  // x³ overflows far out, where the slope is flat

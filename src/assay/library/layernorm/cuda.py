@@ -1,8 +1,8 @@
 """LayerNorm in CUDA C++: rows kept in registers by groups of threads, in 16-byte vectors where aligned."""
 
 from assay import kernel
-from assay.backends.cuda import Source, cdiv, ctype, vector_width
-from assay.library.rows import norm_backward, rings, whole_parts, whole_row
+from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width
+from assay.library.rows import norm_backward, rings, whole_cluster, whole_parts, whole_row
 
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
@@ -13,7 +13,7 @@ def split(x, tensors, keep, threads, vectors, scalars):
     cols = x.shape[1]
     width = vector_width(x, *(t for t in tensors if t is not None))
     width = width if cols % width == 0 and x.stride(0) % width == 0 else 1
-    group = min(threads, 1 << (cdiv(cols // width, keep) - 1).bit_length())
+    group = min(threads, power_of_2(cdiv(cols // width, keep)))
     kept = cdiv(cols // width, group)
     return width, group, kept if kept <= (vectors if width > 1 else scalars) else 0
 
@@ -24,13 +24,19 @@ def split(x, tensors, keep, threads, vectors, scalars):
     tune={"keep": [1, 2, 4, 8]},
     expects={"spills": 16, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def layernorm(x, weight, bias, *, eps, out, seen, mean=None, rstd=None, keep=4, longest=32768):
+def layernorm(x, weight, bias, *, eps, out, seen, mean=None, rstd=None, keep=4, longest=32768, cluster=0, vectors=0):
     rows, cols = x.shape
     if cols <= longest and (whole := whole_row(x, weight, bias, out, keep=keep)):
         group, kept = whole
         threads = group if group > 32 else 128 if kept > 3 else 256
         source[f"layernorm_whole<{ctype(x)}, {group}, {kept}, {threads}>"](
             cdiv(rows, threads // group), threads, x, weight, bias, out, mean, rstd, rows, x.stride(0), eps
+        )
+        return
+    if whole := whole_cluster(x, weight, bias, out, cluster=cluster, vectors=vectors):
+        blocks, threads, kept = whole
+        source[f"layernorm_whole<{ctype(x)}, {threads}, {kept}, {threads}, {blocks}>"](
+            rows * blocks, threads, x, weight, bias, out, mean, rstd, rows, x.stride(0), eps, cluster=blocks
         )
         return
     if cols > longest and (parts := whole_parts(x, weight, bias, out)):

@@ -2,10 +2,10 @@
 #include <assay/row.cuh>
 #include <assay/whole_row.cuh>
 
-template <typename T, int GROUP, int K>
-__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Moments m, const T* weight, const T* bias,
-                                          T* y) {
-  using Row = WholeRow<T, GROUP, K>;
+template <typename T, int GROUP, int K, int CLUSTER>
+__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K, CLUSTER>& row, Moments m, const T* weight,
+                                          const T* bias, T* y) {
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
 #pragma unroll
   for (int k = 0; k < K; ++k) {
     float v[Row::N], w[Row::N], b[Row::N];
@@ -16,20 +16,20 @@ __device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Mome
   }
 }
 
-// The usual case: aligned rows that GROUP threads hold without a rest, with weight and bias.
-template <typename T, int GROUP, int K, int THREADS>
+// The usual case: aligned rows that GROUP threads of CLUSTER blocks hold without a rest, with weight and bias.
+template <typename T, int GROUP, int K, int THREADS, int CLUSTER = 1>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     layernorm_whole(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
                     T* __restrict__ y, float* __restrict__ mean, float* __restrict__ rstd, long long rows,
                     long long stride, float eps) {
-  using Row = WholeRow<T, GROUP, K>;
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
   const long long r = Row::index();
   if (r >= rows) return;  // a whole warp, in the last block of several rows
   Row row;
   row.read_past_l1(x + r * stride);
   const Moments m = moments(row, eps);
   normalise(row, m, weight, bias, y + r * Row::COLS);
-  if (threadIdx.x % GROUP == 0) {
+  if (Row::first()) {
     if (mean) mean[r] = m.mean;
     if (rstd) rstd[r] = m.rstd;
   }

@@ -3,7 +3,7 @@
 from assay import kernel
 from assay.backends.cuda import Source, cdiv, ctype
 from assay.library.layernorm.cuda import split
-from assay.library.rows import norm_backward, rings, whole_parts, whole_row
+from assay.library.rows import norm_backward, rings, whole_cluster, whole_parts, whole_row
 
 source, backward = Source("kernel.cu"), Source("backward.cu")
 
@@ -14,13 +14,19 @@ source, backward = Source("kernel.cu"), Source("backward.cu")
     tune={"keep": [1, 2, 4, 8]},
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def ln_gelu(x, weight, bias, *, eps, out, seen, keep=4, longest=32768):
+def ln_gelu(x, weight, bias, *, eps, out, seen, keep=4, longest=32768, cluster=0, vectors=0):
     rows, cols = x.shape
     if cols <= longest and (whole := whole_row(x, weight, bias, out, keep=keep)):
         group, kept = whole
         threads = group if group > 32 else 128 if kept > 3 else 256
         source[f"ln_gelu_whole<{ctype(x)}, {group}, {kept}, {threads}>"](
             cdiv(rows, threads // group), threads, x, weight, bias, out, rows, x.stride(0), eps
+        )
+        return
+    if whole := whole_cluster(x, weight, bias, out, cluster=cluster, vectors=vectors):
+        blocks, threads, kept = whole
+        source[f"ln_gelu_whole<{ctype(x)}, {threads}, {kept}, {threads}, {blocks}>"](
+            rows * blocks, threads, x, weight, bias, out, rows, x.stride(0), eps, cluster=blocks
         )
         return
     if cols > longest and (parts := whole_parts(x, weight, bias, out)):

@@ -5,13 +5,13 @@
 
 // Half as many instructions as normcdff, and as exact where it counts: next to the rounding of x itself.
 template <typename T> __device__ __forceinline__ float gelu(float x) {
-  return sizeof(T) == 2 ? shorter_gelu(x) : 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
+  return is_short<T> ? shorter_gelu(x) : 0.5f * x * (1.0f + erff(x * 0.7071067811865476f));
 }
 
-template <typename T, int GROUP, int K>
-__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Moments m, const T* weight, const T* bias,
-                                          T* y) {
-  using Row = WholeRow<T, GROUP, K>;
+template <typename T, int GROUP, int K, int CLUSTER>
+__device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K, CLUSTER>& row, Moments m, const T* weight,
+                                          const T* bias, T* y) {
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
 #pragma unroll
   for (int k = 0; k < K; ++k) {
     float v[Row::N], w[Row::N], b[Row::N];
@@ -22,12 +22,12 @@ __device__ __forceinline__ void normalise(const WholeRow<T, GROUP, K>& row, Mome
   }
 }
 
-// The usual case: aligned rows that GROUP threads hold without a rest, with weight and bias.
-template <typename T, int GROUP, int K, int THREADS>
+// The usual case: aligned rows that GROUP threads of CLUSTER blocks hold without a rest, with weight and bias.
+template <typename T, int GROUP, int K, int THREADS, int CLUSTER = 1>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     ln_gelu_whole(const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ y,
                   long long rows, long long stride, float eps) {
-  using Row = WholeRow<T, GROUP, K>;
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
   const long long r = Row::index();
   if (r >= rows) return;  // a whole warp, in the last block of several rows
   Row row;

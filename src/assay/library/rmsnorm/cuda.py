@@ -1,14 +1,10 @@
 """RMSNorm in CUDA C++: short rows kept in registers by a warp or a block, longer rows read twice."""
 
 from assay import kernel
-from assay.backends.cuda import Source, cdiv, ctype, vector_width
-from assay.library.rows import whole_parts, whole_row
+from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width
+from assay.library.rows import whole_cluster, whole_parts, whole_row
 
 source = Source("kernel.cu")
-
-
-def power_of_2(n):
-    return 1 << (n - 1).bit_length()
 
 
 @kernel(
@@ -28,16 +24,23 @@ def power_of_2(n):
 )
 def rmsnorm(
     x, weight, *, eps, out, seen, keep=4, block=256, resident=1024, load="plain", store="plain",
-    longest=32768, threads=1024,
+    longest=32768, threads=1024, cluster=0, vectors=0,
 ):  # fmt: skip
     """A thread keeps `keep` vectors, up to 4 where 1024 threads would not hold the row otherwise. Rows that a warp
-    holds come several to a `block`; long ones that are not kept have `threads` each."""
+    holds come several to a `block`. Longer rows are held by the `cluster` blocks of a cluster, with `vectors` a thread;
+    those that are not kept have `threads` each."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
     if cols <= longest and (whole := whole_row(x, weight, out, keep=keep)):
         group, kept = whole
         block = block if group == 32 else group
         source[f"rmsnorm_whole<{T}, {group}, {kept}, {block}, {resident}, {load}, {store}>"](
             cdiv(rows, block // group), block, x, weight, out, rows, stride, eps
+        )
+        return
+    if whole := whole_cluster(x, weight, out, cluster=cluster, vectors=vectors):
+        blocks, group, kept = whole
+        source[f"rmsnorm_whole<{T}, {group}, {kept}, {group}, 1024, {load}, {store}, {blocks}>"](
+            rows * blocks, group, x, weight, out, rows, stride, eps, cluster=blocks
         )
         return
     if cols > longest and (parts := whole_parts(x, weight, out)):

@@ -2,9 +2,9 @@
 // longer ones are read twice, once for the sum of squares, once to write.
 #include <assay/whole_row.cuh>
 
-template <Hint STORE = plain, typename T, int GROUP, int K>
-__device__ __forceinline__ void scale(const WholeRow<T, GROUP, K>& row, float rstd, const T* weight, T* y) {
-  using Row = WholeRow<T, GROUP, K>;
+template <Hint STORE = plain, typename T, int GROUP, int K, int CLUSTER>
+__device__ __forceinline__ void scale(const WholeRow<T, GROUP, K, CLUSTER>& row, float rstd, const T* weight, T* y) {
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
 #pragma unroll
   for (int k = 0; k < K; ++k) {
     float v[Row::N], w[Row::N];
@@ -15,20 +15,20 @@ __device__ __forceinline__ void scale(const WholeRow<T, GROUP, K>& row, float rs
   }
 }
 
-// The usual case: aligned rows that GROUP threads hold without a rest, with a weight. A multiprocessor must have room
-// for RESIDENT threads.
-template <typename T, int GROUP, int K, int THREADS, int RESIDENT, Hint LOAD, Hint STORE>
+// The usual case: aligned rows that GROUP threads of CLUSTER blocks hold without a rest, with a weight. A multiprocessor
+// must have room for RESIDENT threads.
+template <typename T, int GROUP, int K, int THREADS, int RESIDENT, Hint LOAD, Hint STORE, int CLUSTER = 1>
 __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
     rmsnorm_whole(const T* __restrict__ x, const T* __restrict__ weight, T* __restrict__ y, long long rows,
                   long long stride, float eps) {
-  using Row = WholeRow<T, GROUP, K>;
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
   const long long r = Row::index();
   if (r >= rows) return;  // a whole warp, in the last block of several rows
   Row row;
   row.template read<LOAD>(x + r * stride);
   float sum = 0.0f;
   row.each([&](float (&f)[Row::N]) { sum = add_squares(f, sum); });
-  const float rstd = inverse_root(over<Row::COLS>(joined<GROUP, Sum, 0>(sum)) + eps);
+  const float rstd = inverse_root(over<Row::COLS>(joined<GROUP, Sum, 0, CLUSTER>(sum)) + eps);
   scale<STORE>(row, rstd, weight, y + r * Row::COLS);
 }
 
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(WARP ? 128 : 1024)
     const int c = (k * blockDim.x + threadIdx.x) * N;
     if (c < cols) sum += squares(v[k]);
   }
-  sum = WARP ? warp_reduce<Sum>(sum) : block_reduce<Sum>(sum);
+  sum = WARP ? warp_reduce<Sum>(sum) : block_reduce_once<Sum>(sum);
   const float rstd = 1.0f / sqrtf(sum / cols + eps);  // once a row, so the exact ones: rsqrtf is 2 ulp off
 #pragma unroll
   for (int k = 0; k < K; ++k) {
@@ -112,6 +112,6 @@ __global__ void __launch_bounds__(1024)
   float sum = 0.0f;
 #pragma unroll 4
   for (long long c = threadIdx.x * N; c < cols; c += blockDim.x * N) sum += squares(load<N>(x + c));
-  const float rstd = 1.0f / sqrtf(block_reduce<Sum>(sum) / cols + eps);
+  const float rstd = 1.0f / sqrtf(block_reduce_once<Sum>(sum) / cols + eps);
   for (long long c = threadIdx.x * N; c < cols; c += blockDim.x * N) write(load<N>(x + c), rstd, weight, y, c);
 }

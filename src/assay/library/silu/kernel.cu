@@ -4,7 +4,7 @@
 
 // __fdividef is one reciprocal and a multiply. It gives 0 for a divisor beyond 2¹²⁶, where the true result is as good as 0.
 template <typename T> __device__ __forceinline__ float value(float x) {
-  return sizeof(T) == 2 ? short_silu(x) : __fdividef(x, 1.0f + expf(-x));
+  return is_short<T> ? short_silu(x) : __fdividef(x, 1.0f + expf(-x));
 }
 
 __device__ __forceinline__ float slope(float x) {

@@ -1,29 +1,36 @@
 """Softmax in CUDA C++: short rows kept in registers, long rows online, few long rows cut among blocks."""
 
 from assay import kernel
-from assay.backends.cuda import Source, cdiv, ctype, vector_width
-from assay.library.rows import whole_row
+from assay.backends.cuda import Source, cdiv, ctype, power_of_2, vector_width
+from assay.library.rows import whole_cluster, whole_row
 
 source = Source("kernel.cu")
-
-
-def power_of_2(n):
-    return 1 << (n - 1).bit_length()
 
 
 @kernel(
     "softmax",
     scratch={"seen": ("fp32", 2048)},
-    tune={"keep": [1, 2, 4], "longest": [8192, 16384, 32768], "threads": [256, 512, 1024]},
+    tune={
+        "keep": [1, 2, 4],
+        "longest": [8192, 16384, 32768],
+        "threads": [256, 512, 1024],
+    },
     expects={"spills": 0, "widest_global_load": 128, "widest_global_store": 128, "max_registers": 64},
 )
-def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024):
-    """A thread keeps `keep` vectors, more if its block needs it to hold the row. Few rows beyond `longest` are cut."""
+def softmax(x, *, out, seen, keep=4, longest=16384, threads=1024, cluster=0, vectors=0):
+    """A thread keeps `keep` vectors, more if its block needs it to hold the row. Of longer rows each is held by the
+    `cluster` blocks of a cluster, with `vectors` a thread, if it divides evenly; else few rows are cut."""
     (rows, cols), stride, T = x.shape, x.stride(0), ctype(x)
     if (cols <= longest or (rows > 128 and cols <= 32768)) and (whole := whole_row(x, out, keep=keep)):
         group, kept = whole
         block = 256 if group == 32 else group
         source[f"softmax_whole<{T}, {group}, {kept}, {block}>"](cdiv(rows, block // group), block, x, out, rows, stride)
+        return
+    if whole := whole_cluster(x, out, cluster=cluster, vectors=vectors):
+        blocks, group, kept = whole
+        source[f"softmax_whole<{T}, {group}, {kept}, {group}, {blocks}>"](
+            rows * blocks, group, x, out, rows, stride, cluster=blocks
+        )
         return
     N = vector_width(x, out)
     N = N if cols % N == 0 and stride % N == 0 else 1

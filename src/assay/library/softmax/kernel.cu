@@ -8,7 +8,7 @@
 // fmaxf drops NaN; the sum of exponentials brings it back, so a NaN makes its whole row NaN.
 
 template <typename T> __device__ __forceinline__ float exponential(float x) {
-  return sizeof(T) == 2 ? short_exp(x) : expf(x);
+  return is_short<T> ? short_exp(x) : expf(x);
 }
 
 // 1/v for 1 ≤ v: the hardware's, and a step of Newton's. A division has a slow path, a call that costs registers.
@@ -22,12 +22,12 @@ struct Top {
   static __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
 };
 
-// The usual case: aligned rows that GROUP threads hold without a rest. The exponentials are kept as floats between the
-// sum and the result where they take at most 32 registers; else they are computed again.
-template <typename T, int GROUP, int K, int THREADS>
+// The usual case: aligned rows that GROUP threads of CLUSTER blocks hold without a rest. The exponentials are kept as
+// floats between the sum and the result where they take at most 32 registers; else they are computed again.
+template <typename T, int GROUP, int K, int THREADS, int CLUSTER = 1>
 __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     softmax_whole(const T* __restrict__ x, T* __restrict__ y, long long rows, long long stride) {
-  using Row = WholeRow<T, GROUP, K>;
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
   const long long r = Row::index();
   if (r >= rows) return;  // a whole warp, in the last block of several rows
   Row row;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
 #pragma unroll
     for (int j = 0; j < Row::N; ++j) top = fmaxf(top, f[j]);
   });
-  top = joined<GROUP, Top, 0>(top);
+  top = joined<GROUP, Top, 0, CLUSTER>(top);
   constexpr bool KEEP = K * Row::N <= 32;
   float e[KEEP ? K : 1][Row::N];
   const auto exponentials = [&](int k, float (&f)[Row::N]) {
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
     exponentials(k, e[KEEP ? k : 0]);
     total += pairwise(e[KEEP ? k : 0]);
   }
-  const float scale = inverse(joined<GROUP, Sum, 1>(total));
+  const float scale = inverse(joined<GROUP, Sum, 1, CLUSTER>(total));
 #pragma unroll
   for (int k = 0; k < K; ++k) {
     float (&v)[Row::N] = e[KEEP ? k : 0];
@@ -77,12 +77,12 @@ __global__ void __launch_bounds__(WARP ? 128 : 1024)
 #pragma unroll
     for (int j = 0; j < N; ++j) top = fmaxf(top, v[k][j] = c < cols ? widen(in.at[j]) : NOTHING);
   }
-  top = WARP ? warp_reduce<Max>(top) : block_reduce<Max>(top);
+  top = WARP ? warp_reduce<Max>(top) : block_reduce_once<Max>(top);
 #pragma unroll
   for (int k = 0; k < K; ++k)
 #pragma unroll
     for (int j = 0; j < N; ++j) total += v[k][j] = expf(v[k][j] - top);
-  const float scale = 1.0f / (WARP ? warp_reduce<Sum>(total) : block_reduce<Sum>(total));
+  const float scale = 1.0f / (WARP ? warp_reduce<Sum>(total) : block_reduce_once<Sum>(total));
 #pragma unroll
   for (int k = 0; k < K; ++k) {
     const int c = (k * blockDim.x + threadIdx.x) * N;
@@ -112,8 +112,8 @@ struct Online {
   // What all threads of the block saw.
   __device__ __forceinline__ Online of_block() const {
     Online all;
-    all.top = block_reduce<Max>(top);
-    all.total = block_reduce<Sum>(total * expf(top - all.base()));
+    all.top = block_reduce_once<Max>(top);
+    all.total = block_reduce_once<Sum>(total * expf(top - all.base()));
     return all;
   }
 };

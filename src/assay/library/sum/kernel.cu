@@ -34,6 +34,6 @@ __global__ void __launch_bounds__(THREADS) sums(const T* __restrict__ x, Out* __
     if (threadIdx.x < head) chain[0] += widen(x[threadIdx.x]);
     if (tail < n) chain[0] += widen(x[tail]);
   }
-  const float sum = block_reduce<Sum>(pairwise(chain));
+  const float sum = block_reduce_once<Sum>(pairwise(chain));
   if (threadIdx.x == 0) out[blockIdx.x] = rounded<Out>(sum);
 }

@@ -19,14 +19,20 @@ template <typename R, int LANES = 32> __device__ __forceinline__ float warp_redu
   return v;
 }
 
-// blockDim.x must be a multiple of 32.
-template <typename R> __device__ __forceinline__ float block_reduce(float v) {
+// blockDim.x must be a multiple of 32. A kernel may call it once for each R, since no barrier keeps a second call from
+// the memory that others still read.
+template <typename R> __device__ __forceinline__ float block_reduce_once(float v) {
   __shared__ float partial[32];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   v = warp_reduce<R>(v);
-  __syncthreads();  // the last call's readers are done
   if (lane == 0) partial[warp] = v;
   __syncthreads();
   v = lane < (blockDim.x + 31) / 32 ? partial[lane] : R::identity();
   return warp_reduce<R>(v);
+}
+
+// As often as needed.
+template <typename R> __device__ __forceinline__ float block_reduce(float v) {
+  __syncthreads();  // the last call's readers are done
+  return block_reduce_once<R>(v);
 }

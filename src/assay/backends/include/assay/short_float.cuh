@@ -1,6 +1,13 @@
 // Functions for results of 16 bits, from the special-function unit's own 2^x and 1/x. These are within 2 ulps of a
 // float, which a result of 11 bits does not show; what float results need costs three times as many instructions.
 #pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+// Whether results of this type are that short.
+template <typename T> constexpr bool is_short = false;
+template <> constexpr bool is_short<__half> = true;
+template <> constexpr bool is_short<__nv_bfloat16> = true;
 
 __device__ __forceinline__ float power_of_2(float x) {
   float y;

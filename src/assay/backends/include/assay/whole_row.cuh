@@ -1,6 +1,8 @@
 // A row that is read once and stays in registers: GROUP threads hold K vectors of 16 bytes each and nothing is left
-// over, so no element needs a bounds check. GROUP is 32, a warp with a row of its own, or the whole block.
+// over, so no element needs a bounds check. GROUP is 32, a warp with a row of its own, or the whole block. A row that is
+// too long for one block is shared by the CLUSTER blocks of a cluster, each with as much of it.
 #pragma once
+#include <assay/cluster.cuh>
 #include <assay/hint.cuh>
 #include <assay/reduce.cuh>
 
@@ -24,9 +26,11 @@ template <int N> __device__ __forceinline__ float add_squares(const float (&f)[N
   return even + odd;
 }
 
-// A value joined over the group; every thread gets the result. Each USE has shared memory of its own, so that nobody
-// must wait for the readers of the last one: a kernel may have each USE once.
-template <int GROUP, typename R, int USE> __device__ __forceinline__ float joined(float v) {
+// A value joined over the group, of each block of the cluster; every thread gets the result. Each USE has shared memory
+// of its own, so that nobody must wait for the readers of the last one: a kernel may have each USE once, or once in a
+// loop over rows with a barrier between two of them, and `turn` as their number.
+template <int GROUP, typename R, int USE, int CLUSTER = 1>
+__device__ __forceinline__ float joined(float v, int turn = 0) {
   v = warp_reduce<R>(v);
   if constexpr (GROUP > 32) {
     constexpr int WARPS = GROUP / 32, LANES = WARPS <= 2 ? 2 : WARPS <= 4 ? 4 : WARPS <= 8 ? 8 : WARPS <= 16 ? 16 : 32;
@@ -36,6 +40,7 @@ template <int GROUP, typename R, int USE> __device__ __forceinline__ float joine
     const int other = threadIdx.x % LANES;
     v = warp_reduce<R, LANES>(other < WARPS ? of_warp[other] : R::identity());
   }
+  if constexpr (CLUSTER > 1) v = cluster_reduce<CLUSTER, R, USE>(v, turn);
   return v;
 }
 
@@ -63,26 +68,36 @@ __device__ __forceinline__ float2 widened(unsigned word, __half) {
   return __half22float2(reinterpret_cast<const __half2&>(word));
 }
 
-template <typename T, int GROUP, int K> struct WholeRow {
-  static constexpr int N = 16 / sizeof(T), COLS = GROUP * K * N;
+template <typename T, int GROUP, int K, int CLUSTER = 1> struct WholeRow {
+  static constexpr int N = 16 / sizeof(T), COLS = CLUSTER * GROUP * K * N;
   uint4 kept[K];  // packed, as they came: as floats 16-bit elements would take twice the registers
 
-  // The row of this thread. A block of several warps has a row for each, or one for all.
+  // The row of this thread. A block of several warps has a row for each, or one for all; a cluster has one.
   static __device__ __forceinline__ long long index() {
+    if constexpr (CLUSTER > 1) return blockIdx.x / CLUSTER;
     return GROUP == 32 ? blockIdx.x * (long long)(blockDim.x / 32) + threadIdx.x / 32 : blockIdx.x;
+  }
+
+  // Whether this is the one thread of the row that writes what the row has once.
+  static __device__ __forceinline__ bool first() {
+    if constexpr (CLUSTER > 1) return threadIdx.x == 0 && blockIdx.x % CLUSTER == 0;
+    return threadIdx.x % GROUP == 0;
   }
 
   // This thread's k-th vector of a row, or of what goes with it, as weight and bias. Neighbouring threads have
   // neighbouring vectors, and all are one address and a constant.
   static __device__ __forceinline__ const uint4* vector(const T* p, int k) {
-    const int lane = threadIdx.x % GROUP;
+    int lane = threadIdx.x % GROUP;
+    if constexpr (CLUSTER > 1) lane += int(blockIdx.x % CLUSTER) * (K * GROUP);
     return reinterpret_cast<const uint4*>(p) + lane + k * GROUP;
   }
   static __device__ __forceinline__ uint4* vector(T* p, int k) { return const_cast<uint4*>(vector((const T*)p, k)); }
 
   template <Hint H = plain> __device__ __forceinline__ void read(const T* row) {
+    if constexpr (CLUSTER > 1) cluster_start<CLUSTER>();
 #pragma unroll
     for (int k = 0; k < K; ++k) kept[k] = read_as<H>(vector(row, k));
+    if constexpr (CLUSTER > 1) cluster_started();
   }
 
   // Past the L1 cache, which keeps what every row needs: weight and bias.
@@ -135,17 +150,18 @@ struct Spread {
   float mean, squares;
 };
 
-template <typename T, int GROUP, int K> __device__ __forceinline__ Spread spread(const WholeRow<T, GROUP, K>& row) {
-  constexpr int N = WholeRow<T, GROUP, K>::N, COLS = WholeRow<T, GROUP, K>::COLS;
+template <typename T, int GROUP, int K, int CLUSTER>
+__device__ __forceinline__ Spread spread(const WholeRow<T, GROUP, K, CLUSTER>& row, int turn = 0) {
+  using Row = WholeRow<T, GROUP, K, CLUSTER>;
   float sum = 0.0f, squares = 0.0f;
-  row.each([&](float (&f)[N]) { sum += pairwise(f); });
-  const float mean = over<COLS>(joined<GROUP, Sum, 0>(sum));
-  row.each([&](float (&f)[N]) {
+  row.each([&](float (&f)[Row::N]) { sum += pairwise(f); });
+  const float mean = over<Row::COLS>(joined<GROUP, Sum, 0, CLUSTER>(sum, turn));
+  row.each([&](float (&f)[Row::N]) {
 #pragma unroll
-    for (int j = 0; j < N; ++j) f[j] -= mean;
+    for (int j = 0; j < Row::N; ++j) f[j] -= mean;
     squares = add_squares(f, squares);
   });
-  return {mean, joined<GROUP, Sum, 1>(squares)};
+  return {mean, joined<GROUP, Sum, 1, CLUSTER>(squares, turn)};
 }
 
 // Mean, and 1/√(variance + eps).
@@ -153,10 +169,10 @@ struct Moments {
   float mean, rstd;
 };
 
-template <typename T, int GROUP, int K>
-__device__ __forceinline__ Moments moments(const WholeRow<T, GROUP, K>& row, float eps) {
-  const Spread s = spread(row);
-  return {s.mean, inverse_root(over<WholeRow<T, GROUP, K>::COLS>(s.squares) + eps)};
+template <typename T, int GROUP, int K, int CLUSTER>
+__device__ __forceinline__ Moments moments(const WholeRow<T, GROUP, K, CLUSTER>& row, float eps, int turn = 0) {
+  const Spread s = spread(row, turn);
+  return {s.mean, inverse_root(over<WholeRow<T, GROUP, K, CLUSTER>::COLS>(s.squares) + eps)};
 }
 
 // Few long rows are cut into parts of equal length, a block for each: first what each part has, then, all joined, the
