@@ -1,10 +1,12 @@
 """Every kind of bad input meets a sentence of its own, with file and line where there is one and with what to do; never
 a traceback, never a hang. What was named beside it is judged all the same."""
 
+import json
 import os
 import re
 
 import pytest
+from junitparser import JUnitXml
 
 import assay as package
 import bad_declarations  # noqa: F401  (adds its kinds)
@@ -115,3 +117,29 @@ def test_a_file_that_one_may_not_read_is_said(tmp_path):
     file.chmod(0)
     done = assay("check", file)
     assert done.code == 2 and "cannot be read: Permission denied" in done.said
+
+
+@pytest.mark.parametrize("verb", ["check", "bench", "run", "inspect"])
+def test_files_that_were_asked_for_are_written_when_everything_is_refused(verb, tmp_path):
+    """Otherwise a CI service reads nothing, or the files of the run before."""
+    out, junit = tmp_path / "out.json", tmp_path / "junit.xml"
+    out.write_text("of the run before")
+    done = assay(verb, tmp_path / "gone.py", "no_such_op", "--out", out, "--junit", junit)
+    assert done.code == 2 and str(out) in done.out and str(junit) in done.out
+    document = json.loads(out.read_text())
+    assert document["verb"] == verb and document["records"] == []
+    assert ["gone.py" in p["what"] for p in document["refused"]] == [True, False]
+    (suite,) = JUnitXml.fromfile(str(junit))
+    assert (suite.tests, suite.errors) == (2, 2)
+
+
+def test_json_is_a_document_when_everything_is_refused():
+    done = assay("check", "no_such_op", "--json")
+    assert done.code == 2 and [p["what"] for p in json.loads(done.out)["refused"]] == ["no op called 'no_such_op'"]
+
+
+def test_a_refused_command_whose_file_cannot_be_written_says_both_once(tmp_path):
+    out = tmp_path / "file" / "out.json"
+    out.parent.write_text("")
+    done = assay("check", "no_such_op", "--out", out)
+    assert done.code == 2 and done.err.count("could not be written") == done.err.count("no op called") == 1

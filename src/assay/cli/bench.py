@@ -34,6 +34,8 @@ Tuned = Annotated[
 
 _WIDE = 108
 """Columns of a terminal from which on it shows every figure; a pipe always does."""
+_MANY = 64
+"""Workloads above which the command says how many they are before it begins."""
 
 
 def bench(
@@ -52,6 +54,7 @@ def bench(
     quick: Quick = False,
     threads: Threads = 0,
     timeout: Timeout = 120.0,
+    limit: common.Limit = None,
     seed: common.Seed = 0,
     device: common.Device = "",
     compiler: common.ChosenCompiler = "",
@@ -87,6 +90,7 @@ def bench(
         rounds=rounds if given("rounds") else file.rounds or rounds,
         budget=budget if given("budget") else file.budget or budget,
         seconds=timeout,
+        limit=limit,
         threads=threads,
         seed=seed,
         parameters=common.parameters(param or []),
@@ -105,6 +109,15 @@ def bench(
         checking.report(records, interrupted)
     checking.keep(records, out, junit, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def large(plans: list[BenchPlan], budget: float) -> str:
+    """Return how much there is to time in a large sweep, and how to make it smaller."""
+    total = sum(len(p.kernels) for p in plans)
+    return (
+        f"{len(plans)} workloads, which is {total} measurements of up to about {budget:g} s each\n"
+        "  → larger steps (--axis n=1024..65536:x2) make fewer, --quick or --budget shorter ones"
+    )
 
 
 def axes_of(texts: list[str]) -> dict[str, list[int]]:
@@ -126,6 +139,8 @@ def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None =
     from assay.bench.spent import Spent
     from assay.bench.verb import run
 
+    if len(plans) > _MANY:
+        print(f"assay: {large(plans, options.budget)}", file=sys.stderr)
     done: list[Record] = []
     spent = Spent()
 

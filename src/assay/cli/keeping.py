@@ -39,10 +39,12 @@ def written(what: str, path: Path, write: Callable[[], Any]) -> bool:
     except OSError as problem:
         if _quiet:
             return False
+        session.settle(path)
         session.unkept.append(str(path))
         reason = problem.strerror or str(problem)
         print(f"assay: {what} could not be written to {path}: {reason}\n  → {_fix(problem)}", file=sys.stderr)
         return False
+    session.settle(path)
     return True
 
 

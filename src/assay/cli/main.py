@@ -85,6 +85,8 @@ def main() -> None:
     session.begin()
     with lenient() as shown:
         code = _run()
+        if session.refused:
+            _write_refusals()
         for problem in session.refused:
             error(problem)
         shown.flush()
@@ -123,6 +125,19 @@ def _run() -> int:
     except Exception as problem:
         return _our_fault(problem)
     return 0
+
+
+def _write_refusals() -> None:
+    """Write the documents that a command, refused before it had a record, was asked for: with no record, and with what
+    was refused."""
+    from assay.cli.check import keep
+    from assay.cli.screen import write_document
+
+    asked = dict(session.awaited)
+    about: dict[str, Any] = {"verb": session.command.split()[1], "interrupted": False} if asked else {}
+    if "json" in asked:
+        write_document([], **about)
+    keep([], asked.get("out"), asked.get("junit"), "json" in asked, **about)
 
 
 def _require_current_folder() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from assay.cli.session import awaiting
 from assay.host import compile_with, include_from, use
 
 What = Annotated[
@@ -40,9 +41,27 @@ Timeout = Annotated[
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Kernels side by side.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of the fuzzing.")]
 Param = Annotated[list[str] | None, typer.Option("--param", help="A tunable: BLOCK=2048. May be repeated.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Also write that document to a file.")]
-JUnit = Annotated[Path | None, typer.Option("--junit", help="Also write a JUnit file, which CI services read.")]
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        callback=lambda wanted: awaiting("json", wanted),
+        help="One machine-readable document on stdout, nothing else.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", callback=lambda path: awaiting("out", path), help="Also write that document to a file."),
+]
+JUnit = Annotated[
+    Path | None,
+    typer.Option(
+        "--junit",
+        callback=lambda path: awaiting("junit", path),
+        help="Also write a JUnit file, which CI services read.",
+    ),
+]
+"""All three are noted, because they are written even if the command is refused before it has a record."""
 Strict = Annotated[bool, typer.Option("--strict", help="What was not run counts as a failure.")]
 Device = Annotated[
     str,

@@ -67,6 +67,7 @@ def write_document(records: Iterable[Record], where: Path | None = None, **about
         about = about | {"refused": refused}
     if where is not None:
         return keeping.document_written(records, where, about)
+    session.awaited.pop("json", None)
     sys.stdout.write(json.dumps(document(records, **about), indent=1, default=str) + "\n")
     return True
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from assay.errors import AssayError
 
 refused: list[AssayError] = []
 """Errors in what was named, while the rest was judged."""
 unkept: list[str] = []
 """Files that were asked for and could not be written."""
+awaited: dict[str, Any] = {}
+"""What was asked for and is not written yet: `json`, `out` and `junit`, the last two with their paths."""
 command = ""
 """The command without its arguments: `assay run`."""
 WRONG_USE, NOT_KEPT, OUR_FAULT = 2, 3, 4
@@ -19,6 +24,20 @@ def begin() -> None:
     command = ""
     refused.clear()
     unkept.clear()
+    awaited.clear()
+
+
+def awaiting(name: str, value: Any) -> Any:
+    """Note that `--json`, `--out` or `--junit` was given, and return its value."""
+    if value:
+        awaited[name] = value
+    return value
+
+
+def settle(path: Path) -> None:
+    """Note that a file was written, or that a message says why not."""
+    for name in [name for name, asked in awaited.items() if asked == path]:
+        del awaited[name]
 
 
 def refuse(problems: list[AssayError]) -> None:

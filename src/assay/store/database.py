@@ -13,7 +13,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 from assay.errors import UsageError
-from assay.record import SCHEMA, Record, Status, read
+from assay.record import SCHEMA, VERBS, Record, Status, read
+from assay.settings import did_you_mean
 from assay.store import when
 from assay.store.connection import connect, one_writer, shown
 from assay.store.current import EVIDENCE, Entry, current, from_evidence
@@ -252,6 +253,8 @@ class Store:
 def _filter(*, since: str | datetime | None = None, **equal: str | None) -> list[ColumnElement[bool]]:
     if (status := equal.get("status")) and status not in list(Status):
         raise UsageError(f"no status '{status}'", fix=f"one of: {', '.join(Status)}")
+    if (verb := equal.get("verb")) and verb not in VERBS:
+        raise UsageError(f"no verb '{verb}' has records", fix=f"{did_you_mean(verb, VERBS)}one of: {', '.join(VERBS)}")
     wanted = [records.c[name] == fit(str(value)) for name, value in equal.items() if value is not None]
     return [*wanted, records.c.time >= when.since(since)] if since else wanted
 
