@@ -60,7 +60,8 @@ def _beyond(space: Factors, bounds: tuple[Bound, ...]) -> Iterator[Planned]:
     a grid that covers millions of rows, only the cheapest are tried: the others short, and as long as a vector."""
     switches = [f for f in space.plain if f not in space.op.attributes and f not in ("values", "offset")]
     few = {n: max(2, axis.min) for n, axis in space.op.axes.items()}
-    near, far = [], []
+    near: list[Bound] = []
+    far: list[Bound] = []
     for bound in sorted(bounds, key=lambda b: b.size):
         cheapest = space.cost(space.raw(few | {bound.axis: bound.size + 1}, space.plain))
         (near if cheapest <= space.effort.typical else far).append(bound)
@@ -171,7 +172,8 @@ def _groups(space: Factors, constants: tuple[int, ...]) -> Iterator[Planned]:
     few = {n: max(1, axis.min) for n, axis in space.op.axes.items()}
     pairs = itertools.combinations_with_replacement(sorted(constants[:_FACTORS]), 2)
     products = {a * b: max(a, b) for a, b in pairs if a * b not in constants}
-    near, far = [], []
+    near: list[Planned] = []
+    far: list[Planned] = []
     for product, block in sorted(products.items()):
         several = {n: min(axis.max, max(axis.min, block + 1)) for n, axis in space.op.axes.items()}
         for name in space.lengths:
