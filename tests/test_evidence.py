@@ -17,7 +17,7 @@ from assay.machine.evidence import MachineEvidence
 from assay.models.studies.compile.evidence import CompileEvidence
 from assay.models.studies.infer.evidence import InferEvidence
 from assay.models.studies.train.evidence import TrainEvidence
-from assay.record import Record, Status, document, parsed, read
+from assay.record import VERBS, Record, Status, document, parsed, read
 from assay.report.export import KINDS, flat
 from assay.report.schema import EVIDENCE, every_figure, schema
 
@@ -94,6 +94,10 @@ def test_an_empty_part_that_is_not_left_to_a_default_is_written():
     evidence = InspectEvidence(blocks=[Block(0, 0, 16, (), 0)])
     assert evidence.to_dict() == {"blocks": [{"number": 0, "start": 0, "end": 16, "follows": [], "loop_depth": 0}]}
     assert InspectEvidence.of(record(evidence, "inspect")) == evidence
+
+
+def test_every_verb_with_evidence_is_one_that_records_name():
+    assert set(VERBS) == {*EVIDENCE, "doctor", "list"}
 
 
 def test_figures_are_named_once_and_explained():

@@ -18,6 +18,23 @@ SCHEMA = 2
 the same meaning, and fields of schema 2 that they lack are `null` or empty."""
 
 
+VERBS = (
+    "doctor",
+    "list",
+    "check",
+    "bench",
+    "inspect",
+    "tune",
+    "compare",
+    "machine",
+    "model",
+    "compress",
+    "search",
+    "selftest",
+)
+"""The verbs that records name."""
+
+
 class Status(StrEnum):
     PASS = "pass"
     FAIL = "fail"

@@ -97,6 +97,8 @@ def test_records_are_found_by_what_they_are(where):
         assert kernels(limit=2) == everything[-2:]
         with pytest.raises(UsageError, match="no status"):
             kernels(status="good")
+        with pytest.raises(UsageError, match="no verb 'run' has records"):  # `assay run` yields check's and bench's
+            store.run("last", verb="run")
 
 
 def test_latest_is_the_newest_of_each_verb_kernel_workload_and_device(where):

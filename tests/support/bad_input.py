@@ -263,6 +263,14 @@ kind(
     s__sqlite=empty,
 )
 kind(
+    "a verb nobody has",
+    "history --store {}/s.sqlite --verb chek",
+    "no verb 'chek' has records",
+    "did you mean check",
+    "selftest",
+    s__sqlite=empty,
+)
+kind(
     "a moment that is none",
     "history --store {}/s.sqlite --since odd",
     "'odd' is not a time",
