@@ -32,13 +32,16 @@ def test_a_failure_has_its_place_its_reason_and_its_replay():
         replay="assay check k.cu --op gelu",
         source={"file": "k.cu", "line": 7},
         seconds=1.5,
+        verb="check",
+        evidence={"found_at": "n=4097,dtype=bf16"},
     )
     (suite,) = JUnitXml.fromstring(junit([failed], "check").encode())
     (case,) = suite
-    assert case.name == "gelu/cuda:mine [n=8,dtype=bf16]" and case.time == pytest.approx(1.5)
+    assert case.name == "gelu/cuda:mine [dtype=bf16]" and case.time == pytest.approx(1.5)
     assert (case._elem.get("file"), case._elem.get("line")) == ("k.cu", "7")
     (result,) = case.result
     assert result.message == "guard: it wrote outside" and "replay: assay check k.cu --op gelu" in result.text
+    assert "first seen on n=4097,dtype=bf16\n" in result.text
     assert "\x1b" not in result.text
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from assay.evidence import Evidence, Figure
 from assay.inspect.evidence import Gates
+from assay.record import Record
 
 
 @dataclass(frozen=True)
@@ -137,3 +138,10 @@ class CheckEvidence(Evidence):
     def worst_share(self) -> float | None:
         """The error closest to its tolerance, over all outputs."""
         return max((e.share for e in (self.errors or {}).values()), default=None)
+
+
+def first_seen(record: Record) -> str:
+    """Return the workload on which a check failed first, if the record's is another: the smallest one that fails may
+    hide a clue. Empty otherwise."""
+    found_at = CheckEvidence.of(record).found_at if record.verb == "check" and record.failed else ""
+    return found_at if found_at != record.workload else ""

@@ -126,7 +126,8 @@ def judge(
             continue
         right = measures.of(name, dtype(value.dtype))
         got, scale = numbers(value), right.scale
-        if wrong := _non_finite(name, got, right.rounded, right.exact, dtype(value.dtype), right.plain):
+        behind = partial(measures.oracle.behind, name)
+        if wrong := _non_finite(name, got, right.rounded, right.exact, dtype(value.dtype), right.plain, behind):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), tried)
         worst, place = scale.compare(name, got)
         if worst is None:
@@ -139,9 +140,9 @@ def judge(
         errors.append(worst)
         if worst.share > 1:
             if isinstance(scale, OneRightValue):
-                what = scale.explain(worst, value, place)
+                what = scale.explain(worst, value, place) + behind(place)
             else:
-                what = _explain(worst, value, right.rounded, right.unit, place)
+                what = _explain(worst, value, right.rounded, right.unit, place) + behind(place)
                 what += _hint(measures.oracle, value, right.rounded, place)
             share = worst.share if isinstance(scale, _Scale) else 0.0  # where bits are promised, none may be off
             rounded = share > 0 and as_rounded(measures.oracle, name, got, dtype(value.dtype), transformed=True)
@@ -243,7 +244,8 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
     for name, value in outputs.items():
         exact, number = truth.exact[name].double(), dtype(value.dtype)
         rounded, got = truth.rounded(name, number), numbers(value)
-        if wrong := _non_finite(name, got, rounded, exact, number):
+        behind = partial(truth.behind, name)
+        if wrong := _non_finite(name, got, rounded, exact, number, behind=behind):
             return Judgement(Finding("nonfinite", wrong), tuple(errors), {})
         unit = truth.unit(name, rounded, number)
         if truth.only(name, number) and value.numel():
@@ -251,7 +253,7 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
             errors_here, first = only.compare(name, got)
             errors.append(errors_here)
             if errors_here.share > 1:
-                what = only.explain(errors_here, value, first)
+                what = only.explain(errors_here, value, first) + behind(first)
                 return Judgement(Finding("values", what), tuple(errors), {})
             continue
         error = ((got - exact).abs() / unit).nan_to_num(nan=0.0).flatten()
@@ -278,7 +280,8 @@ def judge_maximum(outputs: dict[str, torch.Tensor], truth: Oracle, prior: Prior)
             )
         )
         if share > 1:
-            what = _explain(errors[-1], value, rounded, unit, int(place)) + _hint(truth, value, rounded, int(place))
+            what = _explain(errors[-1], value, rounded, unit, int(place)) + behind(int(place))
+            what += _hint(truth, value, rounded, int(place))
             return Judgement(
                 Finding("values", what, share, as_rounded(truth, name, got, number, True)), tuple(errors), {}
             )
@@ -311,11 +314,12 @@ def _non_finite(
     exact: torch.Tensor,
     number: DType,
     plain: torch.Tensor | None = None,
+    behind: Callable[[int], str] = lambda place: "",
 ) -> str:
     """Describe NaN and Inf that differ from the oracle; empty if none do. If the oracle overflows by less than a factor
     of two, a large result of its sign passes; if it nearly overflows, an Inf passes. In place of an Inf of the oracle,
     plain PyTorch's value passes too: oneDNN pads an odd number of bf16 terms with a zero and multiplies the last term,
-    which may be an Inf, by it."""
+    which may be an Inf, by it. `behind` describes the inputs of an element."""
     if all_finite(got) and all_finite(rounded):
         return ""
     size = exact.abs()
@@ -333,7 +337,7 @@ def _non_finite(
     first = int(wrong.flatten().nonzero()[0])
     count = int(wrong.sum())
     seen, true = float(got.flatten()[first]), float(exact.flatten()[first])
-    return f"`{name}`{place_in(first, got)} is {seen:g}, the oracle {true:g} ({count} such elements)"
+    return f"`{name}`{place_in(first, got)} is {seen:g}, the oracle {true:g} ({count} such elements){behind(first)}"
 
 
 def beyond(outputs: dict[str, torch.Tensor], truth: Oracle) -> dict[str, int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-from assay.check import evaluations, overflow, raising, rounding
+from assay.check import evaluations, overflow, raising, rounding, special_inputs
 from assay.check.undeclared import Undeclared, undeclared
 from assay.dtype import DType, dtype
 from assay.float64 import exactly, widened
@@ -85,6 +85,8 @@ class Oracle:
     rounded: of a value halfway between two codes either may be the result. Computed on first use."""
     undeclared: Callable[[], Undeclared | None] = lambda: None
     """The op, if it is a user's and declares no magnitude; for the reason of a failure."""
+    behind: Callable[[str, int], str] = lambda output, place: ""
+    """The inputs behind one element of an output that are NaN or infinite, as text for the reason of a failure."""
 
     def rounded(self, name: str, number: DType) -> torch.Tensor:
         """Return the right answer in the output's format, as float64."""
@@ -147,7 +149,8 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
     others = cache(lambda: evaluations.others(workload, inputs))
     between = cache(lambda: _between(workload, inputs, others))
     missing = partial(undeclared, op, inputs)
-    known = Oracle(exact, scale, flushed=flushed, others=others, between=between, undeclared=missing)
+    behind = partial(special_inputs.behind, op, inputs, exact)
+    known = Oracle(exact, scale, flushed=flushed, others=others, between=between, undeclared=missing, behind=behind)
     if op.magnitude is not None or op.roundings is not None:
         return replace(known, single=op.lost(), in_sums=workload.lost_in_sums, half=half)
     whole = all(hasattr(v, "numel") for v in exact.values())  # the caller refuses a result that is no tensor
@@ -156,7 +159,7 @@ def oracle(workload: Workload, inputs: dict[str, torch.Tensor]) -> Oracle:
         return replace(estimate, refined=cache(lambda: _refined(estimate, workload, inputs)))
     if whole and rounding.rounds(op, workload.attributes):
         return known  # here the reference only moves values; another formula for the same may round
-    return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)))
+    return Oracle(exact, scale, 0.0, signed=not (whole and rounding.compares(workload, inputs)), behind=behind)
 
 
 def _between(

@@ -135,6 +135,7 @@ def report(records: list[Record], interrupted: bool, out: Path | None = None) ->
     """Print what failed, in full, then the counts, and where the document is, if it was written before."""
     from rich.markup import escape
 
+    from assay.check.evidence import first_seen
     from assay.record import namesakes
 
     terminal = screen.console()
@@ -145,6 +146,8 @@ def report(records: list[Record], interrupted: bool, out: Path | None = None) ->
         if record.source.get("file"):
             line = f":{record.source['line']}" if record.source.get("line") else ""  # of a whole file: none
             terminal.print(f"  source  {record.source['file']}{line}", style="dim")
+        if first := first_seen(record):
+            terminal.print(f"  seen    first on {escape(first)}", style="dim", soft_wrap=True)
         terminal.print(f"  replay  {escape(record.replay)}", style="cyan", soft_wrap=True)
     terminal.print(f"\n{screen.summary(records)}" + (" — interrupted; this is what was done" if interrupted else ""))
     if out:

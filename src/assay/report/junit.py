@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as xml
 
+from assay.check.evidence import first_seen
 from assay.errors import AssayError
 from assay.record import Record, Status, namesakes
 
@@ -43,9 +44,9 @@ def _case(record: Record, shared: set[str]) -> xml.Element:
     if record.status is not Status.PASS and not built:
         first, _, rest = _text(record.reason).partition("\n")
         verdict = xml.SubElement(case, _VERDICTS.get(record.status, "error"), message=first, type=str(record.status))
-        verdict.text = "\n".join(
-            filter(None, (first, rest, f"replay: {_text(record.replay)}" if record.replay else ""))
-        )
+        seen = f"first seen on {_text(seen)}" if (seen := first_seen(record)) else ""
+        replay = f"replay: {_text(record.replay)}" if record.replay else ""
+        verdict.text = "\n".join(filter(None, (first, rest, seen, replay)))
     return case
 
 

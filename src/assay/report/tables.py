@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay import units
-from assay.check.evidence import CheckEvidence
+from assay.check.evidence import CheckEvidence, first_seen
 from assay.record import Record
 from assay.report import rows
 from assay.selftest.evidence import SelftestEvidence
@@ -34,6 +34,7 @@ def every(records: Sequence[Record]) -> list[dict[str, Any]]:
                 "says": says,
                 "order": order,
                 "reason": record.reason,
+                "seen": first_seen(record),
                 "replay": record.replay,
                 "run": record.run,
                 "time": str(record.provenance.get("time", "")),

@@ -1,0 +1,46 @@
+"""Says which inputs behind a wrong result are NaN or infinite: that may be the only clue in the smallest workload that
+fails."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from assay.lazy import torch
+from assay.op import Op, Tensor
+
+
+def behind(
+    op: Op, inputs: Mapping[str, torch.Tensor], results: Mapping[str, torch.Tensor], output: str, place: int
+) -> str:
+    """Return what to add to the reason of a failure in one element of an output, given its index in the flattened
+    tensor: the inputs that are NaN or infinite there or, along the axis of independent results, beside it. Empty if
+    there are none."""
+    shape = results[output].shape
+    index = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), shape))
+    axes = zip(op.outputs[output].shape, index, strict=False)
+    at: dict[str | int, int] = {axis: i for axis, i in axes if axis == op.independent}
+    told = []
+    for name, value in inputs.items():
+        if not value.is_floating_point():
+            continue
+        part = _part(value, op.inputs[name], at).double()
+        if not (odd := int(part.numel() - part.isfinite().sum())):
+            continue
+        here = float(value[index]) if value.shape == shape else 0.0
+        if not math.isfinite(here):
+            told.append(f"`{name}` is {here:g} there")
+            continue
+        where = "".join(f" where {axis} is {i}" for axis, i in at.items() if axis in op.inputs[name].shape)
+        nan = int(part.isnan().sum())
+        counts = (f"{n} {kind}" for n, kind in ((nan, "NaN"), (odd - nan, "infinite")) if n)
+        told.append(f"`{name}` has {' and '.join(counts)} value{'s' * (odd != 1)}{where}")
+    return "".join(f"; {one}" for one in told)
+
+
+def _part(value: torch.Tensor, declared: Tensor, at: Mapping[str | int, int]) -> torch.Tensor:
+    """Return the part of an input that independent results at these indices depend on."""
+    for axis, i in at.items():
+        if axis in declared.shape:
+            value = value.select(declared.shape.index(axis), i)
+    return value
