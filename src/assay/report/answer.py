@@ -72,28 +72,39 @@ def scope(records: Sequence[Record]) -> list[str]:
 
 def fastest(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return, per op and device, the fastest correct kernel at the largest of the cases with the most kernels, and how
-    often it wins."""
+    often it wins. Only kernels of one run are compared: those of different runs were not timed together."""
     wrong = {(r.kernel, r.dtype) for r in records if r.verb == "check" and str(r.status) == "fail"}
     measured = rows.benches(records)
     right = [r for r in measured if r["status"] == "pass" and (r["kernel"], r["dtype"]) not in wrong]
     by_case: dict[str, list[Row]] = {}
     for row in right:
         by_case.setdefault(row["case"], []).append(row)
-    winners = {case: min(group, key=lambda r: r["seconds"]) for case, group in by_case.items()}
+    together = {case: _together(group) for case, group in by_case.items()}
+    winners = {case: min(group, key=lambda r: r["seconds"]) for case, group in together.items()}
     result: dict[tuple[str, str], dict[str, Any]] = {}
-    for case in rows.cases(right):
+    for case in rows.cases([row for group in together.values() for row in group]):
         best = winners[case]
         place = (best["op"], best["place"])
         if place in result:
             continue
         peers = [w for w in winners.values() if (w["op"], w["place"]) == place]
-        slow = min((r["seconds"] for r in measured if r["case"] == case and r not in right), default=None)
+        wrong_ones = [r for r in measured if r["case"] == case and r["run"] == best["run"] and r not in right]
+        others = {r["kernel"] for r in together[case]}
         result[place] = best | {
             "time": units.scaled(best["seconds"], "s"),
             "bandwidth": units.scaled(best["rate"], "B/s", 3),
             "wins": sum(w["kernel"] == best["kernel"] for w in peers),
             "of": len(peers),
-            "rivals": len(by_case[case]) - 1,
-            "wrong_but_faster": slow is not None and slow < best["seconds"],
+            "rivals": len(others) - 1,
+            "wrong_but_faster": any(r["seconds"] < best["seconds"] for r in wrong_ones),
+            "not_together": sorted({r["kernel"] for r in by_case[case] if r["seconds"] < best["seconds"]} - others),
         }
     return list(result.values())
+
+
+def _together(group: Sequence[Row]) -> list[Row]:
+    """Return the rows of the run that timed the most of these kernels; of several such runs, the newest."""
+    by_run: dict[str, list[Row]] = {}
+    for row in group:
+        by_run.setdefault(row["run"], []).append(row)
+    return max(by_run.items(), key=lambda item: (len(item[1]), item[0]))[1]

@@ -117,6 +117,7 @@ def _bench(record: Record, several_places: bool) -> Row:
     return row | {
         "case": " · ".join(filter(None, case)),
         "place": place(record),
+        "run": record.run,
         "seconds": median,
         "low": low,
         "high": high,
