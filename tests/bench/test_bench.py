@@ -103,6 +103,26 @@ def test_a_bad_range_is_wrong_use(text):
         sweep.axis_values(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "number", "fixes"),
+    [
+        ("1..4096", 4096, ("1..4096:x2 (13 sizes) or 1..4096:+256", "1..4096:+1")),
+        ("1000..1064", 65, ("write one: 1000..1064:+5",)),
+        ("8,0..99", 100, ("write one: 0..99:+7",)),
+        ("1..1000000", 1000000, ("1..1000000:x2 (20 sizes)",)),
+    ],
+)
+def test_a_range_of_many_sizes_needs_a_step(text, number, fixes):
+    """Each size is a workload: an hour of timing by a typing error."""
+    with pytest.raises(UsageError, match=f"without a step is {number} sizes") as refused:
+        sweep.axis_values(text)
+    for fix in fixes:
+        assert fix in refused.value.fix
+        suggested = fix.rpartition(" ")[2] if fix.startswith("write") else fix.partition(" ")[0]
+        assert len(sweep.axis_values(suggested)) <= 20 or suggested == "1..4096:+1"
+    assert len(sweep.axis_values("1..64")) == 64
+
+
 def test_a_sweep_is_the_product_of_axes_and_dtypes():
     op = library.ops()["softmax"]
     found = sweep.workloads(op, ["bf16", "fp32"], {"rows": [1, 2], "cols": [8]})

@@ -34,6 +34,8 @@ Tuned = Annotated[
 
 _WIDE = 108
 """Columns of a terminal from which on it shows every figure; a pipe always does."""
+_MANY = 64
+"""Workloads above which the command says how many they are before it begins."""
 
 
 def bench(
@@ -97,6 +99,8 @@ def bench(
         options = options.quicker()
     with screen.progress(None, "bench", json, "reading the kernels"):
         plans = plan(selection.chosen(kernels, options, whole_library=everything), options)
+    if len(plans) > _MANY:
+        print(f"assay: {large(plans, options.budget)}", file=sys.stderr)
     records, interrupted = perform(plans, options, json, out)
     about: dict[str, Any] = {"verb": "bench", "run": options.run, "interrupted": interrupted}
     if json:
@@ -105,6 +109,15 @@ def bench(
         checking.report(records, interrupted)
     checking.keep(records, out, junit, json, **about)
     sys.exit(screen.exit_code(records, strict, interrupted))
+
+
+def large(plans: list[BenchPlan], budget: float) -> str:
+    """Return how much there is to time in a large sweep, and how to make it smaller."""
+    total = sum(len(p.kernels) for p in plans)
+    return (
+        f"{len(plans)} workloads, which is {total} measurements of up to about {budget:g} s each\n"
+        "  → larger steps (--axis n=1024..65536:x2) make fewer, --quick or --budget shorter ones"
+    )
 
 
 def axes_of(texts: list[str]) -> dict[str, list[int]]:
