@@ -59,6 +59,14 @@ CASES = {
         [made(1, "fail", SHRUNK, evidence={"parameters": {"BLOCK": 64}}), made(2, "pass")],
         {"r1", "r2"},
     ),
+    "a measurement that was skipped supersedes no time": (
+        [made(1, "pass", SHRUNK, "bench"), made(2, "skipped", SHRUNK, "bench")],
+        {"r1", "r2"},
+    ),
+    "a time supersedes a measurement that was skipped": (
+        [made(1, "skipped", SHRUNK, "bench"), made(2, "pass", SHRUNK, "bench")],
+        {"r2"},
+    ),
     "a model with another kernel inside is another question": (
         [inferred(1, "fail", "gelu/torch:wrong"), inferred(2, "pass", "gelu/torch:mine")],
         {"r1", "r2"},

@@ -46,6 +46,8 @@ class Options:
     """Whether measuring goes on beyond the budget while an interval is wider than its value."""
     seconds: float = 120.0
     """The time limit of one round in a worker."""
+    limit: float | None = None
+    """Seconds after which no further workload is begun; the kernels on those left are skipped."""
     threads: int = 0
     """Threads of CPU kernels; 0 means one per core."""
     second_clock: bool = True

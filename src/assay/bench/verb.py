@@ -1,6 +1,8 @@
 """Runs one plan after another and yields records as they are ready."""
 
+import math
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -8,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import provenance
-from assay.backends import Availability, Level, backend, where_timed
+from assay.backends import Level, backend, where_timed
 from assay.bench.cell import COPY, Cell
 from assay.bench.entrant import YARDSTICKS, Entrant
 from assay.bench.planning import BenchPlan, Options, plan
@@ -46,6 +48,7 @@ def run(
     """Time one cell after another, since nothing else may run on the device meanwhile. Times by stage are added to
     `spent`."""
     spent = spent or Spent()
+    deadline = time.monotonic() + options.limit if options.limit else math.inf
     names = _names(plans)
     threads = options.threads or os.cpu_count() or 1
     round_seconds = options.budget / options.rounds
@@ -65,11 +68,16 @@ def run(
 
         for number, planned in enumerate(plans):
             runnable = []
+            late = time.monotonic() > deadline
             for kernel in planned.kernels:
-                if (here := where_timed(kernel)).level is Level.RUN:
+                if late:
+                    yield _skipped(kernel, "--limit left it out: give it more time, or name fewer", planned, options)
+                elif (here := where_timed(kernel)).level is Level.RUN:
                     runnable.append((kernel, here))
                 else:
-                    yield _skipped(kernel, here, planned, options)
+                    interpreted = "an interpreter's time says nothing about the kernel"
+                    reason = interpreted if here.level is Level.INTERPRET else f"{here.reason}; {here.fix}"
+                    yield _skipped(kernel, reason, planned, options)
             processes.retire({YARDSTICKS, *(k.identity for p in plans[number:] for k in p.kernels)})
             if not runnable:
                 continue
@@ -103,15 +111,14 @@ def _names(plans: list[BenchPlan]) -> dict[str, str]:
     return {i: f"{k.name} ({provenance.shown(k.home)})" if count[k.name] > 1 else k.name for i, k in kernels.items()}
 
 
-def _skipped(kernel: Kernel, here: Availability, planned: BenchPlan, options: Options) -> Record:
-    """Return the record of a kernel that cannot be timed here."""
-    interpreted = "an interpreter's time says nothing about the kernel"
+def _skipped(kernel: Kernel, reason: str, planned: BenchPlan, options: Options) -> Record:
+    """Return the record of a kernel that is not timed."""
     return Record(
         "bench",
         kernel.name,
         str(planned.workload),
         Status.SKIPPED,
-        interpreted if here.level is Level.INTERPRET else f"{here.reason}; {here.fix}",
+        reason,
         options.run,
         source=provenance.source_of(kernel.home, kernel.line),
         provenance=provenance.provenance(options.seed),

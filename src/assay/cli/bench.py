@@ -54,6 +54,7 @@ def bench(
     quick: Quick = False,
     threads: Threads = 0,
     timeout: Timeout = 120.0,
+    limit: common.Limit = None,
     seed: common.Seed = 0,
     device: common.Device = "",
     compiler: common.ChosenCompiler = "",
@@ -89,6 +90,7 @@ def bench(
         rounds=rounds if given("rounds") else file.rounds or rounds,
         budget=budget if given("budget") else file.budget or budget,
         seconds=timeout,
+        limit=limit,
         threads=threads,
         seed=seed,
         parameters=common.parameters(param or []),
@@ -99,8 +101,6 @@ def bench(
         options = options.quicker()
     with screen.progress(None, "bench", json, "reading the kernels"):
         plans = plan(selection.chosen(kernels, options, whole_library=everything), options)
-    if len(plans) > _MANY:
-        print(f"assay: {large(plans, options.budget)}", file=sys.stderr)
     records, interrupted = perform(plans, options, json, out)
     about: dict[str, Any] = {"verb": "bench", "run": options.run, "interrupted": interrupted}
     if json:
@@ -139,6 +139,8 @@ def perform(plans: list[BenchPlan], options: Any, json: bool, out: Path | None =
     from assay.bench.spent import Spent
     from assay.bench.verb import run
 
+    if len(plans) > _MANY:
+        print(f"assay: {large(plans, options.budget)}", file=sys.stderr)
     done: list[Record] = []
     spent = Spent()
 

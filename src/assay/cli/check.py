@@ -35,6 +35,7 @@ from assay.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from assay.check.job import Job
     from assay.record import Record
 
 
@@ -67,7 +68,7 @@ def check(
     if not what and not everything:
         raise UsageError("check what?", fix="name an op, a kernel or a file (assay check gelu/triton), or say --all")
     from assay import host
-    from assay.check.verb import Options
+    from assay.check.verb import Options, plan
     from assay.target import target as named
 
     options = Options(
@@ -84,7 +85,9 @@ def check(
         parameters=parameters(param or []),
         backends=split(backend),
     )
-    records, interrupted = perform(what or [], options, "check", json, out)
+    with screen.progress(None, "check", json, "reading the kernels"):
+        planned = plan(selection.chosen(what or [], options, whole_library=everything), options)
+    records, interrupted = perform(planned, options, json, out)
     about: dict[str, Any] = {"verb": "check", "run": options.run, "interrupted": interrupted}
     if json:
         screen.write_document(records, **about)
@@ -94,24 +97,20 @@ def check(
     sys.exit(screen.exit_code(records, strict, interrupted))
 
 
-def perform(
-    what: list[str], options: Any, title: str, json: bool, out: Path | None = None
-) -> tuple[list[Record], bool]:
-    """Plan and run, printing each record when it is ready. Return the records, and whether it was interrupted."""
-    from assay.check.verb import plan, run
+def perform(jobs: list[Job], options: Any, json: bool, out: Path | None = None) -> tuple[list[Record], bool]:
+    """Run the jobs, printing each record when it is ready. Return the records, and whether it was interrupted."""
+    from assay.check.verb import run
 
-    with screen.progress(None, title, json, "reading the kernels"):
-        jobs = plan(selection.chosen(what, options, whole_library=True), options)
     shared = selection.shared(j.kernel for j in jobs)
     width = max(len(j.kernel.name) for j in jobs)
     show = None if json else lambda record: screen.console().print(line(record, width, shared))
 
     def save(kept: list[Record]) -> None:
         if out:
-            screen.write_document(kept, out, verb=title, run=options.run, interrupted=True)
+            screen.write_document(kept, out, verb="check", run=options.run, interrupted=True)
 
     names = [f"{j.kernel.name} {j.dtype}" for j in jobs]
-    return screen.collect(run(jobs, options), names, title, json, show, save)
+    return screen.collect(run(jobs, options), names, "check", json, show, save)
 
 
 def keep(records: list[Record], out: Path | None, junit: Path | None, json: bool, **about: Any) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli import screen, session
-from assay.cli.options import OpName
+from assay.cli.options import AsJson, OpName
 
 if TYPE_CHECKING:
     from assay.catalog.select import Choice
@@ -24,9 +24,7 @@ _MEANING = {"run": "runs", "interpret": "runs interpreted", "compile": "compiles
 def list_(
     what: Annotated[list[str] | None, typer.Argument(help="Only these ops, kernels or files.")] = None,
     op: OpName = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="One machine-readable document on stdout, nothing else.")
-    ] = False,
+    json: AsJson = False,
 ) -> None:
     """Ops × backends × dtypes: what can run, only compile, or is missing here, and why."""
     from assay.catalog.select import everything, gather

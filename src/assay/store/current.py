@@ -4,7 +4,8 @@ A newer record supersedes an older one
 - of the same verb, kernel, workload, device, target, number of threads and parameters; of a model also with the same
   kernels inside, and trained in the same way. A record that names no target or
   no number of threads answers for all of them: a failure that was found before anything was built or timed is
-  superseded by the next result, whatever its target and threads. The records of one `inspect` run about several
+  superseded by the next result, whatever its target and threads. A kernel that bench skipped was not timed anew, so an
+  older time stands. The records of one `inspect` run about several
   functions of a kernel stand together.
 - that is a failure or an inconclusive check, if the newer one is a complete check of the same kernel, dtype, device,
   target and parameters that found nothing wrong. `check` shrinks a failure to a workload of its own, at which a fixed
@@ -100,6 +101,8 @@ class Entry:
     def replaced_by(self, newer: Entry) -> bool:
         """Return whether a newer record of the same point supersedes this one."""
         if self.function != newer.function and self.run == newer.run:
+            return False
+        if self.verb == "bench" and newer.status == Status.SKIPPED != self.status:
             return False
         return all(
             old in ("", new) or (not new and newer.status == Status.FAIL)
