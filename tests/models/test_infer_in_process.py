@@ -81,7 +81,8 @@ def test_a_wrong_kernel_is_a_failure_that_names_the_module(users):
     assert [r.evidence["variant"] for r in records] == ["torch", "torch", "swap", "swap"]
     for record in records[2:]:
         assert record.status == "fail" and "the outputs are wrong" in record.reason
-        assert record.reason.endswith("the first module that is off: act")
+        assert "the first module that is off: act; gelu/torch:tanh is in " in record.reason
+        assert record.reason.endswith("tanh.py:6"), "the record's source is the model's file"
         assert record.evidence["outputs"]["share"] > 1 and "--swap gelu=" in record.replay
 
 

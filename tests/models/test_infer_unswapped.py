@@ -7,7 +7,7 @@ import pytest
 
 from assay.errors import UsageError
 from assay.report.model_infer import parts
-from assay.report.table import Note, Table, to_rich
+from assay.report.table import Note, Table, to_html, to_rich
 from inference import QUICK, by, here, quick  # noqa: F401
 
 MODELS = """
@@ -36,6 +36,7 @@ MODELS = """
 
     def functional(): return model(Columns(), nn.GELU())
     def columns(): return model(nn.Softmax(0), nn.GELU())
+    def mixed(): return model(nn.Softmax(0), nn.GELU(), Approximate())
     def sometimes(): return model(Sometimes())
     def example(batch): return torch.randn(batch, 16)
 """
@@ -72,6 +73,22 @@ def test_calls_that_the_kernel_cannot_take_are_one_statement_and_no_gain(mine, m
     names = [list(to_rich(table).columns[0].cells) for table in shown if isinstance(table, Table)]
     assert names and not any("swap" in cells for cells in names)
     assert [part.text for part in shown if isinstance(part, Note) and "swap" in part.text] == [f"– swap: {swap.reason}"]
+
+
+@pytest.mark.usefixtures("here")
+def test_sites_that_pytorch_computes_are_a_table_with_the_reasons(mine):
+    """Beside kernels that ran: otherwise a gain seems to be that of all kernels that were named."""
+    swap = {"softmax": "softmax/njit", "gelu": "gelu/njit"}
+    records = quick(f"{mine}:mixed", batches=(4,), swap=swap)
+    record = by(records, variant="swap", batch=4)
+    (table,) = (p for p in parts([record]) if isinstance(p, Table) and "computed by PyTorch" in p.title)
+    told = [[str(cell) for cell in column.cells] for column in to_rich(table).columns]
+    assert told[0] == ["1", "3"] and told[1] == ["softmax", "gelu"], "the sites that the kernels compute are not in it"
+    assert told[2][0] == "softmax/njit" and told[3] == ["every call", "every call"]
+    assert "over dimension 0 of 2, not the last" in told[4][0] and "Approximate writes its own forward" in told[4][1]
+    assert "over dimension 0 of 2, not the last" in to_html(table)
+    notes = [p.text for p in parts([record]) if isinstance(p, Note)]
+    assert any("left as they are: linear" in text and "gelu" not in text for text in notes), notes
 
 
 @pytest.mark.usefixtures("here")

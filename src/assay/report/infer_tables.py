@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from assay import provenance
 from assay.bench.statistics import Estimate
 from assay.catalog import library
 from assay.models.studies.infer.evidence import Gain, InferEvidence, Row
-from assay.models.studies.infer.joined import Repeated, alike, by_layer
+from assay.models.studies.infer.joined import Repeated, alike, by_layer, repeated
+from assay.models.swap.report import ASKED, NO_RULE, PART_OF, Site, State
 from assay.record import Record, Status
 from assay.report.table import Cell, Column, Table
 from assay.units import NOTHING, share, si, times
@@ -255,6 +256,62 @@ def sites(ones: Sequence[One], title: str = "") -> Table[Any]:
         Column("workload", lambda at: "; ".join(map(_shape, at[1].workloads)), page="", left=True, fold=True),
     ]
     return Table(title, columns, rows)
+
+
+@dataclass(frozen=True)
+class _ByPyTorch:
+    """Sites of one kernel at which PyTorch computed some or all calls for one reason."""
+
+    variant: str
+    op: str
+    kernel: str
+    why: str
+    paths: dict[str, None] = field(default_factory=dict)
+    """Repeated layers are one path."""
+    calls: list[tuple[int, int]] = field(default_factory=list)
+    """For each site, the calls that PyTorch computed, of all; none if the site was never swapped."""
+
+
+def by_pytorch(ones: Sequence[One], title: str = "") -> Table[_ByPyTorch]:
+    """Return the table of sites that a rule names and PyTorch computed all the same, at least in some calls, with the
+    reason."""
+    rows: dict[tuple[str, ...], _ByPyTorch] = {}
+    for one in ones:
+        for site in one.evidence.swap or ():
+            whole = site.calls + sum(site.fallbacks.values())
+            reasons: dict[str, int | None] = dict(site.fallbacks) or ({site.why: None} if kept_out(site) else {})
+            for why, fell in reasons.items():
+                key = one.evidence.variant, site.op, site.kernel, why
+                row = rows.setdefault(key, _ByPyTorch(*key))
+                row.paths[repeated(site.path) or "(the model)"] = None
+                if fell is not None:
+                    row.calls.append((fell, whole))
+    columns: list[Column[_ByPyTorch]] = [
+        Column("", lambda row: row.variant, page="variant", left=True),
+        Column("site", lambda row: ", ".join(row.paths), left=True),
+        Column("op", lambda row: row.op, left=True),
+        Column("kernel", lambda row: row.kernel, left=True),
+        Column("by PyTorch", lambda row: _fell(row.calls)),
+        Column("why", lambda row: _why(row.why), left=True, fold=True),
+    ]
+    return Table(title, columns, list(rows.values()))
+
+
+def kept_out(site: Site) -> bool:
+    """Return whether a rule names the site, and the kernel cannot compute it."""
+    asked = site.why in (NO_RULE, ASKED) or site.why.startswith(PART_OF)
+    return site.state is State.LEFT and not asked
+
+
+def _why(text: str) -> Cell:
+    from rich.markup import escape
+
+    return Cell(escape(text), text)
+
+
+def _fell(calls: Sequence[tuple[int, int]]) -> str:
+    fell, whole = (sum(counts) for counts in zip(*calls, strict=True)) if calls else (0, 0)
+    return f"{fell / whole:.0%} of calls" if 0 < fell < whole else "every call"
 
 
 def _alone(row: Row, kind: str) -> Cell:

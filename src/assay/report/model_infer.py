@@ -10,7 +10,19 @@ from typing import Any
 
 from assay.models.studies.infer.evidence import Boundary, InferEvidence
 from assay.record import Record, Status
-from assay.report.infer_tables import One, by_model, layers, over_batches, read, shown_batch, signed, sites, variants
+from assay.report.infer_tables import (
+    One,
+    by_model,
+    by_pytorch,
+    kept_out,
+    layers,
+    over_batches,
+    read,
+    shown_batch,
+    signed,
+    sites,
+    variants,
+)
 from assay.report.table import Note, Table
 from assay.units import count, si
 
@@ -40,6 +52,8 @@ def parts(records: Sequence[Record]) -> Iterator[Table[Any] | Note]:
             for one in (one for one in here if one.evidence.sites):
                 kernels = ", ".join(dict.fromkeys(row.kernel for row in one.evidence.sites or ()))
                 yield sites([one], f"{one.evidence.variant}, batch {batch}: {kernels}")
+                if (left := by_pytorch([one], f"{one.evidence.variant}, batch {batch}: computed by PyTorch")).rows:
+                    yield left
                 yield from map(Note, _beside(one.evidence))
         yield from map(Note, left_out(group))
 
@@ -130,7 +144,7 @@ def _beside(evidence: InferEvidence) -> Iterator[str]:
         of = evidence.packed.weights
         sizes = f"{si(of.before, 'B', 3)} → {si(of.after, 'B', 3)}"
         yield f"packed weights: {sizes}, {of.saved:.2%} saved; in theory {of.theory:.2%}"
-    if left := Counter(site.op for site in evidence.swap or () if site.state == "left"):
+    if left := Counter(site.op for site in evidence.swap or () if site.state == "left" and not kept_out(site)):
         yield "left as they are: " + ", ".join(f"{op} ×{n}" for op, n in left.items())
     profile = (evidence.profile or {}).get("variant")
     if profile and profile.unattributed and profile.total:

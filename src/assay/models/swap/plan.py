@@ -16,13 +16,11 @@ from assay.models.operators.operator import operator
 from assay.models.swap import fusion, replacement
 from assay.models.swap.forwards import Forward, Watch, Watched, counted, watching, with_kernel
 from assay.models.swap.inventory import Inventory
-from assay.models.swap.report import NO_RULE, Entry
+from assay.models.swap.report import ASKED, NO_RULE, PART_OF, Entry
 from assay.models.swap.rules import CALLED, FUSIONS, Rule, Rules, Value
 from assay.models.swap.sites import Form
 from assay.models.swap.substitute import Substitute
 from assay.models.swap.wrapping import Change, ClassChange, SlotChange, obstacle, original_class, subclass
-
-ASKED = "a rule leaves it alone"
 
 
 class Plan:
@@ -73,7 +71,7 @@ class Plan:
         """Decide on a module that computes an op: give it a kernel, or leave it with a reason."""
         rule = self.rules.of(self.inventory.paths[module], form.op)
         if rule is None or rule.choice is None:
-            self._leave(module, form, rule, ASKED if rule is not None else f"part of {fused}" if fused else NO_RULE)
+            self._leave(module, form, rule, ASKED if rule is not None else PART_OF + fused if fused else NO_RULE)
             return
         kernel, op = rule.choice
         whole = replacement.find(op.name)

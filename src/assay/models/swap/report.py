@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from assay.models.operators.contract import Tally
 
 NO_RULE = "no rule names it"
+ASKED = "a rule leaves it alone"
+PART_OF = "part of "
+"""Beginning of the reason of a module that a fused pair computes."""
 
 
 class State(StrEnum):

@@ -100,11 +100,11 @@ def alike(rows: Sequence[Row]) -> list[Row]:
     (`encoder.layer.*.norm`)."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault((_repeated(row.site), row.kernel, *row.workloads), []).append(row)
+        groups.setdefault((repeated(row.site), row.kernel, *row.workloads), []).append(row)
     return [_summed(key[0], group) if len(group) > 1 else group[0] for key, group in groups.items()]
 
 
-def _repeated(path: str) -> str:
+def repeated(path: str) -> str:
     return re.sub(r"(?<=\.)\d+(?=\.)", "*", path)
 
 
@@ -153,7 +153,7 @@ def by_layer(layers_of: Mapping[str, Sequence[Layer]]) -> list[Repeated]:
     for variant, own in layers_of.items():
         whose = "variant" if any(layer.variant is not None for layer in own) else "torch"
         for layer in own:
-            name = _repeated(layer.path) or "(the model)"
+            name = repeated(layer.path) or "(the model)"
             paths.setdefault(name, set()).add(layer.path)
             row = rows.setdefault(name, Repeated(name, 0, {}, {}))
             row.seconds[variant] = row.seconds.get(variant, 0.0) + (getattr(layer, whose) or 0.0)

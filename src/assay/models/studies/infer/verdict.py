@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from assay import provenance
 from assay.bench.statistics import Estimate, estimate, of_rounds, ratio
 from assay.catalog import library
+from assay.errors import AssayError
 from assay.models.packed.account import Account
 from assay.models.packed.compare import Comparison
 from assay.models.studies import study
-from assay.models.studies.infer.evidence import BY_CHANCE, ENOUGH, InferEvidence, Layer, Row, Training
+from assay.models.studies.infer.evidence import BY_CHANCE, ENOUGH, Called, InferEvidence, Layer, Row, Training
 from assay.models.studies.infer.joined import predicted
 from assay.models.studies.infer.planning import Case, Plan
-from assay.models.studies.infer.variants import BASELINE, Variant
+from assay.models.studies.infer.variants import BASELINE, Variant, named
 from assay.record import Record, Status
 
 INTERPRETED = "it ran in an interpreter, which checks its results and says nothing about its time"
@@ -92,6 +94,7 @@ class Measured:
         # Packed weights are meant to change the outputs, so a difference is not an error.
         if off := "" if evidence.packed else outputs.wrong:
             at = f"; the first module that is off: {evidence.suspect}" if evidence.suspect else ""
+            at += _sources(evidence, self.table)
             if outputs.elements < ENOUGH and outputs.share < BY_CHANCE and not outputs.note:
                 return Status.INCONCLUSIVE, f"{off}{at}; with {outputs.elements} judged, that may be chance"
             return Status.FAIL, off + at
@@ -105,6 +108,18 @@ class Measured:
         if evidence.compile and (breaks := evidence.compile[evidence.whose].breaks):
             parts.append(f"{breaks} graph break{'s' if breaks > 1 else ''}")
         return Status.PASS, "; ".join([*parts, *([fell] if fell else [])])
+
+
+def _sources(evidence: InferEvidence, sites: Sequence[Called]) -> str:
+    """Return the kernels of the module that is off, or all that the rules name, with file and line: the record's own
+    source is the model's."""
+    try:
+        kernels = {kernel.name: kernel for _, (kernel, _) in named(evidence.rules, evidence.device)}
+    except AssayError:  # a file that was changed meanwhile
+        return ""
+    there = {site.kernel for site in sites if evidence.suspect and evidence.suspect in (site.path, site.site)}
+    chosen = [k for name, k in kernels.items() if k.home and (name in there or not there)]
+    return "; ".join(["", *(f"{k.name} is in {provenance.shown(k.home)}:{k.line}" for k in chosen if k.home)])
 
 
 def _fallbacks(evidence: InferEvidence) -> str:
