@@ -106,10 +106,10 @@ def site(name, torch_=3.0, kernel=1.0, workload="n=4,dtype=fp32", count=1):
     return called, part | {"seconds": torch_}, part | {"seconds": kernel}
 
 
-def joined(*sites, alone):
+def joined(*sites, alone, latency=None):
     called, theirs, ours = zip(*sites, strict=True)
     profile = {"torch": {"total": 10.0, "parts": theirs}, "variant": {"total": 8.0, "parts": ours}}
-    return rows(called, profile, alone)
+    return rows(called, profile, alone, latency)
 
 
 def test_layers_stand_side_by_side_for_every_variant_and_repeated_ones_are_one_row():
@@ -134,6 +134,24 @@ def test_sites_are_summed_over_their_calls_and_alike_ones_are_shown_together():
     (one,) = alike(table)
     assert one.site == "l.*.act" and one.calls == 3 and one.alone.kernel.cold == 3.0
     assert one.share == 0.6 and one.in_model == Inside(6.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("latency", "marked"),
+    [
+        ({"torch": 10.0, "variant": 8.0}, [False, False]),
+        ({"torch": 4.0, "variant": 8.0}, [True, False]),
+        ({"torch": 10.0, "variant": 1.5}, [False, True]),
+        ({"torch": 6.5, "variant": 8.0}, [True, True]),
+        ({}, [False, False]),
+    ],
+    ids=["within the pass", "by PyTorch", "by the kernel", "only together", "nothing was timed"],
+)
+def test_a_site_that_takes_longer_than_the_whole_pass_predicts_nothing(latency, marked):
+    table = joined(site("act", torch_=5.0), site("norm", torch_=2.0, kernel=1.6), alone=None, latency=latency)
+    assert [row.exceeds for row in table] == marked
+    assert (predicted(table, 10.0).in_model is None) is any(marked)
+    assert any(row.exceeds for row in alike(table)) is any(marked)
 
 
 def test_a_promise_that_cannot_be_made_says_why():

@@ -71,6 +71,22 @@ def test_times_of_two_processes_are_not_shown_beside_each_other(ones):
     assert "torch" not in titles and any("from torch" in t for t in titles)
 
 
+def test_a_time_in_the_model_beyond_the_whole_pass_is_marked(ones):
+    one = next(o for o in ones if o.evidence.sites and all(row.in_model for row in o.evidence.sites))
+    first, *others = one.evidence.sites
+
+    def shown(row):
+        evidence = replace(one.evidence, sites=[row, *others])
+        record = replace(one.record, evidence=evidence.to_dict())
+        table = infer_tables.sites(infer_tables.read([record]))
+        return to_html(table), [p.text for p in model_infer.parts([record]) if isinstance(p, Note)]
+
+    marked, notes = shown(replace(first, exceeds=True))
+    assert marked.count(" ?</td>") == 1 and any(n.startswith(f"? {first.site}: the time in the model") for n in notes)
+    plain, notes = shown(first)
+    assert " ?</td>" not in plain and not any("exceeds the whole pass" in n for n in notes)
+
+
 def test_the_conclusion_comes_before_the_explanations(ones):
     parts = list(model_infer.parts([one.record for one in ones]))
     notes = [p.text for p in parts if isinstance(p, Note)]

@@ -324,6 +324,8 @@ def _inside(row: Row) -> Cell:
     if row.in_model is None:
         return Cell("", "")
     cell = change(row.in_model.torch, row.in_model.kernel)
+    if row.exceeds:
+        return Cell(f"{cell.terminal} ?", f"{cell.page} ?")
     return cell if row.in_model.kernel else Cell(cell.terminal, "")
 
 

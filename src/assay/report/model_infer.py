@@ -130,6 +130,11 @@ def _beside(evidence: InferEvidence) -> Iterator[str]:
         yield f"no gain is predicted from the kernels alone: {evidence.predicted.why}"
     if evidence.unprofiled:
         yield f"no time in the model: {evidence.unprofiled}"
+    if exceeding := dict.fromkeys(row.site for row in rows if row.exceeds):
+        yield (
+            f"? {', '.join(exceeding)}: the time in the model exceeds the whole pass, which is timed without the "
+            "profiler: the host was not steady, or the profiler takes most of so short a time. Nothing follows from it"
+        )
     if copied := dict.fromkeys(row.kernel.partition("/")[0] for row in rows if row.alone.copied):
         yield f"PyTorch's {', '.join(copied)} has no out=: alone, its time holds a copy that no model makes"
     costs = {k: c for k, c in (evidence.boundary or {}).items() if isinstance(c, Boundary) and c.site is not None}

@@ -173,7 +173,7 @@ def savings(ones: Sequence[One], case: str) -> Iterator[rows.Row]:
     for site in sites:
         alone = site.alone.torch, site.alone.kernel
         times = {way: [getattr(side, kind) for side in alone] for way, kind in _KINDS.items()}
-        if site.in_model:
+        if site.in_model and not site.exceeds:
             times["in the model"] = [site.in_model.torch, site.in_model.kernel]
         for way, (torch, kernel) in times.items():
             words = f"{units.si(torch - kernel, 's', 3)} of {units.si(torch, 's', 3)}"

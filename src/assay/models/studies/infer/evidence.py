@@ -91,6 +91,9 @@ class Row(Called):
     calls: int = 1
     alone: Promise = field(default_factory=Promise)
     in_model: Inside | None = None
+    exceeds: bool = False
+    """Whether its time in the model exceeds the whole pass, alone or with the other sites, so that nothing follows from
+    it."""
     share: float | None = None
     """Of torch's whole pass."""
 
@@ -112,6 +115,7 @@ class Predicted:
     cold: Gain | None = None
     hot: Gain | None = None
     in_model: Gain | None = None
+    """None also if the time of a site exceeds the whole pass."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +24,23 @@ _OPERATORS = {
 """The profiler's name for a functional call of each op in PyTorch."""
 
 
-def rows(sites: Iterable[Called], profile: Mapping[str, Any], alone: Times | None) -> list[Row]:
+def rows(
+    sites: Iterable[Called], profile: Mapping[str, Any], alone: Times | None, latency: Mapping[str, float] | None = None
+) -> list[Row]:
     """Return a row for each site with the times of PyTorch's own and of the kernel, alone (cold, hot) and in the model.
-    `alone` is None if this batch size was not timed alone."""
-    return [_row(site, profile, alone) for site in sites]
+    `alone` is None if this batch size was not timed alone. `latency`: seconds of a whole eager pass of `torch` and of
+    the `variant`, which no site can exceed on a steady host."""
+    table = [_row(site, profile, alone) for site in sites]
+    inside = [row.in_model for row in table if row.in_model]
+    if not latency or not inside:
+        return table
+
+    def beyond(torch: float, kernel: float) -> bool:
+        return torch > latency.get("torch", math.inf) or kernel > latency.get("variant", math.inf)
+
+    together = beyond(sum(i.torch for i in inside), sum(i.kernel for i in inside))
+    each = [row.in_model is not None and beyond(row.in_model.torch, row.in_model.kernel) for row in table]
+    return [replace(row, exceeds=one or (together and not any(each))) for row, one in zip(table, each, strict=True)]
 
 
 def _row(site: Called, profile: Mapping[str, Any], alone: Times | None) -> Row:
@@ -88,7 +102,8 @@ def predicted(rows: Sequence[Row], latency: float) -> Predicted:
 
     alone = [(r.alone.torch, r.alone.kernel) for r in rows]
     inside = [r.in_model for r in rows if r.in_model]
-    in_model = gain(i.torch - i.kernel for i in inside) if len(inside) == len(rows) else None
+    known = len(inside) == len(rows) and not any(r.exceeds for r in rows)
+    in_model = gain(i.torch - i.kernel for i in inside) if known else None
     if why := next((f"{r.site}: {r.alone.why}" for r in rows if r.alone.why), ""):
         return Predicted(why, in_model=in_model)
     cold, hot = (gain(getattr(t, k) - getattr(own, k) for t, own in alone) for k in ("cold", "hot"))
@@ -109,7 +124,7 @@ def repeated(path: str) -> str:
 
 
 def _summed(site: str, rows: Sequence[Row]) -> Row:
-    whole = replace(rows[0], site=site, calls=sum(r.calls for r in rows))
+    whole = replace(rows[0], site=site, calls=sum(r.calls for r in rows), exceeds=any(r.exceeds for r in rows))
     if all(r.share is not None for r in rows):
         whole = replace(whole, share=sum(r.share or 0.0 for r in rows))
     if inside := [r.in_model for r in rows if r.in_model]:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
+from assay.bench.statistics import estimate
 from assay.errors import AssayError
 from assay.models.studies.infer import unswapped
 from assay.models.studies.infer.alone import Times, times
@@ -183,7 +184,9 @@ def _records(process: Process, alone: Times) -> Iterator[Record]:
     for batch, answer in measured.items():
         sites = [Called(**site) for site in about["sites"][str(batch)]]
         profile = answer.get("profile", {})
-        table = rows(sites, profile, alone if batch in planned.alone and not variant.interpreted else None)
+        taken = answer["arms"].get("eager", {}).get("samples", {})  # sites are profiled in the eager arm
+        latency = {whose: estimate(samples).median for whose, samples in taken.items()}
+        table = rows(sites, profile, alone if batch in planned.alone and not variant.interpreted else None, latency)
         one = Measured(planned, variant, about, answer, table, layers(profile))
         yield from (one.record(case(arm, batch), first=arm == process.arms[0]) for arm in process.arms)
         yield from (skipped(planned, case(arm, batch), why) for arm, why in process.refused.items())
