@@ -64,3 +64,48 @@ def test_the_example_of_a_launch_comment_is_for_this_kernel(write):
         select([write("no_template.cu", "__global__ void k(const float* x, float* y) {}")], "gelu")
     with pytest.raises(SourceError, match=r"e\.g\. `// assay: k<T><<<"):
         select([write("template.cu", LAUNCHED.partition("\n")[2])], "gelu")
+
+
+VARIANTS = """// assay: op gelu
+// assay: variant first
+// assay: k<T><<<1, 256>>>(x, out)
+//assay:  variant  second
+// assay: k<T><<<2, 128>>>(x, out)
+// assay: k<T><<<3, 128>>>(x, out)
+template <typename T> __global__ void k(const T* x, T* y) {}
+"""
+
+
+def test_variants_in_one_file_are_kernels_of_their_own(write):
+    file = write("two.cu", VARIANTS)
+    choices = select([file])
+    assert [(k.name, k.line, len(k.launches)) for k, _ in choices] == [
+        ("gelu/cuda:first", 3, 1),
+        ("gelu/cuda:second", 5, 2),
+    ]
+    for kernel, op in choices:
+        named, _, asked = called(kernel, op).split()
+        assert select([named], asked) == [(kernel, op)], "a replay runs this one alone"
+    with pytest.raises(UsageError, match=r"two\.cu has no kernel gelu/cuda:third\n  → it has: gelu/cuda:first"):
+        select([f"{file}:gelu/cuda:third"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refusal"),
+    [
+        ("// assay: op gelu\n", "// assay: k<T><<<1, 1>>>(x, out)\n", r"two\.cu:1: this launch is of no variant"),
+        ("variant  second", "variant first", r"two\.cu:4: the variant first begins on line 2 and on line 4"),
+        ("variant  second", "variant two", r"two\.cu:4: the variant two has the name of the file"),
+        ("template", "// assay: variant last\ntemplate", r"two\.cu:7: the variant last has no launch"),
+    ],
+)
+def test_a_variant_that_is_not_clear_is_refused(before, after, refusal, write):
+    with pytest.raises(SourceError, match=refusal):
+        select([write("two.cu", VARIANTS.replace(before, after))], "gelu")
+
+
+def test_variants_are_built_and_recorded_beside_each_other(write):
+    records = list(package.check(write("two.cu", VARIANTS), dtypes="fp32", workloads=2, keep=False))
+    assert {(r.kernel, r.source["line"]) for r in records} == {("gelu/cuda:first", 3), ("gelu/cuda:second", 5)}
+    assert {r.status for r in records} <= {"compiled", "fail", "skipped"}
+    assert len({r.replay for r in records}) == 2

@@ -5,7 +5,8 @@
 `T` is the workload's C++ type and `type(x)` that of the tensor x; grid, block and dynamic shared memory are arithmetic
 over the op's axes and attributes; arguments are the op's inputs, outputs, axes, attributes or arithmetic over them.
 `stride(x, 0)`, `size(x, 0)` and `numel(x)` describe a tensor, in elements. Integers are passed as `long long` and
-floats as `float`; a cast passes another type: `int(n)`, `double(eps)`. Each comment is one launch."""
+floats as `float`; a cast passes another type: `int(n)`, `double(eps)`. Each comment is one launch. Comments that
+name the op or a variant are read by assay.catalog.reader."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def parse(text: str, where: str) -> LaunchComment:
         raise SourceError(
             f"this launch comment cannot be read: {text}",
             where=where,
-            fix="write it as `// assay: name<T><<<grid, block>>>(x, out, n)`; the op is named by `// assay: op NAME`",
+            fix="write it as `// assay: name<T><<<grid, block>>>(x, out, n)`; `// assay: op NAME` names the op, "
+            "`// assay: variant NAME` a design",
         )
     config, args = (_expressions(shape[part], where) for part in ("config", "args"))
     if not 2 <= len(config) <= 3:

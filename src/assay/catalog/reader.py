@@ -28,6 +28,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 _COMMENT = re.compile(r"\s*//\s*assay:\s*(.+?)\s*$")
 _OP_COMMENT = re.compile(rf"op\s+{OP}")
+_VARIANT_COMMENT = re.compile(r"variant\s+(\w+)")
 LIBRARY = Path(__file__).resolve().parents[1] / "library"
 """One folder per op."""
 
@@ -80,7 +81,9 @@ def op_of_cuda(file: Path) -> tuple[str, str, str] | None:
     said = [(line, m) for line, text in _comments(cuda_text(file)) if (m := _OP_COMMENT.fullmatch(text))]
     if len({match[0] for _, match in said}) > 1:
         lines = " and on line ".join(str(line) for line, _ in said)
-        raise SourceError(f"the op is named on line {lines}", where=str(file), fix="a .cu file is one kernel: name one")
+        raise SourceError(
+            f"the op is named on line {lines}", where=str(file), fix="a .cu file computes one op: name one"
+        )
     return next(((match["file"] or "", match["name"], f"{file}:{line}") for line, match in said), None)
 
 
@@ -91,11 +94,12 @@ def _comments(source: str) -> list[tuple[int, str]]:
 
 
 def kernels_in_cuda(file: Path, op: Op) -> list[Kernel]:
-    """Return the kernel of a bare .cu file: its `// assay: name<T><<<grid, block>>>(arguments)` comments are the
-    launches."""
+    """Return the kernels of a bare .cu file: its `// assay: name<T><<<grid, block>>>(arguments)` comments are the
+    launches. A comment `// assay: variant NAME` above them begins another kernel; without one, the file is one kernel
+    with the file's name."""
     source = cuda_text(file)
-    launches = tuple((line, text) for line, text in _comments(source) if not _OP_COMMENT.fullmatch(text))
-    if not launches:
+    comments = [(line, text) for line, text in _comments(source) if not _OP_COMMENT.fullmatch(text)]
+    if all(_VARIANT_COMMENT.fullmatch(text) for _, text in comments):
         declared = next(iter(declared_in(source)), None)
         function = f"{op.name}<T>" if declared is None else declared.name + "<T>" * bool(declared.template)
         axis = next(iter(op.axes), "n")
@@ -103,8 +107,43 @@ def kernels_in_cuda(file: Path, op: Op) -> list[Kernel]:
         raise SourceError(
             "no launch comment in this file", where=str(file), fix=f"say how it is launched, e.g. `{example}`"
         )
-    stem = re.sub(r"\W", "_", file.stem)
-    return [Kernel(Address(op.name, "cuda", stem), file.resolve(), line=launches[0][0], launches=launches)]
+    return [
+        Kernel(Address(op.name, "cuda", variant), file.resolve(), line=launches[0][0], launches=tuple(launches))
+        for variant, launches in _variants(file, comments).items()
+    ]
+
+
+def variant_of_cuda(file: Path) -> str:
+    """Return the variant of the kernel of a bare .cu file that names none."""
+    return re.sub(r"\W", "_", file.stem)
+
+
+def _variants(file: Path, comments: list[tuple[int, str]]) -> dict[str, list[tuple[int, str]]]:
+    """Return the launches of each variant."""
+    begun: dict[str, int] = {}
+    variants: dict[str, list[tuple[int, str]]] = {}
+    several = any(_VARIANT_COMMENT.fullmatch(text) for _, text in comments)
+    name = variant_of_cuda(file)
+    for line, text in comments:
+        if match := _VARIANT_COMMENT.fullmatch(text):
+            name, where = match[1], f"{file}:{line}"
+            if name in begun:
+                what = f"the variant {name} begins on line {begun[name]} and on line {line}"
+                raise SourceError(what, where=where, fix="give one of them another name")
+            if name == variant_of_cuda(file):
+                raise SourceError(
+                    f"the variant {name} has the name of the file", where=where, fix="give it another one"
+                )
+            begun[name] = line
+        elif several and not begun:
+            fix = "write `// assay: variant NAME` above this launch, too"
+            raise SourceError("this launch is of no variant, and others are", where=f"{file}:{line}", fix=fix)
+        else:
+            variants.setdefault(name, []).append((line, text))
+    if empty := [v for v in begun if v not in variants]:
+        where = f"{file}:{begun[empty[0]]}"
+        raise SourceError(f"the variant {empty[0]} has no launch", where=where, fix="write its launch comment below it")
+    return variants
 
 
 def _read_ops(file: Path, tree: ast.Module, result: Contents) -> Contents:

@@ -89,7 +89,7 @@ def _file(item: str | Path | Callable[..., Any]) -> tuple[Path | None, str]:
     if callable(item):
         return None, ""
     text = str(item)
-    if one := re.fullmatch(r"(.+\.py):(\w+/\w+(?::\w+)?)", text):
+    if one := re.fullmatch(r"(.+\.(?:py|cu)):(\w+/\w+(?::\w+)?)", text):
         return Path(one[1]), one[2]
     if text.endswith((".py", ".cu")):
         return Path(item), ""
@@ -206,7 +206,7 @@ def _chosen(item: str | Path | Callable[..., Any], op: str | None, files: _Files
     file, wanted = _file(item)
     if file is None:
         return _of_name(str(item), files)
-    return _of_address(file, wanted, files) if wanted else _of_file(file, op, files)
+    return _of_address(file, wanted, files, op) if wanted else _of_file(file, op, files)
 
 
 def _of_name(name: str, files: _Files) -> list[Choice]:
@@ -227,13 +227,15 @@ def _of_name(name: str, files: _Files) -> list[Choice]:
     )
 
 
-def _of_address(file: Path, wanted: str, files: _Files) -> list[Choice]:
+def _of_address(file: Path, wanted: str, files: _Files, op_given: str | None = None) -> list[Choice]:
     """Return the kernel of that address in a file: the one written there, else the one derived from the op that the
     file declares."""
-    choices = _of_file(file, None, files)
+    choices = _of_file(file, op_given, files)
     own = [choice for choice in choices if choice[0].name == wanted]
     if own:
         return own
+    if file.suffix == ".cu":
+        raise UsageError(f"{file} has no kernel {wanted}", fix=f"it has: {', '.join(k.name for k, _ in choices)}")
     op = files.op_in(file, wanted.partition("/")[0], str(file))
     kernels = completed(op, [kernel for kernel, _ in choices])
     if named := [kernel for kernel in kernels if kernel.name == wanted]:
