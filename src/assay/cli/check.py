@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import keeping, screen, selection
+from assay.cli.guides import located
 from assay.cli.options import (
     All,
     AsJson,
@@ -141,7 +142,7 @@ def report(records: list[Record], interrupted: bool, out: Path | None = None) ->
     apart = namesakes(records)
     for record in (r for r in records if str(r.status) == "fail"):
         terminal.print(f"\n[bold red]✗ {escape(record.named(apart))}[/] on [bold]{escape(record.workload)}[/]")
-        terminal.print(escape(record.reason))
+        terminal.print(escape(located(record.reason)))
         if record.source.get("file"):
             line = f":{record.source['line']}" if record.source.get("line") else ""  # of a whole file: none
             terminal.print(f"  source  {record.source['file']}{line}", style="dim")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import keeping, session
 from assay.cli.bar import progress
+from assay.cli.guides import located
 from assay.cli.terminal import console, on_terminal, wrapped
 from assay.errors import AssayError
 from assay.watching import left, strike
@@ -50,7 +51,7 @@ _SAVE_EVERY = 5.0
 
 def error(problem: AssayError) -> None:
     """Print an error to stderr, with what to do about it and without a traceback."""
-    text = f"assay: {problem}"
+    text = located(f"assay: {problem}")
     if sys.stderr.isatty():
         from rich.markup import escape
 

@@ -89,9 +89,21 @@ def at_length(space: Factors) -> Iterator[Planned]:
     few = {n: max(1, axis.min) for n, axis in space.op.axes.items()}
     for name in space.lengths[: space.effort.at_length] if values else ():
         alike = space.plain | dict(values[:1])
-        row = space.at(few | {name: _COUNTED_IN_16}, alike)
-        if row is not None and space.cost(row) <= space.effort.most:
-            yield space.planned(row, "at length", alike)
+        for length, most in (
+            (_COUNTED_IN_16, space.effort.most),
+            (_counted_by_threads(space, few, name), space.effort.typical),
+        ):
+            row = space.at(few | {name: length}, alike) if length else None
+            if row is not None and space.cost(row) <= most:
+                yield space.planned(row, "at length", alike)
+
+
+def _counted_by_threads(space: Factors, few: Mapping[str, int], name: str) -> int:
+    """Return the greatest length of an axis within the typical budget, if the op counts or sums integers: each of a
+    GPU's threads may have a counter of its own, of few bits. 0 for any other op."""
+    counts = space.dtype.integers is not None or any(tensor.index for tensor in space.op.inputs.values())
+    row = space.raw(few | {name: _COUNTED_IN_16}, space.plain)
+    return counts * int(_COUNTED_IN_16 * 0.99 * space.effort.typical / max(1, space.cost(row)))
 
 
 def huge(space: Factors) -> Iterator[Planned]:

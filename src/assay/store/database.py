@@ -96,6 +96,7 @@ class Store:
         outcome = _filter(verb=verb, workload=workload, status=status)
         in_order = (records.c.time, records.c.id)
         with self._reading() as connection:
+            _refuse_unknown(connection, verb)
             chosen += self._named(connection, kernel)
             if latest:
                 wanted = self._current(connection, chosen)
@@ -151,6 +152,7 @@ class Store:
         """Return the runs, newest first, counting only the records that match."""
         c = records.c
         with self._reading() as connection:
+            _refuse_unknown(connection, verb)
             chosen = [*_filter(verb=verb, status=status, since=since), *self._named(connection, kernel)]
             groups = (c.run, c.verb, c.device, c.commit, c.status)
             sums = (func.count().label("n"), func.min(c.time).label("first"), func.max(c.time).label("last"))
@@ -248,6 +250,13 @@ class Store:
             lines = str(problem.orig).strip().splitlines()
             fix = "is it there, is it a store, may you write to it? --store or ASSAY_STORE names another"
             raise UsageError(f"the store {self.where}: {lines[0] if lines else problem}", fix=fix) from problem
+
+
+def _refuse_unknown(connection: Connection, verb: str | None) -> None:
+    """Raise UsageError for a verb that no record can have. The store may hold records of a newer Assay's verbs."""
+    if not verb or verb in VERBS or connection.scalar(select(records.c.id).where(records.c.verb == fit(verb)).limit(1)):
+        return
+    raise UsageError(f"no verb '{verb}' has records", fix=f"{did_you_mean(verb, VERBS)}one of: {', '.join(VERBS)}")
 
 
 def _filter(*, since: str | datetime | None = None, **equal: str | None) -> list[ColumnElement[bool]]:
