@@ -245,6 +245,19 @@ def test_an_axis_is_longer_than_a_group_of_blocks_while_the_others_have_several(
     assert any(sum(row[n] > 64 for n in names) > 1 for row in found)
 
 
+@pytest.mark.parametrize("effort", ["cuda", "native"])
+def test_counters_of_eight_bits_overflow_in_every_thread_of_many_blocks(effort):
+    """64 blocks of 128 threads, each with a counter of its own: 255 equal indices for each are 2,088,960."""
+    inputs = {"base": Tensor("bins"), "index": Tensor("n", dtype="int64", index="bins")}
+    axes = {"bins": Axis(min=1), "n": Axis()}
+    counts = Op("counts", lambda base, index: base, axes, inputs, {"out": Tensor("bins")}, dtypes=("int32",))
+    rows = coverage.plan(counts, dtype("int32"), EFFORTS[effort]).rows
+    alike = [dict(r.workload.axes)["n"] for r in rows if r.why == "at length" and r.workload.values == "constant"]
+    assert max(alike) > 64 * 128 * 255
+    floats = plan("softmax", EFFORTS[effort]).rows
+    assert max(r.cost for r in floats if r.why == "at length") <= EFFORTS[effort].typical
+
+
 def test_there_are_more_blocks_than_one_block_adds_up():
     """Blocks of 2,048 elements leave a sum each, and one block of 1,024 threads adds these up, a thread for each."""
     made = plan("sum", EFFORTS["cuda"], constants=Constants((2048, 256, 1024))).rows
