@@ -40,7 +40,7 @@ WHOLE = pytest.mark.whole
         ("tune.md", 2),
         pytest.param("languages.md", 2, marks=WHOLE),
         pytest.param("huggingface.md", 3, marks=WHOLE),
-        pytest.param("ops.md", 4, marks=WHOLE),
+        pytest.param("ops.md", 5, marks=WHOLE),
         pytest.param("report.md", 2, marks=WHOLE),
     ],
 )

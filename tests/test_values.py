@@ -74,6 +74,15 @@ def test_a_function_that_makes_values_fit_gets_ordinary_ones_or_small_ones(kind,
     assert (x[:, 1] >= x[:, 0]).all() and x.isfinite().all() and 0 < x.abs().max() < largest
 
 
+def test_a_function_that_makes_integers_fit_gets_whole_numbers_and_its_result_is_cut_off_towards_zero():
+    seen = []
+    halves = Tensor("n", dtype="int32", range=(-9, 9), form=lambda x: (seen.append(x), x / 2)[1])
+    of_halves = Op("halves", lambda x: x, {"n": Axis()}, {"x": halves}, {"out": Tensor("n")})
+    x = generate(Workload.of(of_halves, "n=500,dtype=fp32,values=wide"))["x"]
+    assert seen[0].dtype == torch.float64 and torch.equal(seen[0], seen[0].round())
+    assert torch.equal(x, (seen[0] / 2).trunc().int()) and (seen[0] % 2).any()
+
+
 def test_a_function_that_makes_values_fit_gets_values_near_a_constant():
     unit = Tensor("n", 4, form=lambda x: x.abs())
     of_rows = Op("norm", lambda x: x.norm(dim=1), {"n": Axis()}, {"x": unit}, {"out": Tensor("n")})

@@ -151,6 +151,63 @@ def test_numba_multiplies_int32_in_64_bits(write):
     assert record.status == "pass", record.reason
 
 
+def test_the_signature_decides_whether_an_optional_output_is_always_asked_for(write):
+    text = """
+        from assay import Axis, Tensor, kernel, op
+
+        @op(
+            axes={"n": Axis()},
+            inputs={"x": Tensor("n", range=(-9, 9))},
+            outputs={"out": Tensor("n"), "twice": Tensor("n", optional=True)},
+        )
+        def doubled(x):
+            return x.clone(), 2 * x
+
+        @kernel("doubled", backend="torch")
+        def without_a_default(x, *, out, twice):
+            out.copy_(x)
+            twice.copy_(2 * x)
+
+        @kernel("doubled", backend="torch")
+        def with_a_default(x, *, out, twice=None):
+            out.copy_(x)
+            twice.copy_(2 * x)
+    """
+    found = {r.kernel.split(":")[1]: r for r in check(write("k.py", text), dtypes=["fp32"], workloads=16)}
+    assert found["without_a_default"].status == "pass", found["without_a_default"].reason
+    assert "'NoneType' object has no attribute 'copy_'" in found["with_a_default"].reason
+
+
+def test_numba_s_simulator_takes_no_none_since_numba_on_a_gpu_does_not(write):
+    text = """
+        from assay import Axis, Tensor, kernel, op
+        from assay.backends.numba import launch
+        from numba import cuda
+
+        VALUES = {"range": (-9, 9), "specials": ()}
+
+        @op(
+            axes={"n": Axis()},
+            inputs={"x": Tensor("n", **VALUES), "b": Tensor("n", **VALUES, optional=True)},
+            outputs={"out": Tensor("n")},
+        )
+        def shifted(x, b):
+            return x.clone() if b is None else x + b
+
+        @cuda.jit
+        def add(x, b, y):
+            i = cuda.grid(1)
+            if i < x.size:
+                y[i] = x[i] if b is None else x[i] + b[i]
+
+        @kernel("shifted")
+        def as_none(x, b, *, out):
+            launch(add, -(-x.numel() // 64), 64, x, b, out)
+    """
+    (record,) = check(write("k.py", text), workload="n=5,dtype=fp32,without=b")
+    assert record.status == "fail" and "out.view(-1)[:0]" in record.reason
+
+
 ENDLESS = """
     from assay import Axis, Tensor, kernel, op
 

@@ -1,12 +1,13 @@
 """References that mix integers with numbers, or ask for float32, are judged against float64 all the same."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from assay import Axis, Op, Tensor, inputs
-from assay.check import judge, oracle
+from assay.check import judge, oracle, reference
 from assay.op import op as declare
 from assay.workload import Workload
 
@@ -58,3 +59,39 @@ def test_a_kernel_in_float32_passes_and_one_in_half_fails() -> None:
     factors = torch.tensor([math.exp(share) for share in shares], dtype=torch.float32)
     assert judge.judge({"out": drawn["x"] * factors}, measures).finding is None
     assert judge.judge({"out": drawn["x"] * factors.half().float()}, measures).finding is not None
+
+
+@declare(axes={"n": Axis()}, inputs={"x": Tensor("n", range=(-5, 5))}, outputs={"out": Tensor("n")}, dtypes=("fp64",))
+def grown(x):
+    return x[torch.arange(x.numel())].exp() + torch.tensor([1, 2])[0]
+
+
+@pytest.mark.parametrize(("roundings", "found"), [(None, False), (4, True)])
+def test_float32_passes_for_fp64_unless_the_op_declares_its_roundings(roundings: float | None, found: bool) -> None:
+    """Random rounding knows the errors of float32 alone (docs/ops.md). `arange` and `tensor([1, 2])` stay indices."""
+    workload = Workload.of(replace(grown, roundings=roundings), "n=999")
+    drawn = inputs.generate(workload)
+    measures = judge.Measures(oracle.oracle(workload, drawn), oracle.baseline(workload, drawn), {})
+    got = (drawn["x"].float().exp() + 1).double()
+    assert (judge.judge({"out": got}, measures).finding is not None) == found
+
+
+def count_and_mean(x):
+    return (x > 0).sum(-1), x.mean(-1)
+
+
+def test_a_magnitude_may_broadcast_and_leave_out_an_integer_output() -> None:
+    op = declare(
+        axes={"rows": Axis(), "cols": Axis(min=1)},
+        inputs={"x": Tensor("rows", "cols", specials=())},
+        outputs={"count": Tensor("rows", dtype="int64"), "mean": Tensor("rows")},
+        dtypes=("fp32",),
+        magnitude=lambda x: (None, x.abs().max()),
+    )(count_and_mean)
+    reference.verify_reference(op)
+    workload = Workload.of(op, "rows=500,cols=7,dtype=fp32")
+    drawn = inputs.generate(workload)
+    measures = judge.Measures(oracle.oracle(workload, drawn), oracle.baseline(workload, drawn), {})
+    count, mean = count_and_mean(drawn["x"])
+    assert judge.judge({"count": count, "mean": mean}, measures).finding is None
+    assert judge.judge({"count": count + 1, "mean": mean}, measures).finding is not None

@@ -1,7 +1,8 @@
 """Launches. The simulator starts blocks and grids of any size, even empty grids. A GPU refuses more than 1024 threads a
 block (64 along z), more than 2³¹ − 1 × 65535 × 65535 blocks, and a grid without blocks. Options of `cuda.jit` that only
 concern the compiler (`max_registers`, `lineinfo`, …) are refused by the simulator, not by Numba; here they are left
-out. On a GPU Numba takes torch tensors as arrays, if it has their type; the simulator passes them on unchanged."""
+out. On a GPU Numba takes torch tensors as arrays, if it has their type, and no None; the simulator passes both on
+unchanged."""
 
 from __future__ import annotations
 
@@ -40,6 +41,11 @@ def patch() -> None:
         return configured
 
     def launch(self: Any, *args: Any) -> Any:
+        if any(a is None for a in args):
+            raise UsageError(
+                "None was given to a Numba kernel: on a GPU Numba cannot pass it",
+                fix="pass an empty array, out.view(-1)[:0], and test its size in the kernel",
+            )
         return call(self, *(_array(a) if isinstance(a, torch.Tensor) else a for a in args))
 
     kernel.__getitem__, kernel.__call__ = checked, launch
